@@ -1,11 +1,14 @@
-"""Random binning beside what a user has: features by numpy.unique, scipy's CSR products, LIBLINEAR `-s 5` on the same CSR.
+"""Random binning beside what a user has: features by numpy.unique, scipy's CSR products, LIBLINEAR
+`-s 5` on the same CSR.
 
-Features and operators: seconds and the peak of a process that makes only them, less what the process has before. sparse-rb:
-rfx to a relative duality gap, LIBLINEAR at the first `--eps` at which its weights have that gap by the same certificate, or
-at the last; the ones before are run once.
+Features and operators: seconds and the peak of a process that makes only them, less what the
+process has before. sparse-rb:
+rfx to a relative duality gap, LIBLINEAR at the first `--eps` at which its weights have that gap by
+the same certificate, or at the last; the ones before are run once.
 
     python benchmarks/bench_binning.py
-    python benchmarks/bench_binning.py --data ijcnn1 --gamma 1.58 --scaling none --n-grids 256 --lam 10 --eps 0.01 0.001
+    python benchmarks/bench_binning.py --data ijcnn1 --gamma 1.58 --scaling none \\
+        --n-grids 256 --lam 10 --eps 0.01 0.001
 """
 
 import argparse
@@ -52,7 +55,10 @@ def by_unique(options, X):
         columns[:, r] = numbers + width
         width += len(found)
     values = np.full(columns.size, 1 / np.sqrt(options.n_grids))
-    return sp.csr_matrix((values, columns.ravel(), np.arange(len(X) + 1, dtype=np.int64) * options.n_grids), shape=(len(X), width))
+    return sp.csr_matrix(
+        (values, columns.ravel(), np.arange(len(X) + 1, dtype=np.int64) * options.n_grids),
+        shape=(len(X), width),
+    )
 
 
 def features(options, make):
@@ -72,7 +78,13 @@ def features(options, make):
         start = time.perf_counter()
         product()
         times.append(time.perf_counter() - start)
-    return {"seconds": seconds, "peak": peak, "held": held / 2**20, "product": min(times), "D": Z.shape[1]}
+    return {
+        "seconds": seconds,
+        "peak": peak,
+        "held": held / 2**20,
+        "product": min(times),
+        "D": Z.shape[1],
+    }
 
 
 def l1(options, eps):
@@ -83,19 +95,29 @@ def l1(options, eps):
     Z = ours(options, X)
     if eps is None:
         few = BinnedMatrix(Z.ids[:4], Z.starts[:5])
-        for bins._MANY in (4, 4000):  # compiles both ways, or reads compiled functions from the cache
+        # compiles both ways, or reads compiled functions from the cache
+        for bins._MANY in (4, 4000):
             solve_rb_l1(few, y, options.lam, SquaredHinge, Budget(max_iter=30))
         start, cpu = time.perf_counter(), time.process_time()
         w = solve_rb_l1(Z, y, options.lam, SquaredHinge, Budget(tol=options.tol)).coef
     else:
         columns = (Z.ids.T + Z.starts[:-1]).ravel()
-        matrix = sp.csr_matrix((np.full(Z.ids.size, Z.scale), columns, np.arange(0, Z.ids.size + 1, Z.n_grids)), shape=Z.shape)
+        matrix = sp.csr_matrix(
+            (np.full(Z.ids.size, Z.scale), columns, np.arange(0, Z.ids.size + 1, Z.n_grids)),
+            shape=Z.shape,
+        )
         start, cpu = time.perf_counter(), time.process_time()
         model = train(y, matrix, f"-s 5 -c {1 / options.lam} -e {eps} -q")
         w = np.ctypeslib.as_array(model.w, (Z.shape[1],)) * (1 if model.label[0] > 0 else -1)
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     objective, gap, _ = l1_certificate(Z, y, w, options.lam, SquaredHinge)
-    return {"seconds": seconds, "cpu": cpu, "objective": objective, "gap": gap / objective, "nnz": int(np.count_nonzero(w))}
+    return {
+        "seconds": seconds,
+        "cpu": cpu,
+        "objective": objective,
+        "gap": gap / objective,
+        "nnz": int(np.count_nonzero(w)),
+    }
 
 
 def in_child(name):
@@ -103,7 +125,9 @@ def in_child(name):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", default="cod-rna")
     parser.add_argument("--split", default="wu2016")
     parser.add_argument("--scaling", default="minmax01")
@@ -113,7 +137,9 @@ def main():
     parser.add_argument("--l1-grids", type=int, default=256)
     parser.add_argument("--lam", type=float, default=1.0)
     parser.add_argument("--tol", type=float, default=1e-4)
-    parser.add_argument("--eps", nargs="*", default=["0.01", "0.001", "0.0001", "0.00001", "0.000001"])
+    parser.add_argument(
+        "--eps", nargs="*", default=["0.01", "0.001", "0.0001", "0.00001", "0.000001"]
+    )
     parser.add_argument("--threads", type=int, default=2)
     add_pairs(parser)
     parser.add_argument("--one", help=argparse.SUPPRESS)
@@ -121,20 +147,38 @@ def main():
     env.set_threads(options.threads)
     if options.one:
         kind, _, eps = options.one.partition(" ")
-        made = l1(options, eps or None) if kind == "l1" else features(options, ours if kind == "ours" else by_unique)
+        made = (
+            l1(options, eps or None)
+            if kind == "l1"
+            else features(options, ours if kind == "ours" else by_unique)
+        )
         print(json.dumps(made))
         return
-    print(f"{machine(options.threads)}; {options.data}, gamma = {options.gamma:g}; L1: R = {options.l1_grids}, lam = {options.lam:g}\n")
-    print("| what | by | seconds | CPU seconds | times rfx | peak MiB | kept MiB | D or non-zeros | objective | relative gap |")
+    print(
+        f"{machine(options.threads)}; {options.data}, gamma = {options.gamma:g}; L1: R ="
+        f" {options.l1_grids}, lam = {options.lam:g}\n"
+    )
+    print(
+        "| what | by | seconds | CPU seconds | times rfx | peak MiB | kept MiB | D or non-zeros |"
+        " objective | relative gap |"
+    )
     print("|---|---|---|---|---|---|---|---|---|---|")
     kinds = {"ours": "rfx", "unique": "numpy.unique, scipy CSR"}
     found = turns(kinds, in_child, options.pairs)
     for key, what in (("seconds", f"bins, R = {options.n_grids}"), ("product", "Z Z'a")):
         for name, title in kinds.items():
             rows, form = found[name], ".3g"
-            memory = f"{rows[0]['peak']:.0f} | {rows[0]['held']:.0f} | {rows[0]['D']}" if key == "seconds" else " | | "
+            memory = (
+                f"{rows[0]['peak']:.0f} | {rows[0]['held']:.0f} | {rows[0]['D']}"
+                if key == "seconds"
+                else " | | "
+            )
             times = ratios(rows, found["ours"], key)
-            print(f"| {what} | {title} | {spread([row[key] for row in rows], form)} | | {times} | {memory} | | |", flush=True)
+            print(
+                f"| {what} | {title} | {spread([row[key] for row in rows], form)} | | {times} |"
+                f" {memory} | | |",
+                flush=True,
+            )
     peers = []
     for eps in options.eps:
         peers.append(f"l1 {eps}")
@@ -146,7 +190,10 @@ def main():
         seconds, cpu = (spread([row[kind] for row in rows]) for kind in ("seconds", "cpu"))
         times = f"{ratios(rows, found['l1'], 'seconds')}; CPU {ratios(rows, found['l1'], 'cpu')}"
         numbers = f"{row['nnz']} | {row['objective']:.3f} | {row['gap']:.1e}"
-        print(f"| L1, squared hinge | {title} | {seconds} | {cpu} | {times} | | | {numbers} |", flush=True)
+        print(
+            f"| L1, squared hinge | {title} | {seconds} | {cpu} | {times} | | | {numbers} |",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
-"""covtype in full: rf and sparse-rf on Laplacian features, D = 10,000, beside the arithmetic that rf needs, and growth with the rows.
+"""covtype in full: rf and sparse-rf on Laplacian features, D = 10,000, beside the arithmetic that
+rf needs, and growth with the rows.
 
-    python benchmarks/bench_covtype.py cells         seconds, memory and certificate; with --max-memory 2000, too
-    python benchmarks/bench_covtype.py arithmetic    rf's seconds beside those of features made once, products and a factor
+    python benchmarks/bench_covtype.py cells         seconds, memory, certificate
+    python benchmarks/bench_covtype.py arithmetic    seconds of rf beside its parts
     python benchmarks/bench_covtype.py growth        sparse-rf on 25,000 to 464,810 rows
 
-464,810 training rows of split yen2014, 54 inputs in [-1, 1], gamma 1, squared hinge, tolerance 1e-4. Every training is a process of
-its own; seconds are of features and solver, without reading.
+464,810 training rows of split yen2014, 54 inputs in [-1, 1], gamma 1, squared hinge, tolerance
+1e-4. Every training is a process of its own; seconds are of features and solver, without reading.
 """
 
 import argparse
@@ -24,7 +25,18 @@ from pairs import add_pairs, machine, spread, turns
 from rfx.records import traces
 
 D, ROWS = 10_000, 464_810
-WORDS = ["--data", "covtype", "--split", "yen2014", "--scaling", "minmax11", "--kernel", "laplacian", "--gamma", "1"]
+WORDS = [
+    "--data",
+    "covtype",
+    "--split",
+    "yen2014",
+    "--scaling",
+    "minmax11",
+    "--kernel",
+    "laplacian",
+    "--gamma",
+    "1",
+]
 WORDS += ["--loss", "squared_hinge", "--task", "binary", "--seed", "0", "--json", "--quiet"]
 METHODS = {
     "rf, lambda 1": ["--method", "rf", "--lam", "1"],
@@ -34,11 +46,30 @@ METHODS = {
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="*", choices=["cells", "arithmetic", "growth"], default=["cells", "arithmetic", "growth"])
-    parser.add_argument("--memory", type=float, nargs="+", default=[0, 2000], help="Bounds in MiB; 0: what rfx chooses.")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "what",
+        nargs="*",
+        choices=["cells", "arithmetic", "growth"],
+        default=["cells", "arithmetic", "growth"],
+    )
+    parser.add_argument(
+        "--memory",
+        type=float,
+        nargs="+",
+        default=[0, 2000],
+        help="Bounds in MiB; 0: what rfx chooses.",
+    )
     parser.add_argument("--method", nargs="+", choices=METHODS, default=list(METHODS))
-    parser.add_argument("--rows", type=int, nargs="+", default=[25_000, 50_000, 100_000, 200_000, ROWS], help="Of growth.")
+    parser.add_argument(
+        "--rows",
+        type=int,
+        nargs="+",
+        default=[25_000, 50_000, 100_000, 200_000, ROWS],
+        help="Of growth.",
+    )
     parser.add_argument("--n-features", type=int, default=4000, help="Of growth.")
     add_pairs(parser)
     options = parser.parse_args()
@@ -50,7 +81,9 @@ def main():
 def train(*words) -> dict:
     """The row of one `rfx train`, with processor seconds and the load when it ended."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run([sys.executable, "-m", "rfx", "train", *words], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "rfx", "train", *words], capture_output=True, text=True
+    )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode not in (0, 3):
         sys.exit(done.stderr)
@@ -58,7 +91,9 @@ def train(*words) -> dict:
     row["training"] = row["seconds_fit"] + row["seconds_features"]
     row["cpu"] = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     given = " ".join(words[words.index("--n-features") :])
-    print(f"{given}: {row['training']:.0f} s, {row['params']['ended']}", file=sys.stderr, flush=True)
+    print(
+        f"{given}: {row['training']:.0f} s, {row['params']['ended']}", file=sys.stderr, flush=True
+    )
     return row | {"load": os.getloadavg()[0]}
 
 
@@ -66,17 +101,38 @@ def train(*words) -> dict:
 
 
 def cells(options):
-    runs = {(name, memory): METHODS[name] + bound(memory) for name in options.method for memory in options.memory}
+    runs = {
+        (name, memory): METHODS[name] + bound(memory)
+        for name in options.method
+        for memory in options.memory
+    }
     print(f"\ncovtype, D = {D:,}\n")
-    print("| | memory bound, MiB | training, s | processor s, whole command | MiB at the peak | accuracy | features | ended | gap | load |")
+    print(
+        "| | memory bound, MiB | training, s | processor s, whole command | MiB at the peak |"
+        " accuracy | features | ended | gap | load |"
+    )
     print("|---|---:|---:|---:|---:|---:|---:|---|---:|---:|")
-    found = turns(runs, lambda name: train(*WORDS, "--n-features", str(D), *runs[name]), options.pairs)
+    found = turns(
+        runs, lambda name: train(*WORDS, "--n-features", str(D), *runs[name]), options.pairs
+    )
     for (name, memory), rows in found.items():
         training, cpu = (spread([row[what] for row in rows], ".0f") for what in ("training", "cpu"))
         first, peak = rows[0], max(row["peak_rss_mb"] for row in rows)
         loads = spread([row["load"] for row in rows], ".1f")
-        line = [name, f"{memory:,.0f}" if memory else "a third of what is free", training, cpu, f"{peak:,.0f}", f"{first['score']:.4f}"]
-        line += [f"{first['model_size']:,}", first["params"]["ended"], f"{certificate(first):.1e}", loads]
+        line = [
+            name,
+            f"{memory:,.0f}" if memory else "a third of what is free",
+            training,
+            cpu,
+            f"{peak:,.0f}",
+            f"{first['score']:.4f}",
+        ]
+        line += [
+            f"{first['model_size']:,}",
+            first["params"]["ended"],
+            f"{certificate(first):.1e}",
+            loads,
+        ]
         print("|", " | ".join(line), "|", flush=True)
 
 
@@ -93,13 +149,16 @@ def certificate(row) -> float:
 
 
 def arithmetic(options):
-    """rf's seconds beside the least: features once, every product with them and one preconditioner at the speed of matrix products."""
+    """rf's seconds beside the least: features once, every product with them and one
+    preconditioner at the speed of matrix products.
+    """
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(folder) / "trace.csv"
         row = train(*WORDS, "--n-features", str(D), *METHODS["rf, lambda 1"], "--trace", str(trace))
         (steps,) = traces.read(trace).values()
     rate, features = product_rate(), seconds_of_features()
-    # a CG step and a pass with value and gradient each have a product with the matrix and one with its transpose
+    # a CG step and a pass with value and gradient each have a product with the matrix and one with
+    # its transpose
     products = 4.0 * D * sum(step["rows"] * (step["cg"] + 1.0) for step in steps) / rate
     sampled = float(max(step["sampled"] for step in steps))
     factor = (sampled * D**2 + D**3 / 3) / rate
@@ -107,7 +166,10 @@ def arithmetic(options):
     print(f"\nrf, lambda 1, D = {D:,}; matrix products at {rate / 1e9:.0f} GFLOP/s (float32)\n")
     print("| | s |\n|---|---:|")
     print(f"| features once | {features:.1f} |")
-    print(f"| products: {sum(step['cg'] for step in steps):,} CG steps and {len(steps)} passes | {products:.1f} |")
+    print(
+        f"| products: {sum(step['cg'] for step in steps):,} CG steps and {len(steps)} passes |"
+        f" {products:.1f} |"
+    )
     print(f"| a preconditioner of {sampled:,.0f} rows and its factor | {factor:.1f} |")
     print(f"| together | {least:.1f} |")
     print(f"| rf | {row['training']:.1f} = {row['training'] / least:.2f} times |", flush=True)
@@ -148,16 +210,25 @@ def growth(options):
     from rfx.data.libsvm import svmlight
 
     split, found = load("covtype", split="yen2014"), []
-    print(f"\nsparse-rf, lambda 100, D = {options.n_features:,}\n\n| rows | training, s | ended | load |\n|---:|---:|---|---:|")
+    print(
+        f"\nsparse-rf, lambda 100, D = {options.n_features:,}\n\n| rows | training, s | ended |"
+        " load |\n|---:|---:|---|---:|"
+    )
     with tempfile.TemporaryDirectory() as folder:
         for rows in options.rows:
             path = Path(folder) / f"{rows}.svm"
             svmlight.write(path, split.X_train[:rows], split.y_train[:rows])
             words = [word for word in WORDS if word not in ("--split", "yen2014")]
             words[words.index("covtype")] = str(path)
-            row = train(*words, "--n-features", str(options.n_features), *METHODS["sparse-rf, lambda 100"])
+            row = train(
+                *words, "--n-features", str(options.n_features), *METHODS["sparse-rf, lambda 100"]
+            )
             found.append(row["training"])
-            print(f"| {rows:,} | {row['training']:.1f} | {row['params']['ended']} | {row['load']:.1f} |", flush=True)
+            print(
+                f"| {rows:,} | {row['training']:.1f} | {row['params']['ended']} |"
+                f" {row['load']:.1f} |",
+                flush=True,
+            )
     if len(found) > 1:
         print(f"\nexponent {np.polyfit(np.log(options.rows), np.log(found), 1)[0]:.2f}")
 

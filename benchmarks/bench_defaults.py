@@ -1,10 +1,13 @@
-"""What no option gives: rf, kernel, rb and sparse-rf by their defaults beside scikit-learn's grid search and its gradient boosting.
+"""What no option gives: rf, kernel, rb and sparse-rf by their defaults beside scikit-learn's grid
+search and its gradient boosting.
 
-Every model is fitted to the same rows of each set and scored once on rows that no choice was made on; of large sets at most
---rows are taken to fit to, for the grid search's sake. The grid search is over 5 x 5 values of an SVC's C and gamma (for
-regression KernelRidge's alpha and gamma, targets standardised), 3-fold cross-validation, inputs standardised. Prints a markdown
-table: accuracy or R2, the mean over --splits random splits, and processor seconds of one fit; * more than two points below the grid search.
-Run: python benchmarks/bench_defaults.py [--data australian cadata] [--rows 2000] [--splits 5]
+Every model is fitted to the same rows of each set and scored once on rows that no choice was made
+on; of large sets at most --rows are taken to fit to, for the grid search's sake. The grid search is
+over 5 x 5 values of an SVC's C and gamma (for regression KernelRidge's alpha and gamma, targets
+standardised), 3-fold cross-validation, inputs standardised. Prints a markdown table: accuracy or
+R2, the mean over --splits random splits, and processor seconds of one fit; * more than two points
+below the grid search. Run: python benchmarks/bench_defaults.py [--data australian cadata] [--rows
+2000] [--splits 5]
 """
 
 import argparse
@@ -26,8 +29,21 @@ from sklearn.svm import SVC
 
 from rfx import data, methods
 
-SETS = ("australian", "diabetes", "heart_scale", "breast_cancer", "a9a", "cod-rna", "ijcnn1", "letter", "SUSY-30k", "covtype", "cadata",
-        "cpu_act", "cpusmall")  # fmt: skip
+SETS = (
+    "australian",
+    "diabetes",
+    "heart_scale",
+    "breast_cancer",
+    "a9a",
+    "cod-rna",
+    "ijcnn1",
+    "letter",
+    "SUSY-30k",
+    "covtype",
+    "cadata",
+    "cpu_act",
+    "cpusmall",
+)
 OURS = ("rf", "kernel", "rb", "sparse-rf")
 TEST_ROWS = 4000
 C, GAMMA = [0.1, 1, 10, 100, 1000], [0.1, 0.3, 1, 3, 10]
@@ -40,13 +56,23 @@ def peer(name: str, classes: bool, n_inputs: int):
     if name == "constant":
         return DummyClassifier() if classes else DummyRegressor()
     if name == "HistGradientBoosting":
-        return (HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor)(random_state=0)
-    # gamma as multiples of scikit-learn's own `scale`, which of standardised inputs is 1 / their number
+        return (HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor)(
+            random_state=0
+        )
+    # gamma as multiples of scikit-learn's own `scale`, which of standardised inputs is 1 / their
+    # number
     widths = [factor / n_inputs for factor in GAMMA]
     if classes:
-        return GridSearchCV(make_pipeline(StandardScaler(), SVC()), {"svc__C": C, "svc__gamma": widths}, cv=3)
-    ridge = TransformedTargetRegressor(make_pipeline(StandardScaler(), KernelRidge(kernel="rbf")), transformer=StandardScaler())
-    grid = {"regressor__kernelridge__alpha": [1 / value for value in C], "regressor__kernelridge__gamma": widths}
+        return GridSearchCV(
+            make_pipeline(StandardScaler(), SVC()), {"svc__C": C, "svc__gamma": widths}, cv=3
+        )
+    ridge = TransformedTargetRegressor(
+        make_pipeline(StandardScaler(), KernelRidge(kernel="rbf")), transformer=StandardScaler()
+    )
+    grid = {
+        "regressor__kernelridge__alpha": [1 / value for value in C],
+        "regressor__kernelridge__gamma": widths,
+    }
     return GridSearchCV(ridge, grid, cv=3)
 
 
@@ -55,7 +81,9 @@ def scored(model, split, classes: bool) -> tuple[float, float]:
     start = time.process_time()
     model = model.fit(split.X_train, split.y_train)
     seconds = time.process_time() - start
-    return (accuracy_score if classes else r2_score)(split.y_test, model.predict(split.X_test)), seconds
+    return (accuracy_score if classes else r2_score)(
+        split.y_test, model.predict(split.X_test)
+    ), seconds
 
 
 def rows_of(name: str, most: int, seed: int):
@@ -78,15 +106,21 @@ def models(split, gamma=None):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", nargs="+", default=SETS)
     parser.add_argument("--rows", type=int, default=2000)
     parser.add_argument("--splits", type=int, default=5)
-    parser.add_argument("--gamma", default=None, help="of ours, such as validation, instead of the default")
+    parser.add_argument(
+        "--gamma", default=None, help="of ours, such as validation, instead of the default"
+    )
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     print(f"{machine()}\n")
-    print(f"| data, rows | {' | '.join((*PEERS, *OURS))} |\n|---|{'---:|' * (len(PEERS) + len(OURS))}")
+    print(
+        f"| data, rows | {' | '.join((*PEERS, *OURS))} |\n|---|{'---:|' * (len(PEERS) + len(OURS))}"
+    )
     for name in given.data:
         found: dict[str, list] = {}
         for seed in range(given.splits):
@@ -96,7 +130,8 @@ def main():
         means = {label: np.mean(values, axis=0) for label, values in found.items()}
         least = means["grid search"][0] - POINTS
         cells = [
-            f"{score:.3f}{'*' if label in OURS and score < least else ''}, {seconds:.1f} s" for label, (score, seconds) in means.items()
+            f"{score:.3f}{'*' if label in OURS and score < least else ''}, {seconds:.1f} s"
+            for label, (score, seconds) in means.items()
         ]
         print(f"| {name}, {split.X_train.shape[0]:,} | {' | '.join(cells)} |", flush=True)
 

@@ -1,11 +1,13 @@
-"""Training over rows on workers (`rfx train --scheduler`): two workers beside one and beside one process, bytes a step, growth with N.
+"""Training over rows on workers (`rfx train --scheduler`): two workers beside one and beside one
+process, bytes a step, growth with N.
 
-    python benchmarks/bench_distributed.py speed              covtype in full, rf, D = 2,000, --pairs turns
-    python benchmarks/bench_distributed.py bytes              what travels for N, 2N and 4N rows
-    python benchmarks/bench_distributed.py growth             5, 10 and 20 million rows in 40 files, D = 1,000, workers of 1 GB
+    python benchmarks/bench_distributed.py speed     covtype in full, D = 2,000, --pairs turns
+    python benchmarks/bench_distributed.py bytes     what travels for N, 2N and 4N rows
+    python benchmarks/bench_distributed.py growth    5, 10 and 20 million rows, workers of 1 GB
     python benchmarks/bench_distributed.py growth --rows 200000 400000
 
-Every number is of processes of their own; the load of the machine is printed beside it. `growth` writes about a gigabyte to --folder.
+Every number is of processes of their own; the load of the machine is printed beside it. `growth`
+writes about a gigabyte to --folder.
 """
 
 import argparse
@@ -29,10 +31,28 @@ TCP_INFO, ACKED, RECEIVED = 11, 120, 128  # of Linux's struct tcp_info, since 4.
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="*", choices=["speed", "bytes", "growth"], default=["speed", "bytes", "growth"])
-    parser.add_argument("--folder", type=Path, default=None, help="Where the rows are written; by default a temporary folder.")
-    parser.add_argument("--rows", type=int, nargs="+", default=[5_000_000, 10_000_000, 20_000_000], help="Of growth.")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "what",
+        nargs="*",
+        choices=["speed", "bytes", "growth"],
+        default=["speed", "bytes", "growth"],
+    )
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        default=None,
+        help="Where the rows are written; by default a temporary folder.",
+    )
+    parser.add_argument(
+        "--rows",
+        type=int,
+        nargs="+",
+        default=[5_000_000, 10_000_000, 20_000_000],
+        help="Of growth.",
+    )
     add_pairs(parser)
     parser.add_argument("--loss", default="squared_hinge")
     options = parser.parse_args()
@@ -46,8 +66,19 @@ def main():
 
 
 def train(*words, threads=None):
-    """The row of one `rfx train` in a process of its own, with its wall seconds and the processor seconds of all its processes."""
-    line = [sys.executable, "-m", "rfx", "train", *words, "--json", "--quiet", *(["--threads", str(threads)] if threads else [])]
+    """The row of one `rfx train` in a process of its own, with its wall seconds and the
+    processor seconds of all its processes.
+    """
+    line = [
+        sys.executable,
+        "-m",
+        "rfx",
+        "train",
+        *words,
+        "--json",
+        "--quiet",
+        *(["--threads", str(threads)] if threads else []),
+    ]
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     done = subprocess.run(line, capture_output=True, text=True)
     wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -65,16 +96,34 @@ def load() -> str:
 
 
 def speed(options, folder):
-    """Covtype's 464,810 training rows: seconds of training, without the reading of text that both do beforehand."""
+    """Covtype's 464,810 training rows: seconds of training, without the reading of text
+    that both do beforehand.
+    """
     from rfx.data import load as rows_of
     from rfx.data.libsvm import svmlight
 
     split = rows_of("covtype", split="yen2014")
     path = folder / "covtype.svm"
     svmlight.write(path, split.X_train, split.y_train)
-    words = ["--method", "rf", "--data", str(path), "--n-features", "2000", "--lam", "1", "--loss", options.loss, "--task", "binary"]
+    words = [
+        "--method",
+        "rf",
+        "--data",
+        str(path),
+        "--n-features",
+        "2000",
+        "--lam",
+        "1",
+        "--loss",
+        options.loss,
+        "--task",
+        "binary",
+    ]
     words += ["--kernel", "laplacian", "--gamma", "0.5", "--scaling", "minmax11"]
-    print(f"\ncovtype: {split.X_train.shape[0]:,} rows, Laplacian, gamma 0.5, D = 2,000, {options.loss}\n")
+    print(
+        f"\ncovtype: {split.X_train.shape[0]:,} rows, Laplacian, gamma 0.5, D = 2,000,"
+        f" {options.loss}\n"
+    )
     runs = {
         "one process, 2 threads": ([], 2),
         "one process, 1 thread": ([], 1),
@@ -85,17 +134,24 @@ def speed(options, folder):
     def run(name):
         more, threads = runs[name]
         row = train(*words, *more, threads=threads)
-        row["training"] = row["seconds_fit"] + row["seconds_features"] - row["params"].get("seconds_read", 0.0)
+        row["training"] = (
+            row["seconds_fit"] + row["seconds_features"] - row["params"].get("seconds_read", 0.0)
+        )
         return row
 
     found = turns(runs, run, options.pairs)
-    print("| | training, s | whole command, s | processor s | objective | relative gap | training beside 2 workers |")
+    print(
+        "| | training, s | whole command, s | processor s | objective | relative gap | training"
+        " beside 2 workers |"
+    )
     print("|---|---:|---:|---:|---:|---:|---:|")
     for name, rows in found.items():
         cells = [spread([row[what] for row in rows], ".1f") for what in ("training", "wall", "cpu")]
         objective, gap = rows[0]["objective"], rows[0]["gap"]
         beside = ratios(rows, found["2 workers"], "training", ".2f")
-        print(f"| {name} | {' | '.join(cells)} | {objective:.9g} | {gap / objective:.1e} | {beside} |")
+        print(
+            f"| {name} | {' | '.join(cells)} | {objective:.9g} | {gap / objective:.1e} | {beside} |"
+        )
 
 
 # ---------------------------------------------------------------------- bytes
@@ -109,7 +165,10 @@ def traffic() -> int:
             if not os.readlink(f"/proc/self/fd/{name}").startswith("socket:"):
                 continue
             with socket.socket(fileno=os.dup(int(name))) as own:
-                if own.type == socket.SOCK_STREAM and own.family in (socket.AF_INET, socket.AF_INET6):
+                if own.type == socket.SOCK_STREAM and own.family in (
+                    socket.AF_INET,
+                    socket.AF_INET6,
+                ):
                     info = own.getsockopt(socket.IPPROTO_TCP, TCP_INFO, 192)
                     total += sum(struct.unpack_from("Q", info, at)[0] for at in (ACKED, RECEIVED))
         except OSError:
@@ -118,7 +177,9 @@ def traffic() -> int:
 
 
 def traffic_of_steps(options, folder):
-    """Bytes into and out of two workers, for a step of conjugate gradients and for a pass with predictions, value and gradient."""
+    """Bytes into and out of two workers, for a step of conjugate gradients and for a pass
+    with predictions, value and gradient.
+    """
     from rfx.data import ranges
     from rfx.data.transforms.scaling import Scaler
     from rfx.distributed import cluster
@@ -135,12 +196,20 @@ def traffic_of_steps(options, folder):
             path = folder / f"{count}.svm"
             write(path, count, 0)
             pieces = ranges.cut([ranges.measured(path)], 2)
-            rows = DistributedRows(workers, [ranges.Pieces(ranges.LibsvmRanges(), own) for own in pieces])
+            rows = DistributedRows(
+                workers, [ranges.Pieces(ranges.LibsvmRanges(), own) for own in pieces]
+            )
             rows = rows.scaled(Scaler.fit(rows, "minmax01"), np.float32)
-            Z, w = rows.features(sample("gaussian", 5, columns, 0, gamma=1.0)).hold(), np.ones(columns)
+            Z, w = (
+                rows.features(sample("gaussian", 5, columns, 0, gamma=1.0)).hold(),
+                np.ones(columns),
+            )
             y = rows.y
             line = [f"N = {count:>9,}"]
-            for name, step in (("normal", lambda: Z.normal(w)), ("loss_pass", lambda: Z.loss_pass(w, SquaredHinge, y))):
+            for name, step in (
+                ("normal", lambda: Z.normal(w)),
+                ("loss_pass", lambda: Z.loss_pass(w, SquaredHinge, y)),
+            ):
                 step()
                 before = sum(client.run(traffic).values())
                 for _ in range(turns):
@@ -162,7 +231,9 @@ def write(path, count: int, seed: int):
             values = rng.integers(0, 1000, size=(size, 5))
             text = np.tile(np.frombuffer(line, np.uint8), (size, 1))
             x = values / 1000
-            text[:, 0] = np.where(np.sin(4 * x[:, 0]) + x[:, 1] * x[:, 2] - x[:, 3] ** 2 > 0.6, ord("+"), ord("-"))
+            text[:, 0] = np.where(
+                np.sin(4 * x[:, 0]) + x[:, 1] * x[:, 2] - x[:, 3] ** 2 > 0.6, ord("+"), ord("-")
+            )
             for j in range(5):
                 for place, power in enumerate((100, 10, 1)):
                     text[:, 7 + 8 * j + place] = ord("0") + values[:, j] // power % 10
@@ -179,27 +250,54 @@ def growth(options, folder):
     for number in range(files):
         write(folder / f"{number:02}.svm", most // files, number)
     size = sum(path.stat().st_size for path in folder.glob("??.svm"))
-    print(f"{most:,} rows in {files} files, {size / 1e6:,.0f} MB; rf, {options.loss}, D = 1,000, two workers of 1 GB")
+    print(
+        f"{most:,} rows in {files} files, {size / 1e6:,.0f} MB; rf, {options.loss}, D = 1,000, two"
+        " workers of 1 GB"
+    )
     found = []
     for count in sorted(options.rows):
         share = folder / str(count)
         share.mkdir()
         for path in sorted(folder.glob("??.svm"))[: files * count // most]:
             (share / path.name).symlink_to(path)
-        words = ["--method", "rf", "--n-features", "1000", "--lam", "1", "--loss", options.loss, "--task", "binary"]
-        cluster = LocalCluster(n_workers=2, threads_per_worker=1, memory_limit=ONE_GB, dashboard_address=None)
+        words = [
+            "--method",
+            "rf",
+            "--n-features",
+            "1000",
+            "--lam",
+            "1",
+            "--loss",
+            options.loss,
+            "--task",
+            "binary",
+        ]
+        cluster = LocalCluster(
+            n_workers=2, threads_per_worker=1, memory_limit=ONE_GB, dashboard_address=None
+        )
         with cluster, Client(cluster) as client:
-            row = train(*words, "--data", str(share), "--scheduler", cluster.scheduler_address, "--gamma", "1")
+            row = train(
+                *words,
+                "--data",
+                str(share),
+                "--scheduler",
+                cluster.scheduler_address,
+                "--gamma",
+                "1",
+            )
             workers = client.run(lambda: (sum(os.times()[:2]), env.peak_rss_mb()))
         cpu, peak = sum(own[0] for own in workers.values()), max(own[1] for own in workers.values())
         found.append((count, row["wall"], cpu + row["cpu"]))
         print(
-            f"N = {count:>11,}: whole command {row['wall']:7.1f} s, processors {cpu:7.1f} s on workers and {row['cpu']:5.1f} s here, "
-            f"peak of a worker {peak:,.0f} MiB, {row['n_iter']} Newton steps, gap {row['gap'] / row['objective']:.1e}, {load()}",
+            f"N = {count:>11,}: whole command {row['wall']:7.1f} s, processors {cpu:7.1f} s on"
+            f" workers and {row['cpu']:5.1f} s here, peak of a worker {peak:,.0f} MiB,"
+            f" {row['n_iter']} Newton steps, gap {row['gap'] / row['objective']:.1e}, {load()}",
             flush=True,
         )
     for place, name in ((1, "wall"), (2, "processor")):
-        slope = np.polyfit(np.log([own[0] for own in found]), np.log([own[place] for own in found]), 1)[0]
+        slope = np.polyfit(
+            np.log([own[0] for own in found]), np.log([own[place] for own in found]), 1
+        )[0]
         print(f"exponent of {name} seconds in N: {slope:.2f}")
 
 

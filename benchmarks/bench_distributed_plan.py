@@ -1,4 +1,5 @@
-"""A plan of small rows by two processes here (`--jobs 2`) and by two of Dask's workers, in turns: seconds of processor and wall.
+"""A plan of small rows by two processes here (`--jobs 2`) and by two of Dask's workers, in turns:
+seconds of processor and wall.
 
 python benchmarks/bench_distributed_plan.py [--rows 40] [--pairs 5]
 """
@@ -31,16 +32,34 @@ def seconds_of(pids) -> float:
     """User and system time of processes and of their children that have ended."""
     ticks = 0
     for pid in pids:
-        ticks += sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]))
+        ticks += sum(
+            map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15])
+        )
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def measured(folder, words, pids=()) -> dict:
-    """cpu and seconds: of the processor and of wall, of `rfx run` with these words, and of the processes `pids` meanwhile."""
+    """cpu and seconds: of the processor and of wall, of `rfx run` with these words, and of
+    the processes `pids` meanwhile.
+    """
     results = folder / "results.csv"
     results.unlink(missing_ok=True)
-    before, own, start = seconds_of(pids), resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    command = [sys.executable, "-m", "rfx", "run", "plan.toml", "--results", results, "--quiet", *words]
+    before, own, start = (
+        seconds_of(pids),
+        resource.getrusage(resource.RUSAGE_CHILDREN),
+        time.perf_counter(),
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "rfx",
+        "run",
+        "plan.toml",
+        "--results",
+        results,
+        "--quiet",
+        *words,
+    ]
     done = subprocess.run(command, cwd=folder)
     assert done.returncode == 0, (done.returncode, results.read_text())
     wall, now = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -69,7 +88,10 @@ def main():
         cells = [
             cell
             for what in ("cpu", "seconds")
-            for cell in (spread([row[what] for row in rows], ".1f"), ratios(rows, found["--jobs 2"], what, ".3f"))
+            for cell in (
+                spread([row[what] for row in rows], ".1f"),
+                ratios(rows, found["--jobs 2"], what, ".3f"),
+            )
         ]
         print(f"| {way} | {' | '.join(cells)} |")
 

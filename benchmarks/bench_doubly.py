@@ -1,11 +1,15 @@
-"""Doubly stochastic gradients and dual coordinate ascent beside what one would write, or take, instead; in turns, by one thread.
+"""Doubly stochastic gradients and dual coordinate ascent beside what one would write, or take,
+instead; in turns, by one thread.
 
-step: one step of batch and block 1,024 over 50 earlier blocks, beside numpy (its generator, float64 cosines) and PyTorch on the CPU
-(its generator, float32), both of which draw the earlier features again. sdca: r-sdca, until its duality gap is what LIBLINEAR's dual
-solver (-s 3, hinge, no bias) ends above the optimum with, on the same 256 features, both in memory. held: passes over adult's rows by
-blocks that are revisited, their features kept or made again, which must end in the same coefficients. error: of doubly-sgd and of
-scikit-learn's RBFSampler + SGDClassifier after equal processor seconds, with settings of both that `choose` shows the choice of.
-Run: python benchmarks/bench_doubly.py [--parts step sdca held error choose] [--data covtype mnist-8vs6] [--seconds 8] [--pairs 3]
+step: one step of batch and block 1,024 over 50 earlier blocks, beside numpy (its generator, float64
+cosines) and PyTorch on the CPU (its generator, float32), both of which draw the earlier features
+again. sdca: r-sdca, until its duality gap is what LIBLINEAR's dual solver (-s 3, hinge, no bias)
+ends above the optimum with, on the same 256 features, both in memory. held: passes over adult's
+rows by blocks that are revisited, their features kept or made again, which must end in the same
+coefficients. error: of doubly-sgd and of scikit-learn's RBFSampler + SGDClassifier after equal
+processor seconds, with settings of both that `choose` shows the choice of. Run: python
+benchmarks/bench_doubly.py [--parts step sdca held error choose] [--data covtype mnist-8vs6]
+[--seconds 8] [--pairs 3]
 """
 
 import argparse
@@ -25,15 +29,30 @@ from rfx.solvers.stochastic.steps import Steps
 EARLIER, BATCH, BLOCK, INPUTS = 50, 1024, 1024, 50
 INPUTS_OF = {
     "covtype": {"scaling": "minmax01", "gamma": 8.0, "nu": 1e-7},
-    "mnist-8vs6": {"scaling": "none", "unit": True, "pca": 50, "pca_centred": False, "gamma": 1.0, "nu": 1e-7},
+    "mnist-8vs6": {
+        "scaling": "none",
+        "unit": True,
+        "pca": 50,
+        "pca_centred": False,
+        "gamma": 1.0,
+        "nu": 1e-7,
+    },
 }
-# the paper's steps, as in the plans; preconditioned ones on fresh blocks, as in the authors' Matlab program; the peer's settings
+# the paper's steps, as in the plans; preconditioned ones on fresh blocks, as in the authors' Matlab
+# program; the peer's settings
 PLAIN = {
     "covtype": {"loss": "hinge", "batch": 1024, "block": 256, "step0": 16.0},
     "mnist-8vs6": {"loss": "hinge", "batch": 1024, "block": 256, "step0": 8.0},
 }
 PRECONDITIONED = [
-    {"loss": loss, "batch": batch, "block": batch // 4, "precondition": True, "damping": 1e-4, "step0": 0.25}
+    {
+        "loss": loss,
+        "batch": batch,
+        "block": batch // 4,
+        "precondition": True,
+        "damping": 1e-4,
+        "step0": 0.25,
+    }
     for loss in ("hinge", "squared_hinge")
     for batch in (1024, 2048, 4096)
 ]
@@ -46,7 +65,9 @@ PEER = {"covtype": PEERS[1], "mnist-8vs6": PEERS[0]}
 def ours(X, Y, max_memory_mb):
     """A step over EARLIER blocks, anew each time; max_memory_mb: for frequencies that are kept."""
     growing = GrowingMap("gaussian", INPUTS, 0, {"gamma": 0.1}, max_memory_mb=max_memory_mb)
-    solver = DoublySGD(growing, 1, losses.get_loss("hinge"), 1e-6, Steps("constant", step0=1.0), block=BLOCK)
+    solver = DoublySGD(
+        growing, 1, losses.get_loss("hinge"), 1e-6, Steps("constant", step0=1.0), block=BLOCK
+    )
     for _ in range(EARLIER):
         solver.step(X[:8], Y[:8])
     start = solver.state()
@@ -63,7 +84,10 @@ def by_numpy(X, Y):
 
     def features(i):
         rng = np.random.default_rng(i)
-        return np.sqrt(2) * np.cos(X @ (np.sqrt(0.2) * rng.standard_normal((INPUTS, BLOCK))) + rng.uniform(0, 2 * np.pi, BLOCK))
+        return np.sqrt(2) * np.cos(
+            X @ (np.sqrt(0.2) * rng.standard_normal((INPUTS, BLOCK)))
+            + rng.uniform(0, 2 * np.pi, BLOCK)
+        )
 
     def run():
         f = sum(features(i) @ alpha[i] for i in range(EARLIER))
@@ -79,7 +103,11 @@ def by_torch(X, Y):
     except ImportError:
         return None
     torch.set_num_threads(env.threads())
-    rows, signs, alpha = torch.from_numpy(X), torch.from_numpy(Y[:, 0].astype(np.float32)), torch.ones(EARLIER, BLOCK)
+    rows, signs, alpha = (
+        torch.from_numpy(X),
+        torch.from_numpy(Y[:, 0].astype(np.float32)),
+        torch.ones(EARLIER, BLOCK),
+    )
 
     def features(i):
         draw = torch.Generator().manual_seed(i)
@@ -95,16 +123,23 @@ def by_torch(X, Y):
 
 def step(pairs):
     rng = np.random.default_rng(0)
-    X, Y = rng.standard_normal((BATCH, INPUTS)).astype(np.float32), np.sign(rng.standard_normal((BATCH, 1)))
+    X, Y = (
+        rng.standard_normal((BATCH, INPUTS)).astype(np.float32),
+        np.sign(rng.standard_normal((BATCH, 1))),
+    )
     runs = {
-        "rfx, frequencies kept": ours(X, Y, 256), "rfx, all made again": ours(X, Y, 1e-9), "numpy, float64": by_numpy(X, Y),
+        "rfx, frequencies kept": ours(X, Y, 256),
+        "rfx, all made again": ours(X, Y, 1e-9),
+        "numpy, float64": by_numpy(X, Y),
         "PyTorch, float32": by_torch(X, Y),
-    }  # fmt: skip
+    }
     runs = {name: run for name, run in runs.items() if run is not None}
     for run in runs.values():
         run()
     rows = turns(runs, lambda name: timed(runs[name]), pairs)
-    print("| step | processor s | times rfx's, kept | times rfx's, made again |\n|---|---:|---:|---:|")
+    print(
+        "| step | processor s | times rfx's, kept | times rfx's, made again |\n|---|---:|---:|---:|"
+    )
     kept, again = (rows[name] for name in list(runs)[:2])
     for name, found in rows.items():
         cpu = spread([row["cpu"] for row in found], ".3f")
@@ -113,7 +148,9 @@ def step(pairs):
 
 @njit
 def shuffle(order, state):
-    """Puts `order` into a random one by a linear congruential generator; returns its next state. LIBLINEAR calls C's rand()."""
+    """Puts `order` into a random one by a linear congruential generator; returns its next
+    state. LIBLINEAR calls C's rand().
+    """
     for i in range(len(order) - 1, 0, -1):
         state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
         j = ((state >> np.uint64(33)) * np.uint64(i + 1)) >> np.uint64(31)
@@ -122,12 +159,16 @@ def shuffle(order, state):
 
 
 def sdca(pairs, n=20_000, count=256, nu=1e-4):
-    """On adult's first rows. LIBLINEAR minimises C sum L + ||w||^2/2 with C = 1/(nu n); its seconds are those of train() alone."""
+    """On adult's first rows. LIBLINEAR minimises C sum L + ||w||^2/2 with C = 1/(nu n); its
+    seconds are those of train() alone.
+    """
     from liblinear.liblinearutil import parameter, problem, train
 
     split = data.load("a9a", split="dai2014")
     X, y = split.X_train[:n].toarray().astype(np.float32), split.y_train[:n]
-    Z = sample("gaussian", X.shape[1], count, 0, gamma=0.03).transform(X) / np.float32(np.sqrt(count))
+    Z = sample("gaussian", X.shape[1], count, 0, gamma=0.03).transform(X) / np.float32(
+        np.sqrt(count)
+    )
     hinge, Y, rows = losses.get_loss("hinge"), y[:, None], np.arange(n)
     copied = problem(y, sp.csr_matrix(Z.astype(np.float64)))
 
@@ -135,16 +176,27 @@ def sdca(pairs, n=20_000, count=256, nu=1e-4):
         return train(copied, parameter(f"-s 3 -c {1 / (nu * n)!r} -e {eps} -q"))
 
     def ours(target):
-        """Passes, primal and dual at a gap of at most target, computed once the pass's own losses promise it."""
+        """Passes, primal and dual at a gap of at most target, computed once the pass's own
+        losses promise it.
+        """
 
         # the features are held: a step is given the rows' numbers
         def features(taken):
             return Z if taken is rows else Z.take(taken, axis=0)
 
-        solver, order, state, due = LinearSDCA(features, count, 1, n, hinge, nu), rows.copy(), np.uint64(0), 1
+        solver, order, state, due = (
+            LinearSDCA(features, count, 1, n, hinge, nu),
+            rows.copy(),
+            np.uint64(0),
+            1,
+        )
         while True:
             state = shuffle(order, state)
-            promised = solver.step(order, Y.take(order, axis=0), order) + nu * float((solver.w**2).sum()) - float((solver.a * Y).mean())
+            promised = (
+                solver.step(order, Y.take(order, axis=0), order)
+                + nu * float((solver.w**2).sum())
+                - float((solver.a * Y).mean())
+            )
             if promised <= target and solver.t >= due:
                 upper, lower = solver.bounds([(rows, Y, rows)])
                 if upper - lower <= target:
@@ -152,19 +204,36 @@ def sdca(pairs, n=20_000, count=256, nu=1e-4):
                 due = int(1.1 * solver.t) + 1
 
     best = ours(1e-7)[2]
-    heads = "a9a, 256 features", "processor s", "times r-sdca's", "primal", "above the best dual", "gap", "passes"
+    heads = (
+        "a9a, 256 features",
+        "processor s",
+        "times r-sdca's",
+        "primal",
+        "above the best dual",
+        "gap",
+        "passes",
+    )
     print("\n| " + " | ".join(heads) + " |\n|---|---:|---:|---:|---:|---:|---:|")
     for eps in (0.1, 0.01, 0.001):
         w = np.array(liblinear(eps).get_decfun()[0])
         primal = float(0.5 * nu * w @ w + np.maximum(0, 1 - y * (Z @ w)).mean())
-        runs = {f"LIBLINEAR -s 3 -e {eps}": lambda eps=eps: liblinear(eps), "r-sdca to that gap": lambda target=primal - best: ours(target)}
+        runs = {
+            f"LIBLINEAR -s 3 -e {eps}": lambda eps=eps: liblinear(eps),
+            "r-sdca to that gap": lambda target=primal - best: ours(target),
+        }
         found = turns(runs, lambda name, runs=runs: timed(runs[name]), pairs)
         peer, mine = found.values()
         passes, upper, lower = mine[0]["result"]
         seconds = [spread([row["cpu"] for row in one], ".3f") for one in (peer, mine)]
         peer_name, name = found
-        print(f"| {peer_name} | {seconds[0]} | {ratios(peer, mine, 'cpu')} | {primal:.6f} | {primal - best:.1e} | | |")
-        print(f"| {name} | {seconds[1]} | 1 | {upper:.6f} | {upper - best:.1e} | {upper - lower:.1e} | {passes} |")
+        print(
+            f"| {peer_name} | {seconds[0]} | {ratios(peer, mine, 'cpu')} | {primal:.6f} |"
+            f" {primal - best:.1e} | | |"
+        )
+        print(
+            f"| {name} | {seconds[1]} | 1 | {upper:.6f} | {upper - best:.1e} | {upper - lower:.1e}"
+            f" | {passes} |"
+        )
 
 
 class Doubly:
@@ -203,7 +272,9 @@ class Peer:
         self.transform, n_inputs = inputs.inputs.transform, inputs.n_prepared
         # float32, as the rows are: in float64 it takes thrice the time
         rows = np.zeros((1, n_inputs), np.float32)
-        self.sampler = RBFSampler(gamma=inputs.kernel_params["gamma"], n_components=1000, random_state=0).fit(rows)
+        self.sampler = RBFSampler(
+            gamma=inputs.kernel_params["gamma"], n_components=1000, random_state=0
+        ).fit(rows)
         self.model = SGDClassifier(**options, random_state=0)
 
     def train(self, X, y):
@@ -222,7 +293,14 @@ def held(pairs, passes=(2, 3, 5, 10), blocks=8, block=512):
     def run(hold, count):
         growing = GrowingMap("gaussian", X.shape[1], 0, {"gamma": 0.03}, variant="pairs")
         given = options | {"hold_rows": len(X) if hold else None}
-        solver = DoublySGD(growing, 1, losses.get_loss("squared_hinge"), 1e-6, Steps("constant", step0=0.25), **given)
+        solver = DoublySGD(
+            growing,
+            1,
+            losses.get_loss("squared_hinge"),
+            1e-6,
+            Steps("constant", step0=0.25),
+            **given,
+        )
         for number in range(count):
             order = np.random.default_rng(number).permutation(len(X))
             for start in range(0, len(X), BATCH):
@@ -232,20 +310,40 @@ def held(pairs, passes=(2, 3, 5, 10), blocks=8, block=512):
 
     if not np.array_equal(run(True, 2), run(False, 2)):
         raise SystemExit("features that are held are others than those that are made again")
-    print(f"\n| {blocks} blocks of {block}, {len(X):,} rows | made again, processor s | held | times |\n|---|---:|---:|---:|")
+    print(
+        f"\n| {blocks} blocks of {block}, {len(X):,} rows | made again, processor s | held | times"
+        " |\n|---|---:|---:|---:|"
+    )
     for count in passes:
-        found = turns({"again": False, "held": True}, lambda name, count=count: timed(lambda: run(name == "held", count)), pairs)
+        found = turns(
+            {"again": False, "held": True},
+            lambda name, count=count: timed(lambda: run(name == "held", count)),
+            pairs,
+        )
         cpu = [spread([row["cpu"] for row in rows], ".2f") for rows in found.values()]
-        print(f"| {count} passes | {cpu[0]} | {cpu[1]} | {ratios(found['again'], found['held'], 'cpu')} |")
+        print(
+            f"| {count} passes | {cpu[0]} | {cpu[1]} |"
+            f" {ratios(found['again'], found['held'], 'cpu')} |"
+        )
 
 
 def words(options):
-    return ", ".join(f"{name} {value}" for name, value in options.items() if name not in INPUTS_OF["covtype"] | INPUTS_OF["mnist-8vs6"])
+    return ", ".join(
+        f"{name} {value}"
+        for name, value in options.items()
+        if name not in INPUTS_OF["covtype"] | INPUTS_OF["mnist-8vs6"]
+    )
 
 
 def race(learners, X, y, X_out, y_out, seconds):
-    """Error in percent on X_out, y_out, and rows taken, of each once it has had its processor seconds; whoever has had least is next."""
-    draws, spent, seen = [np.random.default_rng(0) for _ in learners], [0.0] * len(learners), [0] * len(learners)
+    """Error in percent on X_out, y_out, and rows taken, of each once it has had its
+    processor seconds; whoever has had least is next.
+    """
+    draws, spent, seen = (
+        [np.random.default_rng(0) for _ in learners],
+        [0.0] * len(learners),
+        [0] * len(learners),
+    )
     while min(spent) < seconds:
         k = int(np.argmin(spent))
         own = draws[k].integers(0, len(y), learners[k].batch)
@@ -255,7 +353,9 @@ def race(learners, X, y, X_out, y_out, seconds):
 
     def wrong(learner):
         parts = [slice(first, first + 8192) for first in range(0, len(y_out), 8192)]
-        return 100 * float(np.mean(np.concatenate([learner.predict(X_out[part]) for part in parts]) != y_out))
+        return 100 * float(
+            np.mean(np.concatenate([learner.predict(X_out[part]) for part in parts]) != y_out)
+        )
 
     return [(learner.name, wrong(learner), rows) for learner, rows in zip(learners, seen)]
 
@@ -272,7 +372,9 @@ def table(title, found):
 
 
 def choose(names, seconds):
-    """The candidates on training rows, a fifth of which, 20,000 at most, are held out to judge by: what CHOSEN was chosen by."""
+    """The candidates on training rows, a fifth of which, 20,000 at most, are held out to
+    judge by: what CHOSEN was chosen by.
+    """
     for name in names:
         split = data.load(name, split="dai2014")
         order = np.random.default_rng(7).permutation(len(split.y_train))
@@ -287,14 +389,28 @@ def error(names, seconds):
     for name in names:
         split = data.load(name, split="dai2014")
         X, y = split.X_train, split.y_train
-        found = race(pair(name, X, y, [PLAIN[name], CHOSEN[name]], [PEER[name]]), X, y, split.X_test, split.y_test, seconds)
+        found = race(
+            pair(name, X, y, [PLAIN[name], CHOSEN[name]], [PEER[name]]),
+            X,
+            y,
+            split.X_test,
+            split.y_test,
+            seconds,
+        )
         table(f"{name}, test rows, {seconds:g} processor s", found)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--parts", nargs="+", default=["step", "sdca", "error"], choices=("step", "sdca", "held", "error", "choose"))
-    parser.add_argument("--data", nargs="+", default=["covtype", "mnist-8vs6"], choices=("covtype", "mnist-8vs6"))
+    parser.add_argument(
+        "--parts",
+        nargs="+",
+        default=["step", "sdca", "error"],
+        choices=("step", "sdca", "held", "error", "choose"),
+    )
+    parser.add_argument(
+        "--data", nargs="+", default=["covtype", "mnist-8vs6"], choices=("covtype", "mnist-8vs6")
+    )
     parser.add_argument("--seconds", type=float, default=8)
     add_pairs(parser)
     given = parser.parse_args()

@@ -1,10 +1,12 @@
-"""Exact Gaussian SVM (hinge, C = 1, gamma = 2, with bias, inputs in [-1, 1]): rfx, libsvm-official with OpenMP, scikit-learn's SVC.
+"""Exact Gaussian SVM (hinge, C = 1, gamma = 2, with bias, inputs in [-1, 1]): rfx, libsvm-official
+with OpenMP, scikit-learn's SVC.
 
-`python benchmarks/bench_kernel_svm.py [NAME[:ROWS]...]` (default: cod-rna ijcnn1) trains each in a process of its own, in
-turns, and prints a markdown table. Seconds are of training alone: the data are read, converted and (rfx)
-compiled for before. Objective and gap of all three are computed here, in the same way, from their coefficients.
-`--growth` shows what the exact kernels of Table 2 of Yen et al. (2014) take on 25,000, 50,000 and 100,000 rows drawn from
-covtype's training rows: squared hinge with bias, C = 1, the gammas and the tolerance of the plan yen2014-table2-full.
+`python benchmarks/bench_kernel_svm.py [NAME[:ROWS]...]` (default: cod-rna ijcnn1) trains each in a
+process of its own, in turns, and prints a markdown table. Seconds are of training alone: the data
+are read, converted and (rfx) compiled for before. Objective and gap of all three are computed here,
+in the same way, from their coefficients. `--growth` shows what the exact kernels of Table 2 of Yen
+et al. (2014) take on 25,000, 50,000 and 100,000 rows drawn from covtype's training rows: squared
+hinge with bias, C = 1, the gammas and the tolerance of the plan yen2014-table2-full.
 """
 
 import argparse
@@ -30,7 +32,9 @@ GROWTH_TOL, GROWTH_MB = 0.01, 2500
 
 
 def training_rows(name, **how):
-    """Inputs (n, d) in [-1, 1] as a dense float64 array, labels in {-1, 1}; name: NAME:ROWS for that many of its rows."""
+    """Inputs (n, d) in [-1, 1] as a dense float64 array, labels in {-1, 1}; name: NAME:ROWS
+    for that many of its rows.
+    """
     name, _, rows = name.partition(":")
     split = load(name, **how, **({"n_train": int(rows)} if rows else {}))
     X = split.X_train
@@ -47,7 +51,14 @@ def train_rfx(X, y):
     from rfx.solvers.kernel.svm import solve_kernel_svm
 
     def solve(X, y):
-        return solve_kernel_svm(KernelMatrix("gaussian", X, {"gamma": GAMMA}), y, LAM, Hinge, Budget(memory_mb=CACHE_MB), bias=True)
+        return solve_kernel_svm(
+            KernelMatrix("gaussian", X, {"gamma": GAMMA}),
+            y,
+            LAM,
+            Hinge,
+            Budget(memory_mb=CACHE_MB),
+            bias=True,
+        )
 
     solve(X[:300], y[:300])
     before = env.peak_rss_mb()
@@ -57,7 +68,12 @@ def train_rfx(X, y):
 
 def train_libsvm(X, y):
     import scipy.sparse
-    from libsvm.svm import gen_svm_nodearray, libsvm, svm_parameter, svm_problem, toPyModel  # noqa: F401
+    from libsvm.svm import (
+        libsvm,
+        svm_parameter,
+        svm_problem,
+        toPyModel,
+    )
 
     problem = svm_problem(y, scipy.sparse.csr_matrix(X))
     parameter = svm_parameter(f"-s 0 -t 2 -g {GAMMA} -c {1 / LAM} -m {CACHE_MB} -q")
@@ -94,7 +110,16 @@ def child(solver, name, path):
     trainer = dict(zip(SOLVERS, (train_rfx, train_libsvm, train_scikit_learn)))[solver]
     seconds, coef, intercept, before = trainer(X, y)
     np.savez(path, coef=coef, intercept=intercept)
-    print(json.dumps({"seconds": seconds[0], "processor": seconds[1], "memory": env.peak_rss_mb(), "before": before}))
+    print(
+        json.dumps(
+            {
+                "seconds": seconds[0],
+                "processor": seconds[1],
+                "memory": env.peak_rss_mb(),
+                "before": before,
+            }
+        )
+    )
 
 
 def growth_child(kernel, n_rows):
@@ -103,9 +128,14 @@ def growth_child(kernel, n_rows):
     from rfx.solvers.kernel.svm import solve_kernel_svm
 
     X, y = training_rows("covtype", split="yen2014", n_train=n_rows)
-    params, budget = kernels.parameters(kernel, X, GROWTH_KERNELS[kernel]), Budget(tol=GROWTH_TOL, memory_mb=GROWTH_MB)
+    params, budget = (
+        kernels.parameters(kernel, X, GROWTH_KERNELS[kernel]),
+        Budget(tol=GROWTH_TOL, memory_mb=GROWTH_MB),
+    )
     solve_kernel_svm(KernelMatrix(kernel, X[:300], params), y[:300], LAM, bias=True)
-    seconds, solution = timed(lambda: solve_kernel_svm(KernelMatrix(kernel, X, params), y, LAM, budget=budget, bias=True))
+    seconds, solution = timed(
+        lambda: solve_kernel_svm(KernelMatrix(kernel, X, params), y, LAM, budget=budget, bias=True)
+    )
     print(
         json.dumps(
             {
@@ -124,14 +154,19 @@ def growth_child(kernel, n_rows):
 
 
 def run_child(*words):
-    # OpenMP's threads spin while they wait, which costs LIBSVM dearly wherever another process runs; asleep they cost
-    # nobody.
+    # OpenMP's threads spin while they wait, which costs LIBSVM dearly wherever another process
+    # runs; asleep they cost nobody.
     environment = os.environ | {
         "OMP_WAIT_POLICY": "passive",
         "OMP_NUM_THREADS": str(env.threads()),
         "OPENBLAS_NUM_THREADS": str(env.threads()),
     }
-    done = subprocess.run([sys.executable, __file__, "--child", *map(str, words)], env=environment, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(
+        [sys.executable, __file__, "--child", *map(str, words)],
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(map(str, words))} ended with {done.returncode}")
     return json.loads(done.stdout.splitlines()[-1])
@@ -140,7 +175,9 @@ def run_child(*words):
 def certificate(X, y, coef, intercept):
     """Objective and duality gap of the hinge SVM at coef, in float64."""
     support = np.flatnonzero(coef)
-    f = kernels.decision("gaussian", {"gamma": GAMMA}, X[support], coef[support], X, dtype=np.float64)
+    f = kernels.decision(
+        "gaussian", {"gamma": GAMMA}, X[support], coef[support], X, dtype=np.float64
+    )
     norm = coef @ f
     objective = 0.5 * LAM * norm + np.maximum(0, 1 - y * (f + intercept)).sum()
     return objective, objective - LAM * (np.abs(coef).sum() - 0.5 * norm), len(support)
@@ -159,47 +196,61 @@ def certified(solver, name, X, y):
 def compare(names, pairs):
     print(f"{machine()}\n")
     print(
-        "| data | rows | solver | objective | relative gap | support vectors | seconds | times rfx | processor seconds | times rfx "
-        "| peak MB | of it before training |"
+        "| data | rows | solver | objective | relative gap | support vectors | seconds | times rfx"
+        " | processor seconds | times rfx | peak MB | of it before training |"
     )
     print("|---|---|---|---|---|---|---|---|---|---|---|---|")
     for name in names:
         X, y = training_rows(name)
-        found = turns(SOLVERS, lambda solver, name=name, X=X, y=y: certified(solver, name, X, y), pairs)
+        found = turns(
+            SOLVERS, lambda solver, name=name, X=X, y=y: certified(solver, name, X, y), pairs
+        )
         for solver, rows in found.items():
             row, first = rows[0], found["rfx"]
             seconds, processor = (
-                f"{spread([row[kind] for row in rows])} | {ratios(rows, first, kind)}" for kind in ("seconds", "processor")
+                f"{spread([row[kind] for row in rows])} | {ratios(rows, first, kind)}"
+                for kind in ("seconds", "processor")
             )
             print(
-                f"| {name} | {len(y):,} | {solver} | {row['objective']:.3f} | {row['gap']:.1e} | {row['support']:,} | {seconds} "
-                f"| {processor} | {row['memory']:.0f} | {row['before']:.0f} |",
+                f"| {name} | {len(y):,} | {solver} | {row['objective']:.3f} | {row['gap']:.1e} |"
+                f" {row['support']:,} | {seconds} | {processor} | {row['memory']:.0f} |"
+                f" {row['before']:.0f} |",
                 flush=True,
             )
 
 
 def growth(chosen):
-    print(f"{machine()}; covtype, squared hinge with bias, lam = {LAM:g}, tolerance {GROWTH_TOL:g}\n")
     print(
-        "| kernel | rows | objective | relative gap | converged | support vectors | blocks | columns | seconds | processor seconds "
-        "| peak MB |"
+        f"{machine()}; covtype, squared hinge with bias, lam = {LAM:g}, tolerance {GROWTH_TOL:g}\n"
+    )
+    print(
+        "| kernel | rows | objective | relative gap | converged | support vectors | blocks |"
+        " columns | seconds | processor seconds | peak MB |"
     )
     print("|---|---|---|---|---|---|---|---|---|---|---|")
     for kernel in GROWTH_KERNELS:
         for n_rows in chosen or GROWTH_ROWS:
             r = run_child("growth", kernel, n_rows)
             print(
-                f"| {kernel} | {n_rows:,} | {r['objective']:.3f} | {r['gap'] / r['objective']:.1e} | {'yes' if r['converged'] else 'no'} "
-                f"| {r['support']:,} | {r['blocks']} | {r['columns']:,} | {r['seconds']:.1f} | {r['processor']:.1f} | {r['memory']:.0f} |",
+                f"| {kernel} | {n_rows:,} | {r['objective']:.3f} | {r['gap'] / r['objective']:.1e}"
+                f" | {'yes' if r['converged'] else 'no'} | {r['support']:,} | {r['blocks']} |"
+                f" {r['columns']:,} | {r['seconds']:.1f} | {r['processor']:.1f} |"
+                f" {r['memory']:.0f} |",
                 flush=True,
             )
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("names", nargs="*", default=["cod-rna", "ijcnn1"])
     add_pairs(parser)
-    parser.add_argument("--growth", action="store_true", help="memory and seconds at 25,000, 50,000 and 100,000 rows of covtype")
+    parser.add_argument(
+        "--growth",
+        action="store_true",
+        help="memory and seconds at 25,000, 50,000 and 100,000 rows of covtype",
+    )
     parser.add_argument("--rows", nargs="*", type=int, help="other numbers of rows for --growth")
     parser.add_argument("--child", nargs=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()

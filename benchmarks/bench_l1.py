@@ -1,8 +1,10 @@
-"""The sub-problem of sparse random features: rfx.solvers.l1.newton beside LIBLINEAR `-s 5`, each in its own process.
+"""The sub-problem of sparse random features: rfx.solvers.l1.newton beside LIBLINEAR `-s 5`, each in
+its own process.
 
-Squared hinge, Fourier features of the Gaussian kernel, inputs scaled to [-1, 1], no bias; both get the same float32
-features. Seconds are those of the fit, from features in memory to weights, LIBLINEAR's conversion included; the peak is
-that of the whole process that solves (for LIBLINEAR of its child, which holds LIBLINEAR's own copy only). They take turns.
+Squared hinge, Fourier features of the Gaussian kernel, inputs scaled to [-1, 1], no bias; both get
+the same float32 features. Seconds are those of the fit, from features in memory to weights,
+LIBLINEAR's conversion included; the peak is that of the whole process that solves (for LIBLINEAR of
+its child, which holds LIBLINEAR's own copy only). They take turns.
 
     python benchmarks/bench_l1.py
     python benchmarks/bench_l1.py --data cod-rna --eps 0.01 0.0001
@@ -48,7 +50,11 @@ def ours(options):
     solve_l1(DenseMatrix(blocks.Z[:2000]), y[:2000], options.lam, SquaredHinge)
     start, cpu = time.perf_counter(), time.process_time()
     solution = solve_l1(blocks, y, options.lam, SquaredHinge, Budget(tol=options.tol))
-    row = {"seconds": time.perf_counter() - start, "cpu": time.process_time() - cpu, "peak": peak(resource.RUSAGE_SELF)}
+    row = {
+        "seconds": time.perf_counter() - start,
+        "cpu": time.process_time() - cpu,
+        "peak": peak(resource.RUSAGE_SELF),
+    }
     return row | certified(blocks, y, options, solution)
 
 
@@ -77,7 +83,9 @@ def peak(who):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", nargs="+", default=["ijcnn1", "cod-rna"])
     parser.add_argument("--split")
     parser.add_argument("--rows", type=int, help="draw that many training rows")
@@ -85,7 +93,12 @@ def main():
     parser.add_argument("--gamma", type=float, default=2.0)
     parser.add_argument("--lam", type=float, default=10.0)
     parser.add_argument("--tol", type=float, default=1e-4, help="relative gap asked of rfx")
-    parser.add_argument("--eps", nargs="*", default=["0.01"], help="LIBLINEAR's -e, one run each; 1e-4 takes many minutes")
+    parser.add_argument(
+        "--eps",
+        nargs="*",
+        default=["0.01"],
+        help="LIBLINEAR's -e, one run each; 1e-4 takes many minutes",
+    )
     parser.add_argument("--threads", type=int, default=2)
     add_pairs(parser)
     parser.add_argument("--one", help=argparse.SUPPRESS)
@@ -97,18 +110,28 @@ def main():
         print(json.dumps(row))
         return
     print(f"{machine(options.threads)}; D = {options.n_features}, lam = {options.lam:g}\n")
-    titles = "data|solver|seconds|CPU seconds|times ours|in CPU seconds|objective|relative gap|non-zeros|peak MiB|times ours".split("|")
+    titles = (
+        "data|solver|seconds|CPU seconds|times ours|in CPU seconds|objective|relative"
+        " gap|non-zeros|peak MiB|times ours".split("|")
+    )
     print("| " + " | ".join(titles) + " |")
     print("|---" * len(titles) + "|")
     for data in options.data:
-        found = turns(["rfx", *options.eps], lambda one, data=data: json.loads(child("--data", data, "--one", one)), options.pairs)
+        found = turns(
+            ["rfx", *options.eps],
+            lambda one, data=data: json.loads(child("--data", data, "--one", one)),
+            options.pairs,
+        )
         first = found["rfx"]
         for one, rows in found.items():
             row, name = rows[0], "rfx" if one == "rfx" else f"LIBLINEAR -e {one}"
-            seconds, cpu = (spread([row[kind] for row in rows], ".1f") for kind in ("seconds", "cpu"))
+            seconds, cpu = (
+                spread([row[kind] for row in rows], ".1f") for kind in ("seconds", "cpu")
+            )
             print(
-                f"| {data} | {name} | {seconds} | {cpu} | {ratios(rows, first, 'seconds')} | {ratios(rows, first, 'cpu')} "
-                f"| {row['objective']:.2f} | {row['gap']:.1e} | {row['nnz']} | {row['peak']:.0f} | {row['peak'] / first[0]['peak']:.1f} |",
+                f"| {data} | {name} | {seconds} | {cpu} | {ratios(rows, first, 'seconds')} |"
+                f" {ratios(rows, first, 'cpu')} | {row['objective']:.2f} | {row['gap']:.1e} |"
+                f" {row['nnz']} | {row['peak']:.0f} | {row['peak'] / first[0]['peak']:.1f} |",
                 flush=True,
             )
 

@@ -1,7 +1,9 @@
-"""rf with squared hinge or logistic loss: rfx.solvers.l2 beside LIBLINEAR's `-s 2` and `-s 0`, each in its own process.
+"""rf with squared hinge or logistic loss: rfx.solvers.l2 beside LIBLINEAR's `-s 2` and `-s 0`, each
+in its own process.
 
-Fourier features of the Gaussian kernel, inputs scaled to [-1, 1]. LIBLINEAR gets its 16-byte nodes written straight into
-memory, without the conversion from a sparse matrix that would double its peak.
+Fourier features of the Gaussian kernel, inputs scaled to [-1, 1]. LIBLINEAR gets its 16-byte nodes
+written straight into memory, without the conversion from a sparse matrix that would double its
+peak.
 
     python benchmarks/bench_l2.py --data cod-rna --n-features 10000
     python benchmarks/bench_l2.py --data covtype-sized:n=464810,n_test=1000 --gamma 0.1 --peers none
@@ -46,7 +48,12 @@ def problem(options):
     y = np.where(data.y_train == data.y_train.max(), 1.0, -1.0)
     y_test = np.where(data.y_test == data.y_train.max(), 1.0, -1.0)
     scale = options.n_features**-0.5
-    return MapMatrix(feature_map, parts[0], scale), y, MapMatrix(feature_map, parts[1], scale), y_test
+    return (
+        MapMatrix(feature_map, parts[0], scale),
+        y,
+        MapMatrix(feature_map, parts[1], scale),
+        y_test,
+    )
 
 
 def ours(options):
@@ -55,10 +62,20 @@ def ours(options):
     # compiled functions come from numba's cache on every run but the first
     solve_l2(blocks.rows(np.arange(64)), y[:64], 1.0, get_loss(options.loss))
     start, cpu = time.perf_counter(), time.process_time()
-    solution = solve_l2(blocks, y, options.lam, get_loss(options.loss), Budget(tol=options.tol, memory_mb=options.max_memory))
+    solution = solve_l2(
+        blocks,
+        y,
+        options.lam,
+        get_loss(options.loss),
+        Budget(tol=options.tol, memory_mb=options.max_memory),
+    )
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     steps = sum(entry["cg"] for entry in solution.trace)
-    return solution.coef, {"seconds": seconds, "cpu": cpu, "note": f"{solution.n_iter} Newton steps, {steps} CG steps"}
+    return solution.coef, {
+        "seconds": seconds,
+        "cpu": cpu,
+        "note": f"{solution.n_iter} Newton steps, {steps} CG steps",
+    }
 
 
 def liblinear(options, eps):
@@ -85,17 +102,25 @@ def liblinear(options, eps):
         nodes["index"][rows, -1] = -1
     given = peer.problem.__new__(peer.problem)
     targets = np.ascontiguousarray(y)
-    pointers = nodes.ctypes.data + np.arange(n_rows, dtype=np.uint64) * np.uint64((n_columns + 1) * node.itemsize)
+    pointers = nodes.ctypes.data + np.arange(n_rows, dtype=np.uint64) * np.uint64(
+        (n_columns + 1) * node.itemsize
+    )
     given.l, given.n, given.bias = n_rows, n_columns, -1
     given.y = targets.ctypes.data_as(ctypes.POINTER(ctypes.c_double))
     given.x = ctypes.cast(pointers.ctypes.data, ctypes.POINTER(ctypes.POINTER(peer.feature_node)))
     made = time.perf_counter()
-    settings = peer.parameter(f"-s {LIBLINEAR_TYPES[options.loss]} -c {1 / options.lam} -e {eps} -q")
+    settings = peer.parameter(
+        f"-s {LIBLINEAR_TYPES[options.loss]} -c {1 / options.lam} -e {eps} -q"
+    )
     model = peer.liblinear.train(ctypes.byref(given), ctypes.byref(settings)).contents
     coef = np.ctypeslib.as_array(model.w, (n_columns,)) * (1.0 if model.label[0] == 1 else -1.0)
     seconds = time.perf_counter() - start - features
     cpu = time.process_time() - cpu - cpu_features
-    return coef, {"seconds": seconds, "cpu": cpu, "note": f"{made - start - features:.1f} s of it to write the nodes"}
+    return coef, {
+        "seconds": seconds,
+        "cpu": cpu,
+        "note": f"{made - start - features:.1f} s of it to write the nodes",
+    }
 
 
 def measured(solver):
@@ -115,7 +140,9 @@ def solved(options):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", default="cod-rna")
     parser.add_argument("--rows", type=int, help="draw that many training rows")
     parser.add_argument("--n-features", type=int, default=2000)
@@ -125,7 +152,9 @@ def main():
     parser.add_argument("--tol", type=float, default=1e-4)
     parser.add_argument("--max-memory", type=float)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--peers", nargs="*", default=["liblinear:0.01"], help="liblinear:EPS ..., or none")
+    parser.add_argument(
+        "--peers", nargs="*", default=["liblinear:0.01"], help="liblinear:EPS ..., or none"
+    )
     add_pairs(parser)
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--out", help=argparse.SUPPRESS)
@@ -135,19 +164,28 @@ def main():
         solved(options)
         return
     blocks, y, test, y_test = problem(options)
-    size = f"{options.data}, {blocks.shape[0]} rows, {options.loss}, D = {options.n_features}, lambda = {options.lam}"
+    size = (
+        f"{options.data}, {blocks.shape[0]} rows, {options.loss}, D = {options.n_features}, lambda"
+        f" = {options.lam}"
+    )
     print(f"{machine(options.threads)}; {size}\n")
-    print("| solver | seconds | CPU s | times rfx | in CPU s | objective | relative gap | accuracy | peak MB | |")
+    print(
+        "| solver | seconds | CPU s | times rfx | in CPU s | objective | relative gap | accuracy |"
+        " peak MB | |"
+    )
     print("|---|---|---|---|---|---|---|---|---|---|")
-    found = turns(["rfx", *(peer for peer in options.peers if peer != "none")], measured, options.pairs)
+    found = turns(
+        ["rfx", *(peer for peer in options.peers if peer != "none")], measured, options.pairs
+    )
     for solver, rows in found.items():
         row, first = rows[0], found["rfx"]
         objective, gap = l2_certificate(blocks, y, row["coef"], options.lam, get_loss(options.loss))
         accuracy = np.mean(np.where(test.matvec(row["coef"]) > 0, 1.0, -1.0) == y_test)
         seconds, cpu = (spread([row[kind] for row in rows]) for kind in ("seconds", "cpu"))
         print(
-            f"| {solver} | {seconds} | {cpu} | {ratios(rows, first, 'seconds')} | {ratios(rows, first, 'cpu')} | {objective:.3f} | "
-            f"{gap / objective:.1e} | {accuracy:.4f} | {row['peak_mb']:.0f} | {row['note']} |",
+            f"| {solver} | {seconds} | {cpu} | {ratios(rows, first, 'seconds')} |"
+            f" {ratios(rows, first, 'cpu')} | {objective:.3f} | {gap / objective:.1e} |"
+            f" {accuracy:.4f} | {row['peak_mb']:.0f} | {row['note']} |",
             flush=True,
         )
 

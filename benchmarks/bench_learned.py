@@ -1,8 +1,9 @@
-"""Learning a kernel with random features: scores beside plain numpy in float64, the maximiser beside the paper's bisection.
+"""Learning a kernel with random features: scores beside plain numpy in float64, the maximiser
+beside the paper's bisection.
 
-In one process, in turns; the memory is what the scores need beyond what is there before. --growth: seconds of the scores over
-the rows of covtype and over features, into STEM.csv while it goes on and STEM.png.
-Run: python benchmarks/bench_learned.py [--pairs 5] [--growth STEM]
+In one process, in turns; the memory is what the scores need beyond what is there before. --growth:
+seconds of the scores over the rows of covtype and over features, into STEM.csv while it goes on and
+STEM.png. Run: python benchmarks/bench_learned.py [--pairs 5] [--growth STEM]
 """
 
 import argparse
@@ -44,7 +45,9 @@ def resident_mb() -> float:
 
 
 def compared(runs: dict, pairs: int) -> dict[str, list[dict]]:
-    """Seconds and processor seconds of each of the functions, in turns; the turn before, which compiles, is not counted."""
+    """Seconds and processor seconds of each of the functions, in turns; the turn before,
+    which compiles, is not counted.
+    """
     for run in runs.values():
         run()
     return turns(runs, lambda name: timed(runs[name]), pairs)
@@ -60,12 +63,17 @@ def scores(pairs):
     alignment.scores(pool, X[:500], y[:500, None])
     more = {"rfx": peak_mb(lambda: alignment.scores(pool, X, y[:, None]))}
     largest = env.peak_rss_mb()
-    runs = {"rfx": lambda: alignment.scores(pool, X, y[:, None]), "numpy float64": lambda: plain_scores(W, b, X, y)}
+    runs = {
+        "rfx": lambda: alignment.scores(pool, X, y[:, None]),
+        "numpy float64": lambda: plain_scores(W, b, X, y),
+    }
     more["numpy float64"] = peak_mb(runs["numpy float64"])
     found = compared(runs, pairs)
     work = "scores, n = 10,000, N_w = 20,000, d = 10"
     for name, rows in found.items():
-        memory = f"{more[name]:.0f} MiB more than before" + (f", {largest:.0f} in all" if name == "rfx" else "")
+        memory = f"{more[name]:.0f} MiB more than before" + (
+            f", {largest:.0f} in all" if name == "rfx" else ""
+        )
         print_row(work, name, rows, found["rfx"], memory)
 
 
@@ -73,11 +81,20 @@ def maximiser(pairs):
     """Chi-square, rho = 0.005 N_w, squares of normal numbers as scores."""
     for count in (20_000, 1_000_000):
         values, rho = np.random.default_rng(0).standard_normal(count) ** 2 * 1e4, 0.005 * count
-        runs = {"rfx": lambda v=values, r=rho: maximise(v, r), "bisection": lambda v=values, r=rho: chi2_by_bisection(v, r)}
+        runs = {
+            "rfx": lambda v=values, r=rho: maximise(v, r),
+            "bisection": lambda v=values, r=rho: chi2_by_bisection(v, r),
+        }
         found = compared(runs, pairs)
         gap = np.abs(found["rfx"][0]["result"] - found["bisection"][0]["result"]).max()
         for name, rows in found.items():
-            print_row(f"maximiser, N_w = {count:,}", name, rows, found["rfx"], "" if name == "rfx" else f"apart by {gap:.0e}")
+            print_row(
+                f"maximiser, N_w = {count:,}",
+                name,
+                rows,
+                found["rfx"],
+                "" if name == "rfx" else f"apart by {gap:.0e}",
+            )
 
 
 def print_row(work, name, rows, first, note):
@@ -87,7 +104,9 @@ def print_row(work, name, rows, first, note):
 
 
 def growth(stem):
-    """Processor seconds over rows of covtype at 20,000 features, and over features at 50,000 rows: a table, points in a CSV, a figure."""
+    """Processor seconds over rows of covtype at 20,000 features, and over features at
+    50,000 rows: a table, points in a CSV, a figure.
+    """
     rows = [14_525, 29_050, 58_101, 116_202, 232_405, 464_810]
     sizes = [1250, 2500, 5000, 10_000, 20_000]
     split = data.load("covtype", split="yen2014")
@@ -95,7 +114,11 @@ def growth(stem):
     X, y = (X.toarray() if hasattr(X, "toarray") else X), np.where(y == y.max(), 1.0, -1.0)
     pool = sample("arccosine-2", X.shape[1], 20_000, 0)
     alignment.scores(pool, X[:500], y[:500, None])
-    print("| score pass, covtype, arc-cosine of order 2, d = 54 | N_w | seconds | processor seconds |\n|---|---|---|---|", flush=True)
+    print(
+        "| score pass, covtype, arc-cosine of order 2, d = 54 | N_w | seconds | processor seconds"
+        " |\n|---|---|---|---|",
+        flush=True,
+    )
     found = {}
     with open(f"{stem}.csv", "w", encoding="utf-8") as points:
         points.write("rows,features,seconds,cpu\n")
@@ -105,24 +128,38 @@ def growth(stem):
             found[n, count] = row["cpu"]
             points.write(f"{n},{count},{row['seconds']:.3f},{row['cpu']:.3f}\n")
             points.flush()
-            print(f"| n = {n:,} | {count:,} | {row['seconds']:.2f} | {row['cpu']:.2f} |", flush=True)
-    draw({n: found[n, 20_000] for n in rows}, {count: found[50_000, count] for count in sizes}, stem)
+            print(
+                f"| n = {n:,} | {count:,} | {row['seconds']:.2f} | {row['cpu']:.2f} |", flush=True
+            )
+    draw(
+        {n: found[n, 20_000] for n in rows}, {count: found[50_000, count] for count in sizes}, stem
+    )
 
 
 def draw(over_rows, over_features, stem):
     from rfx.reporting import style
 
     figure, grid = style.grid(1, 2)
-    for axes, points, label in zip(grid[0], (over_rows, over_features), ("rows n, N_w = 20,000", "features N_w, n = 50,000")):
+    for axes, points, label in zip(
+        grid[0], (over_rows, over_features), ("rows n, N_w = 20,000", "features N_w, n = 50,000")
+    ):
         places = np.array(list(points))
         slope, level = np.polyfit(np.log(places), np.log(list(points.values())), 1)
-        axes.loglog(places, points.values(), label=f"score pass, slope {slope:.2f}", **style.look("lkrf"))
-        axes.loglog(places, points[places[0]] * places / places[0], ":", color="0.6", label="in proportion")
+        axes.loglog(
+            places, points.values(), label=f"score pass, slope {slope:.2f}", **style.look("lkrf")
+        )
+        axes.loglog(
+            places, points[places[0]] * places / places[0], ":", color="0.6", label="in proportion"
+        )
         axes.set_xlabel(label)
         axes.set_ylabel("processor seconds")
         axes.legend()
         print(f"slope over {label}: {slope:.3f}")
-    style.finish(figure, "Scores of a pool of features on covtype: growth in rows and features", [f"{machine()}; d = 54."])
+    style.finish(
+        figure,
+        "Scores of a pool of features on covtype: growth in rows and features",
+        [f"{machine()}; d = 54."],
+    )
     figure.savefig(f"{stem}.png", dpi=150)
     print(f"{stem}.png")
 
@@ -138,7 +175,10 @@ def main():
     if given.growth:
         growth(given.growth)
         return
-    print("| work | by | seconds | processor seconds | times rfx in processor seconds | |\n|---|---|---|---|---|---|")
+    print(
+        "| work | by | seconds | processor seconds | times rfx in processor seconds |"
+        " |\n|---|---|---|---|---|---|"
+    )
     # first, for memory that others leave behind would hide its own
     scores(given.pairs)
     maximiser(given.pairs)

@@ -1,4 +1,5 @@
-"""Prediction of 10,000 rows by 10,000 random features: rfx's blocks beside scikit-learn's RBFSampler and a dot product.
+"""Prediction of 10,000 rows by 10,000 random features: rfx's blocks beside scikit-learn's
+RBFSampler and a dot product.
 
 In one process, in turns, on cod-rna's inputs.
 Run: python benchmarks/bench_predict.py [--rows 10000] [--n-features 10000] [--pairs 5]
@@ -31,14 +32,16 @@ def main():
     }
     peers = {
         f"scikit-learn RBFSampler, {dtype.__name__}": (
-            RBFSampler(gamma=1.0, n_components=given.n_features, random_state=0).fit(X.astype(dtype)),
+            RBFSampler(gamma=1.0, n_components=given.n_features, random_state=0).fit(
+                X.astype(dtype)
+            ),
             X.astype(dtype),
             coef.astype(dtype),
         )
         for dtype in (np.float64, np.float32)
     }
-    runs = {f"rfx {name}": (lambda m=m: linear_decision(m, coef, X)) for name, m in maps.items()}
-    runs |= {name: (lambda p=p: p[0].transform(p[1]) @ p[2]) for name, p in peers.items()}
+    runs = {f"rfx {name}": lambda m=m: linear_decision(m, coef, X) for name, m in maps.items()}
+    runs |= {name: lambda p=p: p[0].transform(p[1]) @ p[2] for name, p in peers.items()}
     for run in runs.values():
         run()  # compiles
     found = turns(runs, lambda name: timed(runs[name]), given.pairs)
@@ -48,7 +51,10 @@ def main():
     print(f"| {X.shape[0]} rows x {given.n_features} features | {titles} |\n|---|---|---|---|---|")
     for name, rows in found.items():
         seconds, cpu = (spread([row[kind] for row in rows], ".3f") for kind in ("seconds", "cpu"))
-        print(f"| {name} | {seconds} | {cpu} | {ratios(rows, first, 'seconds')} | {ratios(rows, first, 'cpu')} |")
+        print(
+            f"| {name} | {seconds} | {cpu} | {ratios(rows, first, 'seconds')} |"
+            f" {ratios(rows, first, 'cpu')} |"
+        )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Reading LIBSVM text: rfx against scikit-learn's load_svmlight_file, in one process, in turns, on real files.
+"""Reading LIBSVM text: rfx against scikit-learn's load_svmlight_file, in one process, in turns, on
+real files.
 
-Takes the training files of the named data sets (default: ijcnn1, cod-rna, mnist), fetched when missing; `$RFX_MIRROR` is used.
-Run: python benchmarks/bench_reader.py [NAME...] [--pairs 5]
+Takes the training files of the named data sets (default: ijcnn1, cod-rna, mnist), fetched when
+missing; `$RFX_MIRROR` is used. Run: python benchmarks/bench_reader.py [NAME...] [--pairs 5]
 """
 
 import argparse
@@ -13,7 +14,9 @@ from rfx.data.registry import fetch
 
 
 def measure(path, pairs):
-    """Rows of (scikit-learn, rfx without its binary copy, rfx with it), after checking that all agree, and the size of the text."""
+    """Rows of (scikit-learn, rfx without its binary copy, rfx with it), after checking that
+    all agree, and the size of the text.
+    """
     from sklearn.datasets import load_svmlight_file
 
     contenders = {
@@ -29,24 +32,42 @@ def measure(path, pairs):
     textcache._SETTLED = settled
     (X, y), *others = (function() for function in contenders.values())
     for other, labels in others:
-        assert (X.shape, X.nnz) == (other.shape, other.nnz) and (X != other).nnz == 0 and (y == labels).all()
+        assert (
+            (X.shape, X.nnz) == (other.shape, other.nnz)
+            and (X != other).nnz == 0
+            and (y == labels).all()
+        )
     # the arrays themselves are let go before the next turn
-    return turns(contenders, lambda name: timed(contenders[name]) | {"result": None}, pairs), len(text.raw)
+    return turns(contenders, lambda name: timed(contenders[name]) | {"result": None}, pairs), len(
+        text.raw
+    )
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("names", nargs="*", default=["ijcnn1", "cod-rna", "mnist"])
     add_pairs(parser)
     given = parser.parse_args()
     print(f"{machine()}\n")
-    print("| data | MB | reader | seconds | CPU seconds | times rfx | in CPU seconds |\n|---|---|---|---|---|---|---|")
+    print(
+        "| data | MB | reader | seconds | CPU seconds | times rfx | in CPU seconds"
+        " |\n|---|---|---|---|---|---|---|"
+    )
     for name in given.names:
         found, size = measure(fetch.fetch(name, roles=("train",))["train"], given.pairs)
         for reader, rows in found.items():
-            seconds, cpu = (spread([row[kind] for row in rows], ".3g") for kind in ("seconds", "cpu"))
-            times = " | ".join(ratios(rows, found["rfx"], kind, ".3g") for kind in ("seconds", "cpu"))
-            print(f"| {name} | {size / 1e6:.1f} | {reader} | {seconds} | {cpu} | {times} |", flush=True)
+            seconds, cpu = (
+                spread([row[kind] for row in rows], ".3g") for kind in ("seconds", "cpu")
+            )
+            times = " | ".join(
+                ratios(rows, found["rfx"], kind, ".3g") for kind in ("seconds", "cpu")
+            )
+            print(
+                f"| {name} | {size / 1e6:.1f} | {reader} | {seconds} | {cpu} | {times} |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -1,9 +1,12 @@
-"""A grid of ridge lambdas: rfx.solvers.ridge from one factor, rfx one lambda at a time, and an eigendecomposition, in turns.
+"""A grid of ridge lambdas: rfx.solvers.ridge from one factor, rfx one lambda at a time, and an
+eigendecomposition, in turns.
 
-The peer computes the features once, the smaller of their Gram matrices by BLAS in float64, and scipy's `eigh` of it, which
-serves all lambdas. All three make their own features. Inputs and target are scaled to [0, 1].
+The peer computes the features once, the smaller of their Gram matrices by BLAS in float64, and
+scipy's `eigh` of it, which serves all lambdas. All three make their own features. Inputs and target
+are scaled to [0, 1].
 
-    python benchmarks/bench_ridge_grid.py --data cpu --split yen2014 --n-features 8000 --lams 100:0.1:13
+    python benchmarks/bench_ridge_grid.py --data cpu --split yen2014 --n-features 8000 \\
+        --lams 100:0.1:13
 """
 
 import argparse
@@ -37,7 +40,9 @@ def by_eigenvectors(blocks, y, lams):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", default="cpu")
     parser.add_argument("--split", default="yen2014")
     parser.add_argument("--n-features", type=int, default=8000)
@@ -58,7 +63,12 @@ def main():
         return feature_matrix(feature_map, X, n_features**-0.5)
 
     def grid():
-        return [solution.objective for solution in solve_ridge_grid(blocks(options.n_features, X), y, lams, budget=Budget(tol=options.tol))]
+        return [
+            solution.objective
+            for solution in solve_ridge_grid(
+                blocks(options.n_features, X), y, lams, budget=Budget(tol=options.tol)
+            )
+        ]
 
     def single():
         made = blocks(options.n_features, X)
@@ -70,9 +80,15 @@ def main():
 
     solve_ridge_grid(blocks(20, X[:64]), y[:64], [1.0, 0.1])  # compiled functions
     ways = {"rfx, one factor": grid, "rfx, one by one": single, "eigh": eigenvectors}
-    size = f"{options.data}, N = {len(y)}, D = {options.n_features}, {len(lams)} lambdas from {lams[0]:g} to {lams[-1]:g}"
+    size = (
+        f"{options.data}, N = {len(y)}, D = {options.n_features}, {len(lams)} lambdas from"
+        f" {lams[0]:g} to {lams[-1]:g}"
+    )
     print(f"{machine(options.threads)}; {size}\n")
-    print("| way | seconds | CPU s | times the first | in CPU s | largest relative excess of the objective |")
+    print(
+        "| way | seconds | CPU s | times the first | in CPU s | largest relative excess of the"
+        " objective |"
+    )
     print("|---|---|---|---|---|---|")
     found = turns(ways, lambda name: timed(ways[name]), options.pairs)
     objectives = {name: np.array(rows[0]["result"]) for name, rows in found.items()}
@@ -80,7 +96,9 @@ def main():
     for name, rows in found.items():
         seconds, cpu = (spread([row[kind] for row in rows]) for kind in ("seconds", "cpu"))
         times = f"{ratios(rows, first, 'seconds')} | {ratios(rows, first, 'cpu')}"
-        print(f"| {name} | {seconds} | {cpu} | {times} | {np.max(objectives[name] / least - 1):.1e} |")
+        print(
+            f"| {name} | {seconds} | {cpu} | {times} | {np.max(objectives[name] / least - 1):.1e} |"
+        )
 
 
 if __name__ == "__main__":

@@ -1,11 +1,13 @@
 """What a second thread gains: every method by one thread and by two, in processes that take turns.
 
-Two threads that wait for each other show as seconds that do not fall, threads that spin while they wait as processor seconds that rise.
-A method is first fitted to few rows, so that nothing of its code is compiled or read from disk while it is timed.
+Two threads that wait for each other show as seconds that do not fall, threads that spin while they
+wait as processor seconds that rise. A method is first fitted to few rows, so that nothing of its
+code is compiled or read from disk while it is timed.
 
-With --commands: `rfx train` and `rfx tune` on small files, with nothing but the method chosen, while the machine is idle and beside two
-programs that keep two cores busy. Ratios of two threads to one, within each turn; with --against, of another checkout, too. Processor
-seconds are the more reliable ones where the machine has other work.
+With --commands: `rfx train` and `rfx tune` on small files, with nothing but the method chosen,
+while the machine is idle and beside two programs that keep two cores busy. Ratios of two threads to
+one, within each turn; with --against, of another checkout, too. Processor seconds are the more
+reliable ones where the machine has other work.
 
     python benchmarks/bench_threads.py
     python benchmarks/bench_threads.py --methods rf sparse-rf --rows 20000 --n-features 4000
@@ -28,25 +30,47 @@ from pairs import add_pairs, child, machine, ratios, spread, timed, turns
 from rfx import env, methods
 from rfx.data import load
 
-SETS = {"covtype-20k": ("yen2014", "binary", "squared_hinge"), "cpusmall": ("wu2016", "regression", "squared")}
+SETS = {
+    "covtype-20k": ("yen2014", "binary", "squared_hinge"),
+    "cpusmall": ("wu2016", "regression", "squared"),
+}
 COMMON = {"task", "seed", "scaling", "target_scaling"}
 
 
 def given(name, task, loss, options):
     """The options of a method among those that all of them are given here."""
-    every = {"lam": 1.0, "gamma": 1.0, "nu": 1e-3, "loss": loss, "n_features": options.n_features, "n_grids": 64, "epochs": 2}
-    every |= {"task": task, "seed": 0, "scaling": "minmax11", "target_scaling": "minmax01" if task == "regression" else "none"}
+    every = {
+        "lam": 1.0,
+        "gamma": 1.0,
+        "nu": 1e-3,
+        "loss": loss,
+        "n_features": options.n_features,
+        "n_grids": 64,
+        "epochs": 2,
+    }
+    every |= {
+        "task": task,
+        "seed": 0,
+        "scaling": "minmax11",
+        "target_scaling": "minmax01" if task == "regression" else "none",
+    }
     known = COMMON | set(methods.get(name).declared())
     return {option: value for option, value in every.items() if option in known}
 
 
 def seconds(options) -> dict:
-    """{set: {method: {"clock", "cpu"}}}, seconds of fits by options.one threads; an error's name where there is no model."""
+    """{set: {method: {"clock", "cpu"}}}, seconds of fits by options.one threads; an error's
+    name where there is no model.
+    """
     env.set_threads(options.one)
     found: dict = {}
     for data, (split, task, loss) in SETS.items():
         rows = load(data, split=split)
-        X, y, own = rows.X_train[: options.rows], rows.y_train[: options.rows], found.setdefault(data, {})
+        X, y, own = (
+            rows.X_train[: options.rows],
+            rows.y_train[: options.rows],
+            found.setdefault(data, {}),
+        )
         for name in options.methods or methods.names():
             words = given(name, task, loss, options)
             try:
@@ -58,13 +82,26 @@ def seconds(options) -> dict:
     return found
 
 
-# ---------------------------------------------------------------------------- small files, whole commands
+# ---------------------------------------------------------------------- small files, whole commands
 
 ROOT = Path(__file__).resolve().parents[1]
-COMMANDS = ("kernel", "rf", "sparse-rf", "rb", "sparse-rb", "nystrom", "lkrf", "block", "doubly-sgd")
+COMMANDS = (
+    "kernel",
+    "rf",
+    "sparse-rf",
+    "rb",
+    "sparse-rb",
+    "nystrom",
+    "lkrf",
+    "block",
+    "doubly-sgd",
+)
 # Seconds after which a competitor ends, whatever becomes of this script.
 _BOUND = 3600
-_LOOP = "import sys, time\nend = time.monotonic() + float(sys.argv[1])\nwhile time.monotonic() < end: pass"
+_LOOP = (
+    "import sys, time\nend = time.monotonic() + float(sys.argv[1])\nwhile time.monotonic() < end:"
+    " pass"
+)
 
 
 @contextlib.contextmanager
@@ -88,7 +125,9 @@ def words_of(method, data):
 
 
 def commanded(words, threads):
-    """Seconds of the second of two calls of the command in this process: the first reads and compiles what both need."""
+    """Seconds of the second of two calls of the command in this process: the first reads
+    and compiles what both need.
+    """
     from rfx.cli import main as rfx
 
     def call():
@@ -107,9 +146,20 @@ def commanded(words, threads):
 
 def told(checkout, words, threads):
     """What `commanded` returns in a process of its own, with the rfx of a checkout."""
-    call = [sys.executable, "-P", __file__, "--commands", "--one", str(threads), "--words", json.dumps(words)]
+    call = [
+        sys.executable,
+        "-P",
+        __file__,
+        "--commands",
+        "--one",
+        str(threads),
+        "--words",
+        json.dumps(words),
+    ]
     paths = os.pathsep.join((str(checkout), str(Path(__file__).parent)))
-    done = subprocess.run(call, env=os.environ | {"PYTHONPATH": paths}, check=True, stdout=subprocess.PIPE, text=True)
+    done = subprocess.run(
+        call, env=os.environ | {"PYTHONPATH": paths}, check=True, stdout=subprocess.PIPE, text=True
+    )
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -120,16 +170,24 @@ def written(folder):
     rng = np.random.default_rng(0)
     X = rng.random((1030, 8))
     y = np.sin(6 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * rng.standard_normal(len(X))
-    rows = (f"{target:.4f} " + " ".join(f"{k + 1}:{value:.4f}" for k, value in enumerate(row)) for row, target in zip(X, y))
+    rows = (
+        f"{target:.4f} " + " ".join(f"{k + 1}:{value:.4f}" for k, value in enumerate(row))
+        for row, target in zip(X, y)
+    )
     (path := Path(folder) / "1030x8.svm").write_text("\n".join(rows) + "\n")
     return str(path)
 
 
 def commands(options, folder):
     """Print the table of the commands."""
-    checkouts = {"this": ROOT} | ({"other": Path(options.against).resolve()} if options.against else {})
+    checkouts = {"this": ROOT} | (
+        {"other": Path(options.against).resolve()} if options.against else {}
+    )
     files = options.files or [written(folder), "breast_cancer"]
-    print("| data | command | cores | rfx | one thread, processor s | two threads: times the processor seconds | times the clock |")
+    print(
+        "| data | command | cores | rfx | one thread, processor s | two threads: times the"
+        " processor seconds | times the clock |"
+    )
     print("|---|---|---|---|---:|---:|---:|")
     for data in files:
         for method in options.methods or (*COMMANDS, "tune"):
@@ -137,26 +195,50 @@ def commands(options, folder):
                 with competitors(count):
                     names = [(checkout, threads) for checkout in checkouts for threads in (1, 2)]
                     words = words_of(method, data)
-                    found = turns(names, lambda name, words=words: told(checkouts[name[0]], words, name[1]), options.pairs)
+                    found = turns(
+                        names,
+                        lambda name, words=words: told(checkouts[name[0]], words, name[1]),
+                        options.pairs,
+                    )
                 for checkout in checkouts:
                     one, two = found[checkout, 1], found[checkout, 2]
-                    own = f"{statistics.median(run['cpu'] for run in one):.2f} | {ratios(two, one, 'cpu', '.2f')}"
+                    own = (
+                        f"{statistics.median(run['cpu'] for run in one):.2f} |"
+                        f" {ratios(two, one, 'cpu', '.2f')}"
+                    )
                     where = f"{count} busy" if count else "idle"
                     print(
-                        f"| {Path(data).stem} | {method} | {where} | {checkout} | {own} | {ratios(two, one, 'clock', '.2f')} |", flush=True
+                        f"| {Path(data).stem} | {method} | {where} | {checkout} | {own} |"
+                        f" {ratios(two, one, 'clock', '.2f')} |",
+                        flush=True,
                     )
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--methods", nargs="+", default=None)
     parser.add_argument("--rows", type=int, default=12_000)
     parser.add_argument("--n-features", type=int, default=1000)
     add_pairs(parser)
-    parser.add_argument("--commands", action="store_true", help="whole commands on small files, idle and beside busy programs")
-    parser.add_argument("--files", nargs="+", default=None, help="for --commands: files or data sets of your own")
-    parser.add_argument("--competitors", type=int, default=2, help="for --commands: how many programs keep cores busy")
-    parser.add_argument("--against", default=None, help="for --commands: a folder with another checkout of rfx")
+    parser.add_argument(
+        "--commands",
+        action="store_true",
+        help="whole commands on small files, idle and beside busy programs",
+    )
+    parser.add_argument(
+        "--files", nargs="+", default=None, help="for --commands: files or data sets of your own"
+    )
+    parser.add_argument(
+        "--competitors",
+        type=int,
+        default=2,
+        help="for --commands: how many programs keep cores busy",
+    )
+    parser.add_argument(
+        "--against", default=None, help="for --commands: a folder with another checkout of rfx"
+    )
     parser.add_argument("--one", type=int, default=None, help=argparse.SUPPRESS)
     parser.add_argument("--words", default=None, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -174,15 +256,24 @@ def main():
     print(machine())
     found = turns((1, 2), lambda threads: json.loads(child("--one", threads)), options.pairs)
     for data in SETS:
-        print(f"\n{data}, at most {options.rows:,} rows, {options.n_features:,} features, {SETS[data][2]}\n")
-        print("| method | one thread, s | two threads, s | times faster | times the processor seconds |\n|---|---:|---:|---:|---:|")
+        print(
+            f"\n{data}, at most {options.rows:,} rows, {options.n_features:,} features,"
+            f" {SETS[data][2]}\n"
+        )
+        print(
+            "| method | one thread, s | two threads, s | times faster | times the processor seconds"
+            " |\n|---|---:|---:|---:|---:|"
+        )
         for name in found[1][0][data]:
             one, two = ([run[data][name] for run in found[threads]] for threads in (1, 2))
             if any(isinstance(run, str) for run in one + two):
                 print(f"| {name} | {one[0] if isinstance(one[0], str) else two[0]} | | | |")
                 continue
             clock = [spread([run["clock"] for run in runs]) for runs in (one, two)]
-            print(f"| {name} | {' | '.join(clock)} | {ratios(one, two, 'clock', '.2f')} | {ratios(two, one, 'cpu', '.2f')} |")
+            print(
+                f"| {name} | {' | '.join(clock)} | {ratios(one, two, 'clock', '.2f')} |"
+                f" {ratios(two, one, 'cpu', '.2f')} |"
+            )
 
 
 if __name__ == "__main__":

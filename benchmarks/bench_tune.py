@@ -1,8 +1,10 @@
-"""rfx tune beside a grid search of 100 points over scikit-learn's RBFSampler and Ridge: processor seconds and what each finds.
+"""rfx tune beside a grid search of 100 points over scikit-learn's RBFSampler and Ridge: processor
+seconds and what each finds.
 
-Both judge by the same number of parts and have the same number of features; alternating pairs in one process, one thread each, so
-that processor seconds are comparable on a busy machine. The score is of the model of all training rows on the test rows, which
-neither sees before. Run: python benchmarks/bench_tune.py [--data cpusmall] [--pairs 5]
+Both judge by the same number of parts and have the same number of features; alternating pairs in
+one process, one thread each, so that processor seconds are comparable on a busy machine. The score
+is of the model of all training rows on the test rows, which neither sees before. Run: python
+benchmarks/bench_tune.py [--data cpusmall] [--pairs 5]
 """
 
 import argparse
@@ -27,17 +29,25 @@ def ours(split, seed):
     given = {"task": "regression", "scaling": "minmax01", "n_features": FEATURES}
     tuning = Tuning(split, ["rf"], given, Asked(cv=PARTS, seed=seed, budget=3600))
     best = tuning.run().best
-    model = methods.create("rf", seed=seed, **tuning.options(best.point) | {"lam": best.lam}).fit(split.X_train, split.y_train)
+    model = methods.create("rf", seed=seed, **tuning.options(best.point) | {"lam": best.lam}).fit(
+        split.X_train, split.y_train
+    )
     return best.score, root_mean_squared_error(split.y_test, model.predict(split.X_test))
 
 
 def grid(split, seed):
     """The same of 10 bandwidths times 10 ridge parameters."""
-    model = make_pipeline(MinMaxScaler(), RBFSampler(n_components=FEATURES, random_state=seed), Ridge())
+    model = make_pipeline(
+        MinMaxScaler(), RBFSampler(n_components=FEATURES, random_state=seed), Ridge()
+    )
     points = {"rbfsampler__gamma": np.logspace(-2, 2, 10), "ridge__alpha": np.logspace(-4, 2, 10)}
     parts = KFold(PARTS, shuffle=True, random_state=seed)
-    search = GridSearchCV(model, points, cv=parts, scoring="neg_root_mean_squared_error").fit(split.X_train.toarray(), split.y_train)
-    return -search.best_score_, root_mean_squared_error(split.y_test, search.predict(split.X_test.toarray()))
+    search = GridSearchCV(model, points, cv=parts, scoring="neg_root_mean_squared_error").fit(
+        split.X_train.toarray(), split.y_train
+    )
+    return -search.best_score_, root_mean_squared_error(
+        split.y_test, search.predict(split.X_test.toarray())
+    )
 
 
 def main():
@@ -47,15 +57,25 @@ def main():
     given = parser.parse_args()
     env.set_threads(1)
     split, ways = data.load(given.data), {"rfx tune": ours, "GridSearchCV, 100 points": grid}
-    methods.create("rf", n_features=20).fit(np.random.default_rng(0).normal(size=(300, 3)), np.linspace(0, 1, 300))  # compiles
-    seeds = {name: iter(range(given.pairs)) for name in ways}  # another one in every turn, the same for both
-    found = turns(ways, lambda name: timed(lambda: ways[name](split, next(seeds[name]))), given.pairs)
+    # compiles
+    methods.create("rf", n_features=20).fit(
+        np.random.default_rng(0).normal(size=(300, 3)), np.linspace(0, 1, 300)
+    )
+    # another one in every turn, the same for both
+    seeds = {name: iter(range(given.pairs)) for name in ways}
+    found = turns(
+        ways, lambda name: timed(lambda: ways[name](split, next(seeds[name]))), given.pairs
+    )
     print(f"{machine()}\n")
-    print("| search | RMSE by cross-validation | RMSE on test rows | processor s | times rfx |\n|---|---|---|---|---|")
+    print(
+        "| search | RMSE by cross-validation | RMSE on test rows | processor s | times rfx"
+        " |\n|---|---|---|---|---|"
+    )
     for name, rows in found.items():
         judged, scored = (spread(values, ".3f") for values in zip(*(row["result"] for row in rows)))
         print(
-            f"| {name} | {judged} | {scored} | {spread([row['cpu'] for row in rows], '.1f')} | {ratios(rows, found['rfx tune'], 'cpu')} |"
+            f"| {name} | {judged} | {scored} | {spread([row['cpu'] for row in rows], '.1f')} |"
+            f" {ratios(rows, found['rfx tune'], 'cpu')} |"
         )
 
 

@@ -1,7 +1,8 @@
-"""What a practitioner would pick instead: sparse-rf beside gradient boosting and scikit-learn's random features.
+"""What a practitioner would pick instead: sparse-rf beside gradient boosting and scikit-learn's
+random features.
 
-In one process, in turns, on the same split, with default settings of the peers; prints a markdown table.
-Run: python benchmarks/bench_user.py [--data cod-rna ijcnn1] [--pairs 5]
+In one process, in turns, on the same split, with default settings of the peers; prints a markdown
+table. Run: python benchmarks/bench_user.py [--data cod-rna ijcnn1] [--pairs 5]
 """
 
 import argparse
@@ -31,10 +32,22 @@ def candidates():
     def pickled(estimator):
         return len(pickle.dumps(estimator))
 
-    ours = methods.create("sparse-rf", kernel="gaussian", gamma=1.0, scaling="minmax11", n_features=2000, lam=10.0, tol=1e-3)
+    ours = methods.create(
+        "sparse-rf",
+        kernel="gaussian",
+        gamma=1.0,
+        scaling="minmax11",
+        n_features=2000,
+        lam=10.0,
+        tol=1e-3,
+    )
     yield "rfx sparse-rf, D = 2,000, lambda = 10", ours, saved
     yield "HistGradientBoostingClassifier", HistGradientBoostingClassifier(random_state=0), pickled
-    linear = make_pipeline(MinMaxScaler((-1, 1)), RBFSampler(gamma=1.0, n_components=1000, random_state=0), LinearSVC(random_state=0))
+    linear = make_pipeline(
+        MinMaxScaler((-1, 1)),
+        RBFSampler(gamma=1.0, n_components=1000, random_state=0),
+        LinearSVC(random_state=0),
+    )
     yield "RBFSampler(1000) + LinearSVC", linear, pickled
 
 
@@ -43,9 +56,14 @@ def main():
     parser.add_argument("--data", nargs="+", default=["cod-rna", "ijcnn1"])
     add_pairs(parser)
     given = parser.parse_args()
-    methods.create("sparse-rf", n_features=50, lam=1.0).fit(np.random.default_rng(0).normal(size=(300, 3)), np.tile([0.0, 1.0], 150))
+    methods.create("sparse-rf", n_features=50, lam=1.0).fit(
+        np.random.default_rng(0).normal(size=(300, 3)), np.tile([0.0, 1.0], 150)
+    )
     print(f"{machine()}\n")
-    print("| data (split yen2014) | model | accuracy | train s | predict s | KiB |\n|---|---|---|---|---|---|")
+    print(
+        "| data (split yen2014) | model | accuracy | train s | predict s | KiB"
+        " |\n|---|---|---|---|---|---|"
+    )
     for name in given.data:
         split = data.load(name, split="yen2014")
         X_train, X_test = split.X_train.toarray(), split.X_test.toarray()
@@ -61,7 +79,11 @@ def main():
 
         for label, rows in turns(models, run, given.pairs).items():
             train, predict, (accuracy, *_), (kib, *_) = zip(*rows)
-            print(f"| {name} | {label} | {accuracy:.4f} | {spread(train, '.1f')} | {spread(predict)} | {kib:.0f} |", flush=True)
+            print(
+                f"| {name} | {label} | {accuracy:.4f} | {spread(train, '.1f')} | {spread(predict)}"
+                f" | {kib:.0f} |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

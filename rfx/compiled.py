@@ -1,4 +1,6 @@
-"""numba's njit, with compiled code kept on disk as a favour: no folder, a full disk or a damaged file never stops a command."""
+"""numba's njit, with compiled code kept on disk as a favour: no folder, a full disk or a
+damaged file never stops a command.
+"""
 
 import fcntl
 import itertools
@@ -17,15 +19,19 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def njit(**options: Any) -> Callable[[F], F]:
-    """As numba.njit; with `cache=True` what was compiled is kept below NUMBA_CACHE_DIR where it can be, else compiled anew."""
+    """As numba.njit; with `cache=True` what was compiled is kept below NUMBA_CACHE_DIR
+    where it can be, else compiled anew.
+    """
     keep = options.pop("cache", False)
 
     def decorate(function: F) -> F:
         made = numba.njit(**options)(function)
-        if keep and hasattr(made, "enable_caching"):  # not where the user has switched numba's compiler off
+        # not where the user has switched numba's compiler off
+        if keep and hasattr(made, "enable_caching"):
             try:
                 made._cache = _Cache(function)
-            except (OSError, RuntimeError) as error:  # numba's RuntimeError: there is no folder that it can write to
+            # numba's RuntimeError: there is no folder that it can write to
+            except (OSError, RuntimeError) as error:
                 _tell(error)
         return made
 
@@ -38,25 +44,35 @@ def _tell(error: Exception) -> None:
         _told.append(str(error))
         folder = os.environ.get("NUMBA_CACHE_DIR", "the cache")
         reason = getattr(error, "strerror", None) or "it can't be made or written to"
-        log.warning("compiled code can't be kept in %s (%s), so that every command compiles anew; RFX_CACHE names another folder",
-                    folder, reason)  # fmt: skip
+        log.warning(
+            "compiled code can't be kept in %s (%s), so that every command compiles anew; RFX_CACHE"
+            " names another folder",
+            folder,
+            reason,
+        )
 
 
 class _Place(caching.CompileResultCacheImpl):
-    """The folder of NUMBA_CACHE_DIR alone: numba would go on to others, and run what somebody else may have put there."""
+    """The folder of NUMBA_CACHE_DIR alone: numba would go on to others, and run what
+    somebody else may have put there.
+    """
 
     _locator_classes = caching.CompileResultCacheImpl._locator_classes[:1]
 
 
 class _Files(caching.IndexDataCacheFile):
-    """One process at a time adds a file, and the index last: it never names the file of another signature or an older source."""
+    """One process at a time adds a file, and the index last: it never names the file of
+    another signature or an older source.
+    """
 
     def save(self, key, data):
         with _locked(self._cache_path):
             known = self._load_index()
             if key not in known:
                 names = set(known.values())
-                known[key] = next(name for name in map(self._data_name, itertools.count(1)) if name not in names)
+                known[key] = next(
+                    name for name in map(self._data_name, itertools.count(1)) if name not in names
+                )
             self._save_data(known[key], data)
             self._save_index(known)
 
@@ -68,7 +84,9 @@ class _Cache(caching.FunctionCache):
 
     def __init__(self, function):
         super().__init__(function)
-        self._cache_file = _Files(self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp())
+        self._cache_file = _Files(
+            self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp()
+        )
 
     def load_overload(self, sig, target_context):
         try:

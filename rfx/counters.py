@@ -1,7 +1,9 @@
-"""Counter-based random numbers: item j of a stream depends on (seed, stream, j) alone, never on how many are drawn.
+"""Counter-based random numbers: item j of a stream depends on (seed, stream, j) alone, never on how
+many are drawn.
 
-Philox turns a counter into random words; every item owns a fixed run of counters, so any range of items can be made in
-any order, by any thread, and growing the number of items keeps the earlier ones.
+Philox turns a counter into random words; every item owns a fixed run of counters, so any range of
+items can be made in any order, by any thread, and growing the number of items keeps the earlier
+ones.
 """
 
 import numpy as np
@@ -12,7 +14,8 @@ _WORDS_PER_COUNTER = 4
 def uniforms(seed: int, stream: int, start: int, stop: int, width: int) -> np.ndarray:
     """Uniform numbers in the open interval (0, 1) for items start..stop-1.
 
-    seed: non-negative integer below 2**64; stream: which of a map's random quantities. Returns (stop-start, width) float64.
+    seed: non-negative integer below 2**64; stream: which of a map's random quantities. Returns
+    (stop-start, width) float64.
     """
     counters = -(-width // _WORDS_PER_COUNTER)
     generator = np.random.Philox(key=np.array([seed, stream], dtype=np.uint64))

@@ -13,17 +13,20 @@ from pathlib import Path
 from rfx._version import __version__
 from rfx.errors import UsageError
 
-# Imported with rfx itself, before anything can catch Ctrl-C: what takes time is imported where it is used.
+# Imported with rfx itself, before anything can catch Ctrl-C: what takes time is imported where it
+# is used.
 
 _threads = None
 _largest_child_mb = 0.0
 
-# Bytes of freed memory that malloc keeps at most, and the largest array that it makes of them (no more than 32 MiB with glibc).
+# Bytes of freed memory that malloc keeps at most, and the largest array that it makes of them (no
+# more than 32 MiB with glibc).
 KEPT_BYTES, KEPT_ARRAY_BYTES = 512 << 20, 32 << 20
 
 
 def cache_dir() -> Path:
-    """Folder for what can be made again: `$RFX_CACHE`, else `$XDG_CACHE_HOME/rfx`, else `~/.cache/rfx`.
+    """Folder for what can be made again: `$RFX_CACHE`, else `$XDG_CACHE_HOME/rfx`, else
+    `~/.cache/rfx`.
 
     Of a user without a home folder, as a container may have one, it is among the temporary folders.
     """
@@ -53,16 +56,21 @@ def _temporary_dir() -> Path:
 
 
 def data_dir() -> Path:
-    """Folder of fetched data sets: `$RFX_DATA`, else `cache_dir()/data`. UsageError where there is no place for it."""
+    """Folder of fetched data sets: `$RFX_DATA`, else `cache_dir()/data`. UsageError where
+    there is no place for it.
+    """
     if os.environ.get("RFX_DATA"):
         return Path(os.environ["RFX_DATA"])
     if home_dir() is None and not (os.environ.get("RFX_CACHE") or os.environ.get("XDG_CACHE_HOME")):
-        raise UsageError("there is no home folder to keep data sets in; RFX_DATA names a folder for them")
+        raise UsageError(
+            "there is no home folder to keep data sets in; RFX_DATA names a folder for them"
+        )
     return cache_dir() / "data"
 
 
 def prepare_blas() -> None:
-    """Have OpenBLAS's idle threads sleep at once: by default each spins, seen for 0.1 s, on a core that rfx's own threads need.
+    """Have OpenBLAS's idle threads sleep at once: by default each spins, seen for 0.1 s, on a core
+    that rfx's own threads need.
 
     It counts where numpy is not imported yet; a value set by the user is left alone.
     """
@@ -70,10 +78,12 @@ def prepare_blas() -> None:
 
 
 def prepare_numba_cache() -> None:
-    """Point `NUMBA_CACHE_DIR` at a folder that only this user can write to, for numba runs the code that it finds there.
+    """Point `NUMBA_CACHE_DIR` at a folder that only this user can write to, for numba runs the code
+    that it finds there.
 
-    It is in rfx's cache, else among the temporary folders, else a fresh one for this process alone; where there is none either, it
-    can't be, and nothing is kept. Must run before numba is imported; a value set by the user is left alone.
+    It is in rfx's cache, else among the temporary folders, else a fresh one for this process alone;
+    where there is none either, it can't be, and nothing is kept. Must run before numba is imported;
+    a value set by the user is left alone.
     """
     if "NUMBA_CACHE_DIR" in os.environ:
         return
@@ -95,12 +105,18 @@ def nothing_compiled() -> bool:
 
 
 def private_folder(folder) -> bool:
-    """Make `folder` where it is missing; is it a real folder, no link, that no other user can write to or exchange?"""
+    """Make `folder` where it is missing; is it a real folder, no link, that no other user
+    can write to or exchange?
+    """
     folder = Path(os.path.abspath(folder))
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         status = os.lstat(folder)
-        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o022:
+        if (
+            not stat.S_ISDIR(status.st_mode)
+            or status.st_uid != os.getuid()
+            or status.st_mode & 0o022
+        ):
             return False
         if status.st_mode & 0o055:
             os.chmod(folder, 0o700)
@@ -110,10 +126,11 @@ def private_folder(folder) -> bool:
 
 
 def _is_out_of_reach(path) -> bool:
-    """Whether no other user can put something else in the place of `path`: by a folder or a link on the way to it.
+    """Whether no other user can put something else in the place of `path`: by a folder or a link on
+    the way to it.
 
-    What is there must be this user's or the system's, and others must not write to it, unless it is sticky, as /tmp is, or
-    nobody else comes as far.
+    What is there must be this user's or the system's, and others must not write to it, unless it is
+    sticky, as /tmp is, or nobody else comes as far.
     """
     ours = {0, os.getuid(), os.lstat("/").st_uid}
     reached = True  # by others
@@ -143,14 +160,21 @@ def _passing_folder() -> str:
         folder, owner = tempfile.mkdtemp(prefix="rfx-numba-"), os.getpid()
     except OSError:
         return os.path.join(os.devnull, "rfx")
-    atexit.register(lambda: shutil.rmtree(folder, ignore_errors=True) if os.getpid() == owner else None)
-    message = "compiled code can't be kept in %s, so that every command compiles anew; RFX_CACHE may name a folder of your own"
+    atexit.register(
+        lambda: shutil.rmtree(folder, ignore_errors=True) if os.getpid() == owner else None
+    )
+    message = (
+        "compiled code can't be kept in %s, so that every command compiles anew; RFX_CACHE may name"
+        " a folder of your own"
+    )
     logging.getLogger(__name__).warning(message, cache_dir() / "numba")
     return folder
 
 
 def cores() -> int:
-    """Number of processor cores that this process may use: those of its affinity, and of its cgroup's quota of processor time."""
+    """Number of processor cores that this process may use: those of its affinity, and of
+    its cgroup's quota of processor time.
+    """
     return max(1, min(len(os.sched_getaffinity(0)), _quota()))
 
 
@@ -174,16 +198,25 @@ def set_threads(count: int | None) -> None:
 
 
 def check_environment() -> None:
-    """Refuse, with a UsageError, numbers of threads in the environment that numba and the BLAS libraries do not take."""
+    """Refuse, with a UsageError, numbers of threads in the environment that numba and the
+    BLAS libraries do not take.
+    """
     for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         text = os.environ.get(name, "").strip()
         parts = text.split(",") if name == "OMP_NUM_THREADS" else [text]
-        if text and not all(part.strip().isascii() and part.strip().isdigit() and 0 < int(part[:9]) for part in parts):
-            raise UsageError(f"the environment variable {name} is {text!r:.40}; it must be a whole number of 1 or more, or unset")
+        if text and not all(
+            part.strip().isascii() and part.strip().isdigit() and 0 < int(part[:9])
+            for part in parts
+        ):
+            raise UsageError(
+                f"the environment variable {name} is {text!r:.40}; it must be a whole number of 1"
+                " or more, or unset"
+            )
 
 
 def own_process() -> None:
-    """Have BLAS start no threads of its own, and OpenMP's sleep while they wait: for processes that are rfx's own.
+    """Have BLAS start no threads of its own, and OpenMP's sleep while they wait: for processes that
+    are rfx's own.
 
     It counts where numpy is not imported yet.
     """
@@ -192,7 +225,9 @@ def own_process() -> None:
 
 
 def peak_rss_mb() -> float:
-    """Largest resident memory of this process so far in MiB, plus that of its largest back-end child."""
+    """Largest resident memory of this process so far in MiB, plus that of its largest
+    back-end child.
+    """
     # Not getrusage: after a fork Linux counts the parent's memory as the child's peak
     try:
         with open("/proc/self/status", encoding="ascii") as lines:
@@ -209,10 +244,12 @@ def count_child(peak_mb: float) -> None:
 
 
 def keep_freed_memory() -> None:
-    """Have malloc keep what this process frees for its next arrays, KEPT_BYTES at most: new memory takes more time than a loop over it.
+    """Have malloc keep what this process frees for its next arrays, KEPT_BYTES at most: new memory
+    takes more time than a loop over it.
 
-    By itself glibc gives back whatever is more than twice the largest array freed so far. Elsewhere nothing changes, nor where the user
-    has said something of it (MALLOC_TRIM_THRESHOLD_, MALLOC_MMAP_THRESHOLD_, GLIBC_TUNABLES). For processes that are rfx's own.
+    By itself glibc gives back whatever is more than twice the largest array freed so far. Elsewhere
+    nothing changes, nor where the user has said something of it (MALLOC_TRIM_THRESHOLD_,
+    MALLOC_MMAP_THRESHOLD_, GLIBC_TUNABLES). For processes that are rfx's own.
     """
     import ctypes
 
@@ -241,9 +278,11 @@ def die_with(parent: int) -> None:
 
 
 def available_memory_mb() -> float:
-    """Memory in MiB that can still be taken without swapping, in the machine and in the cgroup that this process is in.
+    """Memory in MiB that can still be taken without swapping, in the machine and in the cgroup that
+    this process is in.
 
-    It is looked up ten times a second at most: small problems are solved faster than these files are read.
+    It is looked up ten times a second at most: small problems are solved faster than these files
+    are read.
     """
     return _available_memory_mb(int(10 * time.monotonic()))
 
@@ -264,8 +303,9 @@ def _machine_memory_mb() -> float:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**20 / 2
 
 
-# How a line of /proc/self/cgroup that names a group of memory begins, after its number; where such groups lie; and the names of
-# the limit, what is held, and the pages of files among it that are given up when they are needed: versions 2 and 1.
+# How a line of /proc/self/cgroup that names a group of memory begins, after its number; where such
+# groups lie; and the names of the limit, what is held, and the pages of files among it that are
+# given up when they are needed: versions 2 and 1.
 _CGROUPS = (
     (":", "", "memory.max", "memory.current", "inactive_file"),
     ("memory:", "/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
@@ -273,7 +313,9 @@ _CGROUPS = (
 
 
 def _cgroup_memory_mb(root="/sys/fs/cgroup", own="/proc/self/cgroup") -> float:
-    """What the memory limits of this process's cgroup, and of those above it, leave; infinite without a limit."""
+    """What the memory limits of this process's cgroup, and of those above it, leave;
+    infinite without a limit.
+    """
     least = float("inf")
     try:
         with open(own, encoding="utf-8") as lines:
@@ -291,7 +333,9 @@ def _cgroup_memory_mb(root="/sys/fs/cgroup", own="/proc/self/cgroup") -> float:
 
 @lru_cache(maxsize=1)
 def _quota(root: str = "/sys/fs/cgroup", own: str = "/proc/self/cgroup") -> int:
-    """Cores that the quotas of this process's cgroup, and of those above it, are worth, rounded up; very many without one."""
+    """Cores that the quotas of this process's cgroup, and of those above it, are worth,
+    rounded up; very many without one.
+    """
     least = sys.maxsize
     try:
         with open(own, encoding="utf-8") as lines:
@@ -326,7 +370,11 @@ def _left_mb(folder, limit, held, cached) -> float:
         most = (folder / limit).read_text().strip()
         if most == "max":
             return float("inf")
-        freed = [int(line.split()[1]) for line in (folder / "memory.stat").read_text().splitlines() if line.startswith(f"{cached} ")]
+        freed = [
+            int(line.split()[1])
+            for line in (folder / "memory.stat").read_text().splitlines()
+            if line.startswith(f"{cached} ")
+        ]
         return (int(most) - int((folder / held).read_text()) + sum(freed)) / 2**20
     except (OSError, ValueError):
         return float("inf")
@@ -351,12 +399,17 @@ def blas_name() -> str:
     import threadpoolctl
 
     libraries = [lib for lib in threadpoolctl.threadpool_info() if lib["user_api"] == "blas"]
-    return " ".join(sorted({f"{lib['internal_api']} {lib['version']}" for lib in libraries})) or "unknown"
+    return (
+        " ".join(sorted({f"{lib['internal_api']} {lib['version']}" for lib in libraries}))
+        or "unknown"
+    )
 
 
 @lru_cache
 def git_revision() -> str:
-    """Revision of the checkout that rfx runs from, with `+` when files were changed; empty when installed."""
+    """Revision of the checkout that rfx runs from, with `+` when files were changed; empty
+    when installed.
+    """
     import subprocess
 
     root = Path(__file__).resolve().parent.parent
@@ -364,10 +417,14 @@ def git_revision() -> str:
         return ""
 
     def git(*words):
-        return subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, check=True).stdout.strip()
+        return subprocess.run(
+            ["git", "-C", str(root), *words], capture_output=True, text=True, check=True
+        ).stdout.strip()
 
     try:
-        return git("rev-parse", "--short=12", "HEAD") + ("+" if git("status", "--porcelain", "-uno") else "")
+        return git("rev-parse", "--short=12", "HEAD") + (
+            "+" if git("status", "--porcelain", "-uno") else ""
+        )
     except (OSError, subprocess.CalledProcessError):
         return ""
 

@@ -4,14 +4,18 @@ _BREAKS = {ord(mark): repr(mark)[1:-1] for mark in "\n\r\t\v\f\x1c\x1d\x1e\x85\u
 
 
 class _Sentence:
-    """An exception whose text is one line: a line break in it, such as one of a quoted cell, is spelled out."""
+    """An exception whose text is one line: a line break in it, such as one of a quoted
+    cell, is spelled out.
+    """
 
     def __str__(self) -> str:
         return super().__str__().translate(_BREAKS)
 
 
 class RfxError(_Sentence, Exception):
-    """Something about the data or the run is wrong; str(error) is one sentence that says what and what to do."""
+    """Something about the data or the run is wrong; str(error) is one sentence that says
+    what and what to do.
+    """
 
     exit_code = 1
 
@@ -45,11 +49,15 @@ class LockedError(RfxError):
 
 
 class RfxWarning(_Sentence, UserWarning):
-    """Something that was left out or done otherwise; the command line says it in one sentence on standard error."""
+    """Something that was left out or done otherwise; the command line says it in one
+    sentence on standard error.
+    """
 
 
 def or_near(name: str, known, otherwise: str = "there are") -> str:
-    """The end of a sentence about a name that is not among the known: those that are like it, else all."""
+    """The end of a sentence about a name that is not among the known: those that are like
+    it, else all.
+    """
     import difflib
 
     near = difflib.get_close_matches(str(name)[:100], known, n=3)

@@ -1,6 +1,8 @@
-"""Output files: they appear whole or not at all, replace nothing that rfx did not make, and never what is being read.
+"""Output files: they appear whole or not at all, replace nothing that rfx did not make, and never
+what is being read.
 
-Pipes and devices are written to, never replaced. Locks and drafts never follow links that somebody else has laid.
+Pipes and devices are written to, never replaced. Locks and drafts never follow links that somebody
+else has laid.
 """
 
 import contextlib
@@ -25,7 +27,9 @@ def shown(path) -> str:
 
 @dataclass(frozen=True)
 class Kind:
-    """What a command writes: `name` for messages ("a model file of rfx"), and `made(path)`, whether a file is one."""
+    """What a command writes: `name` for messages ("a model file of rfx"), and `made(path)`,
+    whether a file is one.
+    """
 
     name: str
     made: Callable[[Path], bool]
@@ -34,10 +38,11 @@ class Kind:
 def guard(output, inputs=(), kind: Kind | None = None, force: bool = False) -> None:
     """Refuse an output that would destroy something; call it before anything is read.
 
-    output: (name, path) with the name that a person knows it by, such as `--model`; inputs: such pairs for all that is
-    read, and for the other outputs. `-` is standard input among the inputs, standard output as the output. kind: what may
-    be replaced; None says that the file is only added to, by code that checks it itself. Raises UsageError where the output
-    is the same file as an input, by whatever name or link, and, without `force`, where it is there already and neither
+    output: (name, path) with the name that a person knows it by, such as `--model`; inputs: such
+    pairs for all that is read, and for the other outputs. `-` is standard input among the inputs,
+    standard output as the output. kind: what may be replaced; None says that the file is only added
+    to, by code that checks it itself. Raises UsageError where the output is the same file as an
+    input, by whatever name or link, and, without `force`, where it is there already and neither
     empty nor of the kind. Pipes and devices are let pass.
     """
     name, path = output
@@ -45,19 +50,36 @@ def guard(output, inputs=(), kind: Kind | None = None, force: bool = False) -> N
         return
     for other, source in inputs:
         if _same(path, source):
-            raise UsageError(f"{name} {shown(path)} is the same file as {other} {shown(source)}; write to another file")
-    if str(path) == "-" or kind is None or force or not os.path.isfile(path) or not os.path.getsize(path):
+            raise UsageError(
+                f"{name} {shown(path)} is the same file as {other} {shown(source)}; write to"
+                " another file"
+            )
+    if (
+        str(path) == "-"
+        or kind is None
+        or force
+        or not os.path.isfile(path)
+        or not os.path.getsize(path)
+    ):
         return
     try:
         ours = kind.made(Path(path))
     except OSError as error:
-        raise UsageError(f"{name} {path} is there already and can't be read ({error.strerror or error}); write to another file") from None
+        raise UsageError(
+            f"{name} {path} is there already and can't be read ({error.strerror or error}); write"
+            " to another file"
+        ) from None
     if not ours:
-        raise UsageError(f"{name} {path} is there already and is not {kind.name}; write to another file, or replace it with --force")
+        raise UsageError(
+            f"{name} {path} is there already and is not {kind.name}; write to another file, or"
+            " replace it with --force"
+        )
 
 
 def _same(output, source) -> bool:
-    """Whether two names lead to one file; `-` is a standard stream. Files that are not there yet are compared by their place."""
+    """Whether two names lead to one file; `-` is a standard stream. Files that are not
+    there yet are compared by their place.
+    """
     try:
         first, second = _status(output, 1), _status(source, 0)
     except (OSError, ValueError):
@@ -70,12 +92,16 @@ def _status(path, stream):
 
 
 def names_folder(path) -> bool:
-    """Whether an output's name is that of a folder: of one that is there, or one that ends as no file's does."""
+    """Whether an output's name is that of a folder: of one that is there, or one that ends
+    as no file's does.
+    """
     return os.path.isdir(path) or os.fspath(path).endswith(os.sep)
 
 
 def check(path) -> None:
-    """Raise the OSError with which `whole` would fail at once for `path`; nothing is made or changed."""
+    """Raise the OSError with which `whole` would fail at once for `path`; nothing is made
+    or changed.
+    """
     if not str(path):
         raise OSError(errno.ENOENT, "a file name is needed")
     if names_folder(path):
@@ -91,11 +117,13 @@ def check(path) -> None:
 
 @contextlib.contextmanager
 def whole(path, mode: int = 0o666, own: bool = False):
-    """A binary handle that becomes the file `path` when the block ends well, and leaves nothing when it does not.
+    """A binary handle that becomes the file `path` when the block ends well, and leaves nothing
+    when it does not.
 
-    What is there already and no regular file is written to as it is; of a link, the file that it leads to is replaced.
-    What a killed process left of the same file is cleared first. `mode`: who may read and write it, less the umask.
-    `own`: the file is rfx's alone, such as a cache, and a link or a pipe in its place is replaced, never followed.
+    What is there already and no regular file is written to as it is; of a link, the file that it
+    leads to is replaced. What a killed process left of the same file is cleared first. `mode`: who
+    may read and write it, less the umask. `own`: the file is rfx's alone, such as a cache, and a
+    link or a pipe in its place is replaced, never followed.
     """
     if not own:
         check(path)
@@ -112,7 +140,8 @@ def whole(path, mode: int = 0o666, own: bool = False):
             handle.flush()
             os.fsync(handle.fileno())
             os.fchmod(handle.fileno(), mode & ~_umask())
-            os.replace(draft, path)  # before the handle is closed, and with it the lock that keeps the draft
+            # before the handle is closed, and with it the lock that keeps the draft
+            os.replace(draft, path)
     except BaseException:
         Path(draft).unlink(missing_ok=True)
         raise
@@ -121,7 +150,9 @@ def whole(path, mode: int = 0o666, own: bool = False):
 def _draft(path):
     """(descriptor, name) of a new file beside `path`, locked for as long as its writer lives."""
     while True:
-        descriptor, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+        descriptor, draft = tempfile.mkstemp(
+            dir=path.parent, prefix=f".{path.name}.", suffix=".part"
+        )
         try:
             _flock(descriptor, fcntl.LOCK_EX)
             if os.fstat(descriptor).st_nlink:
@@ -139,7 +170,9 @@ def _clear_drafts(path) -> None:
     with contextlib.suppress(OSError), os.scandir(path.parent) as entries:
         for draft in [entry.path for entry in entries if of_this.fullmatch(entry.name)]:
             with contextlib.suppress(OSError):
-                descriptor = os.open(draft, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+                descriptor = os.open(
+                    draft, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+                )
                 try:
                     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     os.unlink(draft)
@@ -163,15 +196,20 @@ def standard_input():
 def standard_output():
     """The binary handle of standard output; DataError where it is closed."""
     if sys.stdout is None or sys.stdout.closed:
-        raise DataError("standard output is closed, so that nothing can be written to it; give --output FILE, or a pipe")
+        raise DataError(
+            "standard output is closed, so that nothing can be written to it; give --output FILE,"
+            " or a pipe"
+        )
     return sys.stdout.buffer
 
 
 def check_regular(path, pipes: bool = False) -> os.stat_result:
-    """What the file system says of the regular file `path`; call it before a library opens the file by its name.
+    """What the file system says of the regular file `path`; call it before a library opens the file
+    by its name.
 
-    pipes: whether a pipe will do, too, as for rows that are read once. Raises OSError where there is no such file, or where
-    it is a folder, a device, a pipe or a socket: a device such as /dev/zero never ends, and a pipe may never begin.
+    pipes: whether a pipe will do, too, as for rows that are read once. Raises OSError where there
+    is no such file, or where it is a folder, a device, a pipe or a socket: a device such as
+    /dev/zero never ends, and a pipe may never begin.
     """
     status = os.stat(path)
     _refuse_special(status, path, pipes)
@@ -179,9 +217,11 @@ def check_regular(path, pipes: bool = False) -> os.stat_result:
 
 
 def open_regular(path, mode: str = "rb", pipes: bool = False, **how):
-    """The built-in `open`, for a regular file alone; `check_regular` says what is refused, with an OSError.
+    """The built-in `open`, for a regular file alone; `check_regular` says what is refused, with an
+    OSError.
 
-    Nothing that is refused is opened, so that a pipe without a writer holds nobody up. `how`: for `open`, such as encoding.
+    Nothing that is refused is opened, so that a pipe without a writer holds nobody up. `how`: for
+    `open`, such as encoding.
     """
 
     def opener(name, flags):
@@ -209,7 +249,9 @@ def _refuse_special(status, path, pipes) -> None:
 
 
 def own_folder(path, mode: int = 0o777) -> Path:
-    """A folder of rfx's own, made where it is missing; OSError where a link is in its place: what it leads to is not rfx's."""
+    """A folder of rfx's own, made where it is missing; OSError where a link is in its
+    place: what it leads to is not rfx's.
+    """
     path = Path(path)
     path.mkdir(parents=True, exist_ok=True, mode=mode)
     check_own_folder(path)
@@ -217,13 +259,17 @@ def own_folder(path, mode: int = 0o777) -> Path:
 
 
 def check_own_folder(path) -> None:
-    """Raise OSError where a link is in the place of a folder of rfx's own, whether or not it leads anywhere."""
+    """Raise OSError where a link is in the place of a folder of rfx's own, whether or not
+    it leads anywhere.
+    """
     if os.path.islink(path):
         raise OSError(errno.ENOTDIR, f"{Path(path).name} is a link", str(path))
 
 
 def open_own(path):
-    """A binary handle on a file that rfx itself made; OSError where it is none, a link to another file or no regular file."""
+    """A binary handle on a file that rfx itself made; OSError where it is none, a link to
+    another file or no regular file.
+    """
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         _refuse_special(os.fstat(descriptor), path, False)
@@ -234,12 +280,16 @@ def open_own(path):
 
 
 def open_lock(path) -> int:
-    """A descriptor of the lock file `path` to call fcntl.flock on, made where it is missing; nothing in it is changed.
+    """A descriptor of the lock file `path` to call fcntl.flock on, made where it is missing;
+    nothing in it is changed.
 
-    Whoever holds the lock may write to it, and truncate it. Raises OSError, also where `path` is a link or no regular
-    file: through a link, somebody else's choice of file would be locked and written to.
+    Whoever holds the lock may write to it, and truncate it. Raises OSError, also where `path` is a
+    link or no regular file: through a link, somebody else's choice of file would be locked and
+    written to.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
+    descriptor = os.open(
+        path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666
+    )
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise OSError(errno.EINVAL, "it is no regular file", str(path))

@@ -14,12 +14,17 @@ _coming: list[Any] = []
 
 @contextmanager
 def terminate_as_interrupt():
-    """cron and `timeout` send SIGTERM where a person types Ctrl-C; within the block it raises KeyboardInterrupt, once.
+    """cron and `timeout` send SIGTERM where a person types Ctrl-C; within the block it raises
+    KeyboardInterrupt, once.
 
-    After either, until its end, objects that were being made, such as those of numba's compiler, go in silence, and an interrupt that
-    one of them swallowed at its end is made once more. One that comes while LLVM works waits until it has ended.
+    After either, until its end, objects that were being made, such as those of numba's compiler, go
+    in silence, and an interrupt that one of them swallowed at its end is made once more. One that
+    comes while LLVM works waits until it has ended.
     """
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) is _terminate:
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGTERM) is _terminate
+    ):
         yield
         return
     hook, before = sys.unraisablehook, {signal.SIGTERM: signal.signal(signal.SIGTERM, _terminate)}
@@ -50,7 +55,9 @@ def _interrupt(number, frame):
 
 
 def _in_llvm(frame) -> bool:
-    """Whether LLVM called what runs there: it does not know of exceptions, and would go on with an answer that it did not get."""
+    """Whether LLVM called what runs there: it does not know of exceptions, and would go on
+    with an answer that it did not get.
+    """
     while frame is not None:
         if frame.f_globals.get("__name__", "").startswith("llvmlite.binding"):
             return True

@@ -1,9 +1,10 @@
 """Losses L(z, y) of a prediction z: value, derivative, curvature and convex conjugate.
 
-All functions are elementwise over arrays of the same shape, sums are left to the caller; softmax alone takes the k
-predictions of a row together. Classification losses take labels y in {-1, +1}, softmax rows with a 1 at the class and 0
-elsewhere. The derivative of a loss with a corner is a subgradient there. The conjugate is L*(u, y) = sup_z u z - L(z, y),
-infinite outside `clip_dual`'s range.
+All functions are elementwise over arrays of the same shape, sums are left to the caller; softmax
+alone takes the k predictions of a row together. Classification losses take labels y in {-1, +1},
+softmax rows with a 1 at the class and 0 elsewhere. The derivative of a loss with a corner is a
+subgradient there. The conjugate is L*(u, y) = sup_z u z - L(z, y), infinite outside `clip_dual`'s
+range.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ class SmoothLoss(Loss, Protocol):
 
 
 class BoundedLoss(Loss, Protocol):
-    """A loss whose second derivative is `curvature` at most, infinite where there is no bound: all but Weighted ones."""
+    """A loss whose second derivative is `curvature` at most, infinite where there is no
+    bound: all but Weighted ones.
+    """
 
     curvature: float
 
@@ -72,7 +75,9 @@ class Squared:
 
 
 class SquaredHinge:
-    """max(0, 1 - y z)^2, without a factor 1/2: curvature 2, LIBLINEAR's `-s 2` and `-s 5` (docs/papers.md)."""
+    """max(0, 1 - y z)^2, without a factor 1/2: curvature 2, LIBLINEAR's `-s 2` and `-s 5`
+    (docs/papers.md).
+    """
 
     name = "squared_hinge"
     curvature = 2.0
@@ -190,7 +195,9 @@ class Absolute:
 
 
 class EpsilonInsensitive:
-    """max(0, |z - y| - epsilon), the loss of support vector regression; subgradient 0 within the tube and on its edge."""
+    """max(0, |z - y| - epsilon), the loss of support vector regression; subgradient 0
+    within the tube and on its edge.
+    """
 
     name = "epsilon_insensitive"
     curvature = np.inf
@@ -219,10 +226,12 @@ class EpsilonInsensitive:
 
 
 class Softmax:
-    """log sum_c exp(z_c) - z_y for the k predictions z (n, k) of a row and y (n, k) with a 1 at its class.
+    """log sum_c exp(z_c) - z_y for the k predictions z (n, k) of a row and y (n, k) with a 1 at its
+    class.
 
-    value and conjugate are (n,), derivative and clip_dual (n, k). The largest eigenvalue of the second derivative is at
-    most 1/2. u is in the conjugate's domain when u + y is a distribution over the classes.
+    value and conjugate are (n,), derivative and clip_dual (n, k). The largest eigenvalue of the
+    second derivative is at most 1/2. u is in the conjugate's domain when u + y is a distribution
+    over the classes.
     """
 
     name = "softmax"
@@ -231,7 +240,9 @@ class Softmax:
     @staticmethod
     def value(z: np.ndarray, y: np.ndarray) -> np.ndarray:
         top = z.max(axis=-1, keepdims=True)
-        found: np.ndarray = np.log(np.exp(z - top).sum(axis=-1)) + top[..., 0] - (z * y).sum(axis=-1)
+        found: np.ndarray = (
+            np.log(np.exp(z - top).sum(axis=-1)) + top[..., 0] - (z * y).sum(axis=-1)
+        )
         return found
 
     @staticmethod
@@ -243,7 +254,9 @@ class Softmax:
 
     @staticmethod
     def clip_dual(u: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """The nearest point whose sum with y is a distribution (Euclidean projection on the simplex, by sorting)."""
+        """The nearest point whose sum with y is a distribution (Euclidean projection on the
+        simplex, by sorting).
+        """
         p = u + y
         descending = -np.sort(-p, axis=-1)
         excess = (np.cumsum(descending, axis=-1) - 1.0) / np.arange(1, p.shape[-1] + 1)
@@ -258,10 +271,12 @@ class Softmax:
 
 
 class Weighted:
-    """A loss for classes with a weight for each row: w L(z, t) for y = w t, a label t in {-1, +1} times a weight w > 0.
+    """A loss for classes with a weight for each row: w L(z, t) for y = w t, a label t in {-1, +1}
+    times a weight w > 0.
 
-    So a row's weight goes with its label wherever rows are picked out. Of the squared loss, whose targets are any numbers, rows
-    are scaled instead (rfx.operators.scaled). The conjugate of w L at u is w L*(u / w).
+    So a row's weight goes with its label wherever rows are picked out. Of the squared loss, whose
+    targets are any numbers, rows are scaled instead (rfx.operators.scaled). The conjugate of w L at
+    u is w L*(u / w).
     """
 
     def __init__(self, loss: SmoothLoss) -> None:
@@ -289,12 +304,16 @@ class Weighted:
 
 
 def times(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """What the rows' losses come to, (n,) or (n, k): values of these shapes, each row's times its weight (n,); None for ones."""
+    """What the rows' losses come to, (n,) or (n, k): values of these shapes, each row's
+    times its weight (n,); None for ones.
+    """
     return values if weights is None else (values.T * weights).T
 
 
 def labels_and_weights(loss: Loss, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(labels, weights) of the targets y of a loss: y and ones, or for a Weighted loss its signs and sizes."""
+    """(labels, weights) of the targets y of a loss: y and ones, or for a Weighted loss its
+    signs and sizes.
+    """
     return (np.sign(y), np.abs(y)) if isinstance(loss, Weighted) else (y, np.ones_like(y))
 
 
@@ -308,12 +327,21 @@ def _xlogx(v: np.ndarray) -> np.ndarray:
 
 # The losses that are elementwise; `get_loss` knows softmax besides.
 LOSSES: dict[str, BoundedLoss] = {
-    loss.name: loss for loss in (Squared, SquaredHinge, Hinge, Logistic, Absolute, EpsilonInsensitive(EpsilonInsensitive.epsilon))
+    loss.name: loss
+    for loss in (
+        Squared,
+        SquaredHinge,
+        Hinge,
+        Logistic,
+        Absolute,
+        EpsilonInsensitive(EpsilonInsensitive.epsilon),
+    )
 }
 
 
 def get_loss(name: str, epsilon: float | None = None) -> BoundedLoss:
-    """The loss of that name; epsilon: half the width of the tube of epsilon_insensitive, 0.1 by default.
+    """The loss of that name; epsilon: half the width of the tube of epsilon_insensitive, 0.1 by
+    default.
 
     Raises UsageError naming the known losses, and for an epsilon out of range.
     """

@@ -1,6 +1,7 @@
 """The model file: one .npz with a JSON header and plain arrays; reading one runs no code.
 
-What arrays there are is declared where they come from: in the file of a method, of a feature map, of a kernel.
+What arrays there are is declared where they come from: in the file of a method, of a feature map,
+of a kernel.
 """
 
 import contextlib
@@ -30,21 +31,37 @@ _LARGEST_HEADER = 64 * 2**20
 _ALWAYS_MB = 64
 # The types that rfx writes, little-endian as on every machine that it runs on.
 _PLAIN = ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
-# What Python's and numpy's readers raise of archives, compressed members and headers that are damaged
+# What Python's and numpy's readers raise of archives, compressed members and headers that are
+# damaged
 DAMAGED = (
-    ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, EOFError, RuntimeError, OSError, SyntaxError,
-    MemoryError, struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error, lzma.LZMAError,
-)  # fmt: skip
+    ValueError,
+    KeyError,
+    TypeError,
+    IndexError,
+    AttributeError,
+    OverflowError,
+    EOFError,
+    RuntimeError,
+    OSError,
+    SyntaxError,
+    MemoryError,
+    struct.error,
+    tokenize.TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+)
 
 
 @dataclass(frozen=True)
 class Array:
     """What a model file's array must be.
 
-    kind: of its numbers, f, i or u as numpy has them. axes: the name of each axis, one word each; arrays that share a name
-    have the same size there. inputs and outputs are known beforehand; a name may be followed by +1, for one more than that,
-    and a number is itself. places: the axis that its values are numbers on, from 0. cuts: the axis that its values cut into
-    parts: they rise from 0 to its size.
+    kind: of its numbers, f, i or u as numpy has them. axes: the name of each axis, one word each;
+    arrays that share a name have the same size there. inputs and outputs are known beforehand; a
+    name may be followed by +1, for one more than that, and a number is itself. places: the axis
+    that its values are numbers on, from 0. cuts: the axis that its values cut into parts: they rise
+    from 0 to its size.
     """
 
     kind: str
@@ -56,8 +73,9 @@ class Array:
 def write(path, header: dict, arrays: dict[str, np.ndarray]) -> int:
     """Write a model file in one step (temporary file, then rename); returns its size in bytes.
 
-    header: anything JSON can hold. arrays: name -> array of numbers. A pipe or device is written to, not replaced; with None as
-    path nothing is written and the size alone is told. Raises DataError when the folder does not exist or can't be written.
+    header: anything JSON can hold. arrays: name -> array of numbers. A pipe or device is written
+    to, not replaced; with None as path nothing is written and the size alone is told. Raises
+    DataError when the folder does not exist or can't be written.
     """
     text = json.dumps({"format": FORMAT, **header})
     encoded = np.frombuffer(text.encode(), dtype=np.uint8)
@@ -117,7 +135,15 @@ def _made(path) -> bool:
             archive.open("header.npy") as member,
         ):
             return member.read(6) == b"\x93NUMPY" and b'{"format": ' in member.read(_HEAD)
-    except (KeyError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error, lzma.LZMAError):
+    except (
+        KeyError,
+        ValueError,
+        EOFError,
+        RuntimeError,
+        zipfile.BadZipFile,
+        zlib.error,
+        lzma.LZMAError,
+    ):
         return False
 
 
@@ -131,35 +157,60 @@ def _errors(path):
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise DataError(f"model {files.shown(path)} can't be written: {error.strerror or error}") from error
+        raise DataError(
+            f"model {files.shown(path)} can't be written: {error.strerror or error}"
+        ) from error
 
 
 class File:
-    """A model file that is open for reading: its header, what its arrays are, and those of them that are asked for."""
+    """A model file that is open for reading: its header, what its arrays are, and those of
+    them that are asked for.
+    """
 
     def __init__(self, path, archive: zipfile.ZipFile):
         self.path, self._archive = path, archive
-        self._members = {info.filename.removesuffix(".npy"): info for info in archive.infolist() if info.filename.endswith(".npy")}
+        self._members = {
+            info.filename.removesuffix(".npy"): info
+            for info in archive.infolist()
+            if info.filename.endswith(".npy")
+        }
         try:
             self.header = json.loads(self._read("header", _LARGEST_HEADER).tobytes().decode())
             version = self.header["format"]
         except DataError as error:
-            raise DataError(f"{files.shown(path)} is not a model file of rfx ({error}); make one with rfx train --model") from error
+            raise DataError(
+                f"{files.shown(path)} is not a model file of rfx ({error}); make one with rfx train"
+                " --model"
+            ) from error
         except DAMAGED as error:
-            raise DataError(f"{files.shown(path)} is not a model file of rfx; make one with rfx train --model") from error
+            raise DataError(
+                f"{files.shown(path)} is not a model file of rfx; make one with rfx train --model"
+            ) from error
         if version not in FORMATS:
-            raise DataError(f"model {path} has format {version!s:.40}, this rfx reads format {FORMAT}; train it again")
+            raise DataError(
+                f"model {path} has format {version!s:.40}, this rfx reads format {FORMAT}; train it"
+                " again"
+            )
 
     def forms(self) -> dict[str, "Form"]:
         """What each array is, by what its member says of itself; no numbers are read."""
         return {name: self._form(name)[0] for name in self._members if name != "header"}
 
     def arrays(self, names=None) -> dict[str, np.ndarray]:
-        """The arrays of these names that are there; of all by default. DataError, naming the array, for one that is damaged."""
-        chosen = [name for name in (self._members if names is None else names) if name in self._members and name != "header"]
+        """The arrays of these names that are there; of all by default. DataError, naming
+        the array, for one that is damaged.
+        """
+        chosen = [
+            name
+            for name in (self._members if names is None else names)
+            if name in self._members and name != "header"
+        ]
         needed = sum(self._form(name)[0].size_mb for name in chosen)
         if needed > max(env.available_memory_mb(), _ALWAYS_MB):
-            raise DataError(f"its arrays take {needed:,.0f} MiB, more than the {env.available_memory_mb():,.0f} MiB that are free")
+            raise DataError(
+                f"its arrays take {needed:,.0f} MiB, more than the {env.available_memory_mb():,.0f}"
+                " MiB that are free"
+            )
         return {name: self._read(name) for name in chosen}
 
     def _form(self, name):
@@ -171,15 +222,28 @@ class File:
             version = np.lib.format.read_magic(member)
             if version not in ((1, 0), (2, 0)):
                 raise ValueError(version)
-            reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            reader = (
+                np.lib.format.read_array_header_1_0
+                if version == (1, 0)
+                else np.lib.format.read_array_header_2_0
+            )
             shape, fortran, dtype = reader(member)
             before = member.tell()
-        plain = dtype.str[1:] in _PLAIN and dtype.str[0] in "<|" and all(type(size) is int and size >= 0 for size in shape)
+        plain = (
+            dtype.str[1:] in _PLAIN
+            and dtype.str[0] in "<|"
+            and all(type(size) is int and size >= 0 for size in shape)
+        )
         if not plain:
-            raise DataError(f"array {name} holds {dtype!s:.40} in the shape {shape!s:.80}, which no model has")
+            raise DataError(
+                f"array {name} holds {dtype!s:.40} in the shape {shape!s:.80}, which no model has"
+            )
         form = Form(dtype, shape)
         if form.nbytes != info.file_size - before:
-            raise DataError(f"array {name} is damaged: its shape {shape!s:.80} is not that of its {info.file_size - before:,} bytes")
+            raise DataError(
+                f"array {name} is damaged: its shape {shape!s:.80} is not that of its"
+                f" {info.file_size - before:,} bytes"
+            )
         return form, before, fortran
 
     def _read(self, name, most: int | None = None) -> np.ndarray:
@@ -233,7 +297,9 @@ def opened(path):
         try:
             archive = zipfile.ZipFile(handle)
         except DAMAGED as error:
-            message = f"{files.shown(path)} is not a model file of rfx; make one with rfx train --model"
+            message = (
+                f"{files.shown(path)} is not a model file of rfx; make one with rfx train --model"
+            )
             raise DataError(message) from error
         with archive:
             yield File(path, archive)
@@ -242,7 +308,8 @@ def opened(path):
 def read(path) -> tuple[dict, dict[str, np.ndarray]]:
     """The header and all arrays of a model file.
 
-    Raises DataError when the file is missing, is no model file or a damaged one, or was made by a later version.
+    Raises DataError when the file is missing, is no model file or a damaged one, or was made by a
+    later version.
     """
     with opened(path) as file:
         try:
@@ -252,7 +319,8 @@ def read(path) -> tuple[dict, dict[str, np.ndarray]]:
 
 
 def check_forms(found: dict, declared: dict[str, Array], sizes: dict[str, int]) -> None:
-    """Refuse, with a DataError, arrays or Forms whose type or shape is not as declared, or which do not fit one another.
+    """Refuse, with a DataError, arrays or Forms whose type or shape is not as declared, or which do
+    not fit one another.
 
     sizes: of the axes known so far; gets those of the others.
     """
@@ -262,11 +330,18 @@ def check_forms(found: dict, declared: dict[str, Array], sizes: dict[str, int]) 
         if found[name].dtype.kind != form.kind:
             raise DataError(f"array {name} holds {found[name].dtype}")
         if not _fits(found[name].shape, form.axes.split(), sizes):
-            raise DataError(f"array {name} has the shape {found[name].shape!s:.80}, which does not fit the others")
+            raise DataError(
+                f"array {name} has the shape {found[name].shape!s:.80}, which does not fit the"
+                " others"
+            )
 
 
-def check_arrays(arrays: dict[str, np.ndarray], declared: dict[str, Array], sizes: dict[str, int]) -> None:
-    """check_forms, and refuse values that are not finite or not the places or cuts that they are declared to be."""
+def check_arrays(
+    arrays: dict[str, np.ndarray], declared: dict[str, Array], sizes: dict[str, int]
+) -> None:
+    """check_forms, and refuse values that are not finite or not the places or cuts that
+    they are declared to be.
+    """
     check_forms(arrays, declared, sizes)
     known = {name: (form, arrays[name]) for name, form in declared.items() if name in arrays}
     for name, (form, values) in known.items():
@@ -276,7 +351,12 @@ def check_arrays(arrays: dict[str, np.ndarray], declared: dict[str, Array], size
             check_within(name, values, 0, sizes[form.places])
         if form.cuts:
             end = sizes[form.cuts]
-            if not (len(values) and values[0] == 0 and values[-1] == end and np.all(values[:-1] <= values[1:])):
+            if not (
+                len(values)
+                and values[0] == 0
+                and values[-1] == end
+                and np.all(values[:-1] <= values[1:])
+            ):
                 raise DataError(f"array {name} does not rise from 0 to {end}")
 
 

@@ -1,7 +1,8 @@
 """Numbers in texts that people write: options, tables, files of weights, results.
 
 `int` and `float` take more than anybody means: `1_0` is 10 to them, and so are the digits of other
-scripts. Everything that reads a text as a number asks here, so that it is one everywhere or nowhere.
+scripts. Everything that reads a text as a number asks here, so that it is one everywhere or
+nowhere.
 """
 
 import re

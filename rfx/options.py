@@ -1,4 +1,6 @@
-"""How an option is declared: its values, its range, its default, its help. A method's or a kernel's file declares what it takes."""
+"""How an option is declared: its values, its range, its default, its help. A method's or a
+kernel's file declares what it takes.
+"""
 
 import dataclasses
 import decimal
@@ -33,7 +35,9 @@ class Path:
 
     @staticmethod
     def names(values: list[float]) -> list[str]:
-        """A text for each value: four significant digits, or as many more as it takes to tell them apart."""
+        """A text for each value: four significant digits, or as many more as it takes to
+        tell them apart.
+        """
         for digits in range(4, 18):
             texts = [f"{value:.{digits}g}" for value in values]
             if len(set(texts)) == len(values):
@@ -44,8 +48,8 @@ class Path:
 class LabelWeights:
     """The kind of an option that gives labels a weight: `balanced`, or LABEL:WEIGHT,…
 
-    A label with a comma, or with a double quote at its beginning, stands in double quotes, with each quote in it doubled;
-    of several colons the last is before the weight.
+    A label with a comma, or with a double quote at its beginning, stands in double quotes, with
+    each quote in it doubled; of several colons the last is before the weight.
     """
 
     BALANCED = "balanced"
@@ -83,9 +87,10 @@ class Widths:
 class Option:
     """One option of a method, a map or a kernel.
 
-    kind: int, float, bool, str, Path, LabelWeights or Widths. choices: the values of a str, or what may stand instead of a number:
-    names, or a dict from each to what it means ('' where its name says it), or a function that returns either, called when it is asked for.
-    default: None where there is none, or where it depends on the rest.
+    kind: int, float, bool, str, Path, LabelWeights or Widths. choices: the values of a str, or what
+    may stand instead of a number: names, or a dict from each to what it means ('' where its name
+    says it), or a function that returns either, called when it is asked for. default: None where
+    there is none, or where it depends on the rest.
     """
 
     name: str
@@ -119,7 +124,9 @@ class Option:
 
     def description(self) -> str:
         """The help, with what the choices mean."""
-        said = "; ".join(f"{choice}: {meaning}" for choice, meaning in self.meanings().items() if meaning)
+        said = "; ".join(
+            f"{choice}: {meaning}" for choice, meaning in self.meanings().items() if meaning
+        )
         return f"{self.help} {said}." if said else self.help
 
     def expects(self) -> str:
@@ -127,16 +134,26 @@ class Option:
         if self.kind is bool:
             return "true or false"
         if self.kind is Path:
-            return f"HIGH:LOW:COUNT, from HIGH down to LOW above 0 in COUNT different numbers, 2 to {Path.MOST}, such as 1000:1:20"
+            return (
+                "HIGH:LOW:COUNT, from HIGH down to LOW above 0 in COUNT different numbers, 2 to"
+                f" {Path.MOST}, such as 1000:1:20"
+            )
         if self.kind is LabelWeights:
-            return "balanced, or LABEL:WEIGHT,… with each weight 0 or more, such as 1:10,-1:1 or emu:20"
+            return (
+                "balanced, or LABEL:WEIGHT,… with each weight 0 or more, such as 1:10,-1:1 or"
+                " emu:20"
+            )
         if self.kind is Widths:
             return "whole numbers from 1 to 1,000,000 with commas between them, such as 400,100"
         choices = self.meanings()
         parts = [f"one of {', '.join(choices)}"] if len(choices) > 1 else list(choices)
         if self.kind in (int, float):
             noun = "a whole number" if self.kind is int else "a number"
-            left = f"above {self._shown(self.low)}" if self.open_low else f"{self._shown(self.low)} or more"
+            left = (
+                f"above {self._shown(self.low)}"
+                if self.open_low
+                else f"{self._shown(self.low)} or more"
+            )
             bounds = [left] if self.low > -math.inf else []
             bounds += [f"at most {self._shown(self.high)}"] if self.high < math.inf else []
             parts.insert(0, " ".join([noun, " and ".join(bounds)]).strip())
@@ -162,7 +179,11 @@ class Option:
             return value
         if self.kind is str:
             near = difflib.get_close_matches(str(value)[:100], self.meanings(), n=1)
-            raise UsageError(f"{self._refusal(value)}; did you mean {near[0]}?") if near else self._refusal(value)
+            raise (
+                UsageError(f"{self._refusal(value)}; did you mean {near[0]}?")
+                if near
+                else self._refusal(value)
+            )
         try:
             # whole numbers are never rounded on their way: a float holds 15 digits
             number = self._number(value)
@@ -188,19 +209,27 @@ class Option:
 
 
 def union(declared: list[tuple[str, Option]]) -> Option:
-    """One option that allows what each of those of the same name does; declared: (method, its option), at least one.
+    """One option that allows what each of those of the same name does; declared: (method, its
+    option), at least one.
 
     A sentence of the help that is not of all of them names its methods.
     """
     options = [option for _, option in declared]
     choices: dict[str, str] = {}
     for option in options:
-        choices |= {choice: meaning for choice, meaning in option.meanings().items() if not choices.get(choice)}
+        choices |= {
+            choice: meaning
+            for choice, meaning in option.meanings().items()
+            if not choices.get(choice)
+        }
     said: dict[str, list[str]] = {}
     for method, option in declared:
         for sentence in option.help.removesuffix(".").split(". "):
             said.setdefault(sentence, []).append(method)
-    texts = [text if len(names) == len(declared) else f"{text} ({', '.join(names)})" for text, names in said.items()]
+    texts = [
+        text if len(names) == len(declared) else f"{text} ({', '.join(names)})"
+        for text, names in said.items()
+    ]
     lowest = min(options, key=lambda option: (option.low, option.open_low))
     return options[0].but(
         help=". ".join(texts) + ".",

@@ -1,7 +1,9 @@
-"""Threads of rfx: loops that release the GIL are shared out, and BLAS keeps to one thread meanwhile.
+"""Threads of rfx: loops that release the GIL are shared out, and BLAS keeps to one thread
+meanwhile.
 
-numba functions compiled with nogil, numpy's ufuncs and its products release the GIL. The calling thread does small work alone.
-A thread that waits sleeps, because spinning costs more than it saves on a busy machine.
+numba functions compiled with nogil, numpy's ufuncs and its products release the GIL. The calling
+thread does small work alone. A thread that waits sleeps, because spinning costs more than it saves
+on a busy machine.
 """
 
 from __future__ import annotations
@@ -24,10 +26,11 @@ from rfx import env
 
 # Parts of a product's rows.
 _PARTS = 16
-# Multiplications, of about half a nanosecond each, that one thread does sooner than it shares them out: 2 milliseconds. A busy
-# machine may take longer than that to wake another thread.
+# Multiplications, of about half a nanosecond each, that one thread does sooner than it shares them
+# out: 2 milliseconds. A busy machine may take longer than that to wake another thread.
 _FEW = 1 << 22
-# Multiplications of a matrix product that take as long as one of a loop, and columns of a tile of a Gram matrix.
+# Multiplications of a matrix product that take as long as one of a loop, and columns of a tile of a
+# Gram matrix.
 DENSE, _TILE = 8, 512
 _deadline: contextvars.ContextVar[float | None] = contextvars.ContextVar("deadline", default=None)
 
@@ -92,7 +95,9 @@ _helpers = _Helpers()
 
 
 class _Parts:
-    """Parts of one loop, which the caller and its helpers take one after the other, and what they return."""
+    """Parts of one loop, which the caller and its helpers take one after the other, and
+    what they return.
+    """
 
     def __init__(self, function: Callable[[int, int], Any], bounds: list[int]) -> None:
         self.function, self.ranges = function, list(itertools.pairwise(bounds))
@@ -125,12 +130,19 @@ class _Parts:
             pass
 
 
-def for_ranges(function: Callable[[int, int], T], size: int, smallest: int = 1, parts: int | None = None, work: float = np.inf) -> list:
+def for_ranges(
+    function: Callable[[int, int], T],
+    size: int,
+    smallest: int = 1,
+    parts: int | None = None,
+    work: float = np.inf,
+) -> list:
     """Call `function(start, stop)` over contiguous parts of range(size), shared among threads.
 
-    By default there is one part per thread; each holds at least `smallest` items. The caller works, too, and takes every part that
-    no other thread has begun, so that it never waits for a thread that the machine has no time for. A call from within a part does
-    not ask for more threads. The caller sees to it that parts write to disjoint places.
+    By default there is one part per thread; each holds at least `smallest` items. The caller works,
+    too, and takes every part that no other thread has begun, so that it never waits for a thread
+    that the machine has no time for. A call from within a part does not ask for more threads. The
+    caller sees to it that parts write to disjoint places.
 
     Parameters
     ----------
@@ -145,7 +157,8 @@ def for_ranges(function: Callable[[int, int], T], size: int, smallest: int = 1, 
     Raises
     ------
     Exception
-        The first one of the parts, when all have ended; Late at once where there is no time left (see `until`).
+        The first one of the parts, when all have ended; Late at once where there is no time left
+        (see `until`).
     """
     check_time()
     threads = 1 if work < _FEW or _here.inside else env.threads()
@@ -178,8 +191,9 @@ def for_ranges(function: Callable[[int, int], T], size: int, smallest: int = 1, 
 def close() -> None:
     """Let idle threads end; a later call makes new ones.
 
-    An interrupt while a thread is being started leaves it unknown to the interpreter's own clearing up at its end, which then
-    waits for it for ever; a pool that nobody holds any more ends all of its threads.
+    An interrupt while a thread is being started leaves it unknown to the interpreter's own clearing
+    up at its end, which then waits for it for ever; a pool that nobody holds any more ends all of
+    its threads.
     """
     _helpers.forget()
 
@@ -188,7 +202,9 @@ def close() -> None:
 
 
 def matmul(A: np.ndarray, B: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """A @ B by all threads: the same bits for any number of them, for A's rows have always the same parts."""
+    """A @ B by all threads: the same bits for any number of them, for A's rows have always
+    the same parts.
+    """
     if out is None:
         out = np.empty((A.shape[0], *B.shape[1:]), np.result_type(A, B))
     # a product with few columns takes as long as reading A
@@ -206,9 +222,11 @@ def matmul(A: np.ndarray, B: np.ndarray, out: np.ndarray | None = None) -> np.nd
 
 
 def add_gram(A: np.ndarray, out: np.ndarray) -> None:
-    """out (n, n) <- out + A'A, for A (m, n), on and above the diagonal, by all threads; below it nothing is said of `out`.
+    """out (n, n) <- out + A'A, for A (m, n), on and above the diagonal, by all threads; below it
+    nothing is said of `out`.
 
-    The same bits for any number of threads: a sum is one product, of a tile of at most 512 x 512 entries.
+    The same bits for any number of threads: a sum is one product, of a tile of at most 512 x 512
+    entries.
     """
     starts = range(0, A.shape[1], _TILE)
     tiles = [(slice(i, i + _TILE), slice(j, j + _TILE)) for i in starts for j in starts if i <= j]
@@ -227,7 +245,9 @@ def add_gram(A: np.ndarray, out: np.ndarray) -> None:
 
 @lru_cache(maxsize=1)
 def _libraries() -> tuple[list, list]:
-    """BLAS libraries whose number of threads belongs to the process, and those with one for each thread that calls them."""
+    """BLAS libraries whose number of threads belongs to the process, and those with one for
+    each thread that calls them.
+    """
     from threadpoolctl import ThreadpoolController
 
     found = [own for own in ThreadpoolController().lib_controllers if own.user_api == "blas"]
@@ -238,7 +258,8 @@ def _libraries() -> tuple[list, list]:
 def _set(counts: list[tuple]) -> None:
     """Set numbers of threads: (library, number) each, from whatever thread.
 
-    threadpoolctl keeps the first thread that ever set one as the only one that may, and ignores others without a word.
+    threadpoolctl keeps the first thread that ever set one as the only one that may, and ignores
+    others without a word.
     """
     for library, count in counts:
         release = getattr(library, "clear_controlling_thread", None)
@@ -258,9 +279,11 @@ def _limit(libraries: list) -> list[tuple]:
 
 
 class _Blas(ContextDecorator):
-    """BLAS's number of threads: one while any thread of this process is in `one_blas_thread`, else what it was before.
+    """BLAS's number of threads: one while any thread of this process is in `one_blas_thread`, else
+    what it was before.
 
-    It belongs to the whole process. The first to enter sets it and the last to leave takes it back, in whatever order they do.
+    It belongs to the whole process. The first to enter sets it and the last to leave takes it back,
+    in whatever order they do.
     """
 
     def __init__(self) -> None:
@@ -301,10 +324,12 @@ _blas = _Blas()
 
 
 def one_blas_thread() -> _Blas:
-    """A context, or decorator, in which every call of BLAS or LAPACK keeps to one thread, in the whole process.
+    """A context, or decorator, in which every call of BLAS or LAPACK keeps to one thread, in the
+    whole process.
 
-    Every fit and every prediction is within it. OpenBLAS's own threads spin while they wait for each other, and they are shared
-    out for problems that take microseconds. Within another one it costs nothing.
+    Every fit and every prediction is within it. OpenBLAS's own threads spin while they wait for
+    each other, and they are shared out for problems that take microseconds. Within another one it
+    costs nothing.
     """
     return _blas
 

@@ -1,7 +1,9 @@
-"""What there is of a kind, by name: declared in the files of one of rfx's folders, or by other packages through entry points.
+"""What there is of a kind, by name: declared in the files of one of rfx's folders, or by other
+packages through entry points.
 
-A package adds methods by entry points of the group `rfx.methods`, and kernels with their feature maps by `rfx.feature_maps`:
-the entry's name is the method's or the kernel's, its value the class. See docs/plugins.md.
+A package adds methods by entry points of the group `rfx.methods`, and kernels with their feature
+maps by `rfx.feature_maps`: the entry's name is the method's or the kernel's, its value the class.
+See docs/plugins.md.
 """
 
 import functools
@@ -18,12 +20,17 @@ from rfx.errors import DataError, RfxWarning
 
 @functools.cache
 def entries(group: str) -> dict[str, metadata.EntryPoint]:
-    """The entry points of a group by name; of two of a name the one of the package first in the alphabet, with a warning."""
+    """The entry points of a group by name; of two of a name the one of the package first in
+    the alphabet, with a warning.
+    """
     found: dict[str, metadata.EntryPoint] = {}
     for entry in sorted(metadata.entry_points(group=group), key=package_of):
         other = found.setdefault(entry.name, entry)
         if package_of(other) != package_of(entry):
-            _warn(f"packages {package_of(other)} and {package_of(entry)} both have {entry.name!r} of {group}; the first is used")
+            _warn(
+                f"packages {package_of(other)} and {package_of(entry)} both have {entry.name!r} of"
+                f" {group}; the first is used"
+            )
     return found
 
 
@@ -38,13 +45,17 @@ def _warn(text: str) -> None:
 
 
 class Registry(Mapping):
-    """name -> thing. rfx's own are imported when one is asked for that is not in a file of its name; plug-ins when theirs is.
+    """name -> thing. rfx's own are imported when one is asked for that is not in a file of its
+    name; plug-ins when theirs is.
 
-    kind: what messages call one. package: the folder's, such as rfx.methods. declares: what a value at the top of a module, or of
-    an entry point, declares, as {name: thing}. group: of entry points, where there may be some.
+    kind: what messages call one. package: the folder's, such as rfx.methods. declares: what a value
+    at the top of a module, or of an entry point, declares, as {name: thing}. group: of entry
+    points, where there may be some.
     """
 
-    def __init__(self, kind: str, package: str, declares: Callable[[object], dict], group: str | None = None):
+    def __init__(
+        self, kind: str, package: str, declares: Callable[[object], dict], group: str | None = None
+    ):
         self.kind, self.package, self.declares, self.group = kind, package, declares, group
         self._own: dict | None = None
 
@@ -86,21 +97,32 @@ class Registry(Mapping):
         try:
             value = entry.load()
         except (Exception, SystemExit) as error:
-            raise DataError(f"{about} can't be imported: {type(error).__name__}: {error}; mend that package or remove it") from error
+            raise DataError(
+                f"{about} can't be imported: {type(error).__name__}: {error}; mend that package or"
+                " remove it"
+            ) from error
         found = self.declares(value)
         if entry.name not in found:
-            raise DataError(f"{about} is none: {entry.value} does not declare it; mend that package or remove it")
+            raise DataError(
+                f"{about} is none: {entry.value} does not declare it; mend that package or"
+                " remove it"
+            )
         return found[entry.name]
 
     def __contains__(self, name) -> bool:
         return self._quickly(name) is not None or name in self.own() or name in self._entries()
 
     def __iter__(self) -> Iterator[str]:
-        """rfx's own, then those of plug-ins that can be used; the others are left out, with a warning."""
+        """rfx's own, then those of plug-ins that can be used; the others are left out, with
+        a warning.
+        """
         yield from self.own()
         for name, entry in sorted(self._entries().items()):
             if name in self.own():
-                _warn(f"{self.kind} {name} of package {package_of(entry)} is left out: rfx has one of that name")
+                _warn(
+                    f"{self.kind} {name} of package {package_of(entry)} is left out: rfx has one of"
+                    " that name"
+                )
                 continue
             try:
                 self._load(entry)

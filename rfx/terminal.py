@@ -1,6 +1,8 @@
-"""What reaches the terminal: text alone, never the escape sequences of a server, a file's name or a column's.
+"""What reaches the terminal: text alone, never the escape sequences of a server, a file's name or a
+column's.
 
-The command line puts a filter before standard output and standard error; what draws progress writes behind it.
+The command line puts a filter before standard output and standard error; what draws progress writes
+behind it.
 """
 
 import contextlib
@@ -8,8 +10,11 @@ import io
 import re
 import sys
 
-# What a terminal obeys or that turns the text around it over, and surrogates, which no encoding has; not newlines and tabs.
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+# What a terminal obeys or that turns the text around it over, and surrogates, which no encoding
+# has; not newlines and tabs.
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 
 def plain(text: str) -> str:
@@ -18,7 +23,9 @@ def plain(text: str) -> str:
 
 
 def line(text: str, most: int = 200) -> str:
-    """The words of a stranger, such as a server's, for the middle of a sentence: plain, in one line, at most so many characters."""
+    """The words of a stranger, such as a server's, for the middle of a sentence: plain, in
+    one line, at most so many characters.
+    """
     text = plain(" ".join(text[: 4 * most].split()))
     return text if len(text) <= most else text[: most - 1] + "…"
 
@@ -29,7 +36,9 @@ class OutputError(OSError):
 
 @contextlib.contextmanager
 def writing():
-    """Within the block OSErrors are those of writing to standard output, and raised as OutputError; BrokenPipeError stays."""
+    """Within the block OSErrors are those of writing to standard output, and raised as
+    OutputError; BrokenPipeError stays.
+    """
     try:
         yield
     except BrokenPipeError:
@@ -39,11 +48,17 @@ def writing():
 
 
 class _Plain(io.TextIOWrapper):
-    """The stream `beneath` with control characters spelled out. Bytes are written to its `buffer`, as they are."""
+    """The stream `beneath` with control characters spelled out. Bytes are written to its
+    `buffer`, as they are.
+    """
 
     def __init__(self, beneath):
         # click would go round a stream that can't hold all characters, and so round this filter
-        encoding = "utf-8" if beneath.encoding.lower() in ("ascii", "us-ascii", "ansi_x3.4-1968", "646") else beneath.encoding
+        encoding = (
+            "utf-8"
+            if beneath.encoding.lower() in ("ascii", "us-ascii", "ansi_x3.4-1968", "646")
+            else beneath.encoding
+        )
         super().__init__(beneath.buffer, encoding, "backslashreplace", write_through=True)
         self.beneath = beneath
 
@@ -58,7 +73,9 @@ class _Plain(io.TextIOWrapper):
 
 @contextlib.contextmanager
 def plain_streams():
-    """Within the block, text on standard output and standard error is plain; a stream that is closed or holds no bytes stays."""
+    """Within the block, text on standard output and standard error is plain; a stream that
+    is closed or holds no bytes stays.
+    """
     filters = {}
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)

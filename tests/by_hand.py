@@ -1,4 +1,6 @@
-"""A cluster as docs/distributed.md has it started by hand: a scheduler and workers, each a process that can be killed."""
+"""A cluster as docs/distributed.md has it started by hand: a scheduler and workers, each a
+process that can be killed.
+"""
 
 import re
 import subprocess
@@ -7,22 +9,49 @@ import time
 
 
 def dask(*words, before=()) -> subprocess.Popen:
-    """`dask WORDS` with what it logs in a pipe; before: a command that runs it, such as `ip netns exec NAME`."""
+    """`dask WORDS` with what it logs in a pipe; before: a command that runs it, such as `ip
+    netns exec NAME`.
+    """
     words = [*before, sys.executable, "-m", "dask", *map(str, words)]
-    return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        words,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
 
 class Cluster:
-    """A scheduler at a free port of this machine; `add` starts a worker. Everything ends with the block."""
+    """A scheduler at a free port of this machine; `add` starts a worker. Everything ends
+    with the block.
+    """
 
     def __init__(self, host="127.0.0.1"):
-        self.scheduler = dask("scheduler", "--host", host, "--port", 0, "--no-dashboard", "--dashboard-address", f"{host}:0")
+        self.scheduler = dask(
+            "scheduler",
+            "--host",
+            host,
+            "--port",
+            0,
+            "--no-dashboard",
+            "--dashboard-address",
+            f"{host}:0",
+        )
         self.address = self._told(self.scheduler, r"Scheduler at: +(tcp://\S+)")
         self.workers = []
 
     def add(self, *more, before=()) -> subprocess.Popen:
         """A worker of one thread, without the nanny that would start it anew; ready for work."""
-        words = ("--no-nanny", "--nthreads", 1, "--no-dashboard", "--dashboard-address", ":0", *more)
+        words = (
+            "--no-nanny",
+            "--nthreads",
+            1,
+            "--no-dashboard",
+            "--dashboard-address",
+            ":0",
+            *more,
+        )
         worker = dask("worker", self.address, *words, before=before)
         self.workers.append(worker)
         self._told(worker, "Registered to: +(.*)")

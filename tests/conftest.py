@@ -1,4 +1,6 @@
-"""What several test files need: folders of their own for everything that rfx keeps, and one thread for small problems."""
+"""What several test files need: folders of their own for everything that rfx keeps, and one
+thread for small problems.
+"""
 
 import signal
 
@@ -8,14 +10,18 @@ from rfx import env, parallel
 
 
 def pytest_configure(config):
-    """Started in the background of a script, the tests ignore Ctrl-C, and the processes that they start and interrupt would, too."""
+    """Started in the background of a script, the tests ignore Ctrl-C, and the processes
+    that they start and interrupt would, too.
+    """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
 def one_thread():
-    """Threads only wait for each other on problems of this size; the tests that are about threads set them."""
+    """Threads only wait for each other on problems of this size; the tests that are about
+    threads set them.
+    """
     env.set_threads(1)
     yield
     env.set_threads(None)

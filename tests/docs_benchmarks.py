@@ -1,7 +1,9 @@
-"""Runs the benchmarks and puts what they print into docs/benchmarks.md: `make benchmark`, or one: `make benchmark ONLY=bench_l1.py`.
+"""Runs the benchmarks and puts what they print into docs/benchmarks.md: `make benchmark`, or one:
+`make benchmark ONLY=bench_l1.py`.
 
-Between a line `<!-- benchmark bench_….py … -->` and the next `<!-- end -->` stands what `python benchmarks/bench_….py …` printed, and
-at which commit. A benchmark that fails leaves its block as it was; the exit code is then 1.
+Between a line `<!-- benchmark bench_….py … -->` and the next `<!-- end -->` stands what `python
+benchmarks/bench_….py …` printed, and at which commit. A benchmark that fails leaves its block as it
+was; the exit code is then 1.
 """
 
 import re
@@ -19,20 +21,31 @@ def printed(command: str) -> str | None:
     """What a benchmark prints on standard output, None where it fails."""
     print(f"== {command}", file=sys.stderr, flush=True)
     script, *words = shlex.split(command)
-    done = subprocess.run([sys.executable, ROOT / "benchmarks" / script, *words], stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    done = subprocess.run(
+        [sys.executable, ROOT / "benchmarks" / script, *words],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    )
     return done.stdout if done.returncode == 0 else None
 
 
 def commit() -> str:
     """The commit that is run, with + where files other than the document differ from it."""
-    name = subprocess.run(["git", "rev-parse", "--short=7", "HEAD"], capture_output=True, text=True, cwd=ROOT).stdout.strip()
+    name = subprocess.run(
+        ["git", "rev-parse", "--short=7", "HEAD"], capture_output=True, text=True, cwd=ROOT
+    ).stdout.strip()
     others = f":!{DOCUMENT.relative_to(ROOT)}"
-    differs = subprocess.run(["git", "diff", "--quiet", "HEAD", "--", ".", others], cwd=ROOT).returncode
+    differs = subprocess.run(
+        ["git", "diff", "--quiet", "HEAD", "--", ".", others], cwd=ROOT
+    ).returncode
     return name + "+" * differs if name else "unknown"
 
 
 def renewed(text: str, only: str, make, made_at: str) -> tuple[str, list[str]]:
-    """The document with the blocks of the script `only`, of all without it, made anew; and the commands that failed."""
+    """The document with the blocks of the script `only`, of all without it, made anew; and
+    the commands that failed.
+    """
     failed = []
 
     def one(match):
@@ -42,7 +55,10 @@ def renewed(text: str, only: str, make, made_at: str) -> tuple[str, list[str]]:
         if found is None:
             failed.append(match[2])
             return match[0]
-        return f"{match[1]}\n`python benchmarks/{match[2]}`, at commit {made_at}:\n\n{found.strip()}\n\n{match[3]}"
+        return (
+            f"{match[1]}\n`python benchmarks/{match[2]}`, at commit"
+            f" {made_at}:\n\n{found.strip()}\n\n{match[3]}"
+        )
 
     return MADE.sub(one, text), failed
 
@@ -52,9 +68,12 @@ def main() -> int:
     code = 0
     for command in [match[2] for match in MADE.finditer(DOCUMENT.read_text(encoding="utf-8"))]:
         if command.startswith(only):
-            # one after the other, so that what is done is kept when the rest is broken off; and what is edited meanwhile, too
+            # one after the other, so that what is done is kept when the rest is broken off; and
+            # what is edited meanwhile, too
             made_at, found = commit(), printed(command)
-            text, failed = renewed(DOCUMENT.read_text(encoding="utf-8"), command, lambda _, found=found: found, made_at)
+            text, failed = renewed(
+                DOCUMENT.read_text(encoding="utf-8"), command, lambda _, found=found: found, made_at
+            )
             DOCUMENT.write_text(text, encoding="utf-8")
             code = 1 if failed else code
     return code

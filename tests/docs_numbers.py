@@ -1,8 +1,10 @@
-"""Makes the quick numbers of the documents anew: `make docs-numbers` fails where one differs by more than its noise.
+"""Makes the quick numbers of the documents anew: `make docs-numbers` fails where one differs by
+more than its noise.
 
-docs/numbers.toml has, for each command, the document that says its numbers, and of each number the field of the row that
-`--json` prints, the value, the text that stands in the document, and how far a new run may be from it. `tests/test_docs.py`
-sees to it that the texts are there and the commands parse; only this runs them.
+docs/numbers.toml has, for each command, the document that says its numbers, and of each number the
+field of the row that `--json` prints, the value, the text that stands in the document, and how far
+a new run may be from it. `tests/test_docs.py` sees to it that the texts are there and the commands
+parse; only this runs them.
 
 Usage: docs_numbers.py [WORD]: all commands, or those that contain WORD.
 """
@@ -25,13 +27,17 @@ def entries() -> list[dict]:
 
 
 def row_of(command: str) -> dict:
-    """The row that an rfx command prints as JSON, run in an empty folder; RuntimeError with its message when it fails."""
+    """The row that an rfx command prints as JSON, run in an empty folder; RuntimeError with
+    its message when it fails.
+    """
     words = [sys.executable, "-m", *shlex.split(command), "--json"]
     with tempfile.TemporaryDirectory(prefix="rfx-") as folder:
         done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
     # 3: not converged, which may be what the document says
     if done.returncode not in (0, 3):
-        raise RuntimeError(f"it ended with {done.returncode}: {' '.join(done.stderr.split()[-40:])}")
+        raise RuntimeError(
+            f"it ended with {done.returncode}: {' '.join(done.stderr.split()[-40:])}"
+        )
     return json.loads(done.stdout)
 
 
@@ -41,7 +47,15 @@ def compare(entry: dict, row: dict) -> list[tuple[bool, str]]:
     for number in entry["numbers"]:
         now = row[number["field"]]
         good = abs(now - number["value"]) <= number["within"]
-        found.append((good, f"{number['field']} {now:.6g}, then {number['value']:g} ± {number['within']:g}: {'ok' if good else 'DIFFERS'}"))
+        found.append(
+            (
+                good,
+                (
+                    f"{number['field']} {now:.6g}, then {number['value']:g} ± {number['within']:g}:"
+                    f" {'ok' if good else 'DIFFERS'}"
+                ),
+            )
+        )
     return found
 
 

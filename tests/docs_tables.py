@@ -1,9 +1,12 @@
-"""Puts the tables of the documents in anew, from results files: `make docs-tables`, after the targets `reproduce-…` that make those.
+"""Puts the tables of the documents in anew, from results files: `make docs-tables`, after the
+targets `reproduce-…` that make those.
 
-In a document, between a line `<!-- rfx table … -->` and the next `<!-- end -->`, stands what that command prints as Markdown, but for
-the data sets of which nothing was run. The rows of a results file in results/ are kept in the file of its name in docs/rows/, of
-several of one run the newest that ended well, with their traces, and the tables are made of these: of a plan that was run in part the
-other rows stay. A table that would lose a data set is left as it is, and so is one of which there are no rows.
+In a document, between a line `<!-- rfx table … -->` and the next `<!-- end -->`, stands what that
+command prints as Markdown, but for the data sets of which nothing was run. The rows of a results
+file in results/ are kept in the file of its name in docs/rows/, of several of one run the newest
+that ended well, with their traces, and the tables are made of these: of a plan that was run in part
+the other rows stay. A table that would lose a data set is left as it is, and so is one of which
+there are no rows.
 """
 
 import re
@@ -17,7 +20,8 @@ MADE = re.compile(r"(<!-- (rfx table [^\n]*?) -->\n)(.*?)(<!-- end -->)", re.S)
 
 
 def keep(found: Path, kept: Path) -> None:
-    """Append to `kept` the rows of the results file `found` that it lacks, and to the file of its traces those that they have.
+    """Append to `kept` the rows of the results file `found` that it lacks, and to the file of its
+    traces those that they have.
 
     Of a run there is a row, the newest of those that ended well if one did.
     """
@@ -25,7 +29,11 @@ def keep(found: Path, kept: Path) -> None:
 
     rank = lambda row: (row["status"] == "ok", row["created"])
     known = {row["key"]: rank(row) for row in results.read(kept)} if kept.exists() else {}
-    new = [row for row in results.read(found) if row["key"] not in known or rank(row) > known[row["key"]]]
+    new = [
+        row
+        for row in results.read(found)
+        if row["key"] not in known or rank(row) > known[row["key"]]
+    ]
     sheet.append(kept, new, results.FORM)
     steps = traces.read(traces.beside(found))
     for key in dict.fromkeys(row["key"] for row in new):
@@ -34,7 +42,9 @@ def keep(found: Path, kept: Path) -> None:
 
 
 def printed(command: str) -> str | None:
-    """The Markdown of an rfx command on the rows kept of the results file that it names; None where there are none."""
+    """The Markdown of an rfx command on the rows kept of the results file that it names;
+    None where there are none.
+    """
     from click.testing import CliRunner
 
     from rfx.cli import cli
@@ -45,17 +55,25 @@ def printed(command: str) -> str | None:
     if not kept.exists():
         return None
     words[where] = str(kept)
-    done = CliRunner().invoke(cli, [*words, "--format", "markdown"], standalone_mode=False, catch_exceptions=False)
+    done = CliRunner().invoke(
+        cli, [*words, "--format", "markdown"], standalone_mode=False, catch_exceptions=False
+    )
     return done.stdout
 
 
 def run_only(markdown: str) -> str:
-    """Without the sections, a title and its grid, in which every cell of ours is a dash; empty where that is all there is."""
+    """Without the sections, a title and its grid, in which every cell of ours is a dash;
+    empty where that is all there is.
+    """
     parts = markdown.strip().split("\n\n") if markdown.strip() else []
     kept = []
     for part in parts:
         lines = part.splitlines()
-        cells = [cell.strip() for line in lines[2:] for cell in line.strip("|").split("|")[2:]] if lines[0].startswith("| kernel |") else []
+        cells = (
+            [cell.strip() for line in lines[2:] for cell in line.strip("|").split("|")[2:]]
+            if lines[0].startswith("| kernel |")
+            else []
+        )
         if cells and all(cell == "-" or cell.startswith("- /") for cell in cells):
             kept.pop()
         else:
@@ -66,12 +84,18 @@ def run_only(markdown: str) -> str:
 
 def sections(markdown: str) -> set[str]:
     """What the titles of its sections name: data sets, most of them."""
-    titles = [part for part in markdown.strip().split("\n\n") if part and not part.startswith(("|", "- ", "**"))]
+    titles = [
+        part
+        for part in markdown.strip().split("\n\n")
+        if part and not part.startswith(("|", "- ", "**"))
+    ]
     return {re.split(r" \(|, N = ", title)[0] for title in titles}
 
 
 def renewed(text: str, make=printed) -> str:
-    """A document's text with every table of which there are results of all that it shows made anew."""
+    """A document's text with every table of which there are results of all that it shows
+    made anew.
+    """
 
     def one(match):
         found = run_only(make(match[2]) or "")
@@ -84,7 +108,10 @@ def renewed(text: str, make=printed) -> str:
 
 def main() -> int:
     for found in sorted((ROOT / "results").glob("*.csv")):
-        if any(f"--results results/{found.name}" in path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")):
+        if any(
+            f"--results results/{found.name}" in path.read_text(encoding="utf-8")
+            for path in (ROOT / "docs").glob("*.md")
+        ):
             keep(found, ROWS / found.name)
     for path in sorted((ROOT / "docs").glob("*.md")):
         before = path.read_text(encoding="utf-8")

@@ -1,6 +1,8 @@
-"""Kill run, train and fetch with SIGKILL at random moments, and see that nothing is lost or left half-made.
+"""Kill run, train and fetch with SIGKILL at random moments, and see that nothing is lost or left
+half-made.
 
-python tests/kill.py [COUNT] prints what came of COUNT kills of each, and exits with 1 where something was lost.
+python tests/kill.py [COUNT] prints what came of COUNT kills of each, and exits with 1 where
+something was lost.
 """
 
 import lzma
@@ -45,18 +47,39 @@ class Jobs:
     def start(self, *words) -> subprocess.Popen:
         surroundings = os.environ | {"RFX_MIRROR": str(self.mirror), "RFX_DATA": str(self.store)}
         command = [sys.executable, "-m", "rfx", *map(str, words)]
-        return subprocess.Popen(command, cwd=self.folder, env=surroundings, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return subprocess.Popen(
+            command,
+            cwd=self.folder,
+            env=surroundings,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
 
     def train(self):
         return self.start(
-            "train", "--method", "rf", "--task", "binary", "--n-features", 20, "--lam", 1, "--data", self.data, "--model", "m.npz"
+            "train",
+            "--method",
+            "rf",
+            "--task",
+            "binary",
+            "--n-features",
+            20,
+            "--lam",
+            1,
+            "--data",
+            self.data,
+            "--model",
+            "m.npz",
         )
 
     def check_train(self):
         path = self.folder / "m.npz"
         if path.exists():
             arrays = model.read(path)[1]
-            assert all(np.array_equal(arrays[name], self.known.setdefault(name, arrays[name])) for name in arrays), "another model"
+            assert all(
+                np.array_equal(arrays[name], self.known.setdefault(name, arrays[name]))
+                for name in arrays
+            ), "another model"
 
     def run(self):
         (self.folder / "p.toml").write_text(PLAN.format(self.data, [0, 1]))
@@ -64,7 +87,11 @@ class Jobs:
 
     def check_run(self):
         path = self.folder / "r.csv"
-        rows = {row["key"]: row["score"] for row in results.read(path) if row["status"] == "ok"} if path.exists() else {}
+        rows = (
+            {row["key"]: row["score"] for row in results.read(path) if row["status"] == "ok"}
+            if path.exists()
+            else {}
+        )
         before = self.known.get("rows", {})
         assert before.items() <= rows.items(), "a row was lost"
         self.known["rows"] = rows
@@ -81,14 +108,18 @@ class Jobs:
 
     def check_fetch(self):
         path = self.store / "heart_scale"
-        assert not path.exists() or digest(path) == digest(self.mirror / "heart_scale"), "half a file"
+        assert not path.exists() or digest(path) == digest(self.mirror / "heart_scale"), (
+            "half a file"
+        )
 
     def left_over(self):
         return [path for path in self.folder.rglob("*.part")]
 
 
 def kill(jobs, name, count, generator) -> int:
-    """How many of `count` runs of a job were killed before they ended; AssertionError where something was lost."""
+    """How many of `count` runs of a job were killed before they ended; AssertionError where
+    something was lost.
+    """
     times = []
     for _ in range(3):  # the first compiles: the others tell how long a run takes
         start = time.monotonic()
@@ -111,13 +142,19 @@ def kill(jobs, name, count, generator) -> int:
 
 def main(count: int) -> int:
     lost = 0
-    names = ["train", "run", *(["fetch"] if os.path.isdir(os.environ.get("RFX_MIRROR", "")) else [])]
+    names = [
+        "train",
+        "run",
+        *(["fetch"] if os.path.isdir(os.environ.get("RFX_MIRROR", "")) else []),
+    ]
     with tempfile.TemporaryDirectory() as folder:
         jobs = Jobs(Path(folder))
         for name in names:
             try:
                 killed = kill(jobs, name, count, random.Random(name))
-                print(f"{name}: {killed} of {count} killed before their end, nothing lost", flush=True)
+                print(
+                    f"{name}: {killed} of {count} killed before their end, nothing lost", flush=True
+                )
             except AssertionError as error:
                 print(f"{name}: {error}", flush=True)
                 lost += 1

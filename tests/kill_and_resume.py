@@ -1,6 +1,8 @@
-"""Kill a training with SIGKILL at a random moment, resume it, and compare the model with that of an undisturbed one.
+"""Kill a training with SIGKILL at a random moment, resume it, and compare the model with that of an
+undisturbed one.
 
-python tests/kill_and_resume.py COUNT prints how many of COUNT gave the same bits, and exits with 1 where one did not.
+python tests/kill_and_resume.py COUNT prints how many of COUNT gave the same bits, and exits with 1
+where one did not.
 """
 
 import random
@@ -27,9 +29,41 @@ def main(count: int) -> int:
         svmlight.write(folder / "rows", X, y)
 
         def command(label, *more):
-            words = ["-m", "rfx", "train", "--method", "doubly-sgd", "--stream", "--data", str(folder / "rows"), "--task", "binary"]
-            words += ["--batch", "50", "--block", "64", "--epochs", "2", "--buffer", "1000", "--threads", "1", "--averaging", "linear"]
-            words += ["--checkpoint", str(folder / f"{label}.point"), "--every", "3", "--model", str(folder / f"{label}.npz"), *more]
+            words = [
+                "-m",
+                "rfx",
+                "train",
+                "--method",
+                "doubly-sgd",
+                "--stream",
+                "--data",
+                str(folder / "rows"),
+                "--task",
+                "binary",
+            ]
+            words += [
+                "--batch",
+                "50",
+                "--block",
+                "64",
+                "--epochs",
+                "2",
+                "--buffer",
+                "1000",
+                "--threads",
+                "1",
+                "--averaging",
+                "linear",
+            ]
+            words += [
+                "--checkpoint",
+                str(folder / f"{label}.point"),
+                "--every",
+                "3",
+                "--model",
+                str(folder / f"{label}.npz"),
+                *more,
+            ]
             return [sys.executable, *words]
 
         def until_the_first_checkpoint(label, process):
@@ -44,7 +78,9 @@ def main(count: int) -> int:
         seconds = time.monotonic() - start
         whole, good, resumed = model.read(folder / "whole.npz")[1], 0, 0
         for number in range(count):
-            process = subprocess.Popen(command(number, "--resume"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            process = subprocess.Popen(
+                command(number, "--resume"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            )
             # three of four once there is something to resume, the others at any moment before
             if number % 4 < 3:
                 until_the_first_checkpoint(number, process)
@@ -59,11 +95,15 @@ def main(count: int) -> int:
                 print(f"{number}: {done.stderr.strip()}")
                 continue
             again = model.read(folder / f"{number}.npz")[1]
-            same = whole.keys() == again.keys() and all(np.array_equal(whole[key], again[key]) for key in whole)
+            same = whole.keys() == again.keys() and all(
+                np.array_equal(whole[key], again[key]) for key in whole
+            )
             good += same
             resumed += before
             if not same:
-                print(f"{number}: other bits, {'' if before else 'no '}checkpoint when it was killed")
+                print(
+                    f"{number}: other bits, {'' if before else 'no '}checkpoint when it was killed"
+                )
         print(f"{good} of {count} went on to the same bits, {resumed} of them from a checkpoint")
         return 0 if good == count else 1
 

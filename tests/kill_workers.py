@@ -1,10 +1,13 @@
-"""Kill a worker with SIGKILL at a random moment of `rfx train` and `rfx run --scheduler`, and see that nothing is lost.
+"""Kill a worker with SIGKILL at a random moment of `rfx train` and `rfx run --scheduler`, and see
+that nothing is lost.
 
-python tests/kill_workers.py [train|plan|cluster] [ROUNDS] prints what came of each round, and exits with 1 where a training ended with
-another model or none, a row was lost or made twice, or a process or folder of the workers stayed behind.
+python tests/kill_workers.py [train|plan|cluster] [ROUNDS] prints what came of each round, and exits
+with 1 where a training ended with another model or none, a row was lost or made twice, or a process
+or folder of the workers stayed behind.
 
-train: `rfx train --scheduler local:2 --parts 4` with each method in turn; plan: `rfx run --scheduler local:2`; cluster: `rfx run` with
-a scheduler and two workers that were started by hand. Without a name: all three.
+train: `rfx train --scheduler local:2 --parts 4` with each method in turn; plan: `rfx run
+--scheduler local:2`; cluster: `rfx run` with a scheduler and two workers that were started by hand.
+Without a name: all three.
 """
 
 import csv
@@ -40,7 +43,8 @@ METHODS = {
     "rb": ("--method", "rb", "--loss", "squared", "--n-grids", 6),
     "lkrf": ("--method", "lkrf", "--loss", "squared_hinge", "--pool", 100),
 }
-# When a worker dies: while it starts, in the first seconds of its work, in the middle, in the last steps.
+# When a worker dies: while it starts, in the first seconds of its work, in the middle, in the last
+# steps.
 MOMENTS = ("start", "first", "middle", "last")
 
 
@@ -53,10 +57,20 @@ class Commands:
         self.seconds = {}  # of undisturbed commands: until the workers are there, and from then on
 
     def start(self, *words) -> subprocess.Popen:
-        command = [sys.executable, "-m", "rfx", *map(str, words), "--quiet", "--scheduler", "local:2"]
+        command = [
+            sys.executable,
+            "-m",
+            "rfx",
+            *map(str, words),
+            "--quiet",
+            "--scheduler",
+            "local:2",
+        ]
         surroundings = os.environ | {"TMPDIR": str(self.scratch)}
         with open(self.folder / "said", "wb") as said:
-            return subprocess.Popen(command, cwd=self.folder, env=surroundings, stdout=subprocess.DEVNULL, stderr=said)
+            return subprocess.Popen(
+                command, cwd=self.folder, env=surroundings, stdout=subprocess.DEVNULL, stderr=said
+            )
 
     def there(self) -> bool:
         """Whether both workers write in folders of theirs."""
@@ -67,7 +81,9 @@ class Commands:
         found = []
         for place in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
-                parent = int((place / "stat").read_text(errors="replace").rpartition(")")[2].split()[1])
+                parent = int(
+                    (place / "stat").read_text(errors="replace").rpartition(")")[2].split()[1]
+                )
                 if parent == process.pid and b"spawn_main" in (place / "cmdline").read_bytes():
                     found.append(int(place.name))
         return found
@@ -78,7 +94,12 @@ class Commands:
         for place in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
                 if ours in (place / "environ").read_bytes().split(b"\0"):
-                    found.append((place / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")[:100])
+                    found.append(
+                        (place / "cmdline")
+                        .read_bytes()
+                        .replace(b"\0", b" ")
+                        .decode(errors="replace")[:100]
+                    )
         return found
 
     def undisturbed(self, name) -> None:
@@ -98,9 +119,17 @@ class Commands:
             self.undisturbed(name)
         until, after = self.seconds[name]
         process = self.begin(name)
-        while not (self.workers(process) if moment == "start" else self.there()) and process.poll() is None:
+        while (
+            not (self.workers(process) if moment == "start" else self.there())
+            and process.poll() is None
+        ):
             time.sleep(0.01)
-        low, high = {"start": (0, until), "first": (0, 2), "middle": (0.1 * after, 0.8 * after), "last": (0.8 * after, after)}[moment]
+        low, high = {
+            "start": (0, until),
+            "first": (0, 2),
+            "middle": (0.1 * after, 0.8 * after),
+            "last": (0.8 * after, after),
+        }[moment]
         time.sleep(generator.uniform(low, high))
         victims = self.workers(process) if process.poll() is None else []
         if victims:
@@ -117,7 +146,9 @@ class Commands:
             process.wait()
             raise AssertionError("it did not end within 600 seconds") from None
         said = (self.folder / "said").read_text(errors="replace").strip()
-        assert process.returncode == 0 and "Traceback" not in said, f"it ended with {process.returncode}: {said[-1000:]}"
+        assert process.returncode == 0 and "Traceback" not in said, (
+            f"it ended with {process.returncode}: {said[-1000:]}"
+        )
         self.check_nothing_left()
         self.check(name)
 
@@ -140,7 +171,11 @@ class Trainings(Commands):
         self.known = {}
         rng = np.random.default_rng(0)
         X = np.round(rng.normal(size=(rows, 8)), 3)
-        svmlight.write(folder / "data.svm", X, np.sign(np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=rows)))
+        svmlight.write(
+            folder / "data.svm",
+            X,
+            np.sign(np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=rows)),
+        )
 
     def begin(self, name):
         gamma = () if "--gamma" in METHODS[name] else ("--gamma", 0.2)
@@ -153,7 +188,9 @@ class Trainings(Commands):
         known = self.known.setdefault(name, arrays)
         assert arrays.keys() == known.keys(), "another model"
         for place, array in arrays.items():
-            assert array.tobytes() == known[place].tobytes(), f"another model: {place} has other bits"
+            assert array.tobytes() == known[place].tobytes(), (
+                f"another model: {place} has other bits"
+            )
 
 
 class Plans(Commands):
@@ -196,11 +233,21 @@ class Rounds:
 
     def start(self) -> subprocess.Popen:
         self.results.unlink(missing_ok=True)
-        words = ("run", "plan.toml", "--results", self.results, "--quiet", "--scheduler", self.cluster.address)
+        words = (
+            "run",
+            "plan.toml",
+            "--results",
+            self.results,
+            "--quiet",
+            "--scheduler",
+            self.cluster.address,
+        )
         return subprocess.Popen([sys.executable, "-m", "rfx", *words], cwd=self.folder)
 
     def seconds(self) -> float:
-        """Of an undisturbed run from its first row to its last; the rows before warm the workers up."""
+        """Of an undisturbed run from its first row to its last; the rows before warm the
+        workers up.
+        """
         process, first = self.start(), None
         while process.poll() is None:
             if first is None and self.written():
@@ -252,7 +299,11 @@ def by_turns(commands, kind, rounds, generator) -> int:
         number += 1
         failed += said is not None
         words = said or "nothing lost"
-        print(f"{kind} {number}: {name}, killed ({moment}), {time.monotonic() - start:.0f} s: {words}", flush=True)
+        print(
+            f"{kind} {number}: {name}, killed ({moment}), {time.monotonic() - start:.0f} s:"
+            f" {words}",
+            flush=True,
+        )
     print(f"{kind}: {rounds - failed} of {rounds} rounds lost nothing", flush=True)
     return failed
 
@@ -267,7 +318,11 @@ def with_cluster(folder, rounds, generator) -> int:
         for number in range(1, rounds + 1):
             try:
                 there = work.kill(generator, seconds)
-                when = f"killed when {there} of {work.rows} rows were there" if there >= 0 else "killed after the end"
+                when = (
+                    f"killed when {there} of {work.rows} rows were there"
+                    if there >= 0
+                    else "killed after the end"
+                )
                 print(f"cluster {number}: {when}; all rows, each once", flush=True)
             except AssertionError as error:
                 failed += 1
@@ -284,7 +339,9 @@ def main(kinds, rounds: int) -> int:
             if kind == "cluster":
                 failed += with_cluster(Path(name), rounds, generator)
             else:
-                failed += by_turns({"train": Trainings, "plan": Plans}[kind](Path(name)), kind, rounds, generator)
+                failed += by_turns(
+                    {"train": Trainings, "plan": Plans}[kind](Path(name)), kind, rounds, generator
+                )
     return 1 if failed else 0
 
 

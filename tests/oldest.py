@@ -1,4 +1,6 @@
-"""Prints the oldest versions that setup.cfg allows, one requirement a line, for `make test-oldest`."""
+"""Prints the oldest versions that setup.cfg allows, one requirement a line, for `make
+test-oldest`.
+"""
 
 import configparser
 import re
@@ -8,7 +10,9 @@ SETUP = Path(__file__).resolve().parent.parent / "setup.cfg"
 
 
 def oldest(*extras) -> list[str]:
-    """`name==version` for each `name>=version` of install_requires and of those extras; ValueError for one without a bound."""
+    """`name==version` for each `name>=version` of install_requires and of those extras;
+    ValueError for one without a bound.
+    """
     config = configparser.ConfigParser()
     config.read(SETUP)
     lines = config["options"]["install_requires"].split("\n")

@@ -1,4 +1,5 @@
-"""What users keep is read again: models predict the same, a results file counts as done, scores stay.
+"""What users keep is read again: models predict the same, a results file counts as done, scores
+stay.
 
 tests/fixtures/make.py says how the files were made.
 """
@@ -42,7 +43,10 @@ def test_a_model_of_then_predicts_the_same(name):
     np.testing.assert_allclose(decision, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
     np.testing.assert_allclose(method.labels(decision), np.array(then["labels"], float), rtol=1e-5)
     score = single.evaluate(method, X, y)
-    assert (score["metric"], score["score"]) == (then["metric"], pytest.approx(then["score"], rel=1e-6))
+    assert (score["metric"], score["score"]) == (
+        then["metric"],
+        pytest.approx(then["score"], rel=1e-6),
+    )
 
 
 @pytest.mark.parametrize("name", PREDICTIONS)
@@ -51,7 +55,11 @@ def test_the_same_options_still_make_that_model(name):
     words = then["options"].split()
     options = {flag[2:].replace("-", "_"): value for flag, value in zip(words[::2], words[1::2])}
     data = FIXTURES / f"{then['data']}.libsvm"
-    spec = {"dataset": str(data), "test": str(data).replace(".libsvm", "-test.libsvm"), "method": options.pop("method")}
+    spec = {
+        "dataset": str(data),
+        "test": str(data).replace(".libsvm", "-test.libsvm"),
+        "method": options.pop("method"),
+    }
     row = single.execute(Run.of(spec | {"seed": int(options.pop("seed")), "options": options}))
     # two solutions within the same tolerance need not agree in more than their objective
     tolerance = max(1e-6, 2 * abs(then["gap"]) / abs(then["objective"]))
@@ -96,17 +104,30 @@ def test_a_results_file_of_then_is_read_by_its_columns():
 
 def test_its_runs_count_as_done(kept):
     before = (kept / "results.csv").read_bytes()
-    done = CliRunner().invoke(cli, ["run", "plan.toml", "--results", "results.csv"], standalone_mode=False)
+    done = CliRunner().invoke(
+        cli, ["run", "plan.toml", "--results", "results.csv"], standalone_mode=False
+    )
     assert done.return_value == 3, "one failed, one took too long and one did not converge, as then"
     assert "13 have a row in results.csv, 0 to do" in done.stderr
     assert (kept / "results.csv").read_bytes() == before
     # and what failed is made again on request, under the key by which the next run finds it
-    done = CliRunner().invoke(cli, ["run", "plan.toml", "--results", "results.csv", "--retry-failed", "--dry-run"], standalone_mode=False)
+    done = CliRunner().invoke(
+        cli,
+        ["run", "plan.toml", "--results", "results.csv", "--retry-failed", "--dry-run"],
+        standalone_mode=False,
+    )
     assert "2 of 13 runs to do" in done.stderr
 
 
 def test_a_row_of_today_goes_into_the_file_of_then(kept):
-    row = {"key": "0123456789abcdef", "status": "ok", "dataset": "iris", "method": "rf", "score": 0.5, "params": {"n": 1}}
+    row = {
+        "key": "0123456789abcdef",
+        "status": "ok",
+        "dataset": "iris",
+        "method": "rf",
+        "score": 0.5,
+        "params": {"n": 1},
+    }
     results.append("results.csv", row)
     rows = results.read("results.csv")
     assert rows[: len(ROWS)] == ROWS
@@ -117,14 +138,23 @@ SCORES = [row for row in csv.DictReader((FIXTURES / "scores.csv").open(newline="
 
 
 @pytest.mark.parametrize(
-    "number", [n for n, run in enumerate(plan.load("demo").runs) if run.dataset in ("breast_cancer", "diabetes-sklearn")]
+    "number",
+    [
+        n
+        for n, run in enumerate(plan.load("demo").runs)
+        if run.dataset in ("breast_cancer", "diabetes-sklearn")
+    ],
 )
 def test_the_demo_gives_the_scores_of_then(number):
     run = plan.load("demo").runs[number]
     # the support of the exact machine is settled by a tight tolerance only
     tight = {"tol": 1e-8} if run.method == "kernel" else {}
     row = single.execute(replace(run, options=run.options | tight))
-    then = [score for score in SCORES if (score["plan"], score["dataset"], score["method"]) == ("demo", run.dataset, run.method)]
+    then = [
+        score
+        for score in SCORES
+        if (score["plan"], score["dataset"], score["method"]) == ("demo", run.dataset, run.method)
+    ]
     assert len(then) == 1
     assert row["score"] == pytest.approx(float(then[0]["score"]), rel=1e-5)
     # which rows just touch the margin depends on the last digits, which are BLAS's

@@ -1,4 +1,6 @@
-"""Compiled code is kept where it can be: full disks, folders that can't be, damaged and stale files never stop a command."""
+"""Compiled code is kept where it can be: full disks, folders that can't be, damaged and
+stale files never stop a command.
+"""
 
 import contextlib
 import errno
@@ -25,20 +27,33 @@ def add(x, y):
     return x + y
 
 if __name__ == "__main__":
-    print(add(1, 2), add(0.5, 1.0), sum(add.stats.cache_hits.values()), os.environ["NUMBA_CACHE_DIR"])
+    print(add(1, 2), add(0.5, 1.0), sum(add.stats.cache_hits.values()),
+          os.environ["NUMBA_CACHE_DIR"])
 """
 
 
 @pytest.fixture
 def program(tmp_path):
-    """Run a program with a compiled function: (its sums, how often the cache served, the folder, standard error)."""
+    """Run a program with a compiled function: (its sums, how often the cache served, the
+    folder, standard error).
+    """
     path = tmp_path / "program.py"
     path.write_text(MODULE)
 
     def run(**variables):
-        known = os.environ | {"RFX_CACHE": str(tmp_path / "cache"), "PYTHONPATH": os.pathsep.join(sys.path)} | variables
-        known = {name: value for name, value in known.items() if value is not None and name != "NUMBA_CACHE_DIR"}
-        done = subprocess.run([sys.executable, str(path)], env=known, capture_output=True, text=True, timeout=120)
+        known = (
+            os.environ
+            | {"RFX_CACHE": str(tmp_path / "cache"), "PYTHONPATH": os.pathsep.join(sys.path)}
+            | variables
+        )
+        known = {
+            name: value
+            for name, value in known.items()
+            if value is not None and name != "NUMBA_CACHE_DIR"
+        }
+        done = subprocess.run(
+            [sys.executable, str(path)], env=known, capture_output=True, text=True, timeout=120
+        )
         assert done.returncode == 0, done.stderr
         first, second, hits, folder = done.stdout.split()
         assert (first, second) == ("3", "1.5")
@@ -64,14 +79,20 @@ def test_a_damaged_cache_is_made_anew(program, tmp_path, what, damage):
             path.unlink()
             path.mkdir()
         else:
-            path.write_bytes({"empty": b"", "half": content[: len(content) // 2], "garbage": b"\x80\x05junk."}[damage])
+            path.write_bytes(
+                {"empty": b"", "half": content[: len(content) // 2], "garbage": b"\x80\x05junk."}[
+                    damage
+                ]
+            )
     assert program()[2] == "" or damage == "unreadable"
     if damage != "unreadable":
         assert program()[0] == 2
 
 
 def test_code_of_another_signature_is_never_taken(tmp_path, monkeypatch):
-    """Two processes that add to one index at a time leave both entries, each with a file of its own."""
+    """Two processes that add to one index at a time leave both entries, each with a file of
+    its own.
+    """
     monkeypatch.setattr(compiled.caching.config, "CACHE_DIR", str(tmp_path))
     functions = [compiled.njit(cache=True)(_double) for _ in range(2)]
     assert functions[0](2) == 4 and functions[1](0.25) == 0.5
@@ -95,7 +116,11 @@ def test_a_cache_that_can_not_be_written(tmp_path, monkeypatch, caplog, code, st
     monkeypatch.setattr(compiled, "_told", [])
     for _ in range(2):
         assert compiled.njit(cache=True)(_double)(2) == 4
-    assert len(caplog.messages) == 1 and os.strerror(code) in caplog.text and "RFX_CACHE names another folder" in caplog.text
+    assert (
+        len(caplog.messages) == 1
+        and os.strerror(code) in caplog.text
+        and "RFX_CACHE names another folder" in caplog.text
+    )
     monkeypatch.undo()
     assert not list(tmp_path.rglob("*.nbi"))
 
@@ -105,8 +130,14 @@ def test_no_folder_at_all(program, tmp_path):
     (tmp_path / "file").write_text("")
     nowhere = str(tmp_path / "file" / "below")
     # Python goes on to /tmp and others where TMPDIR is of no use
-    (tmp_path / "sitecustomize.py").write_text("import tempfile\ntempfile._candidate_tempdir_list = lambda: []\n")
-    given = {"RFX_CACHE": nowhere, "TMPDIR": nowhere, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    (tmp_path / "sitecustomize.py").write_text(
+        "import tempfile\ntempfile._candidate_tempdir_list = lambda: []\n"
+    )
+    given = {
+        "RFX_CACHE": nowhere,
+        "TMPDIR": nowhere,
+        "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path]),
+    }
     hits, folder, told = program(**given)
     assert hits == 0 and told.count("\n") <= 1
     assert program(**given)[0] == 0
@@ -129,12 +160,22 @@ def test_a_user_without_a_home(monkeypatch, tmp_path):
         raise RuntimeError("Could not determine home directory.")
 
     monkeypatch.setattr(env.Path, "home", homeless)
-    for name in ("HOME", "RFX_CACHE", "RFX_DATA", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "RFX_DATASETS"):
+    for name in (
+        "HOME",
+        "RFX_CACHE",
+        "RFX_DATA",
+        "XDG_CACHE_HOME",
+        "XDG_CONFIG_HOME",
+        "RFX_DATASETS",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     assert env.cache_dir() == tmp_path / f"rfx-{os.getuid()}"
     assert ownsets.files() == []
-    with pytest.raises(UsageError, match="there is no home folder to keep data sets in; RFX_DATA names a folder for them"):
+    with pytest.raises(
+        UsageError,
+        match="there is no home folder to keep data sets in; RFX_DATA names a folder for them",
+    ):
         fetch.fetch("heart_scale")
 
 
@@ -142,7 +183,9 @@ def test_a_user_without_a_home(monkeypatch, tmp_path):
 def small_disk(folder, size):
     """A file system of so many bytes; the test is skipped where this user can't have one."""
     folder.mkdir()
-    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", folder], capture_output=True)
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", folder], capture_output=True
+    )
     if done.returncode:
         pytest.skip("mounting is not allowed")
     try:
@@ -162,9 +205,28 @@ def test_training_with_a_full_disk_below_the_cache(tmp_path, size):
         disk = str(tmp_path / "disk")
         known = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
         known |= {"HOME": disk, "RFX_CACHE": f"{disk}/c", "TMPDIR": disk}
-        words = ["train", "--method", "rf", "--data", "t.svm", "--lam", "1", "--n-features", "16", "--gamma", "1", "--task", "binary"]
+        words = [
+            "train",
+            "--method",
+            "rf",
+            "--data",
+            "t.svm",
+            "--lam",
+            "1",
+            "--n-features",
+            "16",
+            "--gamma",
+            "1",
+            "--task",
+            "binary",
+        ]
         done = subprocess.run(
-            [sys.executable, "-m", "rfx", *words, "--quiet"], cwd=tmp_path, env=known, capture_output=True, text=True, timeout=300
+            [sys.executable, "-m", "rfx", *words, "--quiet"],
+            cwd=tmp_path,
+            env=known,
+            capture_output=True,
+            text=True,
+            timeout=300,
         )
     assert done.returncode == 0 and "accuracy" in done.stdout, done.stderr
     assert "the output" not in done.stderr and "Traceback" not in done.stderr

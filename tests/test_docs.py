@@ -1,4 +1,6 @@
-"""What the documents say is so: commands parse, options, targets, files and links exist, Python and plans in them run."""
+"""What the documents say is so: commands parse, options, targets, files and links exist,
+Python and plans in them run.
+"""
 
 import re
 import shlex
@@ -22,16 +24,27 @@ EVERY = pytest.mark.parametrize("name", DOCS)
 
 def blocks(language):
     """(document, text) of every code block of that language."""
-    return [(name, text) for name, doc in DOCS.items() for text in re.findall(rf"^ *```{language}\n(.*?)^ *```$", doc, re.S | re.M)]
+    return [
+        (name, text)
+        for name, doc in DOCS.items()
+        for text in re.findall(rf"^ *```{language}\n(.*?)^ *```$", doc, re.S | re.M)
+    ]
 
 
 NUMBERS = tomllib.loads((ROOT / "docs" / "numbers.toml").read_text())["command"]
-LINES = [line for _, block in blocks("sh") for line in block.replace("\\\n", " ").splitlines() if line.strip()]
+LINES = [
+    line
+    for _, block in blocks("sh")
+    for line in block.replace("\\\n", " ").splitlines()
+    if line.strip()
+]
 RFX = [line.strip() for line in LINES if re.match(r" *(\w+=\S+ )*(\.venv/bin/)?rfx ", line)]
 
 
 def words(line):
-    """The arguments of the first command of a shell line, without what follows a pipe, redirection or comment."""
+    """The arguments of the first command of a shell line, without what follows a pipe,
+    redirection or comment.
+    """
     found = shlex.split(line, comments=True)
     while "=" in found[0]:
         found.pop(0)
@@ -52,11 +65,15 @@ def test_rfx_line_parses(line):
         from rfx import methods
         from rfx.cli.common import given_options
 
-        methods.create(context.params["method"], **given_options(context.params["method"], context.params))
+        methods.create(
+            context.params["method"], **given_options(context.params["method"], context.params)
+        )
     if arguments[0] in ("run", "table", "figure"):
         from rfx import papers
 
-        known = {"run": papers.plans, "table": papers.tables, "figure": papers.figures}[arguments[0]]()
+        known = {"run": papers.plans, "table": papers.tables, "figure": papers.figures}[
+            arguments[0]
+        ]()
         name = context.params.get("plan") or context.params.get("name")
         assert name is None or name in known or name.endswith(".toml")
 
@@ -71,13 +88,19 @@ def test_the_readme_is_short():
 
 
 def options():
-    """Every option of every command of rfx, of the benchmarks and of what else the documents name."""
+    """Every option of every command of rfx, of the benchmarks and of what else the
+    documents name.
+    """
     from rfx import methods
 
     known = {"--help"} | {option.flag for option in methods.options_of(None)}
     for name in COMMANDS:
         command = cli.get_command(None, name)
-        known |= {flag for parameter in command.params for flag in parameter.opts + parameter.secondary_opts}
+        known |= {
+            flag
+            for parameter in command.params
+            for flag in parameter.opts + parameter.secondary_opts
+        }
     known |= {flag for parameter in cli.params for flag in parameter.opts}
     for path in (ROOT / "benchmarks").glob("*.py"):
         known |= set(re.findall(r'add_argument\("(--[\w-]+)"', path.read_text()))
@@ -86,7 +109,8 @@ def options():
 
 @EVERY
 def test_options_exist(name):
-    # pip, git and others have options of their own; they stand in blocks, what is said of rfx stands in the text
+    # pip, git and others have options of their own; they stand in blocks, what is said of rfx
+    # stands in the text
     text = re.sub(r"^ *```.*?^ *```$", "", DOCS[name], flags=re.S | re.M)
     used = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", text))
     assert used - options() == set()
@@ -95,13 +119,30 @@ def test_options_exist(name):
 def test_make_targets_exist():
     targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.M))
     targets |= {
-        word for words in re.findall(r"^\.PHONY: (.*?[^\\])$", (ROOT / "Makefile").read_text(), re.M | re.S) for word in words.split()
+        word
+        for words in re.findall(
+            r"^\.PHONY: (.*?[^\\])$", (ROOT / "Makefile").read_text(), re.M | re.S
+        )
+        for word in words.split()
     }
     used = set(re.findall(r"`make ([a-z0-9-]+[a-z0-9])`", "".join(DOCS.values())))
     used |= {line.split()[1] for line in LINES if line.split()[0] == "make"}
-    assert {"demo", "test", "help", "install", "lint", "coverage", "test-oldest", "benchmark"} <= used
+    assert {
+        "demo",
+        "test",
+        "help",
+        "install",
+        "lint",
+        "coverage",
+        "test-oldest",
+        "benchmark",
+    } <= used
     made = {name.removeprefix("reproduce-") for name in used - targets}
-    known = {*papers.tables(), *papers.figures(), *(f"yen2014-{name}" for name in ("table1", "table2", "figure1", "corollary1"))}
+    known = {
+        *papers.tables(),
+        *papers.figures(),
+        *(f"yen2014-{name}" for name in ("table1", "table2", "figure1", "corollary1")),
+    }
     for name in made:
         whole = name.removesuffix("-quick")
         assert whole in known or f"yen2014-{whole}" in known, name
@@ -111,13 +152,24 @@ def test_make_targets_exist():
 def test_make_asks_rfx_for_what_its_target_is_called():
     words = ["make", "-n", "reproduce-table1", "reproduce-wu2016-fig3-quick", "FULL=1"]
     said = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
-    asked = [line.split("rfx reproduce ")[1].split()[0] for line in said.stdout.splitlines() if "rfx reproduce" in line]
+    asked = [
+        line.split("rfx reproduce ")[1].split()[0]
+        for line in said.stdout.splitlines()
+        if "rfx reproduce" in line
+    ]
     assert asked == ["yen2014-table1", "wu2016-fig3-quick"] and "--full" in said.stdout
 
 
 def test_make_clean_deletes_what_it_says():
-    said, recipe = re.search(r"^clean: ## (.*)\n\t(.*)", (ROOT / "Makefile").read_text(), re.M).groups()
-    assert "demo/" in said and "not results/" in said and "demo" in recipe.split() and "results" not in recipe
+    said, recipe = re.search(
+        r"^clean: ## (.*)\n\t(.*)", (ROOT / "Makefile").read_text(), re.M
+    ).groups()
+    assert (
+        "demo/" in said
+        and "not results/" in said
+        and "demo" in recipe.split()
+        and "results" not in recipe
+    )
 
 
 @EVERY
@@ -129,13 +181,18 @@ def test_paths_exist(name):
 
 
 def slug(heading):
-    """The anchor of a heading, as it is made where Markdown is shown: lower case, no punctuation, hyphens for blanks."""
+    """The anchor of a heading, as it is made where Markdown is shown: lower case, no
+    punctuation, hyphens for blanks.
+    """
     return re.sub(r"[^\w -]", "", heading.strip().lower()).replace(" ", "-")
 
 
 @EVERY
 def test_links_resolve(name):
-    anchors = {document: {slug(heading) for heading in re.findall(r"^#+ (.*)$", text, re.M)} for document, text in DOCS.items()}
+    anchors = {
+        document: {slug(heading) for heading in re.findall(r"^#+ (.*)$", text, re.M)}
+        for document, text in DOCS.items()
+    }
     for target in re.findall(r"\]\(([^)\s]+)\)", DOCS[name]):
         if re.match(r"https?://|mailto:", target):
             continue
@@ -180,7 +237,9 @@ def test_the_quick_numbers_are_those_of_the_documents(entry):
         assert number["text"] in DOCS[entry["document"]]
         assert number["field"] in results.COLUMNS and number["within"] > 0
         # a share may be written as what is wrong of it, and in percent
-        ways = [scale * share for scale in (1, 100) for share in (number["value"], 1 - number["value"])]
+        ways = [
+            scale * share for scale in (1, 100) for share in (number["value"], 1 - number["value"])
+        ]
         decimals = len(number["text"].partition(".")[2])
         assert number["text"].replace(",", "") in {f"{way:.{decimals}f}" for way in ways}
 
@@ -191,18 +250,28 @@ def generated(entry):
     return not registry.get(given[given.index("--data") + 1]).files
 
 
-@pytest.mark.parametrize("entry", [one for one in NUMBERS if generated(one)], ids=lambda entry: entry["command"])
+@pytest.mark.parametrize(
+    "entry", [one for one in NUMBERS if generated(one)], ids=lambda entry: entry["command"]
+)
 def test_the_quick_numbers_of_generated_data_are_still_so(entry):
-    """A default that changes is seen here; `make docs-numbers` makes those of data sets that must be fetched anew, too."""
+    """A default that changes is seen here; `make docs-numbers` makes those of data sets
+    that must be fetched anew, too.
+    """
     import docs_numbers
 
-    assert all(same for same, _ in docs_numbers.compare(entry, docs_numbers.row_of(entry["command"])))
+    assert all(
+        same for same, _ in docs_numbers.compare(entry, docs_numbers.row_of(entry["command"]))
+    )
 
 
 def test_a_number_that_differs_is_told(monkeypatch, capsys):
     import docs_numbers
 
-    entry = {"command": "rfx x", "document": "d.md", "numbers": [{"field": "score", "value": 0.9, "text": "0.90", "within": 0.01}]}
+    entry = {
+        "command": "rfx x",
+        "document": "d.md",
+        "numbers": [{"field": "score", "value": 0.9, "text": "0.90", "within": 0.01}],
+    }
     monkeypatch.setattr(docs_numbers, "entries", lambda: [entry])
     for score, code in ((0.905, 0), (0.92, 1)):
         monkeypatch.setattr(docs_numbers, "row_of", lambda command: {"score": score})
@@ -221,26 +290,41 @@ def test_tables_are_put_into_documents(capsys):
     import docs_tables
 
     grid = "| kernel |  | RF |\n| --- | --- | ---: |\n"
-    printed = f"**T**\n\ncpu\n\n{grid}| gaussian | RMSE | 0.1 / 0.2 |\n\ncensus\n\n{grid}| gaussian | RMSE | - / 0.3 |\n\n- a note\n"
+    printed = (
+        f"**T**\n\ncpu\n\n{grid}| gaussian | RMSE | 0.1 / 0.2 |\n\ncensus\n\n{grid}| gaussian |"
+        " RMSE | - / 0.3 |\n\n- a note\n"
+    )
     text = "before\n<!-- rfx table t --results r.csv -->\n\n**old**\n\ncpu\n\n<!-- end -->\nafter\n"
-    made = docs_tables.renewed(text, lambda command: printed if command == "rfx table t --results r.csv" else None)
-    assert made.startswith("before\n<!-- rfx table t --results r.csv -->\n\n**T**\n\ncpu") and made.endswith("<!-- end -->\nafter\n")
+    made = docs_tables.renewed(
+        text, lambda command: printed if command == "rfx table t --results r.csv" else None
+    )
+    assert made.startswith(
+        "before\n<!-- rfx table t --results r.csv -->\n\n**T**\n\ncpu"
+    ) and made.endswith("<!-- end -->\nafter\n")
     assert "0.1 / 0.2" in made and "a note" in made and "census" not in made and "old" not in made
     assert docs_tables.renewed(text, lambda command: None) == text
     more = text.replace("cpu\n", "cpu (N 3)\n\nijcnn1 (N 4)\n")
     assert docs_tables.renewed(more, lambda command: printed) == more
     assert "no rows of ijcnn1" in capsys.readouterr().out
-    assert docs_tables.renewed(text, lambda command: printed.replace("0.1 / 0.2", "- / 0.2")) == text
+    assert (
+        docs_tables.renewed(text, lambda command: printed.replace("0.1 / 0.2", "- / 0.2")) == text
+    )
     assert docs_tables.printed("rfx table summary --results no-such-file.csv") is None
     for document in DOCS.values():
         for _, command, *_ in docs_tables.MADE.findall(document):
-            assert cli.get_command(None, "table").make_context("table", shlex.split(command)[2:]).params["results"]
+            assert (
+                cli.get_command(None, "table")
+                .make_context("table", shlex.split(command)[2:])
+                .params["results"]
+            )
 
 
 def test_tables_in_documents_are_those_of_the_rows_beside_them():
     import docs_tables
 
-    made = {name: docs_tables.renewed(text) for name, text in DOCS.items() if "<!-- rfx table" in text}
+    made = {
+        name: docs_tables.renewed(text) for name, text in DOCS.items() if "<!-- rfx table" in text
+    }
     assert made and all(text == DOCS[name] for name, text in made.items())
 
 
@@ -251,17 +335,40 @@ def test_rows_of_a_plan_run_in_part_are_added_to_those_kept(tmp_path):
 
     def write(name, *rows):
         path = tmp_path / name
-        path.write_text("".join(f"{line}\n" for line in ("dataset,method,key,created,status,message", *(f"cpu,rf,{row}" for row in rows))))
+        path.write_text(
+            "".join(
+                f"{line}\n"
+                for line in (
+                    "dataset,method,key,created,status,message",
+                    *(f"cpu,rf,{row}" for row in rows),
+                )
+            )
+        )
         return path
 
     kept = tmp_path / "rows" / "t.csv"
-    first = write("first.csv", "a,2026-01-01,ok,1", "b,2026-01-01,failed,1", 'c,2026-01-01,ok,"0,3"')
+    first = write(
+        "first.csv", "a,2026-01-01,ok,1", "b,2026-01-01,failed,1", 'c,2026-01-01,ok,"0,3"'
+    )
     for key in "abz":
-        traces.append(traces.beside(first), key, [{"objective": 1.0}, {"objective": 0.5, "features": 2}])
+        traces.append(
+            traces.beside(first), key, [{"objective": 1.0}, {"objective": 0.5, "features": 2}]
+        )
     docs_tables.keep(first, kept)
-    assert traces.read(traces.beside(kept)) == dict.fromkeys("ab", [{"objective": 1.0}, {"objective": 0.5, "features": 2}])
+    assert traces.read(traces.beside(kept)) == dict.fromkeys(
+        "ab", [{"objective": 1.0}, {"objective": 0.5, "features": 2}]
+    )
     trace = traces.beside(kept).read_text()
-    docs_tables.keep(write("second.csv", "a,2026-01-02,failed,2", "b,2026-01-02,ok,2", "c,2026-01-02,ok,2", "d,2026-01-02,failed,2"), kept)
+    docs_tables.keep(
+        write(
+            "second.csv",
+            "a,2026-01-02,failed,2",
+            "b,2026-01-02,ok,2",
+            "c,2026-01-02,ok,2",
+            "d,2026-01-02,failed,2",
+        ),
+        kept,
+    )
     assert {row["key"]: (row["status"], row["message"]) for row in results.read(kept)} == {
         "a": ("ok", "1"),
         "b": ("ok", "2"),
@@ -276,7 +383,10 @@ def test_rows_of_a_plan_run_in_part_are_added_to_those_kept(tmp_path):
 def named(document):
     """What the first column of the document's tables names in code."""
     return {
-        word for line in DOCS[document].splitlines() if line.startswith("| `") for word in re.findall(r"`([^`]+)`", line.split(" | ")[0])
+        word
+        for line in DOCS[document].splitlines()
+        if line.startswith("| `")
+        for word in re.findall(r"`([^`]+)`", line.split(" | ")[0])
     }
 
 

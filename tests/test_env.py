@@ -15,7 +15,9 @@ from rfx import env
 
 @pytest.fixture
 def own(tmp_path, monkeypatch):
-    """A folder whose parents nobody else can write to, a cache that can't be written, and a temporary folder like /tmp."""
+    """A folder whose parents nobody else can write to, a cache that can't be written, and a
+    temporary folder like /tmp.
+    """
     tmp_path.chmod(0o700)
     (tmp_path / "file").write_text("a file where a folder is wanted")
     shared = tmp_path / "tmp"
@@ -55,10 +57,16 @@ def test_a_value_of_the_users_is_left_alone(own, monkeypatch):
 
 @pytest.mark.parametrize("given, found", [(None, "14"), ("20", "20")])
 def test_idle_threads_of_blas_sleep_but_for_a_value_of_the_users(given, found):
-    environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_THREAD_TIMEOUT"}
+    environment = {
+        name: value for name, value in os.environ.items() if name != "OPENBLAS_THREAD_TIMEOUT"
+    }
     environment |= {} if given is None else {"OPENBLAS_THREAD_TIMEOUT": given}
-    code = "import sys, rfx, os; print(os.environ['OPENBLAS_THREAD_TIMEOUT'], 'numpy' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    code = (
+        "import sys, rfx, os; print(os.environ['OPENBLAS_THREAD_TIMEOUT'], 'numpy' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
     # numpy, which reads it, is imported later
     assert done.stdout.split() == [found, "False"]
 
@@ -77,12 +85,18 @@ def planted(place, how, elsewhere):
         place.chmod({"for all": 0o777, "for the group": 0o770, "sticky": 0o1777}[how])
 
 
-@pytest.mark.parametrize("how", ["link", "dangling link", "file", "for all", "for the group", "sticky"])
+@pytest.mark.parametrize(
+    "how", ["link", "dangling link", "file", "for all", "for the group", "sticky"]
+)
 def test_what_others_can_write_to_is_passed_over(own, monkeypatch, how, caplog):
     place = own / "tmp" / f"rfx-numba-{os.getuid()}"
     planted(place, how, own / "elsewhere")
     folder = prepared(monkeypatch)
-    assert folder.parent == own / "tmp" and folder != place and stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert (
+        folder.parent == own / "tmp"
+        and folder != place
+        and stat.S_IMODE(folder.stat().st_mode) == 0o700
+    )
     assert "compiled code can't be kept in" in caplog.text and "RFX_CACHE" in caplog.text
     assert not (own / "elsewhere").exists() or not list((own / "elsewhere").iterdir())
 
@@ -104,7 +118,12 @@ def reached():
         if not all(found.st_mode & 0o011 for found in on_the_way):
             pytest.skip("the temporary folder is one that nobody else comes to")
         # said without what is tested
-        if any(found.st_uid not in (0, os.getuid()) or found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX for found in on_the_way):
+        if any(
+            found.st_uid not in (0, os.getuid())
+            or found.st_mode & 0o022
+            and not found.st_mode & stat.S_ISVTX
+            for found in on_the_way
+        ):
             pytest.skip("the temporary folder is on a way that is another user's")
         yield Path(folder)
 
@@ -142,20 +161,30 @@ class Planted:
 
 
 def test_code_planted_in_the_temporary_folder_does_not_run(own):
-    """The whole accident: numba's index files are pickles, and a link leads the process to somebody's."""
+    """The whole accident: numba's index files are pickles, and a link leads the process to
+    somebody's.
+    """
     trap = own / "trap"
     trap.mkdir(mode=0o777)
     (own / "tmp" / f"rfx-numba-{os.getuid()}").symlink_to(trap)
-    surroundings = os.environ | {"TMPDIR": str(own / "tmp"), "PLANTED": str(own / "ran"), "PYTHONPATH": os.pathsep.join(sys.path)}
+    surroundings = os.environ | {
+        "TMPDIR": str(own / "tmp"),
+        "PLANTED": str(own / "ran"),
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
     program = own / "program.py"
     program.write_text(
-        "import os, rfx\nfrom numba import njit\n@njit(cache=True)\ndef one():\n    return 1\none()\nprint(os.environ['NUMBA_CACHE_DIR'])"
+        "import os, rfx\nfrom numba import njit\n@njit(cache=True)\ndef one():\n    return"
+        " 1\none()\nprint(os.environ['NUMBA_CACHE_DIR'])"
     )
 
     def run(**more):
-        return subprocess.run([sys.executable, program], env=surroundings | more, capture_output=True, text=True).stdout.strip()
+        return subprocess.run(
+            [sys.executable, program], env=surroundings | more, capture_output=True, text=True
+        ).stdout.strip()
 
-    # where numba writes when it is told to take the trap: somebody can see that beforehand, and put pickles there
+    # where numba writes when it is told to take the trap: somebody can see that beforehand, and put
+    # pickles there
     run(NUMBA_CACHE_DIR=str(trap))
     indices = list(trap.rglob("*.nbi"))
     assert indices
@@ -170,7 +199,14 @@ def test_code_planted_in_the_temporary_folder_does_not_run(own):
 
 VERSIONS = {
     2: ("0::", "", "memory.max", "memory.current", "inactive_file", "max"),
-    1: ("4:memory:", "memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file", str(2**63 - 4096)),
+    1: (
+        "4:memory:",
+        "memory",
+        "memory.limit_in_bytes",
+        "memory.usage_in_bytes",
+        "total_inactive_file",
+        str(2**63 - 4096),
+    ),
 }
 
 
@@ -217,13 +253,28 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 
 
 def faults(*args, **environment) -> int:
-    """Pages that five uses of 48 MB take anew, where malloc is told of nothing else: Dask leaves in here what it tells its workers."""
-    untold = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_TUNABLES"))}
-    done = subprocess.run([sys.executable, "-c", _FAULTS, *args], env=untold | environment, capture_output=True, text=True, check=True)
+    """Pages that five uses of 48 MB take anew, where malloc is told of nothing else: Dask
+    leaves in here what it tells its workers.
+    """
+    untold = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("MALLOC_", "GLIBC_TUNABLES"))
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", _FAULTS, *args],
+        env=untold | environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return int(done.stdout)
 
 
-@pytest.mark.skipif(not hasattr(os, "confstr") or "glibc" not in (os.confstr("CS_GNU_LIBC_VERSION") or ""), reason="another malloc")
+@pytest.mark.skipif(
+    not hasattr(os, "confstr") or "glibc" not in (os.confstr("CS_GNU_LIBC_VERSION") or ""),
+    reason="another malloc",
+)
 def test_freed_memory_is_kept_but_for_what_the_user_says():
     pages = 5 * 20 * 300_000 * 8 // 4096
     assert faults("kept") < 0.05 * pages < 0.5 * pages < faults("as it is")

@@ -1,4 +1,6 @@
-"""Output files: whole or not at all, never an input, nothing of others; drafts of the dead, locks, links."""
+"""Output files: whole or not at all, never an input, nothing of others; drafts of the dead,
+locks, links.
+"""
 
 import fcntl
 import os
@@ -39,7 +41,9 @@ def test_an_output_is_never_an_input_by_whatever_name(data, name, force, monkeyp
         "dots": lambda: data.parent / "." / ".." / data.parent.name / "data",
         "chain": lambda: linked(linked(data, "soft").rename("other"), "soft"),
     }[name]()
-    with pytest.raises(UsageError, match="^--model .* is the same file as --data .*; write to another file$"):
+    with pytest.raises(
+        UsageError, match="^--model .* is the same file as --data .*; write to another file$"
+    ):
         files.guard(("--model", output), [("--data", data)], KIND, force)
 
 
@@ -61,7 +65,9 @@ def test_only_a_commands_own_kind_is_replaced(tmp_path):
         if passes:
             files.guard(("-o", path), (), KIND)
         else:
-            with pytest.raises(UsageError, match="^-o .*out is there already and is not a note; .* with --force$"):
+            with pytest.raises(
+                UsageError, match="^-o .*out is there already and is not a note; .* with --force$"
+            ):
                 files.guard(("-o", path), (), KIND)
             files.guard(("-o", path), (), KIND, force=True)
             files.guard(("--results", path))  # which is only added to
@@ -76,7 +82,10 @@ def test_pipes_and_devices_are_let_pass(tmp_path):
 STREAMS = "from rfx import files; files.guard(('-o', {!r}), [('the input', {!r})])"
 
 
-@pytest.mark.parametrize("output, source, refused", [("-", "data", True), ("-", "-", True), ("data", "-", True), ("other", "-", False)])
+@pytest.mark.parametrize(
+    "output, source, refused",
+    [("-", "data", True), ("-", "-", True), ("data", "-", True), ("other", "-", False)],
+)
 def test_standard_streams_are_files_too(data, output, source, refused):
     with open(data, "ab") as out, open(data, "rb") as into:
         done = subprocess.run(
@@ -90,9 +99,13 @@ def test_standard_streams_are_files_too(data, output, source, refused):
     assert ("is the same file as" in done.stderr) == refused and data.read_text() == "what is read"
 
 
-# Drafts --------------------------------------------------------------------------------------------------------------
+# Drafts
+# --------------------------------------------------------------------------------------------------
 
-HANG = "import sys, time; from rfx import files\nwith files.whole(sys.argv[1]) as out:\n print('open', flush=True); time.sleep(60)"
+HANG = (
+    "import sys, time; from rfx import files\nwith files.whole(sys.argv[1]) as out:\n print('open',"
+    " flush=True); time.sleep(60)"
+)
 
 
 def test_a_killed_writers_draft_is_cleared_by_the_next_and_a_living_ones_is_not(tmp_path):
@@ -100,7 +113,10 @@ def test_a_killed_writers_draft_is_cleared_by_the_next_and_a_living_ones_is_not(
     path.write_text("before")
     other = tmp_path / ".m.npz.lam.abcdefgh.part"
     other.write_text("a draft of another file, m.npz.lam")
-    writers = [subprocess.Popen([sys.executable, "-c", HANG, path], stdout=subprocess.PIPE) for _ in range(2)]
+    writers = [
+        subprocess.Popen([sys.executable, "-c", HANG, path], stdout=subprocess.PIPE)
+        for _ in range(2)
+    ]
     try:
         assert [writer.stdout.readline() for writer in writers] == [b"open\n"] * 2
         drafts = set(tmp_path.glob(".m.npz.????????.part"))
@@ -141,7 +157,11 @@ def test_a_draft_cleared_before_it_is_locked_is_made_again(tmp_path, monkeypatch
     monkeypatch.setattr(files, "_flock", late)
     with files.whole(tmp_path / "m") as out:
         out.write(b"content")
-    assert cleared and (tmp_path / "m").read_bytes() == b"content" and len(list(tmp_path.iterdir())) == 1
+    assert (
+        cleared
+        and (tmp_path / "m").read_bytes() == b"content"
+        and len(list(tmp_path.iterdir())) == 1
+    )
 
 
 def test_who_may_read_what_was_written(tmp_path):
@@ -155,7 +175,8 @@ def test_who_may_read_what_was_written(tmp_path):
         os.umask(before)
 
 
-# Locks ---------------------------------------------------------------------------------------------------------------
+# Locks
+# --------------------------------------------------------------------------------------------------
 
 
 def test_a_lock_changes_nothing_and_follows_no_link(tmp_path, data):
@@ -165,7 +186,11 @@ def test_a_lock_changes_nothing_and_follows_no_link(tmp_path, data):
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     assert lock.read_text() == "17"
     os.close(descriptor)
-    for name, make in (("link", lambda path: path.symlink_to(data)), ("pipe", os.mkfifo), ("dangling", lambda path: path.symlink_to("no"))):
+    for name, make in (
+        ("link", lambda path: path.symlink_to(data)),
+        ("pipe", os.mkfifo),
+        ("dangling", lambda path: path.symlink_to("no")),
+    ):
         make(tmp_path / name)
         with pytest.raises(OSError):
             files.open_lock(tmp_path / name)
@@ -186,10 +211,17 @@ def test_what_is_there_stays_whole_until_the_new_file_is(tmp_path, number):
 
 
 def not_files(folder):
-    """Names of what is no regular file; nobody writes to the pipe, which a plain open would wait for."""
+    """Names of what is no regular file; nobody writes to the pipe, which a plain open would
+    wait for.
+    """
     os.mkfifo(folder / "pipe")
     os.symlink("/dev/zero", folder / "endless")
-    return {"/dev/zero": "a device", folder / "endless": "a device", folder / "pipe": "a pipe", folder: "directory"}
+    return {
+        "/dev/zero": "a device",
+        folder / "endless": "a device",
+        folder / "pipe": "a pipe",
+        folder: "directory",
+    }
 
 
 @pytest.mark.parametrize("mode", ["rb", "r", "ab", "r+b"])

@@ -6,7 +6,16 @@ import pytest
 from fuzz import archive, cache, cells, libsvm, model, plan, reporting, results, table
 
 # the least that are read of 10,000: a fuzz whose files are all refused at once would say nothing
-TARGETS = [(libsvm, 500), (archive, 250), (cache, 100), (model, 300), (plan, 1000), (results, 2000), (table, 1000), (cells, 5000)]
+TARGETS = [
+    (libsvm, 500),
+    (archive, 250),
+    (cache, 100),
+    (model, 300),
+    (plan, 1000),
+    (results, 2000),
+    (table, 1000),
+    (cells, 5000),
+]
 
 
 @pytest.mark.parametrize("target, least", TARGETS, ids=[target.__name__ for target, _ in TARGETS])

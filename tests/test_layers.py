@@ -1,4 +1,6 @@
-"""Imports go down the list of rooms, never up, and never in a circle; and `rfx --help` imports nothing heavy."""
+"""Imports go down the list of rooms, never up, and never in a circle; and `rfx --help`
+imports nothing heavy.
+"""
 
 import ast
 import subprocess
@@ -61,7 +63,11 @@ def imported(path):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno}: relative import"
-            names = [f"{node.module}.{alias.name}" for alias in node.names] if node.module == "rfx" else [node.module]
+            names = (
+                [f"{node.module}.{alias.name}" for alias in node.names]
+                if node.module == "rfx"
+                else [node.module]
+            )
         for name in names:
             if name == "rfx" or name.startswith("rfx."):
                 yield node.lineno, name.split(".")[1:]
@@ -74,12 +80,18 @@ def test_no_import_goes_up(path):
     for line, target in imported(path):
         name = room(target)
         if name in LEVEL:
-            assert LEVEL[name] >= LEVEL[room(parts)], f"{path}:{line} imports rfx.{'.'.join(target)}, which is above it"
+            assert LEVEL[name] >= LEVEL[room(parts)], (
+                f"{path}:{line} imports rfx.{'.'.join(target)}, which is above it"
+            )
 
 
 def module(parts) -> str:
-    """The dotted name of a module, given as path parts below rfx, or as names that may end in one that a module has."""
-    while parts and not ((ROOT / Path(*parts)).is_dir() or (ROOT / Path(*parts)).with_suffix(".py").is_file()):
+    """The dotted name of a module, given as path parts below rfx, or as names that may end
+    in one that a module has.
+    """
+    while parts and not (
+        (ROOT / Path(*parts)).is_dir() or (ROOT / Path(*parts)).with_suffix(".py").is_file()
+    ):
         parts = parts[:-1]
     return ".".join(parts)
 
@@ -95,7 +107,11 @@ def below(path) -> set[str]:
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "rfx":
             found |= {module([*node.module.split(".")[1:], alias.name]) for alias in node.names}
         elif isinstance(node, ast.Import):
-            found |= {module(alias.name.split(".")[1:]) for alias in node.names if alias.name.split(".")[0] == "rfx"}
+            found |= {
+                module(alias.name.split(".")[1:])
+                for alias in node.names
+                if alias.name.split(".")[0] == "rfx"
+            }
     return found
 
 
@@ -123,7 +139,9 @@ def circle(graph: dict[str, set[str]]) -> list[str]:
 
 
 def test_a_circle_is_found():
-    assert circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c"] and not circle({"a": {"b", "c"}, "b": {"c"}})
+    assert circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c"] and not circle(
+        {"a": {"b", "c"}, "b": {"c"}}
+    )
 
 
 def test_no_module_imports_itself_in_a_circle():
@@ -152,10 +170,9 @@ def test_no_room_of_data_imports_itself_in_a_circle():
 
 def test_help_imports_nothing_heavy():
     code = (
-        "import sys\nfrom rfx.cli import main\n"
-        "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
-        "heavy = {'numpy', 'scipy', 'numba', 'pandas', 'sklearn', 'matplotlib', 'tqdm', 'http.client'} & set(sys.modules)\n"
-        "print('HEAVY', sorted(heavy))"
+        "import sys\nfrom rfx.cli import main\ntry:\n    main(['--help'])\nexcept SystemExit:\n   "
+        " pass\nheavy = {'numpy', 'scipy', 'numba', 'pandas', 'sklearn', 'matplotlib', 'tqdm',"
+        " 'http.client'} & set(sys.modules)\nprint('HEAVY', sorted(heavy))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip().endswith("HEAVY []")
@@ -167,13 +184,13 @@ def test_training_imports_only_what_it_needs(tmp_path):
     (tmp_path / "rows.libsvm").write_text(rows)
     code = (
         # in scipy 1.13 scipy.sparse itself imports its subpackages
-        "import sys\nimport scipy.sparse\nown = {'scipy.sparse.csgraph', 'scipy.sparse.linalg'} & set(sys.modules)\n"
-        "from rfx.cli import main\n"
-        f"try:\n    main(['train', '--method', 'rf', '--data', {str(tmp_path / 'rows.libsvm')!r}])\nexcept SystemExit:\n    pass\n"
-        "heavy = {'pandas', 'sklearn', 'matplotlib', 'tqdm', 'pooch', 'optuna', 'pyarrow', 'distributed', 'asyncio', 'http.client',\n"
-        "         'scipy.optimize', 'scipy.stats', 'scipy.spatial', 'scipy.sparse.csgraph', 'scipy.sparse.linalg'}\n"
-        "heavy = heavy & set(sys.modules) - own\n"
-        "print('HEAVY', sorted(heavy), 'numba' in sys.modules)"
+        "import sys\nimport scipy.sparse\nown = {'scipy.sparse.csgraph', 'scipy.sparse.linalg'}"
+        " & set(sys.modules)\nfrom rfx.cli import main\ntry:\n    main(['train', '--method', 'rf',"
+        f" '--data', {str(tmp_path / 'rows.libsvm')!r}])\nexcept SystemExit:\n    pass\nheavy ="
+        " {'pandas', 'sklearn', 'matplotlib', 'tqdm', 'pooch', 'optuna', 'pyarrow',"
+        " 'distributed', 'asyncio', 'http.client',\n         'scipy.optimize', 'scipy.stats',"
+        " 'scipy.spatial', 'scipy.sparse.csgraph', 'scipy.sparse.linalg'}\nheavy = heavy &"
+        " set(sys.modules) - own\nprint('HEAVY', sorted(heavy), 'numba' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "accuracy" in done.stdout and done.stdout.strip().endswith("HEAVY [] True")

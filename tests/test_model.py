@@ -56,11 +56,21 @@ def test_a_pipe_is_written_to_and_stays_a_pipe(tmp_path):
 def test_of_a_link_the_file_is_replaced(tmp_path):
     (tmp_path / "link").symlink_to("m.npz")
     model.write(tmp_path / "link", {}, {})
-    assert (tmp_path / "link").is_symlink() and (tmp_path / "m.npz").is_file() and len(list(tmp_path.iterdir())) == 2
+    assert (
+        (tmp_path / "link").is_symlink()
+        and (tmp_path / "m.npz").is_file()
+        and len(list(tmp_path.iterdir())) == 2
+    )
 
 
 @pytest.mark.parametrize(
-    "path, reason", [("", "a file name is needed"), (".", "Is a directory"), ("no/m.npz", "No such file"), ("f/m.npz", "Not a dir")]
+    "path, reason",
+    [
+        ("", "a file name is needed"),
+        (".", "Is a directory"),
+        ("no/m.npz", "No such file"),
+        ("f/m.npz", "Not a dir"),
+    ],
 )
 def test_check_refuses_what_write_refuses(tmp_path, monkeypatch, path, reason):
     monkeypatch.chdir(tmp_path)
@@ -72,14 +82,21 @@ def test_check_refuses_what_write_refuses(tmp_path, monkeypatch, path, reason):
     assert list(tmp_path.iterdir()) == [tmp_path / "f"]
 
 
-NPY = b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'fortran_order': False, 'shape': (1,), }" + b" " * 59 + b"\n" + bytes(8)
+NPY = (
+    b"\x93NUMPY\x01\x00v\x00{'descr': '<f8', 'fortran_order': False, 'shape': (1,), }"
+    + b" " * 59
+    + b"\n"
+    + bytes(8)
+)
 
 
 @pytest.mark.parametrize("content", [b"", b"1 1:0.5\n", b"PK\x03\x04broken", NPY])
 def test_other_files_are_refused(tmp_path, content):
     path = tmp_path / "m.npz"
     path.write_bytes(content)
-    with pytest.raises(DataError, match="m.npz is not a model file of rfx; make one with rfx train --model$"):
+    with pytest.raises(
+        DataError, match="m.npz is not a model file of rfx; make one with rfx train --model$"
+    ):
         model.read(path)
 
 
@@ -101,7 +118,9 @@ DAMAGES = {
     "missing": lambda values: None,
     "text": lambda values: np.full(values.shape, "a"),
     "short": lambda values: values[: len(values) // 2] if values.ndim else values[None],
-    "nan": lambda values: np.full(values.shape, np.nan) if values.dtype.kind == "f" else values - values.max() - 9,
+    "nan": lambda values: (
+        np.full(values.shape, np.nan) if values.dtype.kind == "f" else values - values.max() - 9
+    ),
 }
 MODELS = {
     "rf": {"gamma": 1.0, "n_features": 20},
@@ -125,7 +144,11 @@ def test_every_damaged_array_is_refused(case, damage, tmp_path):
     header, arrays = model.read(path)
     for name, values in arrays.items():
         damaged = DAMAGES[damage](values)
-        model.write(path, header, {key: value for key, value in (arrays | {name: damaged}).items() if value is not None})
+        model.write(
+            path,
+            header,
+            {key: value for key, value in (arrays | {name: damaged}).items() if value is not None},
+        )
         if name == "keys" and damage == "nan":
             continue  # any 64 bits are a key
         with pytest.raises(DataError, match=r"m\.npz .*train it again") as refusal:
@@ -158,11 +181,18 @@ def test_a_damaged_header_is_refused(header, tmp_path):
 
 
 def test_a_member_that_nothing_needs_is_never_read(tmp_path):
-    """A model of kilobytes with a member that unpacks to much: neither its bytes nor those that its shape promises are made."""
+    """A model of kilobytes with a member that unpacks to much: neither its bytes nor those
+    that its shape promises are made.
+    """
     path = tmp_path / "m.npz"
     methods.create("rf", n_features=20).fit(np.eye(3), np.array([1.0, 2.0, 1.0])).save(path)
-    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive, archive.open("bomb.npy", "w", force_zip64=True) as member:
-        np.lib.format.write_array_header_1_0(member, {"descr": "<f8", "fortran_order": False, "shape": (2**24,)})
+    with (
+        zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("bomb.npy", "w", force_zip64=True) as member,
+    ):
+        np.lib.format.write_array_header_1_0(
+            member, {"descr": "<f8", "fortran_order": False, "shape": (2**24,)}
+        )
         for _ in range(128):
             member.write(bytes(2**20))
     tracemalloc.start()
@@ -185,19 +215,35 @@ def damaged(path, name, head, content=bytes(64)):
 @pytest.mark.parametrize(
     ("descr", "shape", "message"),
     [
-        ("<f2", "(3, 20)", r"array map_frequencies holds float16 in the shape \(3, 20\), which no model has"),
+        (
+            "<f2",
+            "(3, 20)",
+            r"array map_frequencies holds float16 in the shape \(3, 20\), which no model has",
+        ),
         (">f4", "(3, 20)", "array map_frequencies holds >f4 in the shape"),
         ("|O", "(3, 20)", "array map_frequencies holds object"),
         ("<f4", "(10**30,)", "array map_frequencies is damaged"),
-        ("<f4", f"({10**30},)", "array map_frequencies is damaged: its shape .1000.* is not that of its 64 bytes"),
+        (
+            "<f4",
+            f"({10**30},)",
+            "array map_frequencies is damaged: its shape .1000.* is not that of its 64 bytes",
+        ),
         ("<f4", "(-1,)", "array map_frequencies holds float32 in the shape"),
-        ("<f4", "(16,)", r"array map_frequencies has the shape \(16,\), which does not fit the others"),
+        (
+            "<f4",
+            "(16,)",
+            r"array map_frequencies has the shape \(16,\), which does not fit the others",
+        ),
     ],
 )
 def test_odd_headers_of_arrays_are_a_sentence(descr, shape, message, tmp_path):
     path = tmp_path / "m.npz"
     methods.create("rf", n_features=20).fit(np.eye(3), np.array([1.0, 2.0, 1.0])).save(path)
-    damaged(path, "map_frequencies", f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}}}".encode())
+    damaged(
+        path,
+        "map_frequencies",
+        f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}}}".encode(),
+    )
     with pytest.raises(DataError, match=rf"m\.npz can't be used: {message}.*; train it again$"):
         methods.load(path)
 
@@ -218,7 +264,10 @@ def test_damaged_compressed_members_are_a_sentence(kind, tmp_path):
     start = info.header_offset + 30 + len("map_frequencies.npy") + 20
     content[start : start + 200] = bytes(range(200))
     path.write_bytes(content)
-    with pytest.raises(DataError, match=r"m\.npz can't be used: array map_frequencies is damaged \(\w+\); train it again"):
+    with pytest.raises(
+        DataError,
+        match=r"m\.npz can't be used: array map_frequencies is damaged \(\w+\); train it again",
+    ):
         methods.load(path)
 
 
@@ -226,7 +275,9 @@ def test_more_than_memory_holds_is_refused_before_it_is_read(tmp_path, monkeypat
     path = tmp_path / "m.npz"
     methods.create("rf", n_features=20_000).fit(np.eye(1000), np.arange(1000) % 2.0).save(path)
     monkeypatch.setattr("rfx.env.available_memory_mb", lambda: 3.0)
-    with pytest.raises(DataError, match="its arrays take 7. MiB, more than the 3 MiB that are free"):
+    with pytest.raises(
+        DataError, match="its arrays take 7. MiB, more than the 3 MiB that are free"
+    ):
         methods.load(path)
 
 
@@ -234,5 +285,7 @@ def test_more_than_memory_holds_is_refused_before_it_is_read(tmp_path, monkeypat
 def test_a_model_that_is_no_file_is_refused_at_once(name, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
-    with pytest.raises(DataError, match="can't be read: (it is a (device|pipe), not a file|Is a directory)$"):
+    with pytest.raises(
+        DataError, match="can't be read: (it is a (device|pipe), not a file|Is a directory)$"
+    ):
         model.read(tmp_path / name)

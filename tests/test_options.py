@@ -1,4 +1,6 @@
-"""Options: how a value is converted, which are refused, and what is said of one that several methods have."""
+"""Options: how a value is converted, which are refused, and what is said of one that
+several methods have.
+"""
 
 import pytest
 
@@ -12,22 +14,40 @@ OPTIONS = {option.name: option for option in methods.options_of(None)}
 
 @pytest.mark.parametrize(
     "value, number",
-    [("9007199254740993", 2**53 + 1), (str(LARGEST), LARGEST), (LARGEST, LARGEST), ("1e3", 1000), ("7.0", 7), (7.0, 7), ("0", 0)],
+    [
+        ("9007199254740993", 2**53 + 1),
+        (str(LARGEST), LARGEST),
+        (LARGEST, LARGEST),
+        ("1e3", 1000),
+        ("7.0", 7),
+        (7.0, 7),
+        ("0", 0),
+    ],
 )
 def test_whole_numbers_are_exact(value, number):
     converted = OPTIONS["seed"].convert(value)
     assert (converted, type(converted)) == (number, int)
 
 
-@pytest.mark.parametrize("name", ["seed", "n_features", "n_grids", "rounds", "block_size", "max_iter"])
-@pytest.mark.parametrize("value", ["1e300", "1e999999999999", str(2**63), "1.5", "-1", "nan", "snan", "inf", "x", "", True, None])
+@pytest.mark.parametrize(
+    "name", ["seed", "n_features", "n_grids", "rounds", "block_size", "max_iter"]
+)
+@pytest.mark.parametrize(
+    "value",
+    ["1e300", "1e999999999999", str(2**63), "1.5", "-1", "nan", "snan", "inf", "x", "", True, None],
+)
 def test_other_whole_numbers_are_refused(name, value):
-    with pytest.raises(UsageError, match=r"it must be a whole number [01] or more and at most \d+( or validation)?$"):
+    with pytest.raises(
+        UsageError,
+        match=r"it must be a whole number [01] or more and at most \d+( or validation)?$",
+    ):
         OPTIONS[name].convert(value)
 
 
 def test_a_timeout_that_the_system_can_t_wait_for_is_refused():
-    with pytest.raises(UsageError, match="--timeout is '1e300'; it must be a number above 0 and at most 2e[+]06"):
+    with pytest.raises(
+        UsageError, match="--timeout is '1e300'; it must be a number above 0 and at most 2e[+]06"
+    ):
         OPTIONS["timeout"].convert("1e300")
 
 
@@ -41,15 +61,49 @@ def test_a_path_falls_from_its_first_to_its_last_number(text):
     assert len(set(Path.names(values))) == len(values)
 
 
-@pytest.mark.parametrize("text", ["1:1:2", "1:2:3", "1:0:3", "inf:1:3", "nan:1:3", "2:1:1", "2:1:99999", "1.0000000000000002:1:9", "x"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1:1:2",
+        "1:2:3",
+        "1:0:3",
+        "inf:1:3",
+        "nan:1:3",
+        "2:1:1",
+        "2:1:99999",
+        "1.0000000000000002:1:9",
+        "x",
+    ],
+)
 def test_other_paths_are_refused(text):
     with pytest.raises(UsageError, match="--lam-path is .* such as 1000:1:20"):
         OPTIONS["lam_path"].convert(text)
 
 
 def test_an_option_of_several_methods_allows_what_each_of_them_does():
-    one = Option("size", int, "The size. Of one thing.", {"auto": "as it comes"}, low=2, high=5, default=3)
-    both = union([("a", one), ("b", one.but(help="The size. Of another.", choices=("auto", "none"), low=1, high=4, default=None))])
+    one = Option(
+        "size", int, "The size. Of one thing.", {"auto": "as it comes"}, low=2, high=5, default=3
+    )
+    both = union(
+        [
+            ("a", one),
+            (
+                "b",
+                one.but(
+                    help="The size. Of another.",
+                    choices=("auto", "none"),
+                    low=1,
+                    high=4,
+                    default=None,
+                ),
+            ),
+        ]
+    )
     assert both.description() == "The size. Of one thing (a). Of another (b). auto: as it comes."
     assert both.expects() == "a whole number 1 or more and at most 5 or one of auto, none"
-    assert (both.convert("1"), both.convert("5"), both.convert("none"), both.default) == (1, 5, "none", None)
+    assert (both.convert("1"), both.convert("5"), both.convert("none"), both.default) == (
+        1,
+        5,
+        "none",
+        None,
+    )

@@ -1,4 +1,6 @@
-"""What is packed: every file below rfx/ is in the wheel, every file of the project in the sdist, every bound has a number."""
+"""What is packed: every file below rfx/ is in the wheel, every file of the project in the
+sdist, every bound has a number.
+"""
 
 import configparser
 import fnmatch
@@ -21,7 +23,12 @@ def tracked():
     """The project's files, as git has them; in an unpacked sdist there is no git to ask."""
     if not (ROOT / ".git").exists():
         pytest.skip("not a checkout")
-    done = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stderr
     return [name for name in done.stdout.splitlines() if (ROOT / name).exists()]
 
@@ -29,9 +36,13 @@ def tracked():
 def test_the_wheel_holds_every_file_of_the_package():
     patterns = []
     for package, text in config()["options.package_data"].items():
-        patterns += [f"{package.replace('.', '/')}/{pattern.strip()}" for pattern in text.split(",")]
+        patterns += [
+            f"{package.replace('.', '/')}/{pattern.strip()}" for pattern in text.split(",")
+        ]
     left_out = [name for name in tracked() if name.startswith("rfx/") and not name.endswith(".py")]
-    left_out = [name for name in left_out if not any(_matches(name, pattern) for pattern in patterns)]
+    left_out = [
+        name for name in left_out if not any(_matches(name, pattern) for pattern in patterns)
+    ]
     assert left_out == [], "setup.cfg, package_data"
 
 
@@ -48,7 +59,12 @@ def test_every_package_has_an_init():
 
 
 def test_the_sdist_holds_every_file_of_the_project():
-    included = {"README.md", "setup.cfg", "pyproject.toml", f"{config()['options']['py_modules']}.py"}
+    included = {
+        "README.md",
+        "setup.cfg",
+        "pyproject.toml",
+        f"{config()['options']['py_modules']}.py",
+    }
     grafted = {"rfx"}
     for line in (ROOT / "MANIFEST.in").read_text().splitlines():
         words = line.split()
@@ -56,7 +72,9 @@ def test_the_sdist_holds_every_file_of_the_project():
             included |= set(words[1:])
         if words and words[0] == "graft":
             grafted |= set(words[1:])
-    left_out = [name for name in tracked() if name not in included and name.split("/")[0] not in grafted]
+    left_out = [
+        name for name in tracked() if name not in included and name.split("/")[0] not in grafted
+    ]
     assert left_out == [".gitignore"]
 
 
@@ -67,4 +85,8 @@ def test_every_requirement_has_a_lower_bound():
 
 def test_the_license_is_named():
     assert config()["metadata"]["license"] == "BSD-3-Clause"
-    assert (ROOT / "LICENSE").read_text().startswith("BSD 3-Clause License\n\nCopyright (c) 2026, The rfx authors\n")
+    assert (
+        (ROOT / "LICENSE")
+        .read_text()
+        .startswith("BSD 3-Clause License\n\nCopyright (c) 2026, The rfx authors\n")
+    )

@@ -1,4 +1,6 @@
-"""Shared loops: the same bits for any number of threads, nobody waits for a thread that has no time, and forks find none."""
+"""Shared loops: the same bits for any number of threads, nobody waits for a thread that has
+no time, and forks find none.
+"""
 
 import multiprocessing
 import os
@@ -62,7 +64,9 @@ def ended(child, seconds=60) -> bool:
 
 
 def blas_threads() -> list[int]:
-    return [own["num_threads"] for own in threadpoolctl.threadpool_info() if own["user_api"] == "blas"]
+    return [
+        own["num_threads"] for own in threadpoolctl.threadpool_info() if own["user_api"] == "blas"
+    ]
 
 
 # ---------------------------------------------------------------------------- fork
@@ -82,7 +86,9 @@ def test_a_fork_after_a_fit_fits_and_predicts(two_threads, name):
 
 
 def test_a_fork_while_another_thread_fits(two_threads):
-    """Whatever the other thread holds at that moment, the child does not wait for it; BLAS has its number of threads back there."""
+    """Whatever the other thread holds at that moment, the child does not wait for it; BLAS
+    has its number of threads back there.
+    """
     estimator, over = made("SparseRFClassifier"), threading.Event()
     wanted, usual = estimator.fit(X, y).predict(X), blas_threads()
 
@@ -159,7 +165,10 @@ def test_grid_search_in_two_processes_after_a_fit(two_threads, backend):
     with joblib.parallel_config(backend=backend):
         found = search.fit(X, y)
     alone = GridSearchCV(made("KernelClassifier"), {"lam": [0.1, 1.0]}, cv=2).fit(X, y)
-    assert found.cv_results_["mean_test_score"].tolist() == alone.cv_results_["mean_test_score"].tolist()
+    assert (
+        found.cv_results_["mean_test_score"].tolist()
+        == alone.cv_results_["mean_test_score"].tolist()
+    )
 
 
 def test_a_forked_process_ends_by_itself_after_its_own_loops():
@@ -181,7 +190,12 @@ def test_a_forked_process_ends_by_itself_after_its_own_loops():
 
 
 def test_results_are_in_the_order_of_the_parts(two_threads):
-    assert parallel.for_ranges(lambda a, b: (a, b), 10, parts=4) == [(0, 2), (2, 5), (5, 7), (7, 10)]
+    assert parallel.for_ranges(lambda a, b: (a, b), 10, parts=4) == [
+        (0, 2),
+        (2, 5),
+        (5, 7),
+        (7, 10),
+    ]
 
 
 def test_the_first_error_is_raised_when_all_parts_have_ended(two_threads):
@@ -211,7 +225,9 @@ def test_few_multiplications_are_not_shared_out(monkeypatch):
     env.set_threads(2)
     try:
         monkeypatch.setattr(parallel._helpers, "get", lambda count: pytest.fail("shared out"))
-        assert parallel.for_ranges(lambda a, b: b - a, 8, parts=4, work=parallel._FEW - 1) == [2] * 4
+        assert (
+            parallel.for_ranges(lambda a, b: b - a, 8, parts=4, work=parallel._FEW - 1) == [2] * 4
+        )
         with pytest.raises(pytest.fail.Exception):
             parallel.for_ranges(lambda a, b: b - a, 8, parts=4, work=parallel._FEW)
     finally:
@@ -244,8 +260,15 @@ def test_a_gram_matrix_by_any_number_of_threads(shared_out, dtype, shape):
         parallel.add_gram(A, found[-1])
     env.set_threads(None)
     wide = A.astype(np.float64)
-    np.testing.assert_allclose(np.triu(found[0]), np.triu(1 + wide.T @ wide), rtol=0, atol=1e-3 if dtype == np.float32 else 1e-10)
-    assert np.array_equal(np.triu(found[0]), np.triu(found[1])) and np.array_equal(np.triu(found[0]), np.triu(found[2]))
+    np.testing.assert_allclose(
+        np.triu(found[0]),
+        np.triu(1 + wide.T @ wide),
+        rtol=0,
+        atol=1e-3 if dtype == np.float32 else 1e-10,
+    )
+    assert np.array_equal(np.triu(found[0]), np.triu(found[1])) and np.array_equal(
+        np.triu(found[0]), np.triu(found[2])
+    )
 
 
 # ---------------------------------------------------------------------------- BLAS
@@ -280,7 +303,9 @@ def test_fits_that_overlap_give_blas_its_number_back():
 
 
 def test_a_fit_in_any_thread_limits_blas():
-    """threadpoolctl 3.8 lets but one thread change it, the first that ever did, and says nothing to the others."""
+    """threadpoolctl 3.8 lets but one thread change it, the first that ever did, and says
+    nothing to the others.
+    """
     with threadpoolctl.threadpool_limits(2, "blas"):
         usual, seen = blas_threads(), []
 
@@ -304,7 +329,10 @@ def test_the_number_of_threads_for_loops_is_not_blas_own():
 
 
 def test_blas_starts_no_threads_in_a_process_of_rfx():
-    code = "from rfx import env; env.own_process(); import numpy, scipy.linalg, threadpoolctl; print([own['num_threads'] for own in "
+    code = (
+        "from rfx import env; env.own_process(); import numpy, scipy.linalg, threadpoolctl;"
+        " print([own['num_threads'] for own in "
+    )
     code += "threadpoolctl.threadpool_info() if own['user_api'] == 'blas'])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert set(done.stdout.strip("[]\n").split(", ")) <= {"1", ""}
@@ -317,7 +345,20 @@ def test_blas_starts_no_threads_in_a_process_of_rfx():
 def test_more_threads_than_cores_are_not_made(tmp_path, asked):
     rows = "".join(f"{k % 2} 1:{k} 2:{k % 7}\n" for k in range(40))
     (tmp_path / "rows.svm").write_text(rows)
-    words = ["train", "--method", "rf", "--data", str(tmp_path / "rows.svm"), "--lam", "1", "--gamma", "1", "--n-features", "10", "--quiet"]
+    words = [
+        "train",
+        "--method",
+        "rf",
+        "--data",
+        str(tmp_path / "rows.svm"),
+        "--lam",
+        "1",
+        "--gamma",
+        "1",
+        "--n-features",
+        "10",
+        "--quiet",
+    ]
     try:
         done = CliRunner().invoke(cli, [*words, "--threads", str(asked)])
         assert done.exit_code == 0 and env.threads() == min(asked, env.cores())
@@ -331,8 +372,16 @@ def test_more_threads_than_cores_are_not_made(tmp_path, asked):
     [
         ({"a/cpu.max": "150000 100000", "cpu.max": "max 100000"}, "0::/a", 2),
         ({"a/b/cpu.max": "max 100000", "a/cpu.max": "100000 100000"}, "0::/a/b", 1),
-        ({"cpu/a/cpu.cfs_quota_us": "300000", "cpu/a/cpu.cfs_period_us": "100000"}, "4:cpu,cpuacct:/a", 3),
-        ({"cpu/a/cpu.cfs_quota_us": "-1", "cpu/a/cpu.cfs_period_us": "100000"}, "4:cpu,cpuacct:/a", sys.maxsize),
+        (
+            {"cpu/a/cpu.cfs_quota_us": "300000", "cpu/a/cpu.cfs_period_us": "100000"},
+            "4:cpu,cpuacct:/a",
+            3,
+        ),
+        (
+            {"cpu/a/cpu.cfs_quota_us": "-1", "cpu/a/cpu.cfs_period_us": "100000"},
+            "4:cpu,cpuacct:/a",
+            sys.maxsize,
+        ),
         ({"cpu.max": "a quota"}, "0::/", sys.maxsize),
         ({}, "3:cpuset:/a", sys.maxsize),
     ],

@@ -1,4 +1,6 @@
-"""Plug-ins: the package in tests/plugin, installed and used from the shell by processes of their own; bad ones are a sentence."""
+"""Plug-ins: the package in tests/plugin, installed and used from the shell by processes of
+their own; bad ones are a sentence.
+"""
 
 import csv
 import json
@@ -18,29 +20,54 @@ EXAMPLE = ROOT / "tests/plugin"
 # a file: reading it takes no scikit-learn
 ROWS = ROOT / "tests/fixtures/cancer.libsvm"
 DOCUMENT = (ROOT / "docs/plugins.md").read_text()
-NEEDED = r"needs the method landweber of package rfx-example 1.0, which is not installed; install it"
+NEEDED = (
+    r"needs the method landweber of package rfx-example 1.0, which is not installed; install it"
+)
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """A folder for PYTHONPATH with the example installed; pip would want to fetch what it builds with."""
+    """A folder for PYTHONPATH with the example installed; pip would want to fetch what it
+    builds with.
+    """
     pytest.importorskip("setuptools")
     source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("site")
     shutil.copytree(EXAMPLE, source / "plugin")
     code = "import setuptools; setuptools.setup()"
-    commands = ["-q", "install_lib", "--install-dir", target, "install_egg_info", "--install-dir", target]
-    subprocess.run([sys.executable, "-W", "ignore", "-c", code, *commands], cwd=source / "plugin", check=True, capture_output=True)
+    commands = [
+        "-q",
+        "install_lib",
+        "--install-dir",
+        target,
+        "install_egg_info",
+        "--install-dir",
+        target,
+    ]
+    subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code, *commands],
+        cwd=source / "plugin",
+        check=True,
+        capture_output=True,
+    )
     return target
 
 
 @pytest.fixture
 def rfx(installed, tmp_path):
-    """Run a command line in tmp_path, with the example or with other folders: (exit code, standard output, standard error)."""
+    """Run a command line in tmp_path, with the example or with other folders: (exit code,
+    standard output, standard error).
+    """
 
     def run(*arguments, folders=(installed,), program=("-m", "rfx")):
         path = os.pathsep.join(map(str, [ROOT, *folders]))
         known = os.environ | {"PYTHONPATH": path, "RFX_DATA": str(tmp_path / "data")}
-        done = subprocess.run([sys.executable, *program, *map(str, arguments)], cwd=tmp_path, env=known, capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, *program, *map(str, arguments)],
+            cwd=tmp_path,
+            env=known,
+            capture_output=True,
+            text=True,
+        )
         assert "Traceback" not in done.stderr, done.stderr
         return done.returncode, done.stdout, done.stderr
 
@@ -59,7 +86,10 @@ def package(folder, name, entry_points, code=""):
 
 def test_the_document_shows_the_whole_package():
     files = re.findall(r"^```(toml|python)\n(.*?)^```$", DOCUMENT, re.S | re.M)
-    assert dict(files) == {"toml": (EXAMPLE / "pyproject.toml").read_text(), "python": (EXAMPLE / "rfx_example.py").read_text()}
+    assert dict(files) == {
+        "toml": (EXAMPLE / "pyproject.toml").read_text(),
+        "python": (EXAMPLE / "rfx_example.py").read_text(),
+    }
     assert len(files) == 2
 
 
@@ -74,10 +104,28 @@ def test_the_documents_commands_run(rfx):
 
 
 def test_train_predict_and_eval_of_a_model_that_needs_its_package(rfx):
-    words = f"--data {ROWS} --task binary --kernel inverse-quadratic --gamma 0.5 --n-features 64".split()
-    code, out, _ = rfx("train", "--method", "landweber", *words, "--steps", "30", "--model", "m.npz", "--test", ROWS, "--json")
+    words = f"--data {ROWS} --task binary --kernel inverse-quadratic --gamma 0.5".split()
+    words += ["--n-features", "64"]
+    code, out, _ = rfx(
+        "train",
+        "--method",
+        "landweber",
+        *words,
+        "--steps",
+        "30",
+        "--model",
+        "m.npz",
+        "--test",
+        ROWS,
+        "--json",
+    )
     trained = json.loads(out)
-    assert code == 0 and trained["method"] == "landweber" and trained["score"] > 0.9 and trained["n_iter"] == 30
+    assert (
+        code == 0
+        and trained["method"] == "landweber"
+        and trained["score"] > 0.9
+        and trained["n_iter"] == 30
+    )
     code, out, _ = rfx("eval", "m.npz", "--data", ROWS, "--json")
     assert code == 0 and json.loads(out)["score"] == trained["score"]
     code, out, err = rfx("predict", "m.npz", ROWS, folders=())
@@ -85,14 +133,25 @@ def test_train_predict_and_eval_of_a_model_that_needs_its_package(rfx):
     # rfx's own method with the package's kernel needs it, too
     assert rfx("train", "--method", "rf", *words, "--model", "k.npz")[0] == 0
     code, out, err = rfx("predict", "k.npz", ROWS, folders=())
-    assert (code, out) == (1, "") and "needs the kernel inverse-quadratic of package rfx-example 1.0" in err
+    assert (code, out) == (
+        1,
+        "",
+    ) and "needs the kernel inverse-quadratic of package rfx-example 1.0" in err
 
 
 def test_options_are_listed_and_checked(rfx):
     code, out, err = rfx("methods", "--json")
     listed = {method["name"]: method["options"] for method in json.loads(out)}
-    assert code == 0 and not err and listed["landweber"]["steps"] == 100 and "rounds" in listed["sparse-rf"]
-    assert "--steps VALUE" in rfx("train", "--help")[1] and "inverse-quadratic" in rfx("featurize", "--help")[1]
+    assert (
+        code == 0
+        and not err
+        and listed["landweber"]["steps"] == 100
+        and "rounds" in listed["sparse-rf"]
+    )
+    assert (
+        "--steps VALUE" in rfx("train", "--help")[1]
+        and "inverse-quadratic" in rfx("featurize", "--help")[1]
+    )
     code, _, err = rfx("train", "--method", "landweber", "--steps", "0", "--data", ROWS)
     assert code == 2 and "--steps is '0'; it must be a whole number 1 or more" in err
 
@@ -111,7 +170,9 @@ options.steps = [5, 20]
     assert code == 0, err
     with open(tmp_path / "r.csv", newline="") as file:
         rows = list(csv.DictReader(file))
-    assert sorted(int(row["n_iter"]) for row in rows) == [5, 20] and {row["status"] for row in rows} == {"ok"}
+    assert sorted(int(row["n_iter"]) for row in rows) == [5, 20] and {
+        row["status"] for row in rows
+    } == {"ok"}
     (tmp_path / "plan.toml").write_text(plan.replace("[5, 20]", '"many"'))
     code, _, err = rfx("run", "plan.toml", "--results", "r.csv")
     assert code == 2 and "options.steps: --steps is 'many'; it must be a whole number" in err
@@ -121,12 +182,14 @@ def test_its_features_estimate_its_kernel(rfx):
     code, out, err = rfx(
         program=(
             "-c",
-            "import numpy as np\nfrom rfx import features, kernels\n"
-            "X = np.random.default_rng(0).uniform(-1, 1, (9, 5))\n"
-            "Z = features.sample('inverse-quadratic', 5, 200_000, 1, dtype=np.float64, gamma=0.7).transform(X)\n"
-            "exact = kernels.block('inverse-quadratic', X, X, {'gamma': 0.7})\n"
-            "np.testing.assert_allclose(exact, 1 / (1 + 0.7 * ((X[:, None] - X) ** 2).sum(-1)), atol=1e-12)\n"
-            "print(np.abs(Z @ Z.T / 200_000 - exact).max())\n",
+            (
+                "import numpy as np\nfrom rfx import features, kernels\nX ="
+                " np.random.default_rng(0).uniform(-1, 1, (9, 5))\nZ ="
+                " features.sample('inverse-quadratic', 5, 200_000, 1, dtype=np.float64,"
+                " gamma=0.7).transform(X)\nexact = kernels.block('inverse-quadratic', X, X,"
+                " {'gamma': 0.7})\nnp.testing.assert_allclose(exact, 1 / (1 + 0.7 * ((X[:, None] -"
+                " X) ** 2).sum(-1)), atol=1e-12)\nprint(np.abs(Z @ Z.T / 200_000 - exact).max())\n"
+            ),
         )
     )
     # five standard errors of a mean of 200,000 products of variance 1.5 at most
@@ -137,19 +200,21 @@ def test_its_classes(rfx):
     code, out, err = rfx(
         program=(
             "-c",
-            "import pickle\nimport numpy as np\nfrom rfx import estimators\n"
-            "from rfx.estimators import InverseQuadraticFeatures, LandweberRegressor\n"
-            "assert {'InverseQuadraticFeatures', 'LandweberClassifier'} < set(estimators.names())\n"
-            "X = np.random.default_rng(0).uniform(-1, 1, (90, 3))\n"
-            "assert InverseQuadraticFeatures(gamma=0.5, n_features=7).fit_transform(X).shape == (90, 7)\n"
-            "model = LandweberRegressor(kernel='inverse-quadratic', gamma=0.5, steps=9).fit(X, X[:, 0])\n"
-            "assert (pickle.loads(pickle.dumps(model)).predict(X) == model.predict(X)).all()\n"
-            "model.save('m.npz')\n"
-            "again = estimators.load('m.npz')\n"
-            "assert type(again) is LandweberRegressor and again.get_params() == model.get_params()\n"
-            "assert 'steps : int, default=100' in LandweberRegressor.__doc__\n"
-            "assert estimators.estimator_class('landweber', 'regression') is LandweberRegressor\n"
-            "assert estimators.estimator_class('rf', 'regression') is estimators.RFRegressor\n",
+            (
+                "import pickle\nimport numpy as np\nfrom rfx import estimators\nfrom rfx.estimators"
+                " import InverseQuadraticFeatures, LandweberRegressor\nassert"
+                " {'InverseQuadraticFeatures', 'LandweberClassifier'} < set(estimators.names())\nX"
+                " = np.random.default_rng(0).uniform(-1, 1, (90, 3))\nassert"
+                " InverseQuadraticFeatures(gamma=0.5, n_features=7).fit_transform(X).shape == (90,"
+                " 7)\nmodel = LandweberRegressor(kernel='inverse-quadratic', gamma=0.5,"
+                " steps=9).fit(X, X[:, 0])\nassert (pickle.loads(pickle.dumps(model)).predict(X) =="
+                " model.predict(X)).all()\nmodel.save('m.npz')\nagain ="
+                " estimators.load('m.npz')\nassert type(again) is LandweberRegressor and"
+                " again.get_params() == model.get_params()\nassert 'steps : int, default=100' in"
+                " LandweberRegressor.__doc__\nassert estimators.estimator_class('landweber',"
+                " 'regression') is LandweberRegressor\nassert estimators.estimator_class('rf',"
+                " 'regression') is estimators.RFRegressor\n"
+            ),
         )
     )
     assert code == 0 and not err, err
@@ -172,7 +237,14 @@ class Map(FourierMap):
 
 
 def test_an_option_of_its_kernel(rfx, tmp_path):
-    folders = [package(tmp_path / "site", "other", "[rfx.feature_maps]\nother = other:Map\n", OPTION_OF_A_KERNEL)]
+    folders = [
+        package(
+            tmp_path / "site",
+            "other",
+            "[rfx.feature_maps]\nother = other:Map\n",
+            OPTION_OF_A_KERNEL,
+        )
+    ]
     code = (
         "import pickle\nfrom rfx import estimators\n"
         "kind = estimators.estimator_class('rf', 'classification')\n"
@@ -187,13 +259,21 @@ def test_an_option_of_its_kernel(rfx, tmp_path):
 FAILS = "[rfx.methods]\nbroken = broken:Method\n[rfx.feature_maps]\nbroken-kernel = broken:Map\n"
 
 
-@pytest.mark.parametrize("code", ["import nothing_of_that_name", "raise SystemExit(3)", "Method = Map = None"])
+@pytest.mark.parametrize(
+    "code", ["import nothing_of_that_name", "raise SystemExit(3)", "Method = Map = None"]
+)
 def test_one_that_fails_is_left_out(rfx, tmp_path, code):
     folders = [package(tmp_path / "site", "broken", FAILS, code)]
     status, out, err = rfx("methods", folders=folders)
     assert status == 0 and "rf: random features" in out and "broken" not in out
-    assert "method broken of package broken 2.0" in err and "kernel broken-kernel of package broken 2.0" in err
-    assert all(line.endswith("; it is left out") for line in err.splitlines()) and len(err.splitlines()) == 2
+    assert (
+        "method broken of package broken 2.0" in err
+        and "kernel broken-kernel of package broken 2.0" in err
+    )
+    assert (
+        all(line.endswith("; it is left out") for line in err.splitlines())
+        and len(err.splitlines()) == 2
+    )
 
 
 def test_what_fails_does_not_stop_others(rfx, tmp_path):
@@ -201,14 +281,43 @@ def test_what_fails_does_not_stop_others(rfx, tmp_path):
     words = ["--data", ROWS, "--task", "binary"]
     assert rfx("train", "--method", "rf", *words, "--n-features", "16", folders=folders)[0] == 0
     status, out, err = rfx("train", "--method", "broken", *words, folders=folders)
-    assert status == 1 and out == "" and "method broken of package broken 2.0" in err and "mend that package or remove it" in err
+    assert (
+        status == 1
+        and out == ""
+        and "method broken of package broken 2.0" in err
+        and "mend that package or remove it" in err
+    )
 
 
 def test_a_name_that_is_taken(rfx, installed, tmp_path):
-    taken = package(tmp_path / "one", "taken", "[rfx.methods]\nrf = taken:RF\n", "from rfx.methods.rf import RF\n")
-    second = package(tmp_path / "two", "second", "[rfx.methods]\nlandweber = rfx_example:Landweber\n")
+    taken = package(
+        tmp_path / "one",
+        "taken",
+        "[rfx.methods]\nrf = taken:RF\n",
+        "from rfx.methods.rf import RF\n",
+    )
+    second = package(
+        tmp_path / "two", "second", "[rfx.methods]\nlandweber = rfx_example:Landweber\n"
+    )
     status, out, err = rfx("methods", folders=[installed, taken, second])
     assert status == 0 and out.count("landweber:") == 1 and out.count("\nrf:") == 1
     assert "method rf of package taken 2.0 is left out: rfx has one of that name" in err
-    assert "packages rfx-example 1.0 and second 2.0 both have 'landweber' of rfx.methods; the first is used" in err
-    assert rfx("train", "--method", "rf", "--data", ROWS, "--task", "binary", "--n-features", "16", folders=[taken])[2] == ""
+    assert (
+        "packages rfx-example 1.0 and second 2.0 both have 'landweber' of rfx.methods; the first is"
+        " used" in err
+    )
+    assert (
+        rfx(
+            "train",
+            "--method",
+            "rf",
+            "--data",
+            ROWS,
+            "--task",
+            "binary",
+            "--n-features",
+            "16",
+            folders=[taken],
+        )[2]
+        == ""
+    )

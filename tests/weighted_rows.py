@@ -4,7 +4,9 @@ import numpy as np
 
 
 def weighted_rows(count: int) -> tuple:
-    """(X (count, 3), targets by task, whole weights 0 to 3, others, the rows' numbers as often as their whole weights)."""
+    """(X (count, 3), targets by task, whole weights 0 to 3, others, the rows' numbers as
+    often as their whole weights).
+    """
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, (count, 3))
     radius = np.linalg.norm(X, axis=1) + 0.3 * rng.normal(size=count)
@@ -14,4 +16,10 @@ def weighted_rows(count: int) -> tuple:
         "multiclass": np.digitize(radius, [1.5, 2.2]).astype(float),
     }
     weights = rng.integers(0, 4, count).astype(float)
-    return X, targets, weights, rng.uniform(0.2, 3.0, count), np.repeat(np.arange(count), weights.astype(int))
+    return (
+        X,
+        targets,
+        weights,
+        rng.uniform(0.2, 3.0, count),
+        np.repeat(np.arange(count), weights.astype(int)),
+    )

@@ -16,7 +16,9 @@ from rfx.errors import RfxError, RfxWarning, UsageError, or_near
 
 COMMANDS = {
     "fetch": "Fetch data sets, once, checked against their checksums.",
-    "datasets": "List the data sets: what there is, what is fetched, what must be obtained by hand.",
+    "datasets": (
+        "List the data sets: what there is, what is fetched, what must be obtained by hand."
+    ),
     "check": "Report the problems of a file of rows by line and column, or what is in it.",
     "featurize": "Write the random features of a LIBSVM file as a LIBSVM file.",
     "convert": "Write a CSV, npz or Parquet file as LIBSVM text.",
@@ -36,7 +38,8 @@ COMMANDS = {
 }
 
 
-# Objects made, less those that went, between two looks for cycles: imports make many and no cycles. Python's own number is 700.
+# Objects made, less those that went, between two looks for cycles: imports make many and no cycles.
+# Python's own number is 700.
 _OBJECTS = 20_000
 
 # Those that wait for numba where its cache is empty.
@@ -57,7 +60,10 @@ class LazyGroup(click.Group):
 
     def resolve_command(self, ctx, args):
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            raise UsageError(f"there is no command {args[0]!r:.80}{or_near(args[0], COMMANDS, 'the commands are')}")
+            raise UsageError(
+                "there is no command"
+                f" {args[0]!r:.80}{or_near(args[0], COMMANDS, 'the commands are')}"
+            )
         return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx):
@@ -87,15 +93,17 @@ def _broken_pipe_as_exit():
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.pass_context
 def cli(ctx, debug):
-    """Random-feature kernel machines: from a LIBSVM file to a model, and to the tables of four papers."""
+    """Random-feature kernel machines: from a LIBSVM file to a model, and to the tables of
+    four papers.
+    """
     ctx.obj = {"debug": debug}
 
 
 def main(args=None):
     """Run the command line and exit.
 
-    0 done, 1 error, 2 usage, 3 some rows failed, 4 locked, 130 interrupted (Ctrl-C or SIGTERM), 141 the reader of the output
-    has gone.
+    0 done, 1 error, 2 usage, 3 some rows failed, 4 locked, 130 interrupted (Ctrl-C or SIGTERM), 141
+    the reader of the output has gone.
     """
     args = sys.argv[1:] if args is None else list(args)
     gc.set_threshold(_OBJECTS)
@@ -103,19 +111,31 @@ def main(args=None):
     env.own_process()
     _say_warnings()
     with terminal.plain_streams(), interrupts.terminate_as_interrupt():
-        if args and args[0] in _COMPILING and not {"--help", "-h"} & set(args) and env.nothing_compiled():
-            click.echo("rfx: compiling what is needed, this first time: some seconds (`rfx warm` does it for all)", err=True)
+        if (
+            args
+            and args[0] in _COMPILING
+            and not {"--help", "-h"} & set(args)
+            and env.nothing_compiled()
+        ):
+            click.echo(
+                "rfx: compiling what is needed, this first time: some seconds (`rfx warm` does it"
+                " for all)",
+                err=True,
+            )
         code = _run(args)
         _drop_unwritten()
         if "rfx.parallel" in sys.modules:
             sys.modules["rfx.parallel"].close()
-    # the interpreter would look through all that is left for cycles, more than once, before the process gives it back
+    # the interpreter would look through all that is left for cycles, more than once, before the
+    # process gives it back
     gc.freeze()
     sys.exit(code)
 
 
 def _run(args) -> int | str:
-    """The exit code of a command line, or what is printed before it ends with 1; an error is one sentence on standard error."""
+    """The exit code of a command line, or what is printed before it ends with 1; an error
+    is one sentence on standard error.
+    """
     try:
         env.check_environment()
         code = cli.main(args=args, prog_name="rfx", standalone_mode=False)
@@ -162,12 +182,17 @@ def _sentence(error) -> str:
         reason = error.strerror or error
         if isinstance(error, terminal.OutputError):
             return f"the output can't be written: {reason}"
-        return f"{'a file' if error.filename is None else error.filename} can't be read or written: {reason}"
+        return (
+            f"{'a file' if error.filename is None else error.filename} can't be read or written:"
+            f" {reason}"
+        )
     return str(error)
 
 
 def _drop_unwritten() -> None:
-    """Drop output that can't be written; the interpreter would try once more when it ends, and complain."""
+    """Drop output that can't be written; the interpreter would try once more when it ends,
+    and complain.
+    """
     try:
         sys.stdout.flush()
     except (AttributeError, ValueError):  # closed from the start, or since

@@ -14,10 +14,12 @@ _HEAD = 1 << 16  # bytes that tell what a file is
 @click.argument("file")
 @text_options
 def command(file, zero_based, header, encoding):
-    """Print every problem of FILE (LIBSVM text, plain or compressed; - is standard input) as FILE:LINE:COLUMN: problem.
+    """Print every problem of FILE (LIBSVM text, plain or compressed; - is standard input) as
+    FILE:LINE:COLUMN: problem.
 
-    Exits with 1 when there are any. A file without problems gets one line: its rows, columns and labels. Of a table (CSV, TSV, .npy,
-    .npz, Parquet) the first problem is printed, or a line for each column: numbers or words, and how many cells are missing.
+    Exits with 1 when there are any. A file without problems gets one line: its rows, columns and
+    labels. Of a table (CSV, TSV, .npy, .npz, Parquet) the first problem is printed, or a line for
+    each column: numbers or words, and how many cells are missing.
     """
     from pathlib import Path
 
@@ -34,9 +36,13 @@ def command(file, zero_based, header, encoding):
     with scan.Plain(file, encoding) as text:
         name, head = text.name, text.read(_HEAD)
         handle = archives.joined(head, text)
-        if sequences.recognised(head):  # their reader tells the first problem itself, and takes them whole
+        # their reader tells the first problem itself, and takes them whole
+        if sequences.recognised(head):
             X, y = sequences.parse(archives.read_plain(handle, name), name)
-            click.echo(f"{name}: {_plural(X.shape[0], 'row')}, {_plural(X.shape[1], 'column')}, {_labels(*_counted(y))}")
+            click.echo(
+                f"{name}: {_plural(X.shape[0], 'row')}, {_plural(X.shape[1], 'column')},"
+                f" {_labels(*_counted(y))}"
+            )
             return
         found = scan.Scan(handle, zero_based, name)
         for line, column, message in found.problems():
@@ -46,7 +52,9 @@ def command(file, zero_based, header, encoding):
         click.echo(f"rfx: {count:,} problem{'s' if count > 1 else ''} in {name}", err=True)
         sys.exit(1)
     labels = _labels(found.labels, found.counts, found.low, found.high, found.mean, found.spelled())
-    click.echo(f"{name}: {_plural(found.rows, 'row')}, {_plural(found.columns, 'column')}, {labels}")
+    click.echo(
+        f"{name}: {_plural(found.rows, 'row')}, {_plural(found.columns, 'column')}, {labels}"
+    )
 
 
 def _check_table(file, reading):
@@ -64,16 +72,29 @@ def _check_table(file, reading):
         click.echo(str(error))
         sys.exit(1)
     if not isinstance(found, Table):
-        click.echo(f"{file.name}: {_plural(found[0].shape[0], 'row')}, {_plural(found[0].shape[1], 'column')}, sparse")
+        click.echo(
+            f"{file.name}: {_plural(found[0].shape[0], 'row')},"
+            f" {_plural(found[0].shape[1], 'column')}, sparse"
+        )
         return
-    click.echo(f"{file.name}: {_plural(found.n_rows, 'row')}, {_plural(len(found.columns), 'column')}")
+    click.echo(
+        f"{file.name}: {_plural(found.n_rows, 'row')}, {_plural(len(found.columns), 'column')}"
+    )
     for name, column in zip(found.names, map(found.settled, range(len(found.columns)))):
-        gone = int(np.count_nonzero(column.codes < 0 if isinstance(column, Words) else np.isnan(column)))
+        gone = int(
+            np.count_nonzero(column.codes < 0 if isinstance(column, Words) else np.isnan(column))
+        )
         if isinstance(column, Words):
             words = sorted(column.values)
-            what = f"{len(words):,} words: {', '.join(words[:5])}" + (", …" if len(words) > 5 else "")
+            what = f"{len(words):,} words: {', '.join(words[:5])}" + (
+                ", …" if len(words) > 5 else ""
+            )
         else:
-            what = "no values" if gone == len(column) else f"numbers from {np.nanmin(column):g} to {np.nanmax(column):g}"
+            what = (
+                "no values"
+                if gone == len(column)
+                else f"numbers from {np.nanmin(column):g} to {np.nanmax(column):g}"
+            )
         click.echo(f"  {name}: {what}" + (f"; {_plural(gone, 'cell')} missing" if gone else ""))
 
 
@@ -92,8 +113,14 @@ def _labels(labels, counts, low, high, mean, spelled=None):
 
     if spelled is not None:
         shown = [f"{label} ({count:,})" for label, count in spelled.items()]
-        return f"labels {', '.join(shown)}" if len(shown) <= _MOST_LABELS else f"{len(shown):,} different labels"
+        return (
+            f"labels {', '.join(shown)}"
+            if len(shown) <= _MOST_LABELS
+            else f"{len(shown):,} different labels"
+        )
     if labels is not None and len(labels) <= _MOST_LABELS:
-        return "labels " + ", ".join(f"{number_text(label)} ({count:,})" for label, count in zip(labels, counts))
+        return "labels " + ", ".join(
+            f"{number_text(label)} ({count:,})" for label, count in zip(labels, counts)
+        )
     number = "very many" if labels is None else f"{len(labels):,}"
     return f"{number} different labels from {low:g} to {high:g}, mean {mean:g}"

@@ -23,7 +23,9 @@ class _Strict(click.ParamType):
     """Takes as a number what `rfx.numerals` does; mixed into click's types of numbers."""
 
     def convert(self, value, param, ctx):
-        if isinstance(value, str) and not (is_number(value.strip()) or is_not_finite(value.strip())):
+        if isinstance(value, str) and not (
+            is_number(value.strip()) or is_not_finite(value.strip())
+        ):
             self.fail(f"{quoted(value)} is not a valid {self.name}.", param, ctx)
         return super().convert(value, param, ctx)
 
@@ -72,12 +74,16 @@ class OutputFile(click.ParamType):
 
         if files.names_folder(value):
             shown = shlex.quote(os.path.join(value, self.such_as))
-            raise UsageError(f"{param.opts[0]} is {value}, a folder, but a file name is needed, such as {shown}")
+            raise UsageError(
+                f"{param.opts[0]} is {value}, a folder, but a file name is needed, such as {shown}"
+            )
         return value
 
 
 class DeclaredCommand(click.Command):
-    """A command that has the options that something declares which one of its options names, or of all where none is named yet."""
+    """A command that has the options that something declares which one of its options
+    names, or of all where none is named yet.
+    """
 
     flag = ""
 
@@ -102,7 +108,13 @@ class DeclaredCommand(click.Command):
         """The value of the last --flag among the arguments."""
         found = None
         for word, after in zip(args, [*args[1:], None]):
-            found = after if word == self.flag else word.partition("=")[2] if word.startswith(f"{self.flag}=") else found
+            found = (
+                after
+                if word == self.flag
+                else word.partition("=")[2]
+                if word.startswith(f"{self.flag}=")
+                else found
+            )
         return found
 
 
@@ -130,7 +142,12 @@ class MethodCommand(DeclaredCommand):
 def _parameter(option) -> click.Option:
     default = "" if option.default is None else f"; default {option.default}"
     help_text = f"{option.description()} [{option.expects()}{default}]"
-    return click.Option([option.flag, option.name], metavar="VALUE", help=help_text, shell_complete=completing(option.meanings))
+    return click.Option(
+        [option.flag, option.name],
+        metavar="VALUE",
+        help=help_text,
+        shell_complete=completing(option.meanings),
+    )
 
 
 def completing(names):
@@ -171,7 +188,11 @@ def _figure_names():
 
 
 complete_table, complete_figure = completing(_table_names), completing(_figure_names)
-complete_method, complete_data, complete_plan = completing(_method_names), completing(data_names), completing(plan_names)
+complete_method, complete_data, complete_plan = (
+    completing(_method_names),
+    completing(data_names),
+    completing(plan_names),
+)
 
 
 def given_options(method: str, values: dict) -> dict:
@@ -179,7 +200,9 @@ def given_options(method: str, values: dict) -> dict:
     from rfx import methods
 
     known = methods.get(method).declared()
-    return methods.get(method).converted({name: value for name, value in values.items() if name in known})
+    return methods.get(method).converted(
+        {name: value for name, value in values.items() if name in known}
+    )
 
 
 def threads_option(command):
@@ -201,31 +224,46 @@ def _set_threads(ctx, param, value):
 
         if value > (cores := env.cores()):
             there = "1 core is" if cores == 1 else f"{cores} cores are"
-            click.echo(f"rfx: --threads is {value}, but {there} available; rfx uses {cores}", err=True)
+            click.echo(
+                f"rfx: --threads is {value}, but {there} available; rfx uses {cores}", err=True
+            )
         env.set_threads(min(value, cores))
 
 
 def text_options(command):
     """The options that say how a text is written; of a file for a model, the model knows."""
     command = click.option(
-        "--zero-based", is_flag=True, help="Indices of LIBSVM text start at 0.  [default: at 1, or as the model has it]"
+        "--zero-based",
+        is_flag=True,
+        help="Indices of LIBSVM text start at 0.  [default: at 1, or as the model has it]",
     )(command)
     command = click.option(
         "--encoding",
         metavar="NAME",
         default=None,
-        help="Encoding of a text, such as cp1252.  [default: UTF-8, or what its byte order mark says]",
+        help=(
+            "Encoding of a text, such as cp1252.  [default: UTF-8, or what its byte order mark"
+            " says]"
+        ),
     )(command)
     return click.option(
         "--header/--no-header",
         default=None,
-        help="Whether the first row of a CSV file has the columns' names; by default its cells and those below tell.",
+        help=(
+            "Whether the first row of a CSV file has the columns' names; by default its cells and"
+            " those below tell."
+        ),
     )(command)
 
 
 def strict_option(command):
     return click.option(
-        "--strict", is_flag=True, help="Refuse columns and categories that the training rows did not have, which are else left out."
+        "--strict",
+        is_flag=True,
+        help=(
+            "Refuse columns and categories that the training rows did not have, which are else left"
+            " out."
+        ),
     )(command)
 
 
@@ -236,16 +274,31 @@ def reading_options(command):
         type=click.Choice(["refuse", "mean", "median", "most_frequent"]),
         default="refuse",
         show_default=True,
-        help="What replaces a missing cell of a column of numbers, as the training rows teach it; of words, the most frequent one.",
+        help=(
+            "What replaces a missing cell of a column of numbers, as the training rows teach it; of"
+            " words, the most frequent one."
+        ),
     )(text_options(command))
     for name, text in (
-        ("--dates", "Columns of dates, each read as four numbers: year, month, day of the week, and days since 1970."),
-        ("--categorical", "Columns to read as categories although they are numbers, such as codes."),
+        (
+            "--dates",
+            (
+                "Columns of dates, each read as four numbers: year, month, day of the week, and"
+                " days since 1970."
+            ),
+        ),
+        (
+            "--categorical",
+            "Columns to read as categories although they are numbers, such as codes.",
+        ),
         ("--ignore", "Columns of a table to leave out, such as one of names or numbers of rows."),
     ):
         command = click.option(name, metavar="COLUMN,…", default=None, help=text)(command)
     return click.option(
-        "--target", metavar="COLUMN", default=None, help="The column of a table with the targets, by name or number; by default the last."
+        "--target",
+        metavar="COLUMN",
+        default=None,
+        help="The column of a table with the targets, by name or number; by default the last.",
     )(command)
 
 
@@ -253,29 +306,44 @@ def reading(target, ignore, categorical, dates, header, missing, encoding) -> di
     """What reading_options give that is not as by default: fields of rfx.data.reading.Reading."""
     from rfx.data.reading import listed
 
-    given = {"target": target, "ignore": listed(ignore) or None, "header": header, "missing": None if missing == "refuse" else missing}
+    given = {
+        "target": target,
+        "ignore": listed(ignore) or None,
+        "header": header,
+        "missing": None if missing == "refuse" else missing,
+    }
     given |= {"categorical": listed(categorical) or None, "dates": listed(dates) or None}
     given["encoding"] = encoding
     return {name: value for name, value in given.items() if value is not None}
 
 
 def force_option(command):
-    return click.option("--force", is_flag=True, help="Replace an output file that is there already, whatever it is; never an input.")(
-        command
-    )
+    return click.option(
+        "--force",
+        is_flag=True,
+        help="Replace an output file that is there already, whatever it is; never an input.",
+    )(command)
 
 
 def named(option: str, source: str | None) -> list[tuple[str, object]]:
-    """What is read for a data set's name or a file, given with an option, in the form that `files.guard` takes."""
+    """What is read for a data set's name or a file, given with an option, in the form that
+    `files.guard` takes.
+    """
     from rfx.data.registry import fetch
 
     return [] if source is None else [(option, path) for path in fetch.paths(source)]
 
 
 def format_option(command):
-    """The options of a command that prints a table: its form, and of text the width; by default the terminal's, else 80."""
+    """The options of a command that prints a table: its form, and of text the width; by
+    default the terminal's, else 80.
+    """
     command = click.option(
-        "--width", type=Count(), metavar="COLUMNS", callback=_width, help="Of text.  [default: the terminal's, else 80]"
+        "--width",
+        type=Count(),
+        metavar="COLUMNS",
+        callback=_width,
+        help="Of text.  [default: the terminal's, else 80]",
     )(command)
     return click.option(
         "--format",
@@ -299,11 +367,15 @@ def _width(ctx, param, value):
 
 
 def json_option(command):
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON, with the names of the results columns.")(command)
+    return click.option(
+        "--json", "as_json", is_flag=True, help="Print JSON, with the names of the results columns."
+    )(command)
 
 
 def print_row(row: Result, as_json: bool, **more: str) -> None:
-    """What came of a run on standard output: JSON, with `more` entries, or the lines a person reads."""
+    """What came of a run on standard output: JSON, with `more` entries, or the lines a
+    person reads.
+    """
     if as_json:
         print_json(row.as_dict() | more)
         return
@@ -316,10 +388,25 @@ def _readable(row):
     split = f", split {row.split}" if row.split else ""
     yield "data", f"{row.dataset}{split}: {sizes}, {row.task}"
     gamma = row.params.get("kernel_params", {}).get("gamma")
-    kernel = (f", {row.kernel} kernel" if row.kernel else "") + (f", gamma {gamma:.4g}" if gamma else "")
+    kernel = (f", {row.kernel} kernel" if row.kernel else "") + (
+        f", gamma {gamma:.4g}" if gamma else ""
+    )
     yield "method", f"{row.method}{kernel}, lambda {row.lam:g}"
-    of = f" of {row.n_features} features" if row.n_features else " support vectors" if row.kernel else " parameters"
-    yield "model", f"{row.model_size}{of}, {row.model_bytes / 1024:.0f} KiB" if row.model_bytes else f"{row.model_size}{of}"
+    of = (
+        f" of {row.n_features} features"
+        if row.n_features
+        else " support vectors"
+        if row.kernel
+        else " parameters"
+    )
+    yield (
+        "model",
+        (
+            f"{row.model_size}{of}, {row.model_bytes / 1024:.0f} KiB"
+            if row.model_bytes
+            else f"{row.model_size}{of}"
+        ),
+    )
     gap = _relative_gap(row)
     certificate = "no certificate" if gap is None else f"relative gap {gap:.1e}"
     if "round_gap" in row.params:
@@ -328,7 +415,10 @@ def _readable(row):
     ended = "converged" if row.converged else "DID NOT CONVERGE"
     if row.params.get("ended") == "stalled":
         ended += ": the objective no longer moves"
-    yield "training", f"objective {row.objective:.6g}, {certificate}, {row.n_iter} iterations, {ended}"
+    yield (
+        "training",
+        f"objective {row.objective:.6g}, {certificate}, {row.n_iter} iterations, {ended}",
+    )
     yield from _scores(row)
     seconds = f"features {row.seconds_features:.2f}, training {row.seconds_fit:.2f}"
     if row.seconds_predict is not None:
@@ -342,17 +432,35 @@ def _scores(row):
     params = row.params
     metric = "rmse" if row.task == "regression" else "accuracy"
     if row.score is not None:
-        yield metric, f"{row.score:.4f} on {row.n_test} rows" + (f", {params['scored_on']}" if "scored_on" in params else "")
+        yield (
+            metric,
+            f"{row.score:.4f} on {row.n_test} rows"
+            + (f", {params['scored_on']}" if "scored_on" in params else ""),
+        )
     elif "train_score" in params:
-        yield metric, f"{params['train_score']:.4f} on the training rows themselves; --cv 5, --holdout 0.2 or --test FILE says more"
+        yield (
+            metric,
+            (
+                f"{params['train_score']:.4f} on the training rows themselves; --cv 5, --holdout"
+                " 0.2 or --test FILE says more"
+            ),
+        )
     if "held_out_score" in params:
         yield "held out", f"{metric} {params['held_out_score']:.4f}, {params['held_out_on']}"
     if "calibration" in params:
         yield "probability", params["calibration"]
 
 
-_MEASURES = {"accuracy": "accuracy", "balanced_accuracy": "balanced accuracy", "f1": "F1", "auc": "AUC", "log_loss": "log-loss",
-             "rmse": "RMSE", "mae": "MAE", "r2": "R2"}  # fmt: skip
+_MEASURES = {
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
+    "f1": "F1",
+    "auc": "AUC",
+    "log_loss": "log-loss",
+    "rmse": "RMSE",
+    "mae": "MAE",
+    "r2": "R2",
+}
 _MOST_SHOWN = 12  # classes of a confusion matrix
 
 
@@ -364,14 +472,27 @@ def print_measures(found: dict) -> None:
             click.echo(f"{heading:<18} {found[name]:{digits}}")
     from rfx.data.tasks import number_text
 
-    labels = [number_text(label) if isinstance(label, float) else str(label) for label in found.get("labels", ())]
+    labels = [
+        number_text(label) if isinstance(label, float) else str(label)
+        for label in found.get("labels", ())
+    ]
     if len(labels) > _MOST_SHOWN:
         click.echo(f"{'confusion':<18} {len(labels)} classes; --json has it")
     elif labels:
-        cells = [["true, predicted", *labels], *([label, *map(str, line)] for label, line in zip(labels, found["confusion"]))]
+        cells = [
+            ["true, predicted", *labels],
+            *([label, *map(str, line)] for label, line in zip(labels, found["confusion"])),
+        ]
         widths = [max(len(line[column]) for line in cells) for column in range(len(cells[0]))]
         for line in cells:
-            click.echo("  ".join([line[0].ljust(widths[0]), *(text.rjust(width) for text, width in zip(line[1:], widths[1:]))]))
+            click.echo(
+                "  ".join(
+                    [
+                        line[0].ljust(widths[0]),
+                        *(text.rjust(width) for text, width in zip(line[1:], widths[1:])),
+                    ]
+                )
+            )
 
 
 def _relative_gap(row) -> float | None:
@@ -405,14 +526,18 @@ def print_path(rows: list[Result], as_json: bool) -> None:
     metric = "train score" if trained else "score" if rows[0].metric is None else rows[0].metric
     names = LamPath.names([row.lam for row in rows if row.lam is not None])
     width = max(10, *map(len, names))
-    click.echo(f"{'lambda':>{width}} {'nonzeros':>9} {'objective':>12} {'rel. gap':>9} {metric:>11}")
+    click.echo(
+        f"{'lambda':>{width}} {'nonzeros':>9} {'objective':>12} {'rel. gap':>9} {metric:>11}"
+    )
     for name, row in zip(names, rows):
         score = row.params.get("train_score") if trained else row.score
         shown = "-" if score is None else f"{score:.4f}"
         mark = "" if row.converged else "  did not converge"
         relative = _relative_gap(row)
         gap = "-" if relative is None else f"{relative:.1e}"
-        click.echo(f"{name:>{width}} {row.model_size:>9} {row.objective:>12.6g} {gap:>9} {shown:>11}{mark}")
+        click.echo(
+            f"{name:>{width}} {row.model_size:>9} {row.objective:>12.6g} {gap:>9} {shown:>11}{mark}"
+        )
 
 
 def finish(rows: list[Result]) -> None:
@@ -421,9 +546,18 @@ def finish(rows: list[Result]) -> None:
     if not stopped:
         return
     if any(row.params.get("ended") == "timeout" for row in stopped):
-        click.echo("rfx: the time of --timeout was up before the solver converged; a longer one lets it", err=True)
+        click.echo(
+            "rfx: the time of --timeout was up before the solver converged; a longer one lets it",
+            err=True,
+        )
     elif any(row.params.get("ended") == "stalled" for row in stopped):
-        click.echo("rfx: the solver stopped: its objective no longer moves; a larger --tol or --dtype float64 lets it converge", err=True)
+        click.echo(
+            "rfx: the solver stopped: its objective no longer moves; a larger --tol or --dtype"
+            " float64 lets it converge",
+            err=True,
+        )
     else:
-        click.echo("rfx: the solver did not converge; a larger --max-iter or --tol lets it", err=True)
+        click.echo(
+            "rfx: the solver did not converge; a larger --max-iter or --tol lets it", err=True
+        )
     sys.exit(3)

@@ -5,14 +5,18 @@ import click
 from rfx.cli.common import format_option, print_table
 
 
-@click.command("compare", short_help="Compare two results files: scores and seconds of the runs in both.")
+@click.command(
+    "compare", short_help="Compare two results files: scores and seconds of the runs in both."
+)
 @click.argument("a", metavar="A.csv")
 @click.argument("b", metavar="B.csv")
 @format_option
 def command(a, b, form, width):
-    """Print scores and training seconds of the runs that are in both results files, and how they differ.
+    """Print scores and training seconds of the runs that are in both results files, and how they
+    differ.
 
-    Runs are matched by their keys, else by all that they were given. `rfx table summary --group-by` looks into one file.
+    Runs are matched by their keys, else by all that they were given. `rfx table summary --group-by`
+    looks into one file.
     """
     from rfx.records.results import read
     from rfx.reporting.tables_general import compare

@@ -1,4 +1,6 @@
-"""`rfx convert`: a table or arrays as LIBSVM text, and which column and label became which number."""
+"""`rfx convert`: a table or arrays as LIBSVM text, and which column and label became which
+number.
+"""
 
 import json
 
@@ -10,16 +12,37 @@ from rfx.cli.common import force_option, json_option, reading, reading_options, 
 @click.command("convert")
 @click.argument("source", metavar="IN")
 @click.argument("output", metavar="OUT")
-@click.option("--train", default=None, metavar="FILE", help="Read IN with the columns, categories, means and labels of this file's rows.")
+@click.option(
+    "--train",
+    default=None,
+    metavar="FILE",
+    help="Read IN with the columns, categories, means and labels of this file's rows.",
+)
 @reading_options
 @strict_option
 @force_option
 @json_option
-def command(source, output, train, target, ignore, categorical, dates, header, missing, encoding, strict, zero_based, force, as_json):
-    """Write the rows of IN (CSV, TSV, .npz, .npy, Parquet, LIBSVM text) to OUT as LIBSVM text; - is standard input and output.
+def command(
+    source,
+    output,
+    train,
+    target,
+    ignore,
+    categorical,
+    dates,
+    header,
+    missing,
+    encoding,
+    strict,
+    zero_based,
+    force,
+    as_json,
+):
+    """Write the rows of IN (CSV, TSV, .npz, .npy, Parquet, LIBSVM text) to OUT as LIBSVM text; - is
+    standard input and output.
 
-    Prints a line for each column and each label that is a word: its number in OUT, a tab, its name. Where OUT is standard output, that goes
-    to standard error.
+    Prints a line for each column and each label that is a word: its number in OUT, a tab, its name.
+    Where OUT is standard output, that goes to standard error.
 
     \b
     rfx convert train.csv train.libsvm --target price --missing mean
@@ -31,21 +54,35 @@ def command(source, output, train, target, ignore, categorical, dates, header, m
     from rfx.data.reading import Reading
     from rfx.data.tabular import labelwords
 
-    files.guard(("OUT", output), [("IN", source)] + ([] if train is None else [("--train", train)]), svmlight.KIND, force)
-    given = Reading(**reading(target, ignore, categorical, dates, header, missing, encoding), zero_based=zero_based or None)
+    files.guard(
+        ("OUT", output),
+        [("IN", source)] + ([] if train is None else [("--train", train)]),
+        svmlight.KIND,
+        force,
+    )
+    given = Reading(
+        **reading(target, ignore, categorical, dates, header, missing, encoding),
+        zero_based=zero_based or None,
+    )
     if train is None:
         X, y, schema = tables.written_rows(source, given)
     else:
-        (X, _), _, schema, *_ = tables.training_rows(train, given, lambda n: (None, None), labelwords.KEPT)
+        (X, _), _, schema, *_ = tables.training_rows(
+            train, given, lambda n: (None, None), labelwords.KEPT
+        )
         X, y, schema = tables.written_rows(source, given, X.shape[1], schema, strict=strict)
     svmlight.write(output, X, y, zero_based)
     names = [] if schema is None or schema.inputs is None else schema.titles()
     labels = [] if schema is None or schema.labels is None else schema.labels
     if as_json:
-        text = json.dumps({"rows": X.shape[0], "columns": names or X.shape[1], "labels": labels or None})
+        text = json.dumps(
+            {"rows": X.shape[0], "columns": names or X.shape[1], "labels": labels or None}
+        )
     else:
         first = 0 if zero_based else 1
         lines = [f"{number}\t{name}" for number, name in enumerate(names, first)]
-        text = "\n".join([*lines, *(f"label {number}\t{name}" for number, name in enumerate(labels))])
+        text = "\n".join(
+            [*lines, *(f"label {number}\t{name}" for number, name in enumerate(labels))]
+        )
     if text:
         click.echo(text, err=output == "-")

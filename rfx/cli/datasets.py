@@ -8,30 +8,47 @@ COLUMNS = ("name", "task", "n", "d", "classes", "papers", "status", "checked", "
 
 
 @click.command()
-@click.option("--paper", metavar="PAPER", help="Only those of one paper: yen2014, wu2016, sinha2016 or dai2014.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, with titles, notes and how to obtain what has no URL.")
+@click.option(
+    "--paper",
+    metavar="PAPER",
+    help="Only those of one paper: yen2014, wu2016, sinha2016 or dai2014.",
+)
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print JSON, with titles, notes and how to obtain what has no URL.",
+)
 def command(paper, as_json):
     """List the data sets with their sizes, the papers that use them and where they are.
 
-    A status is `built in`, `fetched`, `not fetched` (rfx fetch gets it), `by hand` (nobody serves the file: `rfx fetch NAME`
-    says how to obtain it), or `own file`: of the registry that RFX_DATASETS names, else ~/.config/rfx/datasets.toml. `checked`
-    says by what its files are known: the published `sha256` of them or of their `source`, or that of a `known copy`; else by the
-    `first copy` that was fetched, whose `size` must have been right.
+    A status is `built in`, `fetched`, `not fetched` (rfx fetch gets it), `by hand` (nobody serves
+    the file: `rfx fetch NAME` says how to obtain it), or `own file`: of the registry that
+    RFX_DATASETS names, else ~/.config/rfx/datasets.toml. `checked` says by what its files are
+    known: the published `sha256` of them or of their `source`, or that of a `known copy`; else by
+    the `first copy` that was fetched, whose `size` must have been right.
 
     Behind NAME there may be settings for generated sets: sphere:n=1000,d=5,seed=1.
     """
     from rfx.data.registry import registry
 
-    infos = registry.for_paper(paper) if paper is not None else [registry.get(name) for name in registry.names()]
+    infos = (
+        registry.for_paper(paper)
+        if paper is not None
+        else [registry.get(name) for name in registry.names()]
+    )
     rows = [_row(info) for info in infos]
     if as_json:
         click.echo(json.dumps(rows, indent=1))
         return
-    table = [[name.replace("_", " ") for name in COLUMNS]] + [[_cell(row[name]) for name in COLUMNS] for row in rows]
+    table = [[name.replace("_", " ") for name in COLUMNS]] + [
+        [_cell(row[name]) for name in COLUMNS] for row in rows
+    ]
     widths = [max(len(line[i]) for line in table) for i in range(len(COLUMNS))]
     for line in table:
         padded = [cell.ljust(width) for cell, width in zip(line, widths)]
-        padded[2:5] = [cell.rjust(width) for cell, width in zip(line[2:5], widths[2:5])]  # the numbers
+        # the numbers
+        padded[2:5] = [cell.rjust(width) for cell, width in zip(line[2:5], widths[2:5])]
         click.echo("  ".join(padded).rstrip())
 
 
@@ -48,11 +65,22 @@ def _row(info):
     else:
         status = "not fetched" if is_obtainable(info.name) else "by hand"
     sizes = {"n": info.n, "d": info.d, "classes": info.classes}
-    row = {"name": info.name, "task": info.task or None} | (sizes if info.own is None else dict.fromkeys(sizes))
+    row = {"name": info.name, "task": info.task or None} | (
+        sizes if info.own is None else dict.fromkeys(sizes)
+    )
     means = {entry.filename: checked.means(entry) for entry in info.files}
-    row |= {"papers": list(info.papers), "status": status, "checked": ", ".join(dict.fromkeys(means.values()))}
+    row |= {
+        "papers": list(info.papers),
+        "status": status,
+        "checked": ", ".join(dict.fromkeys(means.values())),
+    }
     row |= {"files": means, "stands_in_for": info.substitute_for}
-    return row | {"title": info.title, "aliases": list(info.aliases), "note": info.note, "obtain": info.obtain}
+    return row | {
+        "title": info.title,
+        "aliases": list(info.aliases),
+        "note": info.note,
+        "obtain": info.obtain,
+    }
 
 
 def _cell(value):

@@ -27,7 +27,12 @@ from rfx.cli.common import (
     help="A data set's name (its test part is used), a file, or -.",
 )
 @click.option("--split", default=None, help="Which paper's split of the data set, such as yen2014.")
-@click.option("--results", type=OutputFile("results.csv"), default=None, help="Append the row to this CSV file.")
+@click.option(
+    "--results",
+    type=OutputFile("results.csv"),
+    default=None,
+    help="Append the row to this CSV file.",
+)
 @text_options
 @strict_option
 @threads_option
@@ -35,11 +40,12 @@ from rfx.cli.common import (
 def command(model, dataset, split, results, zero_based, header, encoding, strict, as_json):
     """Score a model file on a data set's test rows, or on all rows of a file.
 
-    Classes: accuracy, balanced accuracy, F1 (of the larger of two labels; of several the mean), AUC (of several the
-    mean of each against the others), log-loss where the model has probabilities (`rfx info` says whether), and the
-    confusion matrix. Rows with a label that the model never saw count as wrong; a warning names the label, F1 is then
-    the mean over all labels, and AUC and log-loss are left out. Regression: RMSE, MAE and R2 in the target's own
-    units; `rmse` in the row is in units of the scaled target.
+    Classes: accuracy, balanced accuracy, F1 (of the larger of two labels; of several the mean), AUC
+    (of several the mean of each against the others), log-loss where the model has probabilities
+    (`rfx info` says whether), and the confusion matrix. Rows with a label that the model never saw
+    count as wrong; a warning names the label, F1 is then the mean over all labels, and AUC and
+    log-loss are left out. Regression: RMSE, MAE and R2 in the target's own units; `rmse` in the row
+    is in units of the scaled target.
     """
     import os
     from dataclasses import replace
@@ -54,7 +60,13 @@ def command(model, dataset, split, results, zero_based, header, encoding, strict
         files.guard(("--results", results), [("the model", model), *named("--data", dataset)])
         results_file.check(results)
     method = methods.load(model)
-    X, y = rows_for(method, dataset, Reading(header=header, encoding=encoding, zero_based=zero_based or None), split, strict)
+    X, y = rows_for(
+        method,
+        dataset,
+        Reading(header=header, encoding=encoding, zero_based=zero_based or None),
+        split,
+        strict,
+    )
     evaluation = single.evaluate(method, X, y, detailed=True)
     row = single.result(method, os.path.getsize(model), evaluation)
     # a model that was trained in Python does not know the name of its data

@@ -2,12 +2,22 @@
 
 import click
 
-from rfx.cli.common import DeclaredCommand, Whole, force_option, named, reading, reading_options, threads_option
+from rfx.cli.common import (
+    DeclaredCommand,
+    Whole,
+    force_option,
+    named,
+    reading,
+    reading_options,
+    threads_option,
+)
 from rfx.fitting.options import GAMMA, SCALINGS
 
 
 class MapCommand(DeclaredCommand):
-    """A command that has the options of their own that the kernel of its --map, or all kernels, have."""
+    """A command that has the options of their own that the kernel of its --map, or all
+    kernels, have.
+    """
 
     flag = "--map"
 
@@ -15,7 +25,13 @@ class MapCommand(DeclaredCommand):
         from rfx import features, kernels
 
         chosen = [features.find(name)[1]] if name else list(features.MAPS)
-        return list({option.name: option for kernel in chosen for option in kernels.get_kernel(kernel).options}.values())
+        return list(
+            {
+                option.name: option
+                for kernel in chosen
+                for option in kernels.get_kernel(kernel).options
+            }.values()
+        )
 
     def format_epilog(self, ctx, formatter):
         from rfx import features
@@ -43,30 +59,62 @@ class MapCommand(DeclaredCommand):
     show_default=True,
     help="Number of features; binning: of grids, a feature for each bin.",
 )
-@click.option("-o", "--output", default="-", show_default=True, metavar="FILE", help="Where to write; - is standard output.")
-@click.option("--gamma", default="paper", show_default=True, metavar="VALUE", help="Bandwidth: a number, paper or median.")
+@click.option(
+    "-o",
+    "--output",
+    default="-",
+    show_default=True,
+    metavar="FILE",
+    help="Where to write; - is standard output.",
+)
+@click.option(
+    "--gamma",
+    default="paper",
+    show_default=True,
+    metavar="VALUE",
+    help="Bandwidth: a number, paper or median.",
+)
 @click.option(
     "--features",
     "variant",
     default="offset",
     show_default=True,
     metavar="VARIANT",
-    help="Fourier features as sqrt2 cos(w.x + b) (offset), or cos and sin of the same w (pairs); perceptrons with thresholds over the "
-    "whole ball (offset), or where they tell training rows apart (range).",
+    help=(
+        "Fourier features as sqrt2 cos(w.x + b) (offset), or cos and sin of the same w (pairs);"
+        " perceptrons with thresholds over the whole ball (offset), or where they tell training"
+        " rows apart (range)."
+    ),
 )
-@click.option("--scaling", type=click.Choice(SCALINGS), default="minmax01", show_default=True, help="Scaling of the inputs.")
+@click.option(
+    "--scaling",
+    type=click.Choice(SCALINGS),
+    default="minmax01",
+    show_default=True,
+    help="Scaling of the inputs.",
+)
 @click.option(
     "--train",
     default=None,
     metavar="NAME|FILE",
-    help="Learn the scaling, the ranges and the bins on these rows; by default on those written, or a data set's training rows.",
+    help=(
+        "Learn the scaling, the ranges and the bins on these rows; by default on those written, or"
+        " a data set's training rows."
+    ),
 )
-@click.option("--unscaled", is_flag=True, help="Write phi itself, not phi / sqrt(n): the mean of products, not their sum, is the kernel.")
+@click.option(
+    "--unscaled",
+    is_flag=True,
+    help="Write phi itself, not phi / sqrt(n): the mean of products, not their sum, is the kernel.",
+)
 @click.option(
     "--model",
     type=click.Path(dir_okay=False),
     default=None,
-    help="Use the scaling and the features of this model instead (all options but -o are then the model's).",
+    help=(
+        "Use the scaling and the features of this model instead (all options but -o are then the"
+        " model's)."
+    ),
 )
 @click.option("--seed", type=Whole(), default=0, show_default=True, help="Seed of the features.")
 @reading_options
@@ -95,13 +143,16 @@ def command(
     encoding,
     **options,
 ):
-    """Write the random features of each row of a file, labels kept, as LIBSVM text; of a data set by its name, of its test rows.
+    """Write the random features of each row of a file, labels kept, as LIBSVM text; of a data set
+    by its name, of its test rows.
 
     Labels that are words become 0, 1, …; which became which is printed to standard error.
 
-    Files are LIBSVM text, CSV, TSV, .npz, .npy or Parquet; a table is read as --train's or the model's was, where one is given.
+    Files are LIBSVM text, CSV, TSV, .npz, .npy or Parquet; a table is read as --train's or the
+    model's was, where one is given.
 
-    Scaling, ranges and bins are learnt on the rows of the file, or on the data set's training rows; --train names others.
+    Scaling, ranges and bins are learnt on the rows of the file, or on the data set's training rows;
+    --train names others.
 
     \b
     rfx featurize data.libsvm --map fourier -n 512 -o - | train -s 2 /dev/stdin
@@ -122,37 +173,71 @@ def command(
     from rfx.errors import UsageError
     from rfx.fitting import memory
 
-    inputs = named("the input", source) + named("--train", train) + ([] if model is None else [("--model", model)])
+    inputs = (
+        named("the input", source)
+        + named("--train", train)
+        + ([] if model is None else [("--model", model)])
+    )
     files.guard(("-o", output), inputs, svmlight.KIND, force)
-    asked = Reading(**reading(target, ignore, categorical, dates, header, missing, encoding), zero_based=zero_based or None)
+    asked = Reading(
+        **reading(target, ignore, categorical, dates, header, missing, encoding),
+        zero_based=zero_based or None,
+    )
     if model is not None:
         from rfx import methods
 
         if train is not None:
-            raise UsageError(f"--train is {train}, but --model {model} has the scaling and the features; give one of the two")
+            raise UsageError(
+                f"--train is {train}, but --model {model} has the scaling and the features; give"
+                " one of the two"
+            )
         trained = methods.load(model)
-        X, y, labels = labelled_rows(source, trained.info["n_inputs"], asked, trained.schema, trained.letters)
+        X, y, labels = labelled_rows(
+            source, trained.info["n_inputs"], asked, trained.schema, trained.letters
+        )
         scaler = trained.preprocessing.scaler
         if not hasattr(trained.model, "map"):
-            raise UsageError(f"--model {model} is of method {trained.name}, which has no random features")
+            raise UsageError(
+                f"--model {model} is of method {trained.name}, which has no random features"
+            )
         feature_map, scale = trained.model.map, 1.0
     else:
         kind, kernel = features.find(name)
         kind.check_variant(kernel, n_features, variant)
         if train is None and registry.has(source.partition(":")[0]):
             train = source
-        taught = None if train is None else load(train, zero_based=zero_based, reading=asked, task=labelwords.KEPT)
+        taught = (
+            None
+            if train is None
+            else load(train, zero_based=zero_based, reading=asked, task=labelwords.KEPT)
+        )
         learnt, schema = (None, None) if taught is None else (taught.X_train, taught.schema)
-        X, y, labels = labelled_rows(source, None if learnt is None else learnt.shape[1], asked, schema)
+        X, y, labels = labelled_rows(
+            source, None if learnt is None else learnt.shape[1], asked, schema
+        )
         learnt = X if learnt is None else learnt
         memory.check(learnt, scaling, kind.width * n_features, 4)
         scaler = Scaler.fit(learnt, scaling)
         learnt = scaler.transform(learnt)
         gamma = gamma if gamma in ("paper", "median") else GAMMA.convert(gamma)
         # as in training, the words mean "whatever this kernel needs"
-        given = None if isinstance(gamma, str) and "gamma" not in kernels.get_kernel(kernel).parameters else gamma
-        own = {option.name: option for option in kernels.get_kernel(kernel).options if options[option.name] is not None}
-        params = kernels.parameters(kernel, learnt, given, seed, **{name: option.convert(options[name]) for name, option in own.items()})
+        given = (
+            None
+            if isinstance(gamma, str) and "gamma" not in kernels.get_kernel(kernel).parameters
+            else gamma
+        )
+        own = {
+            option.name: option
+            for option in kernels.get_kernel(kernel).options
+            if options[option.name] is not None
+        }
+        params = kernels.parameters(
+            kernel,
+            learnt,
+            given,
+            seed,
+            **{name: option.convert(options[name]) for name, option in own.items()},
+        )
         feature_map = kind.learn(kernel, learnt, n_features, seed, variant=variant, **params)
         scale = 1.0 if unscaled else 1 / math.sqrt(n_features)
     with svmlight.open_output(output) as handle:

@@ -8,27 +8,49 @@ import click
 from rfx.errors import RfxError
 
 
-@click.command(epilog="Files go to $RFX_DATA, else rfx's cache. $RFX_MIRROR names a folder or URL to look in first.")
+@click.command(
+    epilog=(
+        "Files go to $RFX_DATA, else rfx's cache. $RFX_MIRROR names a folder or URL to look in"
+        " first."
+    )
+)
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--all", "everything", is_flag=True, help="Every data set that can be had without work by hand.")
-@click.option("--paper", metavar="PAPER", help="The data sets of one paper: yen2014, wu2016, sinha2016 or dai2014.")
-@click.option("--offline", is_flag=True, help="Use no network: only a mirror folder, and what is there already.")
 @click.option(
-    "--trust", is_flag=True, help="Take files without a published checksum as they are, though they changed or have another size."
+    "--all", "everything", is_flag=True, help="Every data set that can be had without work by hand."
+)
+@click.option(
+    "--paper",
+    metavar="PAPER",
+    help="The data sets of one paper: yen2014, wu2016, sinha2016 or dai2014.",
+)
+@click.option(
+    "--offline",
+    is_flag=True,
+    help="Use no network: only a mirror folder, and what is there already.",
+)
+@click.option(
+    "--trust",
+    is_flag=True,
+    help=(
+        "Take files without a published checksum as they are, though they changed or have another"
+        " size."
+    ),
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the files as JSON.")
 def command(names, everything, paper, offline, trust, as_json):
     """Fetch data sets by name, all of them, or those of a paper.
 
-    Prints the place of each file. What is there already is not fetched again, but compared with its checksum (`rfx datasets`
-    says which) when it has changed. Exits with 3 when some of several sets
+    Prints the place of each file. What is there already is not fetched again, but compared with its
+    checksum (`rfx datasets` says which) when it has changed. Exits with 3 when some of several sets
     can't be had, with the reasons on standard error.
     """
     from rfx.data.registry import registry
     from rfx.data.registry.fetch import fetch, is_obtainable
 
     if bool(names) + everything + (paper is not None) != 1:
-        raise click.UsageError("give data set names, or --all, or --paper PAPER (`rfx datasets` lists them)")
+        raise click.UsageError(
+            "give data set names, or --all, or --paper PAPER (`rfx datasets` lists them)"
+        )
     if paper is not None:
         infos = registry.for_paper(paper)
     else:
@@ -45,9 +67,15 @@ def command(names, everything, paper, offline, trust, as_json):
             failed += 1
             click.echo(f"rfx: {error}", err=True)
             continue
-        files += [{"dataset": info.name, "role": role, "path": str(path)} for role, path in found.items()]
+        files += [
+            {"dataset": info.name, "role": role, "path": str(path)} for role, path in found.items()
+        ]
         if not found:
-            click.echo(f"{info.name} is {'built in' if info.own is None else 'a file of your own'}: nothing to fetch", err=True)
+            click.echo(
+                f"{info.name} is {'built in' if info.own is None else 'a file of your own'}:"
+                " nothing to fetch",
+                err=True,
+            )
     if as_json:
         click.echo(json.dumps(files, indent=1))
     else:

@@ -5,19 +5,35 @@ import click
 from rfx.cli.common import complete_figure, force_option
 
 
-@click.command("figure", short_help="Draw a paper's figure, ours beside theirs, from a results file.")
+@click.command(
+    "figure", short_help="Draw a paper's figure, ours beside theirs, from a results file."
+)
 @click.argument("name", required=False, shell_complete=complete_figure)
-@click.option("--results", default="results.csv", show_default=True, help="CSV file that rfx run wrote.")
-@click.option("--output", metavar="DIR|STEM", help="Folder (an existing one, or with / at its end), or name of the files.  [default: NAME]")
-@click.option("--trace", metavar="FILE", help="Traces of the runs.  [default: beside the results, results.trace.csv]")
-@click.option("--setting", help="Rows of this setting, such as paper or tuned.  [default: the first that there is]")
+@click.option(
+    "--results", default="results.csv", show_default=True, help="CSV file that rfx run wrote."
+)
+@click.option(
+    "--output",
+    metavar="DIR|STEM",
+    help="Folder (an existing one, or with / at its end), or name of the files.  [default: NAME]",
+)
+@click.option(
+    "--trace",
+    metavar="FILE",
+    help="Traces of the runs.  [default: beside the results, results.trace.csv]",
+)
+@click.option(
+    "--setting",
+    help="Rows of this setting, such as paper or tuned.  [default: the first that there is]",
+)
 @force_option
 @click.option("--list", "as_list", is_flag=True, help="List the figures there are, and stop.")
 def command(name, results, output, trace, setting, force, as_list):
-    """Draw the figure NAME from the rows of a results file, as PNG, SVG and PDF, its numbers as CSV, and print the
-    files' names.
+    """Draw the figure NAME from the rows of a results file, as PNG, SVG and PDF, its numbers as
+    CSV, and print the files' names.
 
-    The numbers are those of every point that is drawn; `rfx table NAME` has them as a table. The same rows give the same files.
+    The numbers are those of every point that is drawn; `rfx table NAME` has them as a table. The
+    same rows give the same files.
     """
     from rfx import papers
     from rfx.errors import UsageError
@@ -34,5 +50,7 @@ def command(name, results, output, trace, setting, force, as_list):
         raise UsageError(f"which figure? There are: {', '.join(known)}")
     rows = rows_for(known.get(name), lambda: read(results, chosen(trace, results)))
     trace = beside(results) if trace is None else trace
-    for path in figures.draw(name, rows, output, setting, known, [("--results", results), ("--trace", trace)], force):
+    for path in figures.draw(
+        name, rows, output, setting, known, [("--results", results), ("--trace", trace)], force
+    ):
         click.echo(path)

@@ -9,9 +9,15 @@ MOST_NAMED = 20  # columns and labels that are printed by name
 
 @click.command("info")
 @click.argument("model", type=click.Path(dir_okay=False))
-@click.option("--json", "as_json", is_flag=True, help="Print JSON: everything that the file says, options and labels included.")
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print JSON: everything that the file says, options and labels included.",
+)
 def command(model, as_json):
-    """Say what a model file is: method, kernel, how it was made, its size, columns, labels, scores and probabilities.
+    """Say what a model file is: method, kernel, how it was made, its size, columns, labels, scores
+    and probabilities.
 
     Labels stand in the order of the columns of `rfx predict --proba` and `--decision`.
     """
@@ -33,11 +39,20 @@ def _facts(method, size) -> dict:
     from rfx.fitting import calibration
 
     labels = None if method.classes is None else schema.shown(method, method.classes)
-    columns = None if method.schema is None or method.schema.inputs is None else method.schema.titles()
+    columns = (
+        None if method.schema is None or method.schema.inputs is None else method.schema.titles()
+    )
     return {
-        "method": method.name, "task": method.task, "labels": labels, "columns": columns, "n_inputs": method.info["n_inputs"],
-        "model_bytes": size, "probabilities": calibration.words(method), "params": dict(method.settings), "info": method.info,
-    }  # fmt: skip
+        "method": method.name,
+        "task": method.task,
+        "labels": labels,
+        "columns": columns,
+        "n_inputs": method.info["n_inputs"],
+        "model_bytes": size,
+        "probabilities": calibration.words(method),
+        "params": dict(method.settings),
+        "info": method.info,
+    }
 
 
 def _lines(method, found):
@@ -45,18 +60,39 @@ def _lines(method, found):
     info = found["info"]
     yield "model", f"{method.name}: {method.method.summary}"
     kernel = found["params"].get("kernel")
-    numbers = {name: value for name, value in (info.get("kernel_params") or {}).items() if isinstance(value, (int, float))}
+    numbers = {
+        name: value
+        for name, value in (info.get("kernel_params") or {}).items()
+        if isinstance(value, (int, float))
+    }
     if kernel:
-        yield "kernel", ", ".join([kernel, *(f"{name} {value:.6g}" for name, value in numbers.items())])
+        yield (
+            "kernel",
+            ", ".join([kernel, *(f"{name} {value:.6g}" for name, value in numbers.items())]),
+        )
     yield "task", found["task"] + (f", loss {method.loss.name}" if method.loss else "")
     if info.get("lam") is not None:
         yield "lambda", f"{info['lam']:g}"
     for step in info.get("validation") or ():
-        chosen = ", ".join(f"{name} {value:.4g}" for name, value in zip(step["options"], step["chosen"]))
-        yield "chosen", f"{chosen}: the best of {len(step['tried'])} on {step['held_out']} held-out rows"
-    of = f" of {info['n_features']} features" if info.get("n_features") else " support vectors" if info.get("kernel") else " parameters"
+        chosen = ", ".join(
+            f"{name} {value:.4g}" for name, value in zip(step["options"], step["chosen"])
+        )
+        yield (
+            "chosen",
+            f"{chosen}: the best of {len(step['tried'])} on {step['held_out']} held-out rows",
+        )
+    of = (
+        f" of {info['n_features']} features"
+        if info.get("n_features")
+        else " support vectors"
+        if info.get("kernel")
+        else " parameters"
+    )
     yield "size", f"{info.get('model_size')}{of}, {found['model_bytes'] / 1024:.0f} KiB"
-    yield "columns", f"{found['n_inputs']}, scaling {found['params'].get('scaling')}" + _named(found["columns"])
+    yield (
+        "columns",
+        f"{found['n_inputs']}, scaling {found['params'].get('scaling')}" + _named(found["columns"]),
+    )
     yield from _outputs(method, found)
     for score in info.get("scores") or ():
         yield score["metric"], f"{score['score']:.4f} on {score['on']}"
@@ -69,10 +105,14 @@ def _outputs(method, found):
 
     if found["labels"] is not None:
         yield "labels", f"{len(found['labels'])}" + _named(found["labels"])
-        yield "probability", found["probabilities"] or "none; train with --calibrate or --loss logistic"
+        yield (
+            "probability",
+            found["probabilities"] or "none; train with --calibrate or --loss logistic",
+        )
     elif method.target_scaler.kind != "none":
         shift, scale = (
-            ", ".join(f"{one:g}" for one in np.ravel(part)) for part in (method.target_scaler.shift, method.target_scaler.scale)
+            ", ".join(f"{one:g}" for one in np.ravel(part))
+            for part in (method.target_scaler.shift, method.target_scaler.scale)
         )
         yield "target", f"scaled by {method.target_scaler.kind}: less {shift}, divided by {scale}"
 
@@ -83,14 +123,27 @@ def _training(found):
     split = f", split {info['split']}" if info.get("split") else ""
     yield (
         "trained on",
-        f"{info.get('dataset', 'data')}{split}: {info['n_train']} rows, seed {info.get('seed', found['params'].get('seed'))}",
+        (
+            f"{info.get('dataset', 'data')}{split}: {info['n_train']} rows, seed"
+            f" {info.get('seed', found['params'].get('seed'))}"
+        ),
     )
     if info.get("objective") is not None:
-        gap = "no certificate" if info.get("gap") is None else f"relative gap {info['gap'] / max(abs(info['objective']), 1e-300):.1e}"
+        gap = (
+            "no certificate"
+            if info.get("gap") is None
+            else f"relative gap {info['gap'] / max(abs(info['objective']), 1e-300):.1e}"
+        )
         ended = "converged" if info.get("converged") else "did not converge"
-        yield "training", f"objective {info['objective']:.6g}, {gap}, {info.get('n_iter')} iterations, {ended}"
+        yield (
+            "training",
+            f"objective {info['objective']:.6g}, {gap}, {info.get('n_iter')} iterations, {ended}",
+        )
     if info.get("seconds_fit") is not None:
-        yield "seconds", f"features {info.get('seconds_features') or 0:.2f}, training {info['seconds_fit']:.2f}"
+        yield (
+            "seconds",
+            f"features {info.get('seconds_features') or 0:.2f}, training {info['seconds_fit']:.2f}",
+        )
 
 
 def _named(names) -> str:
@@ -99,5 +152,7 @@ def _named(names) -> str:
 
     if names is None:
         return ""
-    texts = [number_text(name) if isinstance(name, float) else str(name) for name in names[:MOST_NAMED]]
+    texts = [
+        number_text(name) if isinstance(name, float) else str(name) for name in names[:MOST_NAMED]
+    ]
     return ": " + ", ".join(texts) + (", …" if len(names) > MOST_NAMED else "")

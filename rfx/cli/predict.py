@@ -2,23 +2,65 @@
 
 import click
 
-from rfx.cli.common import complete_data, force_option, named, strict_option, text_options, threads_option
+from rfx.cli.common import (
+    complete_data,
+    force_option,
+    named,
+    strict_option,
+    text_options,
+    threads_option,
+)
 
 
 @click.command("predict")
 @click.argument("model", type=click.Path(dir_okay=False))
 @click.argument("source", metavar="NAME|FILE", default="-", shell_complete=complete_data)
-@click.option("--decision", is_flag=True, help="Decision values (one per class where there are several) instead of labels.")
-@click.option("--proba", is_flag=True, help="Probabilities instead of labels, one per class in the order that `rfx info` says.")
-@click.option("-o", "--output", default="-", show_default=True, metavar="FILE", help="Where to write; - is standard output.")
-@click.option("--json", "as_json", is_flag=True, help="Write one JSON object: labels, predictions, and decision values or probabilities.")
+@click.option(
+    "--decision",
+    is_flag=True,
+    help="Decision values (one per class where there are several) instead of labels.",
+)
+@click.option(
+    "--proba",
+    is_flag=True,
+    help="Probabilities instead of labels, one per class in the order that `rfx info` says.",
+)
+@click.option(
+    "-o",
+    "--output",
+    default="-",
+    show_default=True,
+    metavar="FILE",
+    help="Where to write; - is standard output.",
+)
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Write one JSON object: labels, predictions, and decision values or probabilities.",
+)
 @click.option("--split", default=None, help="Which paper's split of a named data set.")
 @text_options
 @strict_option
 @force_option
 @threads_option
-def command(model, source, decision, proba, output, as_json, split, zero_based, header, encoding, strict, force):
-    """Print the model's prediction for each row of a file (default: standard input), which needs no labels; those it has are ignored."""
+def command(
+    model,
+    source,
+    decision,
+    proba,
+    output,
+    as_json,
+    split,
+    zero_based,
+    header,
+    encoding,
+    strict,
+    force,
+):
+    """Print the model's prediction for each row of a file (default: standard input), which
+    needs no labels; those it has are ignored.
+    """
     import json
 
     from rfx import files, methods
@@ -37,7 +79,14 @@ def command(model, source, decision, proba, output, as_json, split, zero_based, 
     method = methods.load(model)
     if proba:
         calibration.check(method)
-    X, _ = rows_for(method, source, Reading(header=header, encoding=encoding, zero_based=zero_based or None), split, strict, "ignored")
+    X, _ = rows_for(
+        method,
+        source,
+        Reading(header=header, encoding=encoding, zero_based=zero_based or None),
+        split,
+        strict,
+        "ignored",
+    )
     values = method.decision_function(X)
     shown = values if decision else calibration.probabilities(method, values) if proba else None
     if as_json:

@@ -1,4 +1,6 @@
-"""How far a command is: one line that is written over on a terminal, a line a minute with its time in a log, nothing when quiet."""
+"""How far a command is: one line that is written over on a terminal, a line a minute with
+its time in a log, nothing when quiet.
+"""
 
 import shutil
 import sys
@@ -29,10 +31,11 @@ def clock(seconds: float) -> str:
 
 
 class Progress:
-    """Used as a context; `tell` takes what a solver or a search says, `count` how many of several things are done.
+    """Used as a context; `tell` takes what a solver or a search says, `count` how many of several
+    things are done.
 
-    log: takes a line where standard error is not the place; it gets the line of every minute. A thread of its own shows the time
-    while nothing is told.
+    log: takes a line where standard error is not the place; it gets the line of every minute. A
+    thread of its own shows the time while nothing is told.
     """
 
     def __init__(self, what: str, quiet: bool = False, log=None):
@@ -62,14 +65,22 @@ class Progress:
         self._earlier = max(0.0, (entry.get("seconds") or 0.0) - (time.monotonic() - self.start))
 
     def count(self, done: int, total: int, words: str = "", more: float = 0.0) -> None:
-        """So many of several equal things are done; words: the ones at work; more: how many these come to so far."""
+        """So many of several equal things are done; words: the ones at work; more: how many
+        these come to so far.
+        """
         self._words = f"{done} of {total} done" + (f", {words}" if words else "")
         self._share, self._earlier = (done + more) / total if total else None, 0.0
 
     def runs(self, done: int, total: int, working) -> None:
-        """So many runs are done; working: (its name, the step that its solver told last, or None) for each that is at work."""
-        names = [f"{name}: {told}" if (told := words(step or {})) else name for name, step in working]
-        self.count(done, total, "; ".join(names), sum(share(step) or 0.0 for _, step in working if step))
+        """So many runs are done; working: (its name, the step that its solver told last, or
+        None) for each that is at work.
+        """
+        names = [
+            f"{name}: {told}" if (told := words(step or {})) else name for name, step in working
+        ]
+        self.count(
+            done, total, "; ".join(names), sum(share(step) or 0.0 for _, step in working if step)
+        )
 
     def say(self, text) -> None:
         """A line of its own on standard error."""
@@ -111,7 +122,9 @@ def words(entry: dict) -> str:
     """What a step says, in words."""
     parts = [f"part {entry['part'][0]} of {entry['part'][1]}"] if "part" in entry else []
     if "choosing" in entry:
-        parts.append(f"choosing {', '.join(entry['choosing'])}: {entry['tried']} of {entry['of']} tried")
+        parts.append(
+            f"choosing {', '.join(entry['choosing'])}: {entry['tried']} of {entry['of']} tried"
+        )
     if entry.get("outputs", 1) > 1 and "output" in entry:
         parts.append(f"class {entry['output'] + 1} of {entry['outputs']}")
     if "samples" in entry:

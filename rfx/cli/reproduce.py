@@ -10,17 +10,43 @@ from rfx.cli.common import Count, complete_plan, force_option
 @click.option("--paper", multiple=True, metavar="NAME", help="Only this paper (repeatable).")
 @click.option("--quick", "form", flag_value="quick", help="The small form of every plan.")
 @click.option("--full", "form", flag_value="full", help="The plans that take hours each, too.")
-@click.option("--results", default="results", show_default=True, metavar="DIR", help="Folder for the results files.")
-@click.option("-o", "--output", default="report", show_default=True, metavar="DIR", help="Folder for the report.")
-@click.option("--jobs", type=Count(), metavar="COUNT", default=1, show_default=True, help="Runs at a time; times are comparable with one.")
-@click.option("--dry-run", is_flag=True, help="Say what would be run, for how long about and what it needs, and stop.")
+@click.option(
+    "--results",
+    default="results",
+    show_default=True,
+    metavar="DIR",
+    help="Folder for the results files.",
+)
+@click.option(
+    "-o",
+    "--output",
+    default="report",
+    show_default=True,
+    metavar="DIR",
+    help="Folder for the report.",
+)
+@click.option(
+    "--jobs",
+    type=Count(),
+    metavar="COUNT",
+    default=1,
+    show_default=True,
+    help="Runs at a time; times are comparable with one.",
+)
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Say what would be run, for how long about and what it needs, and stop.",
+)
 @force_option
 def command(name, paper, form, results, output, jobs, dry_run, force):
-    """Make the table or figure NAME, such as yen2014-table1: run what is missing of its plan, print the table, draw the figure.
+    """Make the table or figure NAME, such as yen2014-table1: run what is missing of its plan, print
+    the table, draw the figure.
 
-    Without NAME: say what will be run for all plans of the papers, for how long about and what it needs; run it; write the report.
-    It resumes: runs that have a row are not made again. Without --quick or --full the plans that take hours each are left out.
-    Exit code 0: all done; 1: a plan could not be run; 3: some rows failed or did not converge; 4: another rfx run is at it.
+    Without NAME: say what will be run for all plans of the papers, for how long about and what it
+    needs; run it; write the report. It resumes: runs that have a row are not made again. Without
+    --quick or --full the plans that take hours each are left out. Exit code 0: all done; 1: a plan
+    could not be run; 3: some rows failed or did not converge; 4: another rfx run is at it.
     """
     if name is not None:
         return _one(name, paper, form, results, jobs, dry_run, force)
@@ -40,7 +66,9 @@ def command(name, paper, form, results, output, jobs, dry_run, force):
 
 
 def _one(name, paper, form, results, jobs, dry_run, force) -> int:
-    """Run the plan of one table or figure, with --full that of its long rows, too; print the table and draw the figure."""
+    """Run the plan of one table or figure, with --full that of its long rows, too; print
+    the table and draw the figure.
+    """
     from pathlib import Path
 
     from rfx import papers
@@ -50,15 +78,24 @@ def _one(name, paper, form, results, jobs, dry_run, force) -> int:
     if paper:
         raise UsageError("give a NAME or --paper, not both")
     quick = form == "quick" or name.endswith("-quick")
-    name, plans, tables, figures = name.removesuffix("-quick"), papers.plans(), papers.tables(), papers.figures()
-    rows = _rows_of(name, [own[name] for own in (tables, figures) if name in own], plans, {*tables, *figures})
+    name, plans, tables, figures = (
+        name.removesuffix("-quick"),
+        papers.plans(),
+        papers.tables(),
+        papers.figures(),
+    )
+    rows = _rows_of(
+        name, [own[name] for own in (tables, figures) if name in own], plans, {*tables, *figures}
+    )
     folder, code = Path(results), 0
     end = "-quick" if quick else ""
     path = folder / f"{rows}{end}.csv"
     if not dry_run:
         folder.mkdir(parents=True, exist_ok=True)
     if rows in plans:
-        todo = [rows + end] + ([f"{rows}-full"] if form == "full" and not quick and f"{rows}-full" in plans else [])
+        todo = [rows + end] + (
+            [f"{rows}-full"] if form == "full" and not quick and f"{rows}-full" in plans else []
+        )
         for one in todo:
             ended = _ran(plan.load(one, False, plans), path, jobs, dry_run)
             if ended not in (0, 3):
@@ -70,12 +107,26 @@ def _one(name, paper, form, results, jobs, dry_run, force) -> int:
 
 
 def _rows_of(name, builders, plans, known) -> str:
-    """The plan whose rows these builders of a table and a figure take; UsageError where there is none and one is needed."""
+    """The plan whose rows these builders of a table and a figure take; UsageError where
+    there is none and one is needed.
+    """
     from rfx.errors import UsageError, or_near
 
-    rows = next((f"{name.partition('-')[0]}-{builder.plan}" for builder in builders if getattr(builder, "plan", "")), name)
-    if not builders or (rows not in plans and not all(getattr(builder, "alone", False) for builder in builders)):
-        raise UsageError(f"there is no table or figure {name!r:.80} with a plan{or_near(name, sorted({*plans, *known}), 'there are')}")
+    rows = next(
+        (
+            f"{name.partition('-')[0]}-{builder.plan}"
+            for builder in builders
+            if getattr(builder, "plan", "")
+        ),
+        name,
+    )
+    if not builders or (
+        rows not in plans and not all(getattr(builder, "alone", False) for builder in builders)
+    ):
+        raise UsageError(
+            f"there is no table or figure {name!r:.80} with a"
+            f" plan{or_near(name, sorted({*plans, *known}), 'there are')}"
+        )
     return rows
 
 
@@ -91,7 +142,9 @@ def _ran(wanted, path, jobs, dry_run) -> int:
 
 
 def _show(name, path, stem, tables, figures, force) -> None:
-    """Print the table and draw the figure of that name from the rows of a results file, where there are such."""
+    """Print the table and draw the figure of that name from the rows of a results file,
+    where there are such.
+    """
     from rfx.cli.common import print_table
     from rfx.plans.catalogue import rows_for
     from rfx.records.results import read

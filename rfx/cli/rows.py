@@ -8,31 +8,46 @@ from rfx.data.registry import registry
 
 
 def rows_for(method, source: str, reading, split=None, strict=False, targets="needed"):
-    """(X, y) for a trained method: the test part of a named data set (all of it where it has none), or all rows of a file.
+    """(X, y) for a trained method: the test part of a named data set (all of it where it has none),
+    or all rows of a file.
 
-    reading (Reading): what is said of a file. targets: needed, or ignored, and y is then None. Columns that the model never saw
-    are left out with one warning, or refused with a DataError where `strict`.
+    reading (Reading): what is said of a file. targets: needed, or ignored, and y is then None.
+    Columns that the model never saw are left out with one warning, or refused with a DataError
+    where `strict`.
     """
     n_inputs = method.info["n_inputs"]
     if registry.has(source) and (own := registry.get(source).own) and split is None:
         source, reading = own.paths[-1], own.reading
     if not registry.has(source.partition(":")[0]):
-        return tables.other_rows(source, method.schema, n_inputs, reading, method.letters, strict, targets)
+        return tables.other_rows(
+            source, method.schema, n_inputs, reading, method.letters, strict, targets
+        )
     loaded = load(source, split=split, seed=method.info.get("seed", 0))
-    X, y = (loaded.X_train, loaded.y_train) if loaded.X_test is None else (loaded.X_test, loaded.y_test)
+    X, y = (
+        (loaded.X_train, loaded.y_train)
+        if loaded.X_test is None
+        else (loaded.X_test, loaded.y_test)
+    )
     return (svmlight.narrowed(X, n_inputs, source, strict) if scipy.sparse.issparse(X) else X), y
 
 
 def labelled_rows(source: str, n_inputs: int | None, reading, schema=None, letters=None):
-    """(X, y, labels): the test part of a named data set (all of it where it has none), or all rows of a file, with their targets.
+    """(X, y, labels): the test part of a named data set (all of it where it has none), or all rows
+    of a file, with their targets.
 
-    y is numbers, or Words of numbers with a spelling of their own. labels: the words that y stands for, None where there are none.
+    y is numbers, or Words of numbers with a spelling of their own. labels: the words that y stands
+    for, None where there are none.
 
-    n_inputs, schema, letters: of the rows that taught what is needed, None where these do themselves; a table is then read as
-    `reading` (Reading) has it. Raises DataError when a file has more columns than these.
+    n_inputs, schema, letters: of the rows that taught what is needed, None where these do
+    themselves; a table is then read as `reading` (Reading) has it. Raises DataError when a file has
+    more columns than these.
     """
     if registry.has(source.partition(":")[0]):
         loaded = load(source)
-        return *((loaded.X_train, loaded.y_train) if loaded.X_test is None else (loaded.X_test, loaded.y_test)), None
+        return *(
+            (loaded.X_train, loaded.y_train)
+            if loaded.X_test is None
+            else (loaded.X_test, loaded.y_test)
+        ), None
     X, y, schema = tables.written_rows(source, reading, n_inputs, schema, letters, strict=True)
     return X, y, None if schema is None else schema.labels

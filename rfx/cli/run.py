@@ -16,7 +16,12 @@ from rfx.fitting.options import TIMEOUT
 
 @click.command("run", short_help="Run the missing rows of a plan; resumes, one process per row.")
 @click.argument("plan", required=False, shell_complete=complete_plan)
-@click.option("--results", default="results.csv", show_default=True, help="CSV file that the rows are added to.")
+@click.option(
+    "--results",
+    default="results.csv",
+    show_default=True,
+    help="CSV file that the rows are added to.",
+)
 @click.option(
     "--jobs",
     type=Count(),
@@ -28,28 +33,76 @@ from rfx.fitting.options import TIMEOUT
 @click.option(
     "--scheduler",
     metavar="ADDRESS|local[:N]",
-    help="Have the runs made by the workers of a Dask scheduler, or of one with N processes here (rfx-kernels[distributed]).",
+    help=(
+        "Have the runs made by the workers of a Dask scheduler, or of one with N processes here"
+        " (rfx-kernels[distributed])."
+    ),
 )
 @click.option(
-    "--only", multiple=True, metavar="NAME=VALUE[,VALUE]", help="Only the runs with this dataset, method, kernel, label, … (repeatable)."
+    "--only",
+    multiple=True,
+    metavar="NAME=VALUE[,VALUE]",
+    help="Only the runs with this dataset, method, kernel, label, … (repeatable).",
 )
 @click.option("--quick", is_flag=True, help="The plan's small form, for a first look.")
-@click.option("--timeout", metavar="SECONDS", help="End a run that takes longer and give it a row that says so.")
-@click.option("--dry-run", "only_said", is_flag=True, help="Print the runs that would be made, and stop.")
 @click.option(
-    "--retry-failed", is_flag=True, help="Make failed and timed-out runs again. Interrupted ones, and those without data, always are."
+    "--timeout",
+    metavar="SECONDS",
+    help="End a run that takes longer and give it a row that says so.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print what became of the plan, rows included, as JSON.")
-@click.option("--trace", metavar="FILE", help="Keep in this CSV file what each run's solver reports step by step, by the key of its row.")
-@click.option("--log", metavar="FILE", help="Add the progress to this file, each line with its time, instead of standard error.")
+@click.option(
+    "--dry-run", "only_said", is_flag=True, help="Print the runs that would be made, and stop."
+)
+@click.option(
+    "--retry-failed",
+    is_flag=True,
+    help=(
+        "Make failed and timed-out runs again. Interrupted ones, and those without data, always"
+        " are."
+    ),
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print what became of the plan, rows included, as JSON."
+)
+@click.option(
+    "--trace",
+    metavar="FILE",
+    help=(
+        "Keep in this CSV file what each run's solver reports step by step, by the key of its row."
+    ),
+)
+@click.option(
+    "--log",
+    metavar="FILE",
+    help="Add the progress to this file, each line with its time, instead of standard error.",
+)
 @quiet_option
-@click.option("--list", "as_list", is_flag=True, help="List the plans that come with rfx, and stop.")
+@click.option(
+    "--list", "as_list", is_flag=True, help="List the plans that come with rfx, and stop."
+)
 @click.option("--example", is_flag=True, help="Print a plan with comments that runs, and stop.")
-def command(plan, results, jobs, scheduler, only, quick, timeout, only_said, retry_failed, as_json, trace, log, quiet, as_list, example):
+def command(
+    plan,
+    results,
+    jobs,
+    scheduler,
+    only,
+    quick,
+    timeout,
+    only_said,
+    retry_failed,
+    as_json,
+    trace,
+    log,
+    quiet,
+    as_list,
+    example,
+):
     """Make the runs of PLAN (a name, or a TOML file) that have no row in the results file yet.
 
-    Each run is a process of its own and one row. A run that fails gets a row with its reason; the others go on. Exit
-    code 0: all done; 3: some failed or did not converge; 4: another rfx run holds the results file.
+    Each run is a process of its own and one row. A run that fails gets a row with its reason; the
+    others go on. Exit code 0: all done; 3: some failed or did not converge; 4: another rfx run
+    holds the results file.
     """
     from rfx import papers
     from rfx.errors import UsageError
@@ -69,12 +122,20 @@ def command(plan, results, jobs, scheduler, only, quick, timeout, only_said, ret
         raise UsageError(f"which plan? There are {', '.join(known)}, or give a TOML file")
     pool = _pool(jobs, scheduler)
     loaded = plans.load(plan, quick, known)
-    _guard(plan, loaded, ("--results", results), ("the lock of --results,", f"{results}.lock"), *_given(("--log", log), ("--trace", trace)))
+    _guard(
+        plan,
+        loaded,
+        ("--results", results),
+        ("the lock of --results,", f"{results}.lock"),
+        *_given(("--log", log), ("--trace", trace)),
+    )
     if only:
         loaded = loaded.only(only)
 
     if trace is not None:
-        loaded = dataclasses.replace(loaded, runs=[dataclasses.replace(run, trace=True) for run in loaded.runs])
+        loaded = dataclasses.replace(
+            loaded, runs=[dataclasses.replace(run, trace=True) for run in loaded.runs]
+        )
     if only_said:
         return dry_run(loaded, results, retry_failed, trace, as_json)
 
@@ -82,13 +143,26 @@ def command(plan, results, jobs, scheduler, only, quick, timeout, only_said, ret
 
     with _report(log) as report, Progress(loaded.name, quiet, report if log else None) as progress:
         say = report if log else (lambda text: None) if quiet else progress.say
-        summary = runner.run(loaded, results, jobs, timeout, retry_failed, say, trace=trace, progress=progress.runs, pool=pool)
+        summary = runner.run(
+            loaded,
+            results,
+            jobs,
+            timeout,
+            retry_failed,
+            say,
+            trace=trace,
+            progress=progress.runs,
+            pool=pool,
+        )
         say(_in_words(summary))
     if as_json:
         json.dump(summary.as_dict(), sys.stdout, indent=1)
         click.echo()
     if loaded.table and log is None and not quiet:
-        click.echo(f"rfx table {loaded.table} --results {shlex.quote(str(results))} prints the table", err=True)
+        click.echo(
+            f"rfx table {loaded.table} --results {shlex.quote(str(results))} prints the table",
+            err=True,
+        )
     return summary.exit_code
 
 
@@ -102,7 +176,10 @@ def _pool(jobs, scheduler):
 
     cluster.workers_of(scheduler)
     if jobs > 1:
-        raise UsageError("--jobs is for this machine alone; with --scheduler the workers' threads are the runs at a time")
+        raise UsageError(
+            "--jobs is for this machine alone; with --scheduler the workers' threads are the runs"
+            " at a time"
+        )
     return functools.partial(pool, scheduler)
 
 
@@ -112,7 +189,9 @@ def _given(*outputs):
 
 def _in_words(summary) -> str:
     counts = ", ".join(
-        f"{summary.count(status)} {status}" for status in ("ok", "failed", "timeout", "interrupted") if summary.count(status)
+        f"{summary.count(status)} {status}"
+        for status in ("ok", "failed", "timeout", "interrupted")
+        if summary.count(status)
     )
     tail = f", {summary.not_converged} of them did not converge" if summary.not_converged else ""
     return f"{summary.plan}: {counts}{tail}, in {summary.results}"
@@ -120,7 +199,9 @@ def _in_words(summary) -> str:
 
 @contextlib.contextmanager
 def _report(log):
-    """What takes a line of progress: standard error, or the end of the file `log`, each line with its time, errors too."""
+    """What takes a line of progress: standard error, or the end of the file `log`, each
+    line with its time, errors too.
+    """
     if log is None:
         yield lambda text: click.echo(text, err=True)
         return
@@ -152,7 +233,9 @@ def _guard(plan, loaded, *outputs):
     from rfx import files
 
     inputs = [("the plan", plan)] if os.path.isfile(plan) else []
-    for name in dict.fromkeys(name for run in loaded.runs for name in (run.dataset, run.test) if name):
+    for name in dict.fromkeys(
+        name for run in loaded.runs for name in (run.dataset, run.test) if name
+    ):
         inputs += named("the data set", name)
     for number, output in enumerate(outputs):
         files.guard(output, [*inputs, *outputs[:number]])

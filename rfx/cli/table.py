@@ -5,19 +5,43 @@ import click
 from rfx.cli.common import complete_table, format_option, print_table
 
 
-@click.command("table", short_help="Print a paper's table, ours beside theirs, from a results file.")
+@click.command(
+    "table", short_help="Print a paper's table, ours beside theirs, from a results file."
+)
 @click.argument("name", required=False, shell_complete=complete_table)
-@click.option("--results", default="results.csv", show_default=True, help="CSV file that rfx run or rfx eval wrote.")
+@click.option(
+    "--results",
+    default="results.csv",
+    show_default=True,
+    help="CSV file that rfx run or rfx eval wrote.",
+)
 @format_option
-@click.option("--trace", metavar="FILE", help="Traces of the runs.  [default: beside the results, results.trace.csv]")
-@click.option("--setting", help="Rows of this setting, such as paper or tuned.  [default: the first that there is]")
-@click.option("--group-by", metavar="NAME[,NAME]", help="summary: a line for each value of these columns, mean ± standard deviation.")
-@click.option("--mean-over", metavar="NAME[,NAME]", help="summary: the same, by all that varies but these columns, such as seed.")
+@click.option(
+    "--trace",
+    metavar="FILE",
+    help="Traces of the runs.  [default: beside the results, results.trace.csv]",
+)
+@click.option(
+    "--setting",
+    help="Rows of this setting, such as paper or tuned.  [default: the first that there is]",
+)
+@click.option(
+    "--group-by",
+    metavar="NAME[,NAME]",
+    help="summary: a line for each value of these columns, mean ± standard deviation.",
+)
+@click.option(
+    "--mean-over",
+    metavar="NAME[,NAME]",
+    help="summary: the same, by all that varies but these columns, such as seed.",
+)
 @click.option("--list", "as_list", is_flag=True, help="List the tables there are, and stop.")
 def command(name, results, form, width, trace, setting, group_by, mean_over, as_list):
-    """Print the table NAME from the rows of a results file: every cell ours / paper, a dash where nothing was run.
+    """Print the table NAME from the rows of a results file: every cell ours / paper, a dash where
+    nothing was run.
 
-    `rfx table summary` lists all rows, with all that varies among them; --mean-over seed gives means and their noise.
+    `rfx table summary` lists all rows, with all that varies among them; --mean-over seed gives
+    means and their noise.
     """
     from rfx import papers
     from rfx.errors import UsageError

@@ -41,10 +41,16 @@ from rfx.cli.progress import Progress, quiet_option
     required=True,
     metavar="NAME|FILE",
     shell_complete=complete_data,
-    help="A data set's name, a file (LIBSVM, CSV, TSV, .npz, .npy, Parquet), or - for standard input.",
+    help=(
+        "A data set's name, a file (LIBSVM, CSV, TSV, .npz, .npy, Parquet), or - for standard"
+        " input."
+    ),
 )
 @click.option(
-    "--test", default=None, metavar="NAME|FILE", help="Score on these rows; by default on the data set's test part, if it has one."
+    "--test",
+    default=None,
+    metavar="NAME|FILE",
+    help="Score on these rows; by default on the data set's test part, if it has one.",
 )
 @click.option(
     "--cv",
@@ -52,30 +58,63 @@ from rfx.cli.progress import Progress, quiet_option
     metavar="PARTS",
     help="Score by cross-validation over so many parts of the training rows.",
 )
-@click.option("--holdout", type=Real(), metavar="SHARE", help="Score on this share of the training rows by a model without it.")
+@click.option(
+    "--holdout",
+    type=Real(),
+    metavar="SHARE",
+    help="Score on this share of the training rows by a model without it.",
+)
 @click.option(
     "--calibrate",
     type=click.Choice(["platt", "isotonic"]),
-    help="Learn probabilities for `rfx predict --proba` from the rows of --cv or --holdout, by default a fifth of the training rows.",
+    help=(
+        "Learn probabilities for `rfx predict --proba` from the rows of --cv or --holdout, by"
+        " default a fifth of the training rows."
+    ),
 )
 @click.option(
     "--sample-weight",
     type=click.Path(dir_okay=False),
     metavar="FILE",
-    help="Weights of the training rows in this file, one a line: a row of weight 2 counts as two (rf, kernel and others).",
+    help=(
+        "Weights of the training rows in this file, one a line: a row of weight 2 counts as two"
+        " (rf, kernel and others)."
+    ),
 )
 @click.option("--split", default=None, help="Which paper's split of the data set, such as yen2014.")
-@click.option("--model", type=OutputFile("model.npz"), default=None, help="Write the model to this file.")
-@click.option("--results", type=OutputFile("results.csv"), default=None, help="Append the run's row to this CSV file.")
-@click.option("--trace", type=OutputFile("trace.csv"), default=None, help="Append what the solver reports step by step to this CSV file.")
-@click.option("--curve", is_flag=True, help="With --trace: the error on the test rows at every step, too.")
+@click.option(
+    "--model", type=OutputFile("model.npz"), default=None, help="Write the model to this file."
+)
+@click.option(
+    "--results",
+    type=OutputFile("results.csv"),
+    default=None,
+    help="Append the run's row to this CSV file.",
+)
+@click.option(
+    "--trace",
+    type=OutputFile("trace.csv"),
+    default=None,
+    help="Append what the solver reports step by step to this CSV file.",
+)
+@click.option(
+    "--curve", is_flag=True, help="With --trace: the error on the test rows at every step, too."
+)
 @reading_options
 @strict_option
 @click.option(
-    "--stream", is_flag=True, help="Read --data (a LIBSVM or .csv file, or -) as it is needed, never all at once (doubly-sgd and its kind)."
+    "--stream",
+    is_flag=True,
+    help=(
+        "Read --data (a LIBSVM or .csv file, or -) as it is needed, never all at once (doubly-sgd"
+        " and its kind)."
+    ),
 )
 @click.option(
-    "--n-inputs", type=Count(), default=None, help="Columns of a stream; by default its largest, of standard input the first rows' largest."
+    "--n-inputs",
+    type=Count(),
+    default=None,
+    help="Columns of a stream; by default its largest, of standard input the first rows' largest.",
 )
 @click.option(
     "--checkpoint",
@@ -83,21 +122,38 @@ from rfx.cli.progress import Progress, quiet_option
     default=None,
     help="Write all that going on takes to this file (doubly-sgd and its kind).",
 )
-@click.option("--every", type=Count(), default=None, help="Steps between checkpoints; by default one at the end.")
-@click.option("--resume", is_flag=True, help="Go on from --checkpoint where it is there; the same input and options give the same model.")
+@click.option(
+    "--every",
+    type=Count(),
+    default=None,
+    help="Steps between checkpoints; by default one at the end.",
+)
+@click.option(
+    "--resume",
+    is_flag=True,
+    help=(
+        "Go on from --checkpoint where it is there; the same input and options give the same model."
+    ),
+)
 @click.option(
     "--scheduler",
     metavar="ADDRESS|local[:N]",
     default=None,
-    help="Train on the workers of this Dask scheduler, or on N processes here, which each read their own part of --data: a file, a "
-    "pattern or a folder of files, or an address that fsspec opens (rf, sparse-rf, rb, lkrf).",
+    help=(
+        "Train on the workers of this Dask scheduler, or on N processes here, which each read their"
+        " own part of --data: a file, a pattern or a folder of files, or an address that fsspec"
+        " opens (rf, sparse-rf, rb, lkrf)."
+    ),
 )
 @click.option(
     "--parts",
     type=Count(),
     default=None,
-    help="Parts that --scheduler cuts the rows into; the same parts give the same bits. By default one for each thread of a worker, "
-    "more where a part would be more than 64 MiB of the files.",
+    help=(
+        "Parts that --scheduler cuts the rows into; the same parts give the same bits. By default"
+        " one for each thread of a worker, more where a part would be more than 64 MiB of the"
+        " files."
+    ),
 )
 @quiet_option
 @force_option
@@ -139,12 +195,13 @@ def command(
 ):
     """Train a method on a data set or a file; report, save and record it.
 
-    The score is on the test rows: those of --test, else of the data set; else on training rows that --cv or --holdout held out; else
-    on the training rows themselves, which says little. The model is fitted to all training rows.
+    The score is on the test rows: those of --test, else of the data set; else on training rows that
+    --cv or --holdout held out; else on the training rows themselves, which says little. The model
+    is fitted to all training rows.
 
     \b
-    rfx train --method sparse-rf --data cod-rna --split yen2014 --kernel gaussian --gamma 2 --scaling minmax11 \\
-        --n-features 10000 --lam 10 --seed 0 --model m.npz
+    rfx train --method sparse-rf --data cod-rna --split yen2014 --kernel gaussian --gamma 2 \\
+        --scaling minmax11 --n-features 10000 --lam 10 --seed 0 --model m.npz
     """
     given = given_options(method, options)
     from pathlib import Path
@@ -171,7 +228,9 @@ def command(
             "zero_based": zero_based,
             "trace": trace is not None,
             "curve": "test" if curve else None,
-            "reading": reading(target, ignore, categorical, dates, header, missing, encoding) or None,
+            "reading": (
+                reading(target, ignore, categorical, dates, header, missing, encoding) or None
+            ),
             "strict": strict,
             "sample_weight": sample_weight,
             "scheduler": scheduler,
@@ -234,10 +293,14 @@ def check_outputs(run, model, results, trace, force):
         files.guard(("--checkpoint", run.checkpoint), sources, model_file.KIND, force)
         model_file.check(run.checkpoint)
     if results is not None:
-        files.guard(("--results", results), sources + ([] if model is None else [("--model", model)]))
+        files.guard(
+            ("--results", results), sources + ([] if model is None else [("--model", model)])
+        )
         results_file.check(results)
     if trace is not None:
-        files.guard(("--trace", trace), [*sources, ("--model", model or ""), ("--results", results or "")])
+        files.guard(
+            ("--trace", trace), [*sources, ("--model", model or ""), ("--results", results or "")]
+        )
         traces.check(trace)
 
 
@@ -259,4 +322,7 @@ def _warn_of_poor(rows):
 
     poor = [words for words in map(baseline.no_better, rows) if words]
     if poor:
-        click.echo(f"rfx: {f'at {len(poor)} of {len(rows)} lambdas ' if len(rows) > 1 else ''}{poor[0]}", err=True)
+        click.echo(
+            f"rfx: {f'at {len(poor)} of {len(rows)} lambdas ' if len(rows) > 1 else ''}{poor[0]}",
+            err=True,
+        )

@@ -27,7 +27,9 @@ from rfx.cli.progress import Progress, quiet_option
 
 
 class TuneCommand(MethodCommand):
-    """Has the options of the method that its --method names; of `auto`, or where none is named yet, of all that can be searched."""
+    """Has the options of the method that its --method names; of `auto`, or where none is
+    named yet, of all that can be searched.
+    """
 
     def declared(self, name):
         from rfx import methods
@@ -56,14 +58,41 @@ def _methods():
     default="auto",
     show_default=True,
     metavar="NAME",
-    shell_complete=lambda ctx, param, incomplete: [name for name in _methods() if name.startswith(incomplete)],
-    help="What to search: rf, nystrom, rb, block, kernel, sparse-rf, sparse-rb, or auto for the best of rf, nystrom, rb and kernel.",
+    shell_complete=lambda ctx, param, incomplete: [
+        name for name in _methods() if name.startswith(incomplete)
+    ],
+    help=(
+        "What to search: rf, nystrom, rb, block, kernel, sparse-rf, sparse-rb, or auto for the best"
+        " of rf, nystrom, rb and kernel."
+    ),
 )
-@click.option("--data", "dataset", required=True, metavar="NAME|FILE", shell_complete=complete_data, help="A data set's name or a file.")
-@click.option("--test", default=None, metavar="NAME|FILE", help="Score the model on these rows; no choice is made on them.")
+@click.option(
+    "--data",
+    "dataset",
+    required=True,
+    metavar="NAME|FILE",
+    shell_complete=complete_data,
+    help="A data set's name or a file.",
+)
+@click.option(
+    "--test",
+    default=None,
+    metavar="NAME|FILE",
+    help="Score the model on these rows; no choice is made on them.",
+)
 @click.option("--split", default=None, help="Which paper's split of the data set, such as yen2014.")
-@click.option("--cv", type=Whole(), metavar="PARTS", help="Judge by cross-validation over so many parts in the last round.")
-@click.option("--holdout", type=Real(), metavar="SHARE", help="Judge by this share of the training rows.  [default: 0.2]")
+@click.option(
+    "--cv",
+    type=Whole(),
+    metavar="PARTS",
+    help="Judge by cross-validation over so many parts in the last round.",
+)
+@click.option(
+    "--holdout",
+    type=Real(),
+    metavar="SHARE",
+    help="Judge by this share of the training rows.  [default: 0.2]",
+)
 @click.option(
     "--metric",
     type=click.Choice(["accuracy", "balanced_accuracy", "auc", "log_loss", "rmse"]),
@@ -74,9 +103,24 @@ def _methods():
     "--budget-seconds", "budget", type=Positive(), default=300.0, show_default=True,
     help="About how long it may take, the model of all rows included.",
 )  # fmt: skip
-@click.option("--trials", type=Count(), default=None, help="Most combinations of options to try; lambdas of one path count as one.")
-@click.option("--results", type=OutputFile("results.csv"), default=None, help="Keep every trial in this CSV file, and resume from it.")
-@click.option("--model", type=OutputFile("model.npz"), default=None, help="Write the model, of all training rows, to this file.")
+@click.option(
+    "--trials",
+    type=Count(),
+    default=None,
+    help="Most combinations of options to try; lambdas of one path count as one.",
+)
+@click.option(
+    "--results",
+    type=OutputFile("results.csv"),
+    default=None,
+    help="Keep every trial in this CSV file, and resume from it.",
+)
+@click.option(
+    "--model",
+    type=OutputFile("model.npz"),
+    default=None,
+    help="Write the model, of all training rows, to this file.",
+)
 @reading_options
 @strict_option
 @quiet_option
@@ -84,16 +128,41 @@ def _methods():
 @threads_option
 @json_option
 def command(
-    method, dataset, test, split, zero_based, cv, holdout, metric, kernels, budget, trials, results, model, target, ignore, categorical,
-    dates, header, missing, encoding, strict, quiet, force, as_json, **options
-):  # fmt: skip
-    """Search bandwidth, lambda and size of a method on training rows, and fit the best to all of them.
+    method,
+    dataset,
+    test,
+    split,
+    zero_based,
+    cv,
+    holdout,
+    metric,
+    kernels,
+    budget,
+    trials,
+    results,
+    model,
+    target,
+    ignore,
+    categorical,
+    dates,
+    header,
+    missing,
+    encoding,
+    strict,
+    quiet,
+    force,
+    as_json,
+    **options,
+):
+    """Search bandwidth, lambda and size of a method on training rows, and fit the best to all of
+    them.
 
-    Options that are given stay as they are. Every trial is one line: its round, the rows fitted to, method, kernel, gamma, size,
-    the best lambda of its path and the score on the held-out rows.
+    Options that are given stay as they are. Every trial is one line: its round, the rows fitted to,
+    method, kernel, gamma, size, the best lambda of its path and the score on the held-out rows.
 
     \b
-    rfx tune --method rf --data ijcnn1 --split yen2014 --budget-seconds 120 --results tune.csv --model m.npz
+    rfx tune --method rf --data ijcnn1 --split yen2014 --budget-seconds 120 \\
+        --results tune.csv --model m.npz
     """
     from pathlib import Path
 
@@ -107,13 +176,21 @@ def command(
     from rfx.runs.tune import AUTO, Asked, Tuning
 
     if method not in _methods():
-        raise UsageError(f"method {method!r:.80} can't be searched{or_near(method, _methods(), 'choose one of')}")
+        raise UsageError(
+            f"method {method!r:.80} can't be searched{or_near(method, _methods(), 'choose one of')}"
+        )
     names = AUTO if method == "auto" else (method,)
     if math.isnan(budget):
         raise UsageError("--budget-seconds is nan; it must be a number of seconds above 0")
     given = _options(names, options)
     asked = _kernels(kernels, method, names, given)
-    told = {"dataset": dataset, "split": split, "test": test, "zero_based": zero_based, "strict": strict}
+    told = {
+        "dataset": dataset,
+        "split": split,
+        "test": test,
+        "zero_based": zero_based,
+        "strict": strict,
+    }
     told["reading"] = reading(target, ignore, categorical, dates, header, missing, encoding) or None
     source = Run.of(told | {"method": names[0], "options": given})
     held_out.check(dataclasses.replace(source, cv=cv, holdout=holdout))
@@ -123,7 +200,10 @@ def command(
     given.setdefault("scaling", methods.get(names[0]).defaults()["scaling"])
     given["task"] = given.get("task") or loaded.task or guess_task(loaded.y_train)
     if not as_json and not quiet:
-        click.echo(f"{'round':>5} {'rows':>8} {'method':<9} {'kernel':<14} {'gamma':>9} {'size':>6} {'lambda':>8} {'score':>9} {'s':>6}")
+        click.echo(
+            f"{'round':>5} {'rows':>8} {'method':<9} {'kernel':<14} {'gamma':>9} {'size':>6}"
+            f" {'lambda':>8} {'score':>9} {'s':>6}"
+        )
 
     def tell(trial, there):
         if not as_json and not quiet:
@@ -132,7 +212,15 @@ def command(
     with Progress("tuning", quiet) as progress:
         file = None if results is None else Path(results)
         how = Asked(
-            kernels=asked, metric=metric, cv=cv, holdout=holdout, seed=seed, budget=budget, trials=trials, results_file=file, source=source
+            kernels=asked,
+            metric=metric,
+            cv=cv,
+            holdout=holdout,
+            seed=seed,
+            budget=budget,
+            trials=trials,
+            results_file=file,
+            source=source,
         )
         tuning = Tuning(loaded, names, given, how, tell)
         found = tuning.run()
@@ -140,12 +228,16 @@ def command(
         own = tuning.options(best.point) | {"lam": best.lam}
         run = dataclasses.replace(source, method=best.point.method, options=own, seed=seed)
         row = single.execute(run, None if model is None else Path(model), progress=progress.tell)
-    row = row.with_params(tuned={"score": best.score, "metric": metric, "trials": len(found.trials)} | tuning.how)
+    row = row.with_params(
+        tuned={"score": best.score, "metric": metric, "trials": len(found.trials)} | tuning.how
+    )
     if results is not None:
         results_file.append(results, row)
     line = _command(run)
     if not as_json:
-        click.echo(f"\nbest {metric} on held-out rows: {best.score:.5g}; the same model by\n\n{line}\n")
+        click.echo(
+            f"\nbest {metric} on held-out rows: {best.score:.5g}; the same model by\n\n{line}\n"
+        )
     for words in tuning.edges(found):
         click.echo(f"rfx: at the edge: {words}; what lies beyond may be better", err=True)
     print_row(row, as_json, command=line)
@@ -160,11 +252,23 @@ def _options(names, options) -> dict:
     given: dict = {}
     for name in names:
         known = methods.get(name).declared()
-        given |= methods.get(name).converted({option: value for option, value in options.items() if option in known})
+        given |= methods.get(name).converted(
+            {option: value for option, value in options.items() if option in known}
+        )
     if isinstance(given.get("lam"), str) or given.get("gamma") in ("loo", "validation", "tuned"):
-        raise UsageError("--lam and --gamma are searched where they are left out; give numbers, or --gamma median or paper")
+        raise UsageError(
+            "--lam and --gamma are searched where they are left out; give numbers, or --gamma"
+            " median or paper"
+        )
     for name in names:
-        methods.create(name, **{option: value for option, value in given.items() if option in methods.get(name).declared()})
+        methods.create(
+            name,
+            **{
+                option: value
+                for option, value in given.items()
+                if option in methods.get(name).declared()
+            },
+        )
     return given
 
 
@@ -174,12 +278,19 @@ def _kernels(text, method, names, given) -> list[str]:
     from rfx.errors import UsageError, or_near
 
     asked = [name.strip() for name in text.split(",")] if text else []
-    allowed = sorted({kernel for one in names for kernel in methods.get(one).declared()["kernel"].meanings()})
+    allowed = sorted(
+        {kernel for one in names for kernel in methods.get(one).declared()["kernel"].meanings()}
+    )
     for name in asked:
         if name not in allowed:
-            raise UsageError(f"--kernels {name!r:.80} is not among those of {method}{or_near(name, allowed, 'they are')}")
+            raise UsageError(
+                f"--kernels {name!r:.80} is not among those of"
+                f" {method}{or_near(name, allowed, 'they are')}"
+            )
     if asked and "kernel" in given:
-        raise UsageError(f"--kernel is {given['kernel']} and --kernels is {text}; give one of the two")
+        raise UsageError(
+            f"--kernel is {given['kernel']} and --kernels is {text}; give one of the two"
+        )
     return asked
 
 
@@ -190,8 +301,8 @@ def _line(trial) -> str:
     gamma = f"{point['gamma']:.4g}" if "gamma" in point else "-"
     size = point.get(SIZES[point.method][0], "-")
     return (
-        f"{trial.round.number + 1:>5} {trial.round.rows:>8} {point.method:<9} {point.kernel:<14} {gamma:>9} {size:>6} {trial.lam:>8g} "
-        f"{trial.score:>9.5g} {trial.seconds:>6.1f}"
+        f"{trial.round.number + 1:>5} {trial.round.rows:>8} {point.method:<9} {point.kernel:<14}"
+        f" {gamma:>9} {size:>6} {trial.lam:>8g} {trial.score:>9.5g} {trial.seconds:>6.1f}"
     )
 
 
@@ -207,12 +318,20 @@ def _command(run) -> str:
         words += (
             [("--" if value else "--no-") + name]
             if isinstance(value, bool)
-            else shlex.split(typed(name, value))
-            if isinstance(value, (list, tuple))
-            else [f"--{name}", value]
+            else (
+                shlex.split(typed(name, value))
+                if isinstance(value, (list, tuple))
+                else [f"--{name}", value]
+            )
         )
     for name, value in run.options.items():
         if value is not None:
-            text = str(value).lower() if isinstance(value, bool) else repr(value) if isinstance(value, float) else str(value)
+            text = (
+                str(value).lower()
+                if isinstance(value, bool)
+                else repr(value)
+                if isinstance(value, float)
+                else str(value)
+            )
             words += [f"--{name.replace('_', '-')}", text]
     return shlex.join([*words, "--seed", str(run.seed)])

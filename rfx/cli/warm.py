@@ -5,14 +5,23 @@ import time
 import click
 
 # Small sizes for the options that say how much there is to do.
-_SMALL = {"n_features": 32, "n_grids": 8, "block_size": 100, "rounds": 2, "batch": 32, "epochs": 1, "pool": None}
+_SMALL = {
+    "n_features": 32,
+    "n_grids": 8,
+    "block_size": 100,
+    "rounds": 2,
+    "batch": 32,
+    "epochs": 1,
+    "pool": None,
+}
 
 
 @click.command("warm")
 def command():
     """Compile everything beforehand, so that no later command waits for it.
 
-    Every method is trained on a few made-up rows; the machine code is kept in rfx's cache ($RFX_CACHE).
+    Every method is trained on a few made-up rows; the machine code is kept in rfx's cache
+    ($RFX_CACHE).
     """
     import numpy as np
 
@@ -22,19 +31,26 @@ def command():
 
     random = np.random.default_rng(0)
     X = random.uniform(size=(300, 5))
-    labels, values = np.where(X[:, 0] + 0.3 * random.normal(size=300) > X[:, 1], 1.0, -1.0), X @ np.arange(5.0)
+    labels, values = (
+        np.where(X[:, 0] + 0.3 * random.normal(size=300) > X[:, 1], 1.0, -1.0),
+        X @ np.arange(5.0),
+    )
     begun = time.perf_counter()
     svmtext.parse_compiled(b"+1 1:0.5 2:1e-3\n-1 1:12345678901234567890\n", False)
     if integer_gram.available():
         # what only large problems are worth
-        integer_gram.integer_gram(np.ones((2, 2), np.int8), np.arange(2), np.ones(2), np.arange(1), np.arange(1, 2))
+        integer_gram.integer_gram(
+            np.ones((2, 2), np.int8), np.arange(2), np.ones(2), np.arange(1), np.arange(1, 2)
+        )
     for name in methods.names():
         options = {key: _SMALL[key] for key in methods.get(name).declared() if key in _SMALL}
         for task, y in (("binary", labels), ("regression", values)):
             _train(methods.create(name, task=task, **options), X, y)
             if name == "rf":
                 # with so little memory that features are held as codes
-                _train(methods.create(name, task=task, lam=1.0, max_memory=1, n_features=2000), X, y)
+                _train(
+                    methods.create(name, task=task, lam=1.0, max_memory=1, n_features=2000), X, y
+                )
         click.echo(f"{name}: {time.perf_counter() - begun:.1f} s so far", err=True)
 
 

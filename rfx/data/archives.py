@@ -1,8 +1,9 @@
-"""Reading files that may be compressed: recognised by their first bytes, never by their name, and never without a limit.
+"""Reading files that may be compressed: recognised by their first bytes, never by their name, and
+never without a limit.
 
-A few hundred kilobytes can unpack to gigabytes. What is read through here is read as a stream, and whoever needs all of it
-says how much that may be. A file is read to its last byte or refused: gzip, bzip2 and xz files are taken where `gzip -t`,
-`bzip2 -t` and `xz -t` pass them without a word.
+A few hundred kilobytes can unpack to gigabytes. What is read through here is read as a stream, and
+whoever needs all of it says how much that may be. A file is read to its last byte or refused: gzip,
+bzip2 and xz files are taken where `gzip -t`, `bzip2 -t` and `xz -t` pass them without a word.
 """
 
 import bz2
@@ -18,8 +19,19 @@ from rfx import env, files
 from rfx.errors import DataError, UsageError
 
 SUFFIXES = (".xz", ".bz2", ".gz", ".zip")
-# what unpacking raises for a damaged file; RuntimeError is for an encrypted one, OverflowError for a place beyond all files
-DAMAGE = (EOFError, lzma.LZMAError, zlib.error, zipfile.BadZipFile, struct.error, OSError, ValueError, RuntimeError, OverflowError)
+# what unpacking raises for a damaged file; RuntimeError is for an encrypted one, OverflowError for
+# a place beyond all files
+DAMAGE = (
+    EOFError,
+    lzma.LZMAError,
+    zlib.error,
+    zipfile.BadZipFile,
+    struct.error,
+    OSError,
+    ValueError,
+    RuntimeError,
+    OverflowError,
+)
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _PIECE = 1 << 20
 _PACKED = 1 << 16  # compressed bytes that are read together
@@ -27,13 +39,17 @@ _XZ_MEMORY = 1 << 28  # bytes that unpacking xz may take in any case; xz -9 need
 
 
 def max_bytes() -> int | None:
-    """The number of plain bytes that RFX_MAX_BYTES lets a file have: a whole number, perhaps with K, M, G or T; None if unset."""
+    """The number of plain bytes that RFX_MAX_BYTES lets a file have: a whole number,
+    perhaps with K, M, G or T; None if unset.
+    """
     text = os.environ.get("RFX_MAX_BYTES", "").strip().upper()
     if not text:
         return None
     number, unit = (text[:-1], _UNITS[text[-1]]) if text[-1] in _UNITS else (text, 1)
     if not (number.isascii() and number.isdigit() and len(number) < 19 and int(number)):
-        raise UsageError(f"RFX_MAX_BYTES is {text!r}; it must be a number of bytes such as 500000000 or 2G")
+        raise UsageError(
+            f"RFX_MAX_BYTES is {text!r}; it must be a number of bytes such as 500000000 or 2G"
+        )
     return int(number) * unit
 
 
@@ -43,9 +59,11 @@ def most_held() -> int:
 
 
 def check_zip(archive: zipfile.ZipFile) -> None:
-    """Refuse, with a BadZipFile, an archive with bytes before or behind it: most likely it is one of several, or cut.
+    """Refuse, with a BadZipFile, an archive with bytes before or behind it: most likely it is one
+    of several, or cut.
 
-    Python's zipfile goes by the directory at the end, and reads the last of two archives in one file as if it were all.
+    Python's zipfile goes by the directory at the end, and reads the last of two archives in one
+    file as if it were all.
     """
     handle, before = archive.fp, [member.header_offset for member in archive.infolist()]
     if before and min(before) != 0:
@@ -57,7 +75,9 @@ def check_zip(archive: zipfile.ZipFile) -> None:
 
 
 def _zip(file):
-    """A binary handle on the one file in a zip archive, a seekable handle; it closes no handle but itself."""
+    """A binary handle on the one file in a zip archive, a seekable handle; it closes no
+    handle but itself.
+    """
     archive = zipfile.ZipFile(file)
     members = [member for member in archive.infolist() if not member.filename.endswith("/")]
     if len(members) != 1:
@@ -67,9 +87,12 @@ def _zip(file):
 
 
 def _gathered(file) -> io.BytesIO:
-    """The bytes of a pipe, up to as many as may be held: the directory of a zip archive is at its end."""
+    """The bytes of a pipe, up to as many as may be held: the directory of a zip archive is
+    at its end.
+    """
     most, content = most_held(), io.BytesIO()
-    while piece := file.read(_PIECE):  # piece by piece: asked for at once, the memory for all of them would be taken
+    # piece by piece: asked for at once, the memory for all of them would be taken
+    while piece := file.read(_PIECE):
         content.write(piece)
         if content.tell() > most:
             raise ValueError("a zip archive that is too long to be read from a pipe")
@@ -77,7 +100,9 @@ def _gathered(file) -> io.BytesIO:
 
 
 class _Gzip:
-    """One gzip stream, with the methods of bz2.BZ2Decompressor. zlib checks its header, checksum and length."""
+    """One gzip stream, with the methods of bz2.BZ2Decompressor. zlib checks its header,
+    checksum and length.
+    """
 
     def __init__(self):
         self._inflate, self._full = zlib.decompressobj(wbits=31), False
@@ -107,11 +132,13 @@ def _xz():
 class _Members(io.RawIOBase):
     """The plain bytes of compressed streams, one behind the other, up to the end of the file.
 
-    Python's bz2 and lzma take whatever follows a whole stream and is none for the end of the file, and drop damaged members
-    so. Here every byte belongs to a stream, or is padding that the format has. Reading raises errors of DAMAGE.
+    Python's bz2 and lzma take whatever follows a whole stream and is none for the end of the file,
+    and drop damaged members so. Here every byte belongs to a stream, or is padding that the format
+    has. Reading raises errors of DAMAGE.
 
-    source: a binary handle at the beginning of the first stream, closed with this one. stream: makes what unpacks one
-    stream. padded: a function of a number of zero bytes and of whether the file ends behind them, whether they may be there.
+    source: a binary handle at the beginning of the first stream, closed with this one. stream:
+    makes what unpacks one stream. padded: a function of a number of zero bytes and of whether the
+    file ends behind them, whether they may be there.
     """
 
     def __init__(self, source, stream, padded):
@@ -144,7 +171,9 @@ class _Members(io.RawIOBase):
             plain = self._stream.decompress(self._packed, size)
         except (OSError, lzma.LZMAError, zlib.error) as error:
             if self._later:
-                raise ValueError(f"what follows the first compressed part of it is none: {error}") from None
+                raise ValueError(
+                    f"what follows the first compressed part of it is none: {error}"
+                ) from None
             raise
         self._later = self._later and not plain
         return plain
@@ -176,7 +205,8 @@ class _Members(io.RawIOBase):
         super().close()
 
 
-# What begins a compressed file, with what unpacks a stream of it and which zero bytes may follow one
+# What begins a compressed file, with what unpacks a stream of it and which zero bytes may follow
+# one
 _STREAMS = {
     b"\xfd7zXZ\x00": (_xz, lambda zeros, ended: zeros % 4 == 0),
     b"BZh": (bz2.BZ2Decompressor, lambda zeros, ended: False),
@@ -214,7 +244,8 @@ class _Limited(io.RawIOBase):
 
 
 class _Joined(io.RawIOBase):
-    """Bytes that were read from a handle already, then the rest of it: a stream can't go back to its beginning.
+    """Bytes that were read from a handle already, then the rest of it: a stream can't go back to
+    its beginning.
 
     closes: the handles that are closed with this one.
     """
@@ -227,7 +258,9 @@ class _Joined(io.RawIOBase):
 
     def readinto(self, buffer):
         size = len(buffer)
-        data, self._head = (self._head[:size], self._head[size:]) if self._head else (self._rest.read(size), b"")
+        data, self._head = (
+            (self._head[:size], self._head[size:]) if self._head else (self._rest.read(size), b"")
+        )
         buffer[: len(data)] = data
         return len(data)
 
@@ -242,11 +275,14 @@ def joined(head: bytes, rest) -> io.BufferedReader:
     return io.BufferedReader(_Joined(head, rest), _PIECE)
 
 
-def open_plain(file, limit: int | None = None, message: str = "the file unpacks to more bytes than are allowed"):
-    """A binary handle on the plain content of a file, a path or a handle; reading it may raise one of DAMAGE.
+def open_plain(
+    file, limit: int | None = None, message: str = "the file unpacks to more bytes than are allowed"
+):
+    """A binary handle on the plain content of a file, a path or a handle; reading it may raise one
+    of DAMAGE.
 
-    limit: plain bytes after which a DataError with `message` is raised; None: RFX_MAX_BYTES, where it is set. A path may be
-    that of a pipe, but of nothing else that is no file: OSError.
+    limit: plain bytes after which a DataError with `message` is raised; None: RFX_MAX_BYTES, where
+    it is set. A path may be that of a pipe, but of nothing else that is no file: OSError.
     """
     if hasattr(file, "read"):
         plain = _plain(file, owned=False)
@@ -283,12 +319,13 @@ def _plain(handle, owned):
 def read_plain(file, name: str) -> bytearray:
     """All plain bytes of a file that is read whole, a path or a handle.
 
-    They may be as many as RFX_MAX_BYTES says, else as fill half of the memory that is free. Raises DataError with `name` when
-    they are more, or damaged.
+    They may be as many as RFX_MAX_BYTES says, else as fill half of the memory that is free. Raises
+    DataError with `name` when they are more, or damaged.
     """
     limit = most_held()
     message = (
-        f"{name} holds more than {limit:,} bytes when it is unpacked, which is the most that are read; RFX_MAX_BYTES sets another limit"
+        f"{name} holds more than {limit:,} bytes when it is unpacked, which is the most that are"
+        " read; RFX_MAX_BYTES sets another limit"
     )
     content = bytearray()
     try:

@@ -1,4 +1,6 @@
-"""Texts in any encoding as UTF-8: byte order marks, the encoding that a person names, and the line that is not UTF-8."""
+"""Texts in any encoding as UTF-8: byte order marks, the encoding that a person names, and
+the line that is not UTF-8.
+"""
 
 import codecs
 import io
@@ -24,7 +26,8 @@ def known(encoding: str) -> str:
         "".encode(found.name)  # refuses what encodes no text, such as base64
     except (LookupError, ValueError, TypeError):
         raise UsageError(
-            f"--encoding is {encoding!r:.40}, which is no encoding that Python knows; cp1252, latin-1, utf-8 and utf-16 are some"
+            f"--encoding is {encoding!r:.40}, which is no encoding that Python knows; cp1252,"
+            " latin-1, utf-8 and utf-16 are some"
         ) from None
     return found.name
 
@@ -45,8 +48,13 @@ def _settled(head, name, encoding) -> tuple[str, int]:
     asked, mark = "utf-8" if encoding is None else known(encoding), marked(head)
     if mark is None:
         return asked, 0
-    if encoding is not None and not mark[0].startswith(asked.removesuffix("-sig").replace("_", "-")):
-        raise UsageError(f"--encoding is {encoding}, but {name} begins with the byte order mark of {mark[0]}; leave --encoding out")
+    if encoding is not None and not mark[0].startswith(
+        asked.removesuffix("-sig").replace("_", "-")
+    ):
+        raise UsageError(
+            f"--encoding is {encoding}, but {name} begins with the byte order mark of {mark[0]};"
+            " leave --encoding out"
+        )
     return mark
 
 
@@ -65,8 +73,8 @@ def opened(handle, name: str, encoding: str | None = None):
     Returns
     -------
     handle : binary handle
-        Its read raises DataError, naming the line, for bytes that the encoding does not have. Bytes of UTF-8 are not checked
-        here: `check` does that.
+        Its read raises DataError, naming the line, for bytes that the encoding does not have. Bytes
+        of UTF-8 are not checked here: `check` does that.
     """
     head = b""
     while len(head) < _LONGEST_MARK and (more := handle.read(_LONGEST_MARK - len(head))):
@@ -83,7 +91,9 @@ def opened(handle, name: str, encoding: str | None = None):
 
 
 def text(raw, name: str, encoding: str | None = None):
-    """The bytes of a text as UTF-8 without a mark; raw: bytes or a mmap, which comes back where it is that already."""
+    """The bytes of a text as UTF-8 without a mark; raw: bytes or a mmap, which comes back
+    where it is that already.
+    """
     found, length = _settled(bytes(raw[:_LONGEST_MARK]), name, encoding)
     if found == "utf-8":
         return raw[length:] if length else raw
@@ -94,20 +104,37 @@ def head(raw: bytes, encoding: str | None = None) -> bytes:
     """The beginning of a text as UTF-8, as far as it can be read; never raises."""
     found, length = marked(raw) or (encoding or "utf-8", 0)
     try:
-        return raw[length:] if found == "utf-8" else codecs.getincrementaldecoder(found)("ignore").decode(raw[length:]).encode()
+        return (
+            raw[length:]
+            if found == "utf-8"
+            else codecs.getincrementaldecoder(found)("ignore").decode(raw[length:]).encode()
+        )
     except (LookupError, ValueError):
         return raw
 
 
-def check(raw, name: str, line: int = 1, advice: str = "say how the file is encoded, such as --encoding cp1252, or save it in UTF-8"):
-    """Refuse, with a DataError that names the line, bytes that are not UTF-8; line: the number of the first."""
+def check(
+    raw,
+    name: str,
+    line: int = 1,
+    advice: str = "say how the file is encoded, such as --encoding cp1252, or save it in UTF-8",
+):
+    """Refuse, with a DataError that names the line, bytes that are not UTF-8; line: the
+    number of the first.
+    """
     if raw.isascii():
         return
     try:
         raw.decode()
     except UnicodeDecodeError as error:
-        line += raw.count(b"\n", 0, error.start) + raw.count(b"\r", 0, error.start) - raw.count(b"\r\n", 0, error.start)
-        raise DataError(f"{name}, line {line}: the byte {raw[error.start]:#04x} there is not UTF-8; {advice}") from None
+        line += (
+            raw.count(b"\n", 0, error.start)
+            + raw.count(b"\r", 0, error.start)
+            - raw.count(b"\r\n", 0, error.start)
+        )
+        raise DataError(
+            f"{name}, line {line}: the byte {raw[error.start]:#04x} there is not UTF-8; {advice}"
+        ) from None
 
 
 def is_utf8(handle) -> tuple[bool, bool]:
@@ -124,7 +151,9 @@ def is_utf8(handle) -> tuple[bool, bool]:
 
 
 class _Joined:
-    """Bytes that were read from a handle already, then the rest of it, without a copy of what is large."""
+    """Bytes that were read from a handle already, then the rest of it, without a copy of
+    what is large.
+    """
 
     def __init__(self, head, rest):
         self._head, self._rest = head, rest
@@ -134,7 +163,11 @@ class _Joined:
             return self._rest.read(count)
         end = len(self._head) if count is None or count < 0 else count
         data, self._head = self._head[:end], self._head[end:]
-        return data if len(data) == count else data + self._rest.read(count if count is None or count < 0 else count - len(data))
+        return (
+            data
+            if len(data) == count
+            else data + self._rest.read(count if count is None or count < 0 else count - len(data))
+        )
 
     def seekable(self):
         return False
@@ -165,8 +198,13 @@ class _Recoded(io.RawIOBase):
             try:
                 found = self._decoder.decode(data, not data)
             except UnicodeDecodeError as error:
-                line = self._line + error.object[: error.start].decode(self._encoding, "ignore").count("\n")
-                raise DataError(f"{self._name}, line {line}: it is not {self._encoding}; another --encoding may be right") from None
+                line = self._line + error.object[: error.start].decode(
+                    self._encoding, "ignore"
+                ).count("\n")
+                raise DataError(
+                    f"{self._name}, line {line}: it is not {self._encoding}; another --encoding may"
+                    " be right"
+                ) from None
             self._line += found.count("\n")
             self._ready = found.encode()
             if not data:

@@ -1,4 +1,6 @@
-"""From a name or a file to training and test rows: the one door through which commands and plans get their data."""
+"""From a name or a file to training and test rows: the one door through which commands and
+plans get their data.
+"""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,12 +25,13 @@ SHARE = "80/20"  # the split that any data set or file has: all its rows, cut by
 class Split:
     """Rows to train and test on.
 
-    X_train (n, d) and X_test (m, d) are csr_matrix float64 (files), or dense ndarrays (built-in sets: float64, float32 for
-    the shape-alikes); y_train (n,) and y_test (m,) are float64. Without test rows X_test and y_test are None. `task` is
-    binary, multiclass or regression, and `info` the registry's entry; both are None for a file, but the task where labels are
-    words. `schema` is what the training rows taught about reading rows like them, None where that is nothing. `weights` (n,) are
-    those of the training rows, where there are some.
-    `table` is the training rows as they were read and how, where cells are missing.
+    X_train (n, d) and X_test (m, d) are csr_matrix float64 (files), or dense ndarrays (built-in
+    sets: float64, float32 for the shape-alikes); y_train (n,) and y_test (m,) are float64. Without
+    test rows X_test and y_test are None. `task` is binary, multiclass or regression, and `info` the
+    registry's entry; both are None for a file, but the task where labels are words. `schema` is
+    what the training rows taught about reading rows like them, None where that is nothing.
+    `weights` (n,) are those of the training rows, where there are some. `table` is the training
+    rows as they were read and how, where cells are missing.
     """
 
     name: str
@@ -44,12 +47,17 @@ class Split:
     table: tuple[Table, Reading] | None = None
 
     def part(self, kept, out) -> tuple:
-        """(X_train[kept], X_train[out]), with what stands for missing cells learnt from the rows `kept` alone; kept, out: row numbers."""
+        """(X_train[kept], X_train[out]), with what stands for missing cells learnt from the
+        rows `kept` alone; kept, out: row numbers.
+        """
         if self.table is None:
             return self.X_train[kept], self.X_train[out]
         assert self.schema is not None  # what the table taught
         table, reading = self.table
-        schema, own = learner.refilled(self.schema, table.rows(kept), reading), (table.rows(kept), table.rows(out))
+        schema, own = (
+            learner.refilled(self.schema, table.rows(kept), reading),
+            (table.rows(kept), table.rows(out)),
+        )
         return tuple(schema.encode(rows)[0] for rows in own)
 
 
@@ -66,15 +74,17 @@ def load(
     strict=False,
     task=None,
 ) -> Split:
-    """Load a data set by name (fetched when missing), a built-in one (`sphere:n=1000,d=5`), or a file (see `tables`).
+    """Load a data set by name (fetched when missing), a built-in one (`sphere:n=1000,d=5`), or a
+    file (see `tables`).
 
-    `split`: a paper that uses the set (`yen2014`), `80/20`, or None for the set's own test file where there is one, else
-    80/20; a file is not split unless `80/20` is asked for. `test`: a name or file whose rows to test on instead. `n_train`
-    and `n_test` draw that many of the split's rows; `seed` decides that draw, the 80/20 cut, and which rows a paper's split has
-    where the paper does not say which.
-    `reading` (Reading): what is said of a table; `strict`: test rows with columns that the training rows do not have are refused.
-    `task`: as it was asked for, for labels that are numbers with a spelling of their own.
-    Raises UsageError for an unknown name or split, DataError when the data can't be had or read.
+    `split`: a paper that uses the set (`yen2014`), `80/20`, or None for the set's own test file
+    where there is one, else 80/20; a file is not split unless `80/20` is asked for. `test`: a name
+    or file whose rows to test on instead. `n_train` and `n_test` draw that many of the split's
+    rows; `seed` decides that draw, the 80/20 cut, and which rows a paper's split has where the
+    paper does not say which. `reading` (Reading): what is said of a table; `strict`: test rows with
+    columns that the training rows do not have are refused. `task`: as it was asked for, for labels
+    that are numbers with a spelling of their own. Raises UsageError for an unknown name or split,
+    DataError when the data can't be had or read.
     """
     base, _, settings = str(name_or_path).partition(":")
     reading = replace(reading or Reading(), zero_based=zero_based or None)
@@ -87,7 +97,9 @@ def load(
             loaded = _builtin(info, split, settings, seed, n_train, n_test)
         else:
             if settings:
-                raise UsageError(f"{info.name} is a fixed data set and takes no settings (got {settings!r})")
+                raise UsageError(
+                    f"{info.name} is a fixed data set and takes no settings (got {settings!r})"
+                )
             loaded = _registered(info, split, offline, seed)
     else:
         loaded = _file(name_or_path, split, seed, reading, task)
@@ -99,7 +111,9 @@ def load(
     if loaded.X_test is not None:
         loaded.X_test, loaded.y_test = _drawn(loaded.X_test, loaded.y_test, n_test, (seed,), 1)
     elif n_test is not None:
-        raise UsageError(f"{loaded.name} has no test rows to draw {n_test} from; give --test or --split {SHARE}")
+        raise UsageError(
+            f"{loaded.name} has no test rows to draw {n_test} from; give --test or --split {SHARE}"
+        )
     return loaded
 
 
@@ -129,7 +143,9 @@ def _builtin(info, split, settings, seed, n_train, n_test):
 def _owned(info, split, seed, strict, reading, task):
     own = info.own
     if reading != Reading():
-        raise UsageError(f"{info.name} is a data set of {own.registry}, which says how it is read; say it there")
+        raise UsageError(
+            f"{info.name} is a data set of {own.registry}, which says how it is read; say it there"
+        )
     loaded = _file(own.train, split, seed, own.reading, task or own.task)
     if split is None and own.test is not None:
         loaded.X_test, loaded.y_test = _test_rows(own.test, loaded, True, seed, strict, own.reading)
@@ -161,7 +177,14 @@ def _registered(info, split, offline, seed):
         (X, y), (X_test, y_test) = train, test
         rows = *_drawn(X, y, spec.n_train, key, 0), *_drawn(X_test, y_test, spec.n_test, key, 1)
     form = FileFormat("libsvm", False) if scipy.sparse.issparse(rows[0]) else None
-    return Split(info.name, split or "default", info.task, *rows, info, schema=None if form is None else Schema(format=form))
+    return Split(
+        info.name,
+        split or "default",
+        info.task,
+        *rows,
+        info,
+        schema=None if form is None else Schema(format=form),
+    )
 
 
 def _labelled(rows, info):
@@ -174,14 +197,20 @@ def _labelled(rows, info):
 
 
 def _widened(X, width):
-    return X if X.shape[1] == width else scipy.sparse.csr_matrix((X.data, X.indices, X.indptr), (X.shape[0], width))
+    return (
+        X
+        if X.shape[1] == width
+        else scipy.sparse.csr_matrix((X.data, X.indices, X.indptr), (X.shape[0], width))
+    )
 
 
 def _stacked(parts, roles):
     if len(roles) == 1:
         return parts[roles[0]]
     chosen = [parts[role] for role in roles]
-    return scipy.sparse.vstack([X for X, _ in chosen], format="csr"), np.concatenate([y for _, y in chosen])
+    return scipy.sparse.vstack([X for X, _ in chosen], format="csr"), np.concatenate(
+        [y for _, y in chosen]
+    )
 
 
 def _file(path, split, seed, reading, task=None):
@@ -192,7 +221,10 @@ def _file(path, split, seed, reading, task=None):
             raise UsageError(f"{path} is no file, and {error}") from None
     _check_split(str(path), split, [SHARE])
     (X, y), (X_test, y_test), schema, table, task = tables.training_rows(
-        path, reading, lambda n: (None, None) if split is None else splits.cut(n, None, None, seed), task
+        path,
+        reading,
+        lambda n: (None, None) if split is None else splits.cut(n, None, None, seed),
+        task,
     )
     name = "stdin" if str(path) == "-" else archives.plain_name(path)
     task = (None if schema is None else schema.task()) or task
@@ -210,13 +242,19 @@ def _file(path, split, seed, reading, task=None):
 
 
 def _test_rows(test, loaded, offline, seed, strict, reading):
-    """The rows of a file, or the test rows of a named set (all its rows where it has no test file), to go with the training rows."""
+    """The rows of a file, or the test rows of a named set (all its rows where it has no
+    test file), to go with the training rows.
+    """
     X, n_features = loaded.X_train, loaded.X_train.shape[1]
     base = str(test).partition(":")[0]
     if not registry.has(base):
         if str(test) != "-" and not Path(test).exists():
             registry.get(base)
-        return tables.other_rows(test, loaded.schema, n_features, reading, sequences.letters(X), strict)
+        return tables.other_rows(
+            test, loaded.schema, n_features, reading, sequences.letters(X), strict
+        )
     other = load(test, offline=offline, seed=seed)
     X = other.X_test
-    return (svmlight.narrowed(X, n_features, base, strict) if scipy.sparse.issparse(X) else X), other.y_test
+    return (
+        svmlight.narrowed(X, n_features, base, strict) if scipy.sparse.issparse(X) else X
+    ), other.y_test

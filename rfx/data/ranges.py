@@ -1,7 +1,8 @@
-"""Rows of files cut into ranges that are read one without the other: bytes of a text, row groups of Parquet, whole files.
+"""Rows of files cut into ranges that are read one without the other: bytes of a text, row groups of
+Parquet, whole files.
 
-Files are named by paths, patterns or addresses that fsspec opens. A line belongs to the range that its first byte is in, so that the
-ranges of a file have each of its lines once.
+Files are named by paths, patterns or addresses that fsspec opens. A line belongs to the range that
+its first byte is in, so that the ranges of a file have each of its lines once.
 """
 
 import glob
@@ -26,7 +27,9 @@ _MARK = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True)
 class Measured:
-    """A file: kind (libsvm, csv, tsv, parquet), the units that it can be cut between, and its bytes."""
+    """A file: kind (libsvm, csv, tsv, parquet), the units that it can be cut between, and
+    its bytes.
+    """
 
     path: str
     kind: str
@@ -58,11 +61,23 @@ def found(path) -> list[str]:
     """The files that a path or pattern stands for, sorted; DataError where there are none."""
     if remote(path):
         fs, inner = _filesystem(path)
-        names = [fs.unstrip_protocol(name) for name in sorted(fs.glob(inner))] if any(mark in inner for mark in "*?[") else [str(path)]
+        names = (
+            [fs.unstrip_protocol(name) for name in sorted(fs.glob(inner))]
+            if any(mark in inner for mark in "*?[")
+            else [str(path)]
+        )
     elif Path(path).is_dir():
-        names = sorted(str(own) for own in Path(path).iterdir() if own.is_file() and not own.name.startswith((".", "_")))
+        names = sorted(
+            str(own)
+            for own in Path(path).iterdir()
+            if own.is_file() and not own.name.startswith((".", "_"))
+        )
     else:
-        names = sorted(glob.glob(str(path))) if is_pattern(path) and not Path(path).exists() else [str(path)]
+        names = (
+            sorted(glob.glob(str(path)))
+            if is_pattern(path) and not Path(path).exists()
+            else [str(path)]
+        )
     if not names:
         raise DataError(f"{path} stands for no file")
     return names
@@ -72,7 +87,9 @@ def _filesystem(path):
     try:
         import fsspec.core
     except ImportError:
-        raise UsageError(f"{path} is an address that fsspec opens; pip install 'rfx-kernels[distributed]'") from None
+        raise UsageError(
+            f"{path} is an address that fsspec opens; pip install 'rfx-kernels[distributed]'"
+        ) from None
     try:
         return fsspec.core.url_to_fs(str(path))
     except (ImportError, ValueError, OSError) as error:
@@ -80,7 +97,9 @@ def _filesystem(path):
 
 
 def opened(path):
-    """A binary handle on the bytes of a file as they lie there; raises OSError, or DataError for an address of an unknown kind."""
+    """A binary handle on the bytes of a file as they lie there; raises OSError, or
+    DataError for an address of an unknown kind.
+    """
     if not remote(path):
         return files.open_regular(path)
     fs, inner = _filesystem(path)
@@ -102,12 +121,22 @@ def measured(path) -> Measured:
             _check_mark(head, path)
             foreign.check(encodings.head(head), str(path), path)
             if kind not in ("libsvm", "csv", "tsv", "parquet"):
-                raise DataError(f"{path} is a .{kind} file, which workers don't read; rfx convert writes LIBSVM text, CSV or Parquet of it")
+                raise DataError(
+                    f"{path} is a .{kind} file, which workers don't read; rfx convert writes LIBSVM"
+                    " text, CSV or Parquet of it"
+                )
             if not size:
                 raise DataError(f"{path} is empty")
-            return Measured(str(path), kind, _groups(handle, path) if kind == "parquet" else 1 if packed else size, size)
+            return Measured(
+                str(path),
+                kind,
+                _groups(handle, path) if kind == "parquet" else 1 if packed else size,
+                size,
+            )
     except archives.DAMAGE as error:
-        raise DataError(f"{path} can't be read: {getattr(error, 'strerror', None) or error}") from None
+        raise DataError(
+            f"{path} can't be read: {getattr(error, 'strerror', None) or error}"
+        ) from None
 
 
 def _groups(handle, path) -> int:
@@ -115,7 +144,9 @@ def _groups(handle, path) -> int:
 
 
 def cut(files: list[Measured], count: int) -> list[list[Piece]]:
-    """For each of `count` parts of about the same number of bytes its pieces, in the order of the files; parts may be empty."""
+    """For each of `count` parts of about the same number of bytes its pieces, in the order
+    of the files; parts may be empty.
+    """
     ends = list(accumulate(file.size for file in files))
     cuts = []
     for part in range(count + 1):
@@ -153,7 +184,10 @@ def texts(piece: Piece, chunk: int = CHUNK):
             end = len(text) if last else text.rfind(b"\n") + 1
             text, rest = text[:end], text[end:]
             if len(rest) > LONGEST_LINE:
-                raise DataError(f"{piece.path}, byte {begin:,}: the line there is longer than {LONGEST_LINE:,} bytes, which no row is")
+                raise DataError(
+                    f"{piece.path}, byte {begin:,}: the line there is longer than {LONGEST_LINE:,}"
+                    " bytes, which no row is"
+                )
             if text:
                 yield text, begin
                 begin += len(text)
@@ -164,29 +198,39 @@ def texts(piece: Piece, chunk: int = CHUNK):
 def _line(handle, piece) -> bytes:
     line = handle.readline(LONGEST_LINE + 1)
     if len(line) > LONGEST_LINE:
-        raise DataError(f"{piece.path}: a line is longer than {LONGEST_LINE:,} bytes, which no row is")
+        raise DataError(
+            f"{piece.path}: a line is longer than {LONGEST_LINE:,} bytes, which no row is"
+        )
     return line
 
 
 def dialect(file: Measured, header: bool | None):
-    """How a CSV text is written; DataError where ranges of it can't be read one without the other."""
+    """How a CSV text is written; DataError where ranges of it can't be read one without the
+    other.
+    """
     with opened(file.path) as raw:
         handle = archives.open_plain(raw) if file.units == 1 else raw
         head = handle.read(4)
         _check_mark(head, file.path)
         rest = archives.joined(head.removeprefix(_MARK), handle)
-        return csvtext.sample(rest.read, file.path, "\t" if file.kind == "tsv" else None).dialect(header)
+        return csvtext.sample(rest.read, file.path, "\t" if file.kind == "tsv" else None).dialect(
+            header
+        )
 
 
 def _check_mark(head, path):
-    """Refuse texts that are not UTF-8 by their byte order mark: other ranges than the first would be read wrongly."""
+    """Refuse texts that are not UTF-8 by their byte order mark: other ranges than the first
+    would be read wrongly.
+    """
     mark = encodings.marked(head)
     if mark is not None and mark[0] != "utf-8":
         raise DataError(f"{path} is {mark[0]}, which workers can't read in parts; save it in UTF-8")
 
 
 def first_word(piece: Piece) -> DataError | None:
-    """The refusal of words as targets of a regression where the first label of a LIBSVM text is one."""
+    """The refusal of words as targets of a regression where the first label of a LIBSVM
+    text is one.
+    """
     with opened(piece.path) as file:
         head = archives.open_plain(file).read(_HEAD).removeprefix(_MARK)
     return labelwords.first_word(head, piece.path) if labelwords.recognised(head) else None
@@ -202,7 +246,9 @@ class LibsvmRanges:
         self.zero_based, self.labels = zero_based, labels or labelled.Reader(numbers=True)
 
     def chunks(self, piece):
-        """(X, y) of the rows of a piece, some megabytes of text at a time; X is CSR, as wide as the chunk's largest index."""
+        """(X, y) of the rows of a piece, some megabytes of text at a time; X is CSR, as
+        wide as the chunk's largest index.
+        """
         import scipy.sparse
 
         for raw, begin in texts(piece):
@@ -210,16 +256,29 @@ class LibsvmRanges:
             found = self.labels.parse(raw, self.zero_based, piece.path)
             if found.bad >= 0:
                 column, message = found.problem(self.zero_based)
-                raise DataError(f"{piece.path}, the line at byte {begin + found.bad:,}, column {column}: {message}")
+                raise DataError(
+                    f"{piece.path}, the line at byte {begin + found.bad:,}, column {column}:"
+                    f" {message}"
+                )
             if len(found.y):
                 y = self.labels.targets(found, piece.path)
-                yield scipy.sparse.csr_matrix((found.values, found.indices, found.indptr), (len(y), found.width)), y
+                yield (
+                    scipy.sparse.csr_matrix(
+                        (found.values, found.indices, found.indptr), (len(y), found.width)
+                    ),
+                    y,
+                )
 
     def spellings(self, piece, worded: bool) -> labelwords.Spellings:
         """How the labels of a piece are spelled; worded: they are words."""
         found = labelwords.Spellings(labelwords.MOST)
         for raw, begin in texts(piece):
-            stretch = labelled.parse(raw if begin else raw.removeprefix(_MARK), self.zero_based, piece.path, worded=worded)
+            stretch = labelled.parse(
+                raw if begin else raw.removeprefix(_MARK),
+                self.zero_based,
+                piece.path,
+                worded=worded,
+            )
             if stretch.bad < 0:
                 labelled.count(found, stretch)
             if found.full:
@@ -228,8 +287,9 @@ class LibsvmRanges:
 
 
 class TableRanges:
-    """Rows of CSV text or Parquet. shape: the dialect of a CSV text; schema: how rows become X and y, needed for `chunks` alone;
-    exact: names of columns of numbers in Parquet that are wanted as words."""
+    """Rows of CSV text or Parquet. shape: the dialect of a CSV text; schema: how rows become X and
+    y, needed for `chunks` alone; exact: names of columns of numbers in Parquet that are wanted as
+    words."""
 
     def __init__(self, shape=None, forced=frozenset(), schema=None, exact=frozenset()):
         self.shape, self.forced, self.schema, self.exact = shape, forced, schema, exact
@@ -240,7 +300,9 @@ class TableRanges:
 
     def _groups(self, piece):
         with opened(piece.path) as handle:
-            yield from arrayfiles.ParquetGroups(handle, piece.path, self.exact).tables(range(piece.start, piece.stop))
+            yield from arrayfiles.ParquetGroups(handle, piece.path, self.exact).tables(
+                range(piece.start, piece.stop)
+            )
 
     def _records(self, piece):
         for raw, begin in texts(piece):
@@ -248,25 +310,33 @@ class TableRanges:
                 odd = next((line for line in raw.split(b"\n") if line.count(b'"') % 2), None)
                 if odd is not None:
                     raise DataError(
-                        f"{piece.path}: a cell goes over several lines ({odd.decode('utf-8', 'replace'):.60} …), so that the file can't be "
-                        "cut into ranges; save it without line ends in cells, or as Parquet"
+                        f"{piece.path}: a cell goes over several lines"
+                        f" ({odd.decode('utf-8', 'replace'):.60} …), so that the file can't be cut"
+                        " into ranges; save it without line ends in cells, or as Parquet"
                     )
             line = 1
             if begin == 0:
                 raw = raw.removeprefix(_MARK)
                 own = csvtext.dialect(raw, piece.path, self.shape.header, self.shape.separator)
                 if own.names != self.shape.names:
-                    raise DataError(f"{piece.path} has other columns than {self.shape.name}; give files of the same columns")
+                    raise DataError(
+                        f"{piece.path} has other columns than {self.shape.name}; give files of the"
+                        " same columns"
+                    )
                 raw, line = raw[own.start :], own.line
             try:
                 table = csvtext.parse(raw, self.shape, line, self.forced, begin == 0)
             except DataError as error:
-                raise DataError(f"{error} (lines are counted from byte {begin:,})" if begin else str(error)) from None
+                raise DataError(
+                    f"{error} (lines are counted from byte {begin:,})" if begin else str(error)
+                ) from None
             if table is not None:
                 yield table
 
     def spellings(self, piece, how: tuple[int, Form | None]) -> labelwords.Spellings:
-        """How the targets of a piece, which are read as words, are spelled; how: their position, and how they become numbers."""
+        """How the targets of a piece, which are read as words, are spelled; how: their
+        position, and how they become numbers.
+        """
         return tables.spellings(self.tables(piece), *how)
 
     def chunks(self, piece):
@@ -311,4 +381,6 @@ def _said(path, found):
     try:
         yield from found
     except archives.DAMAGE as error:
-        raise DataError(f"{path} can't be read: {getattr(error, 'strerror', None) or error}") from None
+        raise DataError(
+            f"{path} can't be read: {getattr(error, 'strerror', None) or error}"
+        ) from None

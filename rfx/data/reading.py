@@ -1,4 +1,6 @@
-"""How files of rows are read: what a person says of it, and what training learns of it; nothing is imported here that takes time."""
+"""How files of rows are read: what a person says of it, and what training learns of it;
+nothing is imported here that takes time.
+"""
 
 import csv
 import io
@@ -20,7 +22,8 @@ class Reading:
     target : str, optional
         The column of a table with the targets, by name or by number from 1; by default the last.
     header : bool, optional
-        Whether the first row of a CSV file has the columns' names; None: its cells and those below tell.
+        Whether the first row of a CSV file has the columns' names; None: its cells and those below
+        tell.
     missing : str
         What replaces missing cells, one of MISSING.
     ignore : tuple of str
@@ -46,13 +49,21 @@ class Reading:
 
     def given(self) -> dict[str, object]:
         """What is not as it is by default, by name; JSON can hold it."""
-        found = {one.name: getattr(self, one.name) for one in fields(self) if getattr(self, one.name) != one.default}
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in found.items()}
+        found = {
+            one.name: getattr(self, one.name)
+            for one in fields(self)
+            if getattr(self, one.name) != one.default
+        }
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in found.items()
+        }
 
 
 @dataclass(frozen=True)
 class FileFormat:
-    """How the file of the training rows is written. It is part of the model, so that other files are read alike.
+    """How the file of the training rows is written. It is part of the model, so that other files
+    are read alike.
 
     Attributes
     ----------
@@ -79,14 +90,17 @@ class FileFormat:
         """Of a model file's header; TypeError or ValueError where it makes no sense."""
         found = cls(**saved)
         words, flags = (found.separator, found.encoding), (found.zero_based, found.header)
-        good = isinstance(found.kind, str) and all(word is None or isinstance(word, str) for word in words)
+        good = isinstance(found.kind, str) and all(
+            word is None or isinstance(word, str) for word in words
+        )
         if not (good and all(flag is None or isinstance(flag, bool) for flag in flags)):
             raise ValueError("its file format does not make sense")
         return found
 
 
 def index_base(asked: Reading, known: FileFormat | None, name: str) -> bool:
-    """Whether the indices of the LIBSVM text `name` start at 0: as the model's file has it, else as it is asked for.
+    """Whether the indices of the LIBSVM text `name` start at 0: as the model's file has it, else as
+    it is asked for.
 
     Raises UsageError where the two differ.
     """
@@ -94,22 +108,32 @@ def index_base(asked: Reading, known: FileFormat | None, name: str) -> bool:
         return bool(asked.zero_based)
     if asked.zero_based is not None and asked.zero_based != known.zero_based:
         raise UsageError(
-            "--zero-based contradicts the model, whose training rows have indices from 1; leave it out, or write "
-            f"{name} with indices from 1"
+            "--zero-based contradicts the model, whose training rows have indices from 1; leave it"
+            f" out, or write {name} with indices from 1"
         )
     return known.zero_based
 
 
 def check_header(asked: Reading, known: FileFormat | None, name: str) -> None:
     """Refuse, with a UsageError, a --header or --no-header that contradicts the model."""
-    if known is None or known.header is None or asked.header is None or asked.header == known.header:
+    if (
+        known is None
+        or known.header is None
+        or asked.header is None
+        or asked.header == known.header
+    ):
         return
     flag, has = ("--header", "none") if asked.header else ("--no-header", "one")
-    raise UsageError(f"{flag} contradicts the model, whose training file has {has}; leave it out, and write {name} like the training file")
+    raise UsageError(
+        f"{flag} contradicts the model, whose training file has {has}; leave it out, and write"
+        f" {name} like the training file"
+    )
 
 
 def listed(text: str | None) -> list[str]:
-    """The columns that an option's value names, separated by commas; a name that has a comma stands in double quotes."""
+    """The columns that an option's value names, separated by commas; a name that has a
+    comma stands in double quotes.
+    """
     rows = list(csv.reader([text or ""], skipinitialspace=True))
     return [word.strip() for word in (rows[0] if rows else ()) if word.strip()]
 

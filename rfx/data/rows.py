@@ -48,11 +48,15 @@ class Rows(ABC):
 
     @abstractmethod
     def numbered(self, grids: Any) -> tuple[Any, Any]:
-        """(Bins, matrix) of the rows in the bins of a `BinningMap`, the same as of rows in one process."""
+        """(Bins, matrix) of the rows in the bins of a `BinningMap`, the same as of rows in
+        one process.
+        """
 
     @abstractmethod
     def total(self, function: Callable, shared: Any, *vectors: Any) -> Any:
-        """The sum over the parts of function(shared, X, *vectors), vectors having an entry for each row."""
+        """The sum over the parts of function(shared, X, *vectors), vectors having an entry
+        for each row.
+        """
 
 
 # Rows (n, d) as methods take them.

@@ -13,21 +13,29 @@ from rfx.errors import DataError
 def read(path, count: int) -> np.ndarray:
     """(count,) float64 weights.
 
-    Raises DataError naming the line of what is no number of 0 or more, and where there are not `count` of them.
+    Raises DataError naming the line of what is no number of 0 or more, and where there are not
+    `count` of them.
     """
     found = []
     try:
         with files.open_regular(path, "rb") as handle:
-            lines = io.TextIOWrapper(encodings.opened(handle, files.shown(path)), "utf-8", "replace")
+            lines = io.TextIOWrapper(
+                encodings.opened(handle, files.shown(path)), "utf-8", "replace"
+            )
             for number, line in enumerate(lines, start=1):
                 found.append(_number(path, number, line))
                 if len(found) > count:
                     break
     except OSError as error:
-        raise DataError(f"weights {files.shown(path)} can't be read: {error.strerror or error}") from error
+        raise DataError(
+            f"weights {files.shown(path)} can't be read: {error.strerror or error}"
+        ) from error
     if len(found) != count:
         more = f"more than {count:,}" if len(found) > count else f"{len(found):,}"
-        raise DataError(f"{files.shown(path)} has {more} weights, but there are {count:,} training rows; there must be one for each")
+        raise DataError(
+            f"{files.shown(path)} has {more} weights, but there are {count:,} training rows; there"
+            " must be one for each"
+        )
     return np.array(found)
 
 
@@ -38,5 +46,8 @@ def _number(path, number, line) -> float:
         value = math.nan
     if not 0 <= value < math.inf:
         place = f"{files.shown(path)}, line {number}"
-        raise DataError(f"{place}: {line.strip()[:40]!r} is no weight; weights are numbers of 0 or more, one a line")
+        raise DataError(
+            f"{place}: {line.strip()[:40]!r} is no weight; weights are numbers of 0 or more, one a"
+            " line"
+        )
     return value

@@ -8,17 +8,23 @@ FRACTION = 0.8  # of the rows are for training where nobody says otherwise
 
 
 def generator(*key: int) -> np.random.Generator:
-    """The random numbers that belong to a tuple of whole numbers (a counter-based generator, the same everywhere)."""
+    """The random numbers that belong to a tuple of whole numbers (a counter-based
+    generator, the same everywhere).
+    """
     return np.random.Generator(np.random.Philox(np.random.SeedSequence(key)))
 
 
 def _order(n: int, *key: int) -> np.ndarray:
-    """A random order of range(n): by the raw words of the generator, which no release of numpy may change."""
+    """A random order of range(n): by the raw words of the generator, which no release of
+    numpy may change.
+    """
     return np.argsort(generator(*key).bit_generator.random_raw(n), kind="stable")
 
 
 def draw(n: int, size: int | None, *key: int) -> np.ndarray:
-    """`size` of n row numbers without replacement, ascending (all of them for None). UsageError when n is too small."""
+    """`size` of n row numbers without replacement, ascending (all of them for None).
+    UsageError when n is too small.
+    """
     if size is None or size == n:
         return np.arange(n)
     if not 0 < size <= n:
@@ -26,15 +32,20 @@ def draw(n: int, size: int | None, *key: int) -> np.ndarray:
     return np.sort(_order(n, *key)[:size])
 
 
-def cut(n: int, n_train: int | None, n_test: int | None, *key: int) -> tuple[np.ndarray, np.ndarray]:
+def cut(
+    n: int, n_train: int | None, n_test: int | None, *key: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Disjoint training and test rows of n, drawn without replacement, each ascending.
 
-    One size may be None: the rest. With both None the cut is 80/20. UsageError when n is too small, or a side is empty.
+    One size may be None: the rest. With both None the cut is 80/20. UsageError when n is too small,
+    or a side is empty.
     """
     if n_train is None:
         n_train = int(round(FRACTION * n)) if n_test is None else n - n_test
     n_test = n - n_train if n_test is None else n_test
     if n_train < 1 or n_test < 1 or n_train + n_test > n:
-        raise UsageError(f"{n:,} rows can't be split into {n_train:,} for training and {n_test:,} for testing")
+        raise UsageError(
+            f"{n:,} rows can't be split into {n_train:,} for training and {n_test:,} for testing"
+        )
     order = _order(n, *key)
     return np.sort(order[:n_train]), np.sort(order[n_train : n_train + n_test])

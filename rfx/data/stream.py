@@ -1,7 +1,9 @@
-"""Rows that never all fit into memory: batches from a file, standard input, a generator or arrays, epoch by epoch.
+"""Rows that never all fit into memory: batches from a file, standard input, a generator or arrays,
+epoch by epoch.
 
-A source gives rows in order, knows its place and can go back to it. A `Stream` makes batches of one size of them, shuffled
-within a buffer, and its position is a small dict from which another stream goes on with the same batches.
+A source gives rows in order, knows its place and can go back to it. A `Stream` makes batches of one
+size of them, shuffled within a buffer, and its position is a small dict from which another stream
+goes on with the same batches.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ Part: TypeAlias = tuple[Any, np.ndarray, np.ndarray]
 class Source(ABC):
     """Rows in order, which knows its place among them.
 
-    n_inputs: columns of X, None until the first rows are read. row: the number of the next row. name: what it is, in messages.
+    n_inputs: columns of X, None until the first rows are read. row: the number of the next row.
+    name: what it is, in messages.
     """
 
     n_inputs: int | None = None
@@ -36,11 +39,15 @@ class Source(ABC):
 
     @abstractmethod
     def read(self, count: int) -> Part | None:
-        """The next rows, at most `count`: X (n, d), y (n,) and their numbers from 0 (n,); None when there are no more."""
+        """The next rows, at most `count`: X (n, d), y (n,) and their numbers from 0 (n,);
+        None when there are no more.
+        """
 
     @abstractmethod
     def peek(self, count: int) -> tuple[Any, np.ndarray]:
-        """X and y of the first rows, at least `count` of them where there are as many; the next `read` gives them again."""
+        """X and y of the first rows, at least `count` of them where there are as many; the
+        next `read` gives them again.
+        """
 
     @abstractmethod
     def tell(self) -> dict:
@@ -48,7 +55,9 @@ class Source(ABC):
 
     @abstractmethod
     def seek(self, place: dict) -> None:
-        """Go to a place that `tell` has told; DataError where what is before it is not what was read then."""
+        """Go to a place that `tell` has told; DataError where what is before it is not what
+        was read then.
+        """
 
     @abstractmethod
     def rewind(self, epoch: int = 0) -> None:
@@ -92,22 +101,37 @@ class ChunkedSource(Source):
                 self._pending = None
         if not parts:
             return None
-        X, y = parts[0] if len(parts) == 1 else (_stack([X for X, _ in parts]), np.concatenate([y for _, y in parts]))
+        X, y = (
+            parts[0]
+            if len(parts) == 1
+            else (_stack([X for X, _ in parts]), np.concatenate([y for _, y in parts]))
+        )
         first, self.row = self.row, self.row + len(y)
         return X, y, np.arange(first, self.row)
 
     def tell(self) -> dict:
         inside = self._pending is not None
-        return {"start": self._start if inside else self._place(), "used": self._used if inside else 0, "row": self.row}
+        return {
+            "start": self._start if inside else self._place(),
+            "used": self._used if inside else 0,
+            "row": self.row,
+        }
 
     def seek(self, place: dict) -> None:
         self._go(place["start"])
         self._pending, self._used = None, 0
         # the rows between the last cut of the text and the place: cuts from here on may be others
-        if place["used"] and (skipped := self.read(place["used"])) is not None and len(skipped[1]) == place["used"]:
+        if (
+            place["used"]
+            and (skipped := self.read(place["used"])) is not None
+            and len(skipped[1]) == place["used"]
+        ):
             place = place | {"used": 0}
         if place["used"]:
-            raise DataError(f"{self.name} has fewer rows than when the checkpoint was written; give the same input, or start anew")
+            raise DataError(
+                f"{self.name} has fewer rows than when the checkpoint was written; give the same"
+                " input, or start anew"
+            )
         self.row = place["row"]
 
     def peek(self, count: int) -> tuple[Any, np.ndarray]:
@@ -151,13 +175,28 @@ class _Counted(Source):
 
 
 class ArraySource(_Counted):
-    """Rows of X (n, d), array, memory map or CSR, and y (n,); each epoch in a random order of its own where there is a seed, or as
-    many rows drawn with replacement. weights: (n,) the rows', which they are known again by, too."""
+    """Rows of X (n, d), array, memory map or CSR, and y (n,); each epoch in a random order of its
+    own where there is a seed, or as many rows drawn with replacement. weights: (n,) the rows',
+    which they are known again by, too.
+    """
 
     name = "the rows"
 
-    def __init__(self, X: Any, y: np.ndarray, seed: int | None = None, replace: bool = False, weights: np.ndarray | None = None) -> None:
-        self.X, self.y, self.seed, self.replace, self.weights = X, np.asarray(y, np.float64), seed, replace, weights
+    def __init__(
+        self,
+        X: Any,
+        y: np.ndarray,
+        seed: int | None = None,
+        replace: bool = False,
+        weights: np.ndarray | None = None,
+    ) -> None:
+        self.X, self.y, self.seed, self.replace, self.weights = (
+            X,
+            np.asarray(y, np.float64),
+            seed,
+            replace,
+            weights,
+        )
         self.n_inputs = X.shape[1]
         self.rewind()
 
@@ -176,7 +215,9 @@ class ArraySource(_Counted):
             digest = hashlib.blake2b(str(self.X.shape).encode(), digest_size=16)
             some = np.unique(np.linspace(0, len(self.y) - 1, 256).astype(int))
             part = self.X[some]
-            digest.update(np.ascontiguousarray(part.toarray() if sp.issparse(part) else part).tobytes())
+            digest.update(
+                np.ascontiguousarray(part.toarray() if sp.issparse(part) else part).tobytes()
+            )
             digest.update(self.y.tobytes())
             if self.weights is not None:
                 digest.update(self.weights.tobytes())
@@ -185,7 +226,10 @@ class ArraySource(_Counted):
 
     def seek(self, place):
         if place["digest"] != self._fingerprint():
-            raise DataError("the rows are not those that the checkpoint was made from; give the same input, or start anew")
+            raise DataError(
+                "the rows are not those that the checkpoint was made from; give the same input, or"
+                " start anew"
+            )
         self.rewind(place["epoch"])
         self.row = place["row"]
 
@@ -193,13 +237,17 @@ class ArraySource(_Counted):
         n = len(self.y)
         self._epoch, self.row = epoch, 0
         if self.replace:
-            self._order = (uniforms(self.seed or 0, _REPLACE, epoch * n, (epoch + 1) * n, 1)[:, 0] * n).astype(np.int64)
+            self._order = (
+                uniforms(self.seed or 0, _REPLACE, epoch * n, (epoch + 1) * n, 1)[:, 0] * n
+            ).astype(np.int64)
         else:
             self._order = np.arange(n) if self.seed is None else shuffled(n, self.seed, epoch)
 
 
 class GeneratedSource(_Counted):
-    """Rows that a function makes: make(start, stop) -> X, y of the rows start .. stop-1; n_rows of them, or no end."""
+    """Rows that a function makes: make(start, stop) -> X, y of the rows start .. stop-1;
+    n_rows of them, or no end.
+    """
 
     name = "the generated rows"
 
@@ -223,11 +271,14 @@ def shuffled(n: int, *key: int) -> np.ndarray:
 class Stream:
     """Batches (X, y, numbers of the rows) of a source: an iterator that can go on from a position.
 
-    batch: rows of each but the last of an epoch. buffer: rows that are shuffled with one another, by (seed, epoch, number of
-    the buffer); 0 keeps the order. epochs: passes over the source, None for no end.
+    batch: rows of each but the last of an epoch. buffer: rows that are shuffled with one another,
+    by (seed, epoch, number of the buffer); 0 keeps the order. epochs: passes over the source, None
+    for no end.
     """
 
-    def __init__(self, source: Source, batch: int, buffer: int = 0, seed: int = 0, epochs: int | None = 1):
+    def __init__(
+        self, source: Source, batch: int, buffer: int = 0, seed: int = 0, epochs: int | None = 1
+    ):
         self.source, self.batch, self.seed, self.epochs = source, int(batch), seed, epochs
         self.shuffled = buffer > 0
         # a window is cut into whole batches, so that only the last of an epoch is smaller
@@ -252,14 +303,18 @@ class Stream:
             self.number += 1
             self._start = self.source.tell()
         # what was read is a batch as it is, where its order is kept
-        return held if len(part) == len(y) and not self.shuffled else (X[part], y[part], index[part])
+        return (
+            held if len(part) == len(y) and not self.shuffled else (X[part], y[part], index[part])
+        )
 
     def _fill(self) -> bool:
         self._held = self.source.read(self.window)
         if self._held is None:
             return False
         n = len(self._held[1])
-        self._order = shuffled(n, self.seed, self.epoch, self.number) if self.shuffled else np.arange(n)
+        self._order = (
+            shuffled(n, self.seed, self.epoch, self.number) if self.shuffled else np.arange(n)
+        )
         return True
 
     def _next_epoch(self):
@@ -272,16 +327,32 @@ class Stream:
         self._start = self.source.tell()
 
     def position(self) -> dict:
-        """Where the next batch begins: plain numbers and words, for `seek` of a stream made in the same way."""
-        own = {"batch": self.batch, "window": self.window, "shuffled": self.shuffled, "seed": self.seed}
-        return own | {"epoch": self.epoch, "number": self.number, "offset": self.offset, "rows": self.rows, "source": self._start}
+        """Where the next batch begins: plain numbers and words, for `seek` of a stream made
+        in the same way.
+        """
+        own = {
+            "batch": self.batch,
+            "window": self.window,
+            "shuffled": self.shuffled,
+            "seed": self.seed,
+        }
+        return own | {
+            "epoch": self.epoch,
+            "number": self.number,
+            "offset": self.offset,
+            "rows": self.rows,
+            "source": self._start,
+        }
 
     def seek(self, position: dict) -> None:
-        """Go on where another stream was; DataError where that one had other settings, or its input has changed."""
+        """Go on where another stream was; DataError where that one had other settings, or
+        its input has changed.
+        """
         for name in ("batch", "window", "shuffled", "seed"):
             if position[name] != getattr(self, name):
                 raise DataError(
-                    f"the checkpoint's stream has {name} {position[name]}, this one {getattr(self, name)}; give the same options"
+                    f"the checkpoint's stream has {name} {position[name]}, this one"
+                    f" {getattr(self, name)}; give the same options"
                 )
         self.epoch, self.number, self.rows = position["epoch"], position["number"], position["rows"]
         self.source.seek(position["source"])
@@ -289,6 +360,7 @@ class Stream:
         if position["offset"]:
             if not self._fill() or len(self._held[1]) <= position["offset"]:
                 raise DataError(
-                    f"{self.source.name} has fewer rows than when the checkpoint was written; give the same input, or start anew"
+                    f"{self.source.name} has fewer rows than when the checkpoint was written; give"
+                    " the same input, or start anew"
                 )
             self.offset = position["offset"]

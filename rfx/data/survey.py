@@ -1,4 +1,6 @@
-"""What must be known of rows before training on them begins, learnt in passes over a stream: nothing grows with their number."""
+"""What must be known of rows before training on them begins, learnt in passes over a
+stream: nothing grows with their number.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,14 @@ import scipy.sparse as sp
 
 from rfx.counters import uniforms
 from rfx.data.transforms.pca import PCA, unit_rows
-from rfx.data.transforms.scaling import Scaler, TargetScaler, column_spread, joined, keeps_sparse, plain
+from rfx.data.transforms.scaling import (
+    Scaler,
+    TargetScaler,
+    column_spread,
+    joined,
+    keeps_sparse,
+    plain,
+)
 from rfx.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -26,14 +35,18 @@ _DRAW = 91
 
 @dataclass
 class Inputs:
-    """Rows as a model wants them: scaled, of unit length where asked for, then in principal components."""
+    """Rows as a model wants them: scaled, of unit length where asked for, then in principal
+    components.
+    """
 
     scaler: Scaler
     unit: bool = False
     pca: PCA | None = None
 
     def transform(self, X: RowsLike, dtype: DTypeLike = np.float32) -> RowsLike:
-        """Rows X (n, d), array or CSR, as an array or, where nothing makes them dense, CSR in dtype."""
+        """Rows X (n, d), array or CSR, as an array or, where nothing makes them dense, CSR
+        in dtype.
+        """
         return self.after_scaling(self.scaler.transform(X, dtype=dtype))
 
     def after_scaling(self, X: RowsLike) -> RowsLike:
@@ -43,10 +56,11 @@ class Inputs:
 
 
 class Survey:
-    """n_rows, n_inputs, the targets' labels or range, Inputs, and a random sample of the rows (X, y), prepared.
+    """n_rows, n_inputs, the targets' labels or range, Inputs, and a random sample of the rows (X,
+    y), prepared.
 
-    y: (n,) or, for several targets a row, (n, k). labels: the different targets, ascending, None where there are more than a
-    thousand or several a row; n_targets: how many a row has.
+    y: (n,) or, for several targets a row, (n, k). labels: the different targets, ascending, None
+    where there are more than a thousand or several a row; n_targets: how many a row has.
     """
 
     def __init__(
@@ -62,7 +76,9 @@ class Survey:
         sample: int = SAMPLE,
         name: str | None = None,
     ) -> None:
-        """chunks: a function that returns an iterator of (X, y) over all rows; called once or twice. name: of the rows, for messages."""
+        """chunks: a function that returns an iterator of (X, y) over all rows; called once
+        or twice. name: of the rows, for messages.
+        """
         self.n_rows, self.n_inputs = 0, 0
         self.labels: np.ndarray | None = np.zeros(0)
         self._scaling, sparse = scaling, True
@@ -84,7 +100,11 @@ class Survey:
                 learner.partial_fit(plain.transform(X, dtype))
             self.n_rows += len(y)
         if not self.n_rows:
-            raise DataError("there are no rows to learn from" if name is None else f"{name} has no rows to learn from")
+            raise DataError(
+                "there are no rows to learn from"
+                if name is None
+                else f"{name} has no rows to learn from"
+            )
         if scaling == "none":
             scaler = plain.scaler
         else:
@@ -103,7 +123,11 @@ class Survey:
     def _count(self, X, y):
         low, high, total = y.min(axis=0), y.max(axis=0), y.sum(axis=0)
         if self._y is not None:
-            low, high, total = np.minimum(self._y[0], low), np.maximum(self._y[1], high), self._y[2] + total
+            low, high, total = (
+                np.minimum(self._y[0], low),
+                np.maximum(self._y[1], high),
+                self._y[2] + total,
+            )
         self._y, self.n_targets = (low, high, total), y.shape[1] if y.ndim == 2 else 1
         if self.labels is not None:
             self.labels = np.union1d(self.labels, y) if y.ndim == 1 else None
@@ -117,7 +141,9 @@ class Survey:
             self._spread = low, spread
         elif self._scaling == "standard":
             n, (mean, deviation) = self.n_rows, self._spread
-            count, mean, squares = joined(n, mean, n * deviation**2, len(y), low, len(y) * spread**2)
+            count, mean, squares = joined(
+                n, mean, n * deviation**2, len(y), low, len(y) * spread**2
+            )
             self._spread = mean, np.sqrt(squares / count)
         else:
             lowest = np.minimum(self._spread[0], low)
@@ -149,7 +175,11 @@ def _cut(chunks):
 def _smallest(kept, keys, new, own, count):
     """The rows of the smallest keys among those kept and new ones, in the order of the keys."""
     if kept is not None:
-        X = sp.vstack([kept[0], new[0]], format="csr") if sp.issparse(new[0]) else np.concatenate([kept[0], new[0]])
+        X = (
+            sp.vstack([kept[0], new[0]], format="csr")
+            if sp.issparse(new[0])
+            else np.concatenate([kept[0], new[0]])
+        )
         new, own = (X, np.concatenate([kept[1], new[1]])), np.concatenate([keys, own])
     chosen = np.argsort(own, kind="stable")[:count]
     return (new[0][chosen], new[1][chosen]), own[chosen]

@@ -1,4 +1,5 @@
-"""What scaling and the task are learnt from, of rows in parts: each part is looked through where it is, and what was seen is merged.
+"""What scaling and the task are learnt from, of rows in parts: each part is looked through where it
+is, and what was seen is merged.
 
 Parts are merged in their order, so that nothing depends on who looked first.
 """
@@ -15,9 +16,11 @@ from rfx.errors import DataError
 
 @dataclass
 class PartSurvey:
-    """count rows of `width` columns, `entries` numbers of them stored; low, high, mean of each column, and its squared differences summed.
+    """count rows of `width` columns, `entries` numbers of them stored; low, high, mean of each
+    column, and its squared differences summed.
 
-    mean and squares are None where they were not asked for. labels: {target: rows}, None where there are more than MOST_LABELS.
+    mean and squares are None where they were not asked for. labels: {target: rows}, None where
+    there are more than MOST_LABELS.
     """
 
     count: int
@@ -33,10 +36,15 @@ class PartSurvey:
         if not self.count or not other.count:
             return self if self.count else other
         width = max(self.width, other.width)
-        (low, high), (low_there, high_there) = ((_wide(own.low, width), _wide(own.high, width)) for own in (self, other))
+        (low, high), (low_there, high_there) = (
+            (_wide(own.low, width), _wide(own.high, width)) for own in (self, other)
+        )
         count, mean, squares = self.count + other.count, None, None
         if self.mean is not None:
-            moments = [(own.count, _wide(own.mean, width), _wide(own.squares, width)) for own in (self, other)]
+            moments = [
+                (own.count, _wide(own.mean, width), _wide(own.squares, width))
+                for own in (self, other)
+            ]
             count, mean, squares = joined(*moments[0], *moments[1])
         labels = None
         if self.labels is not None and other.labels is not None:
@@ -45,12 +53,16 @@ class PartSurvey:
                 labels[label] = labels.get(label, 0) + rows
             labels = labels if len(labels) <= MOST_LABELS else None
         low, high = np.minimum(low, low_there), np.maximum(high, high_there)
-        return PartSurvey(count, width, self.entries + other.entries, low, high, mean, squares, labels)
+        return PartSurvey(
+            count, width, self.entries + other.entries, low, high, mean, squares, labels
+        )
 
 
 def _wide(values, width):
     """Of columns that a part does not have, whose values are zeros there."""
-    return values if len(values) == width else np.concatenate([values, np.zeros(width - len(values))])
+    return (
+        values if len(values) == width else np.concatenate([values, np.zeros(width - len(values))])
+    )
 
 
 def survey(source, moments: bool) -> PartSurvey:
@@ -67,14 +79,18 @@ def survey(source, moments: bool) -> PartSurvey:
         entries = X.nnz if sp.issparse(X) else X.shape[0] * X.shape[1]
         values, counts = np.unique(y, return_counts=True)
         labels = dict(zip(values.tolist(), counts.tolist())) if len(values) <= MOST_LABELS else None
-        total = total + PartSurvey(X.shape[0], X.shape[1], entries, low, high, mean, squares, labels)
+        total = total + PartSurvey(
+            X.shape[0], X.shape[1], entries, low, high, mean, squares, labels
+        )
     return total
 
 
 def load(source, count: int, width: int, scaler, dtype, finish) -> tuple:
-    """(X, y) of the `count` rows of a source, scaled; finish(X): what is kept of some of them. y is float32 where that has it exactly.
+    """(X, y) of the `count` rows of a source, scaled; finish(X): what is kept of some of them. y is
+    float32 where that has it exactly.
 
-    X is an array, or CSR where finish gives that. DataError where the source has other rows than when it was surveyed.
+    X is an array, or CSR where finish gives that. DataError where the source has other rows than
+    when it was surveyed.
     """
     y, at, dense, sparse = np.empty(count), 0, None, []
     for raw, targets in source.chunks():
@@ -94,8 +110,13 @@ def load(source, count: int, width: int, scaler, dtype, finish) -> tuple:
     if at != count or (sparse and dense is not None):
         raise _changed()
     exact = y.astype(np.float32)
-    return sp.vstack(sparse, format="csr") if sparse else dense, exact if np.array_equal(exact, y) else y
+    return sp.vstack(sparse, format="csr") if sparse else dense, (
+        exact if np.array_equal(exact, y) else y
+    )
 
 
 def _changed():
-    return DataError("the rows are not what they were when they were looked through first; train again when the files stay as they are")
+    return DataError(
+        "the rows are not what they were when they were looked through first; train again when the"
+        " files stay as they are"
+    )

@@ -1,6 +1,8 @@
-"""Files of rows in any format that rfx reads: what format one has, and its rows as a table, or as plain columns by their index.
+"""Files of rows in any format that rfx reads: what format one has, and its rows as a table, or as
+plain columns by their index.
 
-By the name: .csv, .tsv, .tab, .npy, .npz, .parquet, .pq; else by the content, where LIBSVM text is what nothing else is.
+By the name: .csv, .tsv, .tab, .npy, .npz, .parquet, .pq; else by the content, where LIBSVM text is
+what nothing else is.
 """
 
 import io
@@ -27,9 +29,17 @@ from rfx.errors import DataError, UsageError
 from rfx.numerals import is_number
 
 _SUFFIXES = {
-    ".csv": "csv", ".tsv": "tsv", ".tab": "tsv", ".npy": "npy", ".npz": "npz", ".parquet": "parquet", ".pq": "parquet",
-    ".libsvm": "libsvm", ".svm": "libsvm", ".svmlight": "libsvm",
-}  # fmt: skip
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".npy": "npy",
+    ".npz": "npz",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".libsvm": "libsvm",
+    ".svm": "libsvm",
+    ".svmlight": "libsvm",
+}
 _HEAD = 1 << 16
 log = logging.getLogger(__name__)
 TABLES = ("csv", "tsv", "npy", "npz", "parquet")
@@ -53,13 +63,16 @@ def kind_of_content(head: bytes) -> str:
 
 
 class File:
-    """A file of rows, or standard input (`-`): name for messages, kind one of csv, tsv, npy, npz, parquet, libsvm.
+    """A file of rows, or standard input (`-`): name for messages, kind one of csv, tsv, npy, npz,
+    parquet, libsvm.
 
     Raises DataError where it can't be read.
     """
 
     def __init__(self, path, table: bool = False, encoding: str | None = None):
-        """table: whether one is expected, so that text that could be either is one. encoding: of a text, where it is said."""
+        """table: whether one is expected, so that text that could be either is one.
+        encoding: of a text, where it is said.
+        """
         if encoding is not None:
             encodings.known(encoding)
         self.encoding = encoding
@@ -98,17 +111,28 @@ class File:
             return named
         kind = kind_of_content(head)
         plain = labelwords.recognised(head) or labelwords.lacking(head)
-        return "csv" if table and kind == "libsvm" and not _has_entry(head) and (plain or is_number(_first(head))) else kind
+        return (
+            "csv"
+            if table
+            and kind == "libsvm"
+            and not _has_entry(head)
+            and (plain or is_number(_first(head)))
+            else kind
+        )
 
     def open(self):
         """A binary handle on the content, unpacked where that is text."""
         if self._content is not None:
             return io.BytesIO(self._content)
         try:
-            packed = kind_of_name(self.path) in ("npz", "parquet", "npy") or getattr(self, "kind", None) in ("npz", "parquet", "npy")
+            packed = kind_of_name(self.path) in ("npz", "parquet", "npy") or getattr(
+                self, "kind", None
+            ) in ("npz", "parquet", "npy")
             return files.open_regular(self.path) if packed else archives.open_plain(self.path)
         except archives.DAMAGE as error:
-            raise DataError(f"{self.name} can't be read: {getattr(error, 'strerror', None) or error}") from None
+            raise DataError(
+                f"{self.name} can't be read: {getattr(error, 'strerror', None) or error}"
+            ) from None
 
     def libsvm(self):
         """What svmlight.read takes as its path."""
@@ -123,10 +147,14 @@ class File:
     def csv_format(self, shape: csvtext.Dialect) -> FileFormat:
         """How a CSV text is written, for a model."""
         encoding = encodings.remembered(self.encoding)
-        return FileFormat(self.kind, header=shape.header, separator=shape.separator, encoding=encoding)
+        return FileFormat(
+            self.kind, header=shape.header, separator=shape.separator, encoding=encoding
+        )
 
     def expect(self, encoding: str | None) -> None:
-        """Take a text for one in that encoding, a model's, where nothing is said of it and it is not UTF-8."""
+        """Take a text for one in that encoding, a model's, where nothing is said of it and
+        it is not UTF-8.
+        """
         if encoding is None or self.encoding is not None:
             return
         with self.open() as handle:
@@ -138,7 +166,9 @@ class File:
         if not good:
             self.encoding = encoding
         elif not plain:
-            log.warning("%s is UTF-8 and read so, although the training file was %s", self.name, encoding)
+            log.warning(
+                "%s is UTF-8 and read so, although the training file was %s", self.name, encoding
+            )
 
     def dialect(self, reading: Reading, schema: Schema | None = None) -> csvtext.Dialect:
         """How a CSV text is written; schema: of the model that its rows are for."""
@@ -149,11 +179,19 @@ class File:
             if schema is None or schema.inputs is None:
                 return csvtext.sample(handle.read, self.name, separator).dialect(reading.header)
             widths = (schema.size, schema.size - 1)
-            found = csvtext.sample(handle.read, self.name, separator, widths, None if known is None else known.separator)
+            found = csvtext.sample(
+                handle.read,
+                self.name,
+                separator,
+                widths,
+                None if known is None else known.separator,
+            )
         return found.dialect(has_header(found, reading, schema))
 
     def read(self, reading: Reading, schema: Schema | None = None):
-        """A Table, or (X, column of targets or None) of a sparse matrix; schema: what columns are words in."""
+        """A Table, or (X, column of targets or None) of a sparse matrix; schema: what
+        columns are words in.
+        """
         if self.kind in ("csv", "tsv"):
             return self._csv(reading, schema)
         self.format = FileFormat(self.kind)
@@ -162,19 +200,23 @@ class File:
             return _ARRAYS[self.kind](handle, self.name, forced)
 
     def _forced(self, titles, named, schema, reading) -> frozenset[int]:
-        """The positions of the columns of arrays or Parquet that are words by the schema, the targets' one behind where it is not
-        among the titles."""
+        """The positions of the columns of arrays or Parquet that are words by the schema, the
+        targets' one behind where it is not among the titles."""
         if schema is None and titles:
             return words_of(csvtext.Dialect(",", named, tuple(titles), self.name), None, reading)
         if schema is None or schema.inputs is None:
-            return frozenset() if schema is None or schema.labels is None else frozenset({len(titles)})
+            return (
+                frozenset() if schema is None or schema.labels is None else frozenset({len(titles)})
+            )
         at = schema.target[1] if schema.target else len(titles)
         lacking = len(titles) == schema.size - 1 and not (named and schema.named)
         names = [*titles[:at], "", *titles[at:]] if lacking else titles
         found = words_of(csvtext.Dialect(",", named, tuple(names), self.name), schema)
         if lacking or schema.target is None:
             own = frozenset() if schema.labels is None else frozenset({len(titles)})
-            return own | frozenset(position - (lacking and position > at) for position in found - {at})
+            return own | frozenset(
+                position - (lacking and position > at) for position in found - {at}
+            )
         return found
 
     def _csv(self, reading, schema):
@@ -184,15 +226,22 @@ class File:
         return self._cells(shape, words_of(shape, schema, reading))
 
     def _cells(self, shape, forced) -> Table:
-        """The rows of a CSV text; forced: the positions of columns that are words whatever their cells look like."""
+        """The rows of a CSV text; forced: the positions of columns that are words whatever
+        their cells look like.
+        """
         self.format, self._read = self.csv_format(shape), (shape, forced)
         found = csvtext.read(self.text, shape, forced)
         if found is None:
-            raise DataError(f"{self.name} has no rows, only a header" if shape.header else f"{self.name} has no rows")
+            raise DataError(
+                f"{self.name} has no rows, only a header"
+                if shape.header
+                else f"{self.name} has no rows"
+            )
         return found
 
     def words(self, position: int) -> Words:
-        """A column that was read as numbers, of all rows, as words: as its cells are spelled, or with all the digits of whole numbers.
+        """A column that was read as numbers, of all rows, as words: as its cells are spelled, or
+        with all the digits of whole numbers.
 
         Of other numbers it is the numbers again.
         """
@@ -200,15 +249,23 @@ class File:
             shape, forced = self._read
             return self._cells(shape, forced | {position}).columns[position]
         with self.open() as handle:
-            again = _ARRAYS[self.kind](handle, self.name, lambda titles, named: frozenset({position}))
+            again = _ARRAYS[self.kind](
+                handle, self.name, lambda titles, named: frozenset({position})
+            )
         return again.columns[position] if isinstance(again, Table) else again[1]
 
 
-def words_of(shape: csvtext.Dialect, schema: Schema | None, reading: Reading | None = None) -> frozenset[int]:
-    """The positions of the columns of a CSV text that are words by the schema, or by what is said of categories and dates."""
+def words_of(
+    shape: csvtext.Dialect, schema: Schema | None, reading: Reading | None = None
+) -> frozenset[int]:
+    """The positions of the columns of a CSV text that are words by the schema, or by what
+    is said of categories and dates.
+    """
     if schema is None and reading is not None:
         names = Table(shape.name, list(shape.names), shape.header, [])
-        asked = [("--categorical", name) for name in reading.categorical] + [("--dates", name) for name in reading.dates]
+        asked = [("--categorical", name) for name in reading.categorical] + [
+            ("--dates", name) for name in reading.dates
+        ]
         return frozenset(names.find(name, option) for option, name in asked)
     if schema is None or schema.inputs is None:
         return frozenset()
@@ -220,16 +277,25 @@ def words_of(shape: csvtext.Dialect, schema: Schema | None, reading: Reading | N
 def has_header(found: csvtext.Sample, reading: Reading, schema: Schema) -> bool:
     """Whether a CSV text for a model that learnt from a table begins with a header.
 
-    Raises DataError where the text and the training file differ in that so that rows or columns would be mistaken.
+    Raises DataError where the text and the training file differ in that so that rows or columns
+    would be mistaken.
     """
     names, cells = {column.name for column in schema.columns}, found.cells
     if schema.named and names <= set(cells):
         return True if reading.header is None else reading.header
     if reading.header is not None:
         return reading.header
-    shift = schema.target[1] if schema.target is not None and len(cells) == schema.size - 1 else schema.size
+    shift = (
+        schema.target[1]
+        if schema.target is not None and len(cells) == schema.size - 1
+        else schema.size
+    )
     places = [column.position - (column.position > shift) for column in schema.columns]
-    known = [cells[place] in (column.categories or ()) for place, column in zip(places, schema.columns) if place < len(cells)]
+    known = [
+        cells[place] in (column.categories or ())
+        for place, column in zip(places, schema.columns)
+        if place < len(cells)
+    ]
     if schema.named:
         if any(name in cells and not is_value(name) for name in names):
             return True
@@ -238,19 +304,26 @@ def has_header(found: csvtext.Sample, reading: Reading, schema: Schema) -> bool:
             return True
         if guess.doubt and not any(known):
             raise DataError(
-                f"{found.name}, line {found.line}: it may be a header or a row ({', '.join(cells):.80}); write the model's header above "
-                f"the rows: {found.separator.join(column.name for column in schema.columns):.200}"
+                f"{found.name}, line {found.line}: it may be a header or a row"
+                f" ({', '.join(cells):.80}); write the model's header above the rows:"
+                f" {found.separator.join(column.name for column in schema.columns):.200}"
             )
         log.warning(
-            "%s does not begin with the model's header, so that its columns are taken in the order of the training file", found.name
+            "%s does not begin with the model's header, so that its columns are taken in the order"
+            " of the training file",
+            found.name,
         )
         return False
     guess = found.guess()
-    if any(known) or not (guess.header or guess.doubt) or (guess.doubt and any(map(is_value, cells))):
+    if (
+        any(known)
+        or not (guess.header or guess.doubt)
+        or (guess.doubt and any(map(is_value, cells)))
+    ):
         return False
     raise DataError(
-        f"{found.name}, line {found.line}: it is a header ({', '.join(cells):.80}), but the model was trained on a file without one; take "
-        "the line out"
+        f"{found.name}, line {found.line}: it is a header ({', '.join(cells):.80}), but the model"
+        " was trained on a file without one; take the line out"
     )
 
 
@@ -298,7 +371,10 @@ def _whole(handle, name) -> bytes:
     while piece := rest.read(1 << 20):
         content += piece
         if len(content) > most:
-            raise DataError(f"{name} holds more than {most:,} bytes, which is the most that are read; RFX_MAX_BYTES sets another limit")
+            raise DataError(
+                f"{name} holds more than {most:,} bytes, which is the most that are read;"
+                " RFX_MAX_BYTES sets another limit"
+            )
     return bytes(content)
 
 
@@ -308,19 +384,28 @@ def _first(head) -> str:
 
 
 def _has_entry(head) -> bool:
-    return any(word.split(b":")[0].isdigit() and b":" in word for word in next(iter(head.strip().splitlines()), b"").split())
+    return any(
+        word.split(b":")[0].isdigit() and b":" in word
+        for word in next(iter(head.strip().splitlines()), b"").split()
+    )
 
 
 # ---------------------------------------------------------------------- rows
 
 
 def check_reading(kind: str, name: str, reading: Reading) -> None:
-    """Refuse, with a UsageError, what only tables have for LIBSVM text, and the encoding of what is no text."""
+    """Refuse, with a UsageError, what only tables have for LIBSVM text, and the encoding of
+    what is no text.
+    """
     if reading.encoding is not None and kind not in ("csv", "tsv", "libsvm"):
         raise UsageError(f"--encoding is for texts, but {name} is a .{kind} file; leave it out")
     if kind != "libsvm":
         return
-    given = {"--target": reading.target, "--header": reading.header, "--ignore": reading.ignore or None}
+    given = {
+        "--target": reading.target,
+        "--header": reading.header,
+        "--ignore": reading.ignore or None,
+    }
     given |= {"--categorical": reading.categorical or None, "--dates": reading.dates or None}
     given["--missing"] = None if reading.missing == "refuse" else reading.missing
     for option, value in given.items():
@@ -329,7 +414,9 @@ def check_reading(kind: str, name: str, reading: Reading) -> None:
 
 
 def plain_rows(content, name: str, task: str | None = None):
-    """X, y and the Schema, None for labels that are numbers, of a matrix and its column of targets, or (n, k) targets."""
+    """X, y and the Schema, None for labels that are numbers, of a matrix and its column of
+    targets, or (n, k) targets.
+    """
     X, column = content
     if column is None:
         raise DataError(f"{name} has no targets y")
@@ -339,12 +426,21 @@ def plain_rows(content, name: str, task: str | None = None):
     if isinstance(column, Words):
         column = table.settled(0)
         if (column.codes < 0).any():
-            raise DataError(f"{table.place(int(np.argmax(column.codes < 0)))}: its target has no value; give it one")
+            raise DataError(
+                f"{table.place(int(np.argmax(column.codes < 0)))}: its target has no value; give"
+                " it one"
+            )
         words = {column.values[code] for code in column.codes if code >= 0}
         same = labelwords.are_numbers(words)
         if task == "regression" and not same:
-            row = next(row for row, code in enumerate(column.codes) if labelwords.value(column.values[code]) is None)
-            raise labelwords.no_number(table.place(row), column.values[column.codes[row]], "the target")
+            row = next(
+                row
+                for row, code in enumerate(column.codes)
+                if labelwords.value(column.values[code]) is None
+            )
+            raise labelwords.no_number(
+                table.place(row), column.values[column.codes[row]], "the target"
+            )
         if task != "regression":
             labels = labelwords.ascending(words, list(map(float, words)) if same else None)
             return X, places(column, labels, name), Schema(labels=labels)
@@ -357,19 +453,29 @@ def _targets(column, name: str) -> Table:
 
 
 def _spelled(file: File, content: Table, position: int, y, train, task):
-    """(column of targets or None, labels or None, task) of numbers y (n,), those of the training rows, as classes have them.
+    """(column of targets or None, labels or None, task) of numbers y (n,), those of the training
+    rows, as classes have them.
 
-    The column is words where some are not spelled as rfx prints numbers. task: as given, or guessed here.
+    The column is words where some are not spelled as rfx prints numbers. task: as given, or guessed
+    here.
     """
     column = content.columns[position]
-    if task == "regression" or not (content.texts or isinstance(column, Words) or _beyond_doubles(y) or _of_floats(y)):
+    if task == "regression" or not (
+        content.texts or isinstance(column, Words) or _beyond_doubles(y) or _of_floats(y)
+    ):
         return None, None, task
-    if task in (None, labelwords.KEPT) and len(np.unique(y)) > FEWEST_NUMBERS and not _beyond_doubles(y):
+    if (
+        task in (None, labelwords.KEPT)
+        and len(np.unique(y)) > FEWEST_NUMBERS
+        and not _beyond_doubles(y)
+    ):
         return None, None, task
     words = column if isinstance(column, Words) else file.words(position)
     if not isinstance(words, Words):
         return None, None, task
-    labels, task = labelwords.decided(words if train is None else words.rows(train), y, task, file.name)
+    labels, task = labelwords.decided(
+        words if train is None else words.rows(train), y, task, file.name
+    )
     return (None if labels is None else words), labels, task
 
 
@@ -378,9 +484,11 @@ def asks_spelling(schema: Schema, task: str | None) -> bool:
     return schema.labels is None and task != "regression"
 
 
-def with_labels(schema: Schema, labels: list[str] | None, words: Iterable[str], name: str) -> Schema:
-    """The schema with the labels that its targets' spelling gave; None: they stay numbers, of which a person is told where they are
-    written as these words are."""
+def with_labels(
+    schema: Schema, labels: list[str] | None, words: Iterable[str], name: str
+) -> Schema:
+    """The schema with the labels that its targets' spelling gave; None: they stay numbers, of which
+    a person is told where they are written as these words are."""
     if labels is not None:
         return replace(schema, labels=labels, target_form=None)
     if schema.target_form is not None:
@@ -389,14 +497,19 @@ def with_labels(schema: Schema, labels: list[str] | None, words: Iterable[str], 
 
 
 def spellings(parts, position: int, form: Form | None = None) -> labelwords.Spellings:
-    """How the targets of tables are spelled whose column of targets, at this position, was read as words.
+    """How the targets of tables are spelled whose column of targets, at this position, was read as
+    words.
 
     form: how these become numbers; None: as they are.
     """
     found = labelwords.Spellings(labelwords.MOST)
     for table in parts:
         words = table.columns[position]
-        read = csvtext.numbers_of(words.values, table.decimal == ",") if form is None else form.read(words.values).tolist()
+        read = (
+            csvtext.numbers_of(words.values, table.decimal == ",")
+            if form is None
+            else form.read(words.values).tolist()
+        )
         found.add(words, read)
         if found.full:
             break
@@ -408,19 +521,22 @@ def _beyond_doubles(y) -> bool:
 
 
 def _of_floats(y) -> bool:
-    """Whether numbers may be those of a shorter type, which prints them in fewer digits: 0.1 rather than 0.10000000149011612."""
+    """Whether numbers may be those of a shorter type, which prints them in fewer digits:
+    0.1 rather than 0.10000000149011612.
+    """
     with np.errstate(over="ignore"):
         return bool((y.astype(np.float32) == y).all() and (y != np.round(y)).any())
 
 
 def training_rows(path, reading: Reading, cut, task: str | None = None):
-    """(X, y) of the training rows and of the others, the Schema learnt on the first, the Table of the first where they have
-    missing cells, and the task.
+    """(X, y) of the training rows and of the others, the Schema learnt on the first, the Table of
+    the first where they have missing cells, and the task.
 
-    task: as it was asked for. It is guessed here where targets are numbers with other spellings than those that rfx prints,
-    which classes keep.
+    task: as it was asked for. It is guessed here where targets are numbers with other spellings
+    than those that rfx prints, which classes keep.
 
-    cut: a function of the number of rows that returns the numbers of the training rows and of the others, either None for all.
+    cut: a function of the number of rows that returns the numbers of the training rows and of the
+    others, either None for all.
     """
     file = File(path, encoding=reading.encoding)
     check_reading(file.kind, file.name, reading)
@@ -435,13 +551,24 @@ def training_rows(path, reading: Reading, cut, task: str | None = None):
             position = schema.target[1]
             words, labels, task = _spelled(file, content, position, first[1], train, task)
             column = content.columns[position]
-            schema = with_labels(schema, labels, column.values if isinstance(column, Words) else (), file.name)
+            schema = with_labels(
+                schema, labels, column.values if isinstance(column, Words) else (), file.name
+            )
             if labels is not None:
-                columns = [words if place == position else column for place, column in enumerate(content.columns)]
+                columns = [
+                    words if place == position else column
+                    for place, column in enumerate(content.columns)
+                ]
                 content = replace(content, columns=columns)
                 rows = content if train is None else content.rows(train)
                 first = first[0], encode_labels(rows, position, labels)
-        return first, (None, None) if test is None else schema.encode(content.rows(test)), schema, _gaps(rows, reading), task
+        return (
+            first,
+            (None, None) if test is None else schema.encode(content.rows(test)),
+            schema,
+            _gaps(rows, reading),
+            task,
+        )
     if content is None:
         labels = svmlight.Labels(task=task)
         zero_based = bool(reading.zero_based)
@@ -452,7 +579,9 @@ def training_rows(path, reading: Reading, cut, task: str | None = None):
     else:
         X, y, schema = plain_rows(content, file.name, task)
         if schema is None and y.ndim == 1:
-            words, labels, task = _spelled(file, Table(file.name, ["y"], True, [y]), 0, y, None, task)
+            words, labels, task = _spelled(
+                file, Table(file.name, ["y"], True, [y]), 0, y, None, task
+            )
             if labels is not None:
                 y, schema = places(words, labels, file.name), Schema(labels=labels)
         schema = replace(schema or Schema(), format=file.format)
@@ -461,16 +590,30 @@ def training_rows(path, reading: Reading, cut, task: str | None = None):
     return first, (None, None) if test is None else (X[test], y[test]), schema, None, task
 
 
-def written_rows(path, reading: Reading, n_inputs: int | None = None, schema: Schema | None = None, letters=None, strict=False):
+def written_rows(
+    path,
+    reading: Reading,
+    n_inputs: int | None = None,
+    schema: Schema | None = None,
+    letters=None,
+    strict=False,
+):
     """X, y and the Schema of the rows of a file that are written anew as LIBSVM text.
 
-    y: numbers, Words where these have a spelling of their own, or the places of words among the schema's labels. n_inputs, schema,
-    letters: of the rows that taught how to read these, where others did.
+    y: numbers, Words where these have a spelling of their own, or the places of words among the
+    schema's labels. n_inputs, schema, letters: of the rows that taught how to read these, where
+    others did.
     """
     if n_inputs is None:
-        (X, y), _, schema, *_ = training_rows(path, reading, lambda count: (None, None), labelwords.KEPT)
+        (X, y), _, schema, *_ = training_rows(
+            path, reading, lambda count: (None, None), labelwords.KEPT
+        )
     else:
-        if schema is not None and schema.labels is not None and labelwords.are_numbers(schema.labels):
+        if (
+            schema is not None
+            and schema.labels is not None
+            and labelwords.are_numbers(schema.labels)
+        ):
             schema = replace(schema, labels=labelwords.OpenLabels(schema.labels))
         X, y = other_rows(path, schema, n_inputs, reading, letters, strict)
     if schema is not None and schema.labels is not None and labelwords.are_numbers(schema.labels):
@@ -481,15 +624,26 @@ def written_rows(path, reading: Reading, n_inputs: int | None = None, schema: Sc
 def _gaps(table, reading) -> Table | None:
     """The table, where some of its cells are missing and replaced."""
     columns = map(table.cells, range(len(table.columns)))
-    missing = (values.codes < 0 if isinstance(values, Words) else np.isnan(values) for values in columns)
+    missing = (
+        values.codes < 0 if isinstance(values, Words) else np.isnan(values) for values in columns
+    )
     return table if reading.missing != "refuse" and any(part.any() for part in missing) else None
 
 
-def other_rows(path, schema: Schema | None, n_inputs, reading=None, letters=None, strict=False, targets="needed"):
-    """X (n, n_inputs) and y of the rows of a file, read as the schema of a model has it; y is None where `targets` is ignored.
+def other_rows(
+    path,
+    schema: Schema | None,
+    n_inputs,
+    reading=None,
+    letters=None,
+    strict=False,
+    targets="needed",
+):
+    """X (n, n_inputs) and y of the rows of a file, read as the schema of a model has it; y is None
+    where `targets` is ignored.
 
-    reading (Reading): what is said of this file. Raises DataError where the file does not go with the model, and UsageError where
-    what is said contradicts the model.
+    reading (Reading): what is said of this file. Raises DataError where the file does not go with
+    the model, and UsageError where what is said contradicts the model.
     """
     reading = reading or Reading()
     known = None if schema is None else schema.format
@@ -507,39 +661,64 @@ def other_rows(path, schema: Schema | None, n_inputs, reading=None, letters=None
         if issparse(X):
             X = svmlight.narrowed(X, n_inputs, file.name, strict)
         elif X.shape[1] != n_inputs:
-            raise DataError(f"{file.name} has {X.shape[1]} columns of inputs, but the model was trained on {n_inputs}")
+            raise DataError(
+                f"{file.name} has {X.shape[1]} columns of inputs, but the model was trained on"
+                f" {n_inputs}"
+            )
         if targets == "ignored":
             return X, None
         if isinstance(column, Words):
-            return X, encode_labels(_targets(column, file.name), 0, _labels(schema, column, file.name))
+            return X, encode_labels(
+                _targets(column, file.name), 0, _labels(schema, column, file.name)
+            )
         if schema is not None and schema.labels is not None:
             return X, encode_labels(_targets(column, file.name), 0, schema.labels)
         return X, plain_rows(content, file.name)[1]
     zero_based = index_base(reading, known, file.name)
-    labels = svmlight.Labels(None if schema is None else schema.labels, known=True, optional=targets == "ignored")
+    labels = svmlight.Labels(
+        None if schema is None else schema.labels, known=True, optional=targets == "ignored"
+    )
     X, y = svmlight.read(
-        file.libsvm(), n_features=n_inputs, zero_based=zero_based, letters=letters, labels=labels, wider="refuse" if strict else "leave out"
+        file.libsvm(),
+        n_features=n_inputs,
+        zero_based=zero_based,
+        letters=letters,
+        labels=labels,
+        wider="refuse" if strict else "leave out",
     )
     return X, None if targets == "ignored" else y
 
 
 def _labels(schema, column, name):
     if schema is None or schema.labels is None:
-        raise DataError(f"{name} has words as labels ({', '.join(column.values[:5]):.100}), but the model's are numbers")
+        raise DataError(
+            f"{name} has words as labels ({', '.join(column.values[:5]):.100}), but the model's are"
+            " numbers"
+        )
     return schema.labels
 
 
 def _by_position(table, schema, n_inputs, strict, targets):
-    """Rows of a table for a model that was trained on columns by their index: all columns are inputs, but the file's own targets."""
+    """Rows of a table for a model that was trained on columns by their index: all columns
+    are inputs, but the file's own targets.
+    """
     if table.own_target is None and targets == "needed":
         raise DataError(
-            f"{table.name} is a table, but the model was trained on columns by their index; rfx convert writes LIBSVM text of a table"
+            f"{table.name} is a table, but the model was trained on columns by their index; rfx"
+            " convert writes LIBSVM text of a table"
         )
     inputs = [position for position in range(len(table.columns)) if position != table.own_target]
     if len(inputs) != n_inputs:
-        raise DataError(f"{table.name} has {len(inputs)} columns of inputs, but the model was trained on {n_inputs}")
+        raise DataError(
+            f"{table.name} has {len(inputs)} columns of inputs, but the model was trained on"
+            f" {n_inputs}"
+        )
     own = Schema(
-        [Input(table.names[position], position) for position in inputs], False, len(table.columns),
-        None if table.own_target is None else ("y", table.own_target), (), None if schema is None else schema.labels,
-    )  # fmt: skip
+        [Input(table.names[position], position) for position in inputs],
+        False,
+        len(table.columns),
+        None if table.own_target is None else ("y", table.own_target),
+        (),
+        None if schema is None else schema.labels,
+    )
     return own.encode(table, strict, targets)

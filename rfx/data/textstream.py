@@ -1,4 +1,6 @@
-"""Rows of LIBSVM and CSV texts that never all fit into memory, as sources of a stream: parsed as they are read, places by byte."""
+"""Rows of LIBSVM and CSV texts that never all fit into memory, as sources of a stream:
+parsed as they are read, places by byte.
+"""
 
 import hashlib
 import io
@@ -28,14 +30,17 @@ HEAD = 1 << 16  # bytes that tell how a CSV text is written
 
 
 class TextSource(ChunkedSource):
-    """Rows of a text file, plain or compressed, or of standard input (`-`), read a few megabytes at a time.
+    """Rows of a text file, plain or compressed, or of standard input (`-`), read a few megabytes at
+    a time.
 
-    A place holds a digest of all bytes before it, and of a file its size and a digest of samples of all of it, so that an
-    input that was changed or cut off is refused.
+    A place holds a digest of all bytes before it, and of a file its size and a digest of samples of
+    all of it, so that an input that was changed or cut off is refused.
     """
 
     def __init__(self, path, n_inputs=None, chunk=CHUNK, encoding=None):
-        """encoding: of the text, by default what its mark says, else UTF-8. Raises DataError where the file can't be read."""
+        """encoding: of the text, by default what its mark says, else UTF-8. Raises
+        DataError where the file can't be read.
+        """
         super().__init__()
         self.encoding = encoding
         self.path, self.n_inputs, self._size = str(path), n_inputs, chunk
@@ -48,8 +53,15 @@ class TextSource(ChunkedSource):
             plain = archives.open_plain(files.standard_input() if self.path == "-" else self.path)
             self._handle = encodings.opened(plain, self.name, self.encoding)
         except archives.DAMAGE as error:
-            raise DataError(f"{self.name} can't be read: {getattr(error, 'strerror', None) or error}") from None
-        self._digest, self._offset, self._line, self._rest = hashlib.blake2b(digest_size=16), 0, 1, b""
+            raise DataError(
+                f"{self.name} can't be read: {getattr(error, 'strerror', None) or error}"
+            ) from None
+        self._digest, self._offset, self._line, self._rest = (
+            hashlib.blake2b(digest_size=16),
+            0,
+            1,
+            b"",
+        )
 
     def _bytes(self, count) -> bytes:
         try:
@@ -71,7 +83,10 @@ class TextSource(ChunkedSource):
             elif self._last:
                 return
             elif len(self._rest) > LONGEST_LINE:
-                raise DataError(f"{self.name}, line {self._line}: it is longer than {LONGEST_LINE:,} bytes, which no row is")
+                raise DataError(
+                    f"{self.name}, line {self._line}: it is longer than {LONGEST_LINE:,} bytes,"
+                    " which no row is"
+                )
 
     def _whole(self, raw) -> int:
         """How many of the bytes are whole rows."""
@@ -87,11 +102,18 @@ class TextSource(ChunkedSource):
         return None
 
     def parse(self, raw: bytes, line: int, last: bool):
-        """X and y of whole lines, the first of which is number `line` of the input; last: nothing follows."""
+        """X and y of whole lines, the first of which is number `line` of the input; last:
+        nothing follows.
+        """
         raise TypeError(f"{type(self).__name__} does not define parse")
 
     def _place(self):
-        return {"offset": self._offset, "line": self._line, "digest": self._digest.hexdigest(), "file": self._file()}
+        return {
+            "offset": self._offset,
+            "line": self._line,
+            "digest": self._digest.hexdigest(),
+            "file": self._file(),
+        }
 
     def _file(self):
         """Size and samples of the file as it lies there, None for what has no size."""
@@ -110,7 +132,9 @@ class TextSource(ChunkedSource):
     def _go(self, place):
         if place is None:
             if self._offset and not self.rewindable:
-                raise DataError(f"{self.name} can be read once; save it to a file for several epochs")
+                raise DataError(
+                    f"{self.name} can be read once; save it to a file for several epochs"
+                )
             if self._offset or self._rest:
                 self._open()
             return
@@ -120,22 +144,28 @@ class TextSource(ChunkedSource):
             then, now = place["file"], self._file()
             if then[0] != now[0]:
                 raise DataError(
-                    f"{self.name} has {now[0]:,} bytes, but had {then[0]:,} when the checkpoint was written; give the same input, "
-                    "or start anew"
+                    f"{self.name} has {now[0]:,} bytes, but had {then[0]:,} when the checkpoint was"
+                    " written; give the same input, or start anew"
                 )
             if then[1] != now[1]:
-                raise DataError(f"{self.name} is not what it was when the checkpoint was written; give the same input, or start anew")
+                raise DataError(
+                    f"{self.name} is not what it was when the checkpoint was written; give the same"
+                    " input, or start anew"
+                )
         while self._offset < place["offset"]:
             data = self._bytes(min(self._size, place["offset"] - self._offset))
             if not data:
                 raise DataError(
-                    f"{self.name} ends after {self._offset:,} bytes, before the place of the checkpoint ({place['offset']:,}); "
-                    "give the same input, or start anew"
+                    f"{self.name} ends after {self._offset:,} bytes, before the place of the"
+                    f" checkpoint ({place['offset']:,}); give the same input, or start anew"
                 )
             self._digest.update(data)
             self._offset += len(data)
         if self._digest.hexdigest() != place["digest"]:
-            raise DataError(f"{self.name} differs from what was read before the checkpoint; give the same input, or start anew")
+            raise DataError(
+                f"{self.name} differs from what was read before the checkpoint; give the same"
+                " input, or start anew"
+            )
         self._line = place["line"]
 
 
@@ -147,9 +177,11 @@ def _status(path, name):
 
 
 class LibsvmSource(TextSource):
-    """LIBSVM text. n_inputs: columns of X, by default the largest index among the first rows; a larger one is refused later.
+    """LIBSVM text. n_inputs: columns of X, by default the largest index among the first rows; a
+    larger one is refused later.
 
-    Labels are numbers; once `learn` was called, they may be words, or have a spelling of their own (Reader).
+    Labels are numbers; once `learn` was called, they may be words, or have a spelling of their own
+    (Reader).
     """
 
     def __init__(self, path, n_inputs=None, zero_based=False, chunk=CHUNK, encoding=None):
@@ -157,12 +189,18 @@ class LibsvmSource(TextSource):
         self.zero_based, self.labels = zero_based, labelled.Reader(numbers=True)
 
     def learn(self, task: str | None) -> str | None:
-        """Learn how labels are spelled and, of a file, the number of columns; returns the task, guessed where that was needed.
+        """Learn how labels are spelled and, of a file, the number of columns; returns the task,
+        guessed where that was needed.
 
-        A file is gone through, to its end where that tells more. Of standard input the first `chunk` bytes are looked at; another
-        spelling is refused where it comes. Raises DataError where the targets of a regression are words.
+        A file is gone through, to its end where that tells more. Of standard input the first
+        `chunk` bytes are looked at; another spelling is refused where it comes. Raises DataError
+        where the targets of a regression are words.
         """
-        wanted, found, widest = self.rewindable and self.n_inputs is None, labelwords.Spellings(labelwords.MOST), 0
+        wanted, found, widest = (
+            self.rewindable and self.n_inputs is None,
+            labelwords.Spellings(labelwords.MOST),
+            0,
+        )
         if not (wanted or task != "regression"):
             return task
         worded = None
@@ -186,7 +224,9 @@ class LibsvmSource(TextSource):
         return self.labels.learn(found, task, self.name, self.rewindable)
 
     def _passed(self):
-        """(whole lines, the number of the first) of the file, or of the beginning of what is read once."""
+        """(whole lines, the number of the first) of the file, or of the beginning of what
+        is read once.
+        """
         if self.rewindable:
             line = 1
             for raw in self._texts():
@@ -204,27 +244,39 @@ class LibsvmSource(TextSource):
             found = self.labels.parse(raw, self.zero_based, self.name, line)
             if found.bad >= 0:
                 column, message = found.problem(self.zero_based, last)
-                raise DataError(f"{self.name}, line {line + raw[: found.bad].count(10)}, column {column}: {message}")
+                raise DataError(
+                    f"{self.name}, line {line + raw[: found.bad].count(10)}, column {column}:"
+                    f" {message}"
+                )
             y = self.labels.targets(found, self.name)
         except labelled.OtherSpelling:
-            odd = next(word for word in labelwords.spelled(raw).values if not labelwords.printed(word))
+            odd = next(
+                word for word in labelwords.spelled(raw).values if not labelwords.printed(word)
+            )
             raise labelled.unexpected(self.name, odd, []) from None
         width = found.width
         if self.n_inputs is None:
             self.n_inputs = width
         if width > self.n_inputs:
             raise DataError(
-                f"{self.name} has feature {width - self.zero_based} after line {line}, but rows are read with {self.n_inputs} features; "
-                "give the number of columns with --n-inputs"
+                f"{self.name} has feature {width - self.zero_based} after line {line}, but rows are"
+                f" read with {self.n_inputs} features; give the number of columns with --n-inputs"
             )
-        return sp.csr_matrix((found.values, found.indices, found.indptr), (len(y), self.n_inputs)), y
+        return (
+            sp.csr_matrix((found.values, found.indices, found.indptr), (len(y), self.n_inputs)),
+            y,
+        )
 
 
 class CsvSource(TextSource):
-    """CSV text, read as its schema has it: that given, else one learnt in a pass of its own, of standard input from the first `chunk`."""
+    """CSV text, read as its schema has it: that given, else one learnt in a pass of its
+    own, of standard input from the first `chunk`.
+    """
 
     def __init__(self, path, reading=None, schema=None, chunk=CHUNK, task=None):
-        """task: as it was asked for; then as it was guessed, where targets are numbers with a spelling of their own."""
+        """task: as it was asked for; then as it was guessed, where targets are numbers with
+        a spelling of their own.
+        """
         reading = reading or Reading()
         super().__init__(path, None, chunk, reading.encoding)
         self.task, self._watched = task, None
@@ -237,10 +289,16 @@ class CsvSource(TextSource):
 
         separator = "\t" if archives.plain_name(self.path).endswith((".tsv", ".tab")) else None
         found = csvtext.sample(read, self.name, separator)
-        self.shape = found.dialect(reading.header if schema is None else tables.has_header(found, reading, schema))
+        self.shape = found.dialect(
+            reading.header if schema is None else tables.has_header(found, reading, schema)
+        )
         for note in self.shape.notes:
             log.warning(note)
-        while not self.rewindable and len(head) < max(HEAD, chunk) and read(max(HEAD, chunk) - len(head)):
+        while (
+            not self.rewindable
+            and len(head) < max(HEAD, chunk)
+            and read(max(HEAD, chunk) - len(head))
+        ):
             pass
         begun = bytes(head)
         self.schema = schema or self._learnt(reading, begun)
@@ -261,12 +319,16 @@ class CsvSource(TextSource):
                 forced = forced | change.columns
                 continue
             except archives.DAMAGE as error:
-                raise DataError(f"{self.name} is damaged or cut off ({error}); get it again") from None
+                raise DataError(
+                    f"{self.name} is damaged or cut off ({error}); get it again"
+                ) from None
             if learner.columns is None:
                 raise DataError(f"{self.name} has no rows")
             kind = "tsv" if self.shape.separator == "\t" else "csv"
             encoding = encodings.remembered(self.encoding)
-            form = FileFormat(kind, header=self.shape.header, separator=self.shape.separator, encoding=encoding)
+            form = FileFormat(
+                kind, header=self.shape.header, separator=self.shape.separator, encoding=encoding
+            )
             schema = replace(learner.finish(), format=form)
             if not tables.asks_spelling(schema, self.task):
                 return schema
@@ -280,25 +342,35 @@ class CsvSource(TextSource):
             return tables.with_labels(schema, labels.names, found.counts, self.name)
 
     def _first(self, head):
-        """A handle on the rows that are learnt from: all of a file, the first of what is read once."""
+        """A handle on the rows that are learnt from: all of a file, the first of what is
+        read once.
+        """
         if self.rewindable:
             self._open()
             return self._handle
         return io.BytesIO(head[: self._whole(head)] or head)
 
     def _above(self, raw) -> int:
-        """The bytes of raw, which follows what was read so far, that stand above the first record."""
+        """The bytes of raw, which follows what was read so far, that stand above the first
+        record.
+        """
         return max(0, self.shape.start - self._offset)
 
     def _whole(self, raw):
         above = self._above(raw)
-        return above + csvtext.whole_records(raw[above:], self.shape.separator) if len(raw) > above else 0
+        return (
+            above + csvtext.whole_records(raw[above:], self.shape.separator)
+            if len(raw) > above
+            else 0
+        )
 
     def parse(self, raw, line, last):
         first = self._offset == len(raw)  # all that was read so far
         above = self.shape.start if first else 0
         forced = self._forced if self._watched is None else self._forced | {self._watched}
-        table = csvtext.parse(raw[above:], self.shape, self.shape.line if first else line, forced, first)
+        table = csvtext.parse(
+            raw[above:], self.shape, self.shape.line if first else line, forced, first
+        )
         if table is None:
             assert self.n_inputs is not None  # the schema says
             return np.zeros((0, self.n_inputs)), np.zeros(0)
@@ -307,11 +379,20 @@ class CsvSource(TextSource):
         return self.schema.encode(table)
 
     def _check_labels(self, words):
-        """Refuse, of rows that are read once, labels with a spelling that those which labels were learnt from do not have."""
+        """Refuse, of rows that are read once, labels with a spelling that those which
+        labels were learnt from do not have.
+        """
         labels = self.schema.labels
         if labels is None and self._watched is None:
             return
         known = labelwords.printed if labels is None else set(labels).__contains__
-        odd = next((word for word in words.values if not known(word) and not known(labelwords.unsigned(word))), None)
+        odd = next(
+            (
+                word
+                for word in words.values
+                if not known(word) and not known(labelwords.unsigned(word))
+            ),
+            None,
+        )
         if odd is not None:
             raise labelled.unexpected(self.name, odd, labels or [])

@@ -1,4 +1,6 @@
-"""Dask arrays and dataframes in `fit`: their blocks stay on the workers of the client that there is, and so do all vectors over rows."""
+"""Dask arrays and dataframes in `fit`: their blocks stay on the workers of the client that
+there is, and so do all vectors over rows.
+"""
 
 import numpy as np
 
@@ -19,8 +21,9 @@ def is_distributed(X) -> bool:
 def distributed_rows(estimator, X, y, trainer, encode: bool) -> tuple:
     """(DistributedRows, their targets, labels) of a Dask array or dataframe X (n, d) and y (n,).
 
-    Sets what the estimator knows of the inputs. encode: targets become the places of the labels, which are those of all rows,
-    ascending; else they are numbers, and labels None. Raises UsageError where there is no client, DataError for what are no rows.
+    Sets what the estimator knows of the inputs. encode: targets become the places of the labels,
+    which are those of all rows, ascending; else they are numbers, and labels None. Raises
+    UsageError where there is no client, DataError for what are no rows.
     """
     check_method(trainer)
     client = _client()
@@ -32,10 +35,17 @@ def distributed_rows(estimator, X, y, trainer, encode: bool) -> tuple:
     X = X.rechunk({1: -1})
     y = y.rechunk({0: X.chunks[0]})
     workers = Workers(client)
-    blocks = list(zip(client.compute(X.to_delayed().ravel().tolist()), client.compute(y.to_delayed().ravel().tolist())))
+    blocks = list(
+        zip(
+            client.compute(X.to_delayed().ravel().tolist()),
+            client.compute(y.to_delayed().ravel().tolist()),
+        )
+    )
     labels = None
     if encode:
-        labels = np.unique(np.concatenate(workers.results(workers.each(np.unique, [own for _, own in blocks]))))
+        labels = np.unique(
+            np.concatenate(workers.results(workers.each(np.unique, [own for _, own in blocks])))
+        )
     sources = [workers.submit(_arrays, own, targets, labels) for own, targets in blocks]
     found = DistributedRows(workers, sources, trainer.settings.scaling == "standard")
     estimator.n_features_in_ = X.shape[1]
@@ -48,19 +58,27 @@ def _client():
     try:
         return dask.distributed().get_client()
     except ValueError:
-        raise UsageError("X is distributed (Dask), which needs a client; make one with distributed.Client") from None
+        raise UsageError(
+            "X is distributed (Dask), which needs a client; make one with distributed.Client"
+        ) from None
 
 
 def _array(values, name, ndim):
     if not is_distributed(values):
-        raise DataError(f"X is distributed (Dask), but {name} is not; give both as collections of Dask")
+        raise DataError(
+            f"X is distributed (Dask), but {name} is not; give both as collections of Dask"
+        )
     if hasattr(values, "to_dask_array"):
         values = values.to_dask_array(lengths=True)
     if any(np.isnan(size) for size in values.shape):
         values = values.compute_chunk_sizes()
-    values = values.reshape(-1) if ndim == 1 and values.ndim == 2 and values.shape[1] == 1 else values
+    values = (
+        values.reshape(-1) if ndim == 1 and values.ndim == 2 and values.shape[1] == 1 else values
+    )
     if values.ndim != ndim:
-        raise DataError(f"{name} has {values.ndim} dimensions; {ndim} {'are' if ndim > 1 else 'is'} needed")
+        raise DataError(
+            f"{name} has {values.ndim} dimensions; {ndim} {'are' if ndim > 1 else 'is'} needed"
+        )
     return values
 
 
@@ -68,7 +86,11 @@ def _arrays(X, y, labels):
     X = X if hasattr(X, "tocsr") else np.asarray(X, np.float64)
     if not np.isfinite(X.data if hasattr(X, "tocsr") else X).all():
         raise DataError("Input X contains NaN or infinity")
-    y = np.searchsorted(labels, y).astype(np.float64) if labels is not None else np.asarray(y, np.float64)
+    y = (
+        np.searchsorted(labels, y).astype(np.float64)
+        if labels is not None
+        else np.asarray(y, np.float64)
+    )
     if not np.isfinite(y).all():
         raise DataError("Input y contains NaN or infinity")
     return Arrays(X.tocsr() if hasattr(X, "tocsr") else X, y)

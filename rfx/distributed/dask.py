@@ -1,4 +1,6 @@
-"""Dask's distributed: an optional package that is slow to import, so it is imported here alone and when it is first needed."""
+"""Dask's distributed: an optional package that is slow to import, so it is imported here
+alone and when it is first needed.
+"""
 
 from types import ModuleType
 
@@ -10,7 +12,9 @@ def distributed() -> ModuleType:
     try:
         import distributed
     except ModuleNotFoundError:
-        raise ClusterError("--scheduler needs Dask's distributed; pip install 'rfx-kernels[distributed]'") from None
+        raise ClusterError(
+            "--scheduler needs Dask's distributed; pip install 'rfx-kernels[distributed]'"
+        ) from None
     return distributed
 
 

@@ -1,7 +1,9 @@
-"""Small answers that workers are asked for directly: a task's round by way of the scheduler takes several times as long as the message.
+"""Small answers that workers are asked for directly: a task's round by way of the scheduler takes
+several times as long as the message.
 
-On each worker an actor of Dask's applies a function to what the worker holds. It keeps nothing of its own, so that nothing is lost
-with it: where an answer can't be had so, because a value is elsewhere or a worker has gone, there is none, and the caller asks by tasks.
+On each worker an actor of Dask's applies a function to what the worker holds. It keeps nothing of
+its own, so that nothing is lost with it: where an answer can't be had so, because a value is
+elsewhere or a worker has gone, there is none, and the caller asks by tasks.
 """
 
 import time
@@ -25,7 +27,9 @@ class Applier:
     """The actor: `apply` is all that it does."""
 
     async def apply(self, run, common, calls):
-        """[run(*common, *own) for own in calls] in the threads that the worker's tasks have; None where it does not hold a value."""
+        """[run(*common, *own) for own in calls] in the threads that the worker's tasks
+        have; None where it does not hold a value.
+        """
         import asyncio
 
         worker = dask.distributed().get_worker()
@@ -34,20 +38,26 @@ class Applier:
         except KeyError:
             return None
         threads = worker.executors["default"]
-        return await asyncio.gather(*(worker.loop.run_in_executor(threads, run, *common, *own) for own in calls))
+        return await asyncio.gather(
+            *(worker.loop.run_in_executor(threads, run, *common, *own) for own in calls)
+        )
 
 
 class Direct:
-    """The actors of a cluster's workers, made with the first question, and which part lies on which worker."""
+    """The actors of a cluster's workers, made with the first question, and which part lies
+    on which worker.
+    """
 
     def __init__(self, client, addresses):
         self.client, self.addresses, self.works = client, addresses, True
         self._actors, self._homes = None, {}
 
     def answers(self, run, common, calls):
-        """[run(*common, *own) for own in calls], where futures among these stand for their values; None where it can't be had so.
+        """[run(*common, *own) for own in calls], where futures among these stand for their values;
+        None where it can't be had so.
 
-        Raises parallel.Late after the deadline. Whatever else goes wrong is for the tasks to say, and none is asked for any more.
+        Raises parallel.Late after the deadline. Whatever else goes wrong is for the tasks to say,
+        and none is asked for any more.
         """
         if not self.works or _pending(calls) or _pending(common):
             return None
@@ -87,12 +97,23 @@ class Direct:
 
     def _made(self) -> dict:
         """An actor on each worker, by its address."""
-        futures = [self.client.submit(Applier, actor=True, workers=[address], pure=False) for address in self.addresses]
+        futures = [
+            self.client.submit(Applier, actor=True, workers=[address], pure=False)
+            for address in self.addresses
+        ]
         with self.client.as_current():
-            return dict(zip(self.addresses, [future.result(timeout=10 * _PATIENCE) for future in futures], strict=True))
+            return dict(
+                zip(
+                    self.addresses,
+                    [future.result(timeout=10 * _PATIENCE) for future in futures],
+                    strict=True,
+                )
+            )
 
     def _located(self, calls):
-        """The address of each call's first value; None where one has none, or is on no worker of before."""
+        """The address of each call's first value; None where one has none, or is on no
+        worker of before.
+        """
         firsts = [_first(call) for call in calls]
         if None in firsts:
             return None

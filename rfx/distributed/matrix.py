@@ -1,4 +1,6 @@
-"""A feature matrix whose rows lie on Dask workers: each worker multiplies its own, and sums of the size of D travel in a tree."""
+"""A feature matrix whose rows lie on Dask workers: each worker multiplies its own, and sums
+of the size of D travel in a tree.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
 
 # Bytes of an array that `to_array` fetches at most.
 _FETCHED = 1 << 31
-# Features of a subset of rows that are made and kept here: a pass over them takes less time than asking the workers does, some 30 ms.
+# Features of a subset of rows that are made and kept here: a pass over them takes less time than
+# asking the workers does, some 30 ms.
 _HERE = 1 << 26
 
 
@@ -48,7 +51,9 @@ class Computed:
 
 @dataclass
 class Cached:
-    """Features that a part has as an array; index: those of its columns that are meant, None for all."""
+    """Features that a part has as an array; index: those of its columns that are meant,
+    None for all.
+    """
 
     form: tuple
     index: np.ndarray | None = None
@@ -92,11 +97,13 @@ class Binned:
 
 
 class PartsMatrix(Matrix):
-    """An (N, D) matrix of parts on workers; what is (N,) or (N, k) long goes in and comes out as a RowVector.
+    """An (N, D) matrix of parts on workers; what is (N,) or (N, k) long goes in and comes out as a
+    RowVector.
 
-    data: a future for each part, from which `recipe` makes its features, or what makes these futures, called when they are needed first;
-    counts: the rows of each; index: of a part's rows those that are meant, a future for each part, None for all; made: the same
-    features computed from rows of inputs, where there are such; most_mb: what a worker may hold of them at most.
+    data: a future for each part, from which `recipe` makes its features, or what makes these
+    futures, called when they are needed first; counts: the rows of each; index: of a part's rows
+    those that are meant, a future for each part, None for all; made: the same features computed
+    from rows of inputs, where there are such; most_mb: what a worker may hold of them at most.
     """
 
     # what a part holds is its worker's business
@@ -104,11 +111,20 @@ class PartsMatrix(Matrix):
     rows_here = False
 
     def __init__(self, workers, data, recipe, counts, index=None, made=None, most_mb=np.inf):
-        self.workers, self._data, self.recipe, self.counts, self.index = workers, data, recipe, tuple(counts), index
+        self.workers, self._data, self.recipe, self.counts, self.index = (
+            workers,
+            data,
+            recipe,
+            tuple(counts),
+            index,
+        )
         self.most_mb = most_mb
         columns, dtype = recipe.form
         self.shape, self.dtype, self.cost = (sum(counts), columns), np.dtype(dtype), recipe.cost
-        self._shared, self.made = None, self if isinstance(recipe, Computed) and index is None else made
+        self._shared, self.made = (
+            None,
+            self if isinstance(recipe, Computed) and index is None else made,
+        )
 
     @property
     def data(self):
@@ -139,38 +155,53 @@ class PartsMatrix(Matrix):
         own = index.node.futures
         if self.index is not None:
             own = self.workers.each(_taken, self.index, own)
-        other = PartsMatrix(self.workers, self.data, self.recipe, index.counts, own, most_mb=self.most_mb)
+        other = PartsMatrix(
+            self.workers, self.data, self.recipe, index.counts, own, most_mb=self.most_mb
+        )
         other._shared = self._shared
         return other
 
     def columns(self, index):
-        return PartsMatrix(self.workers, self.data, self.recipe.columns(index), self.counts, self.index)
+        return PartsMatrix(
+            self.workers, self.data, self.recipe.columns(index), self.counts, self.index
+        )
 
     def draw(self, count):
         starts, n = np.concatenate([[0], np.cumsum(self.counts)]).tolist(), self.shape[0]
         futures = self.workers.each(_drawn, starts[:-1], starts[1:], common=(n, count))
-        return RowIndex(self.workers, futures, self.workers.results(self.workers.each(len, futures)))
+        return RowIndex(
+            self.workers, futures, self.workers.results(self.workers.each(len, futures))
+        )
 
     def subset(self, count):
-        """As of every matrix; few rows are here, for their inputs, not their features, are fetched."""
+        """As of every matrix; few rows are here, for their inputs, not their features, are
+        fetched.
+        """
         if self.made is None or count * self.shape[1] > _HERE:
             return super().subset(count)
         chosen, recipe = drawn(self.shape[0], count), self.made.recipe
-        part = MapMatrix(recipe.map, fetched(self.workers, self.made.data, self.counts, chosen), recipe.scale)
-        # the codes that the workers have of these rows, to the bit, so that the solver takes the steps of one machine
+        part = MapMatrix(
+            recipe.map, fetched(self.workers, self.made.data, self.counts, chosen), recipe.scale
+        )
+        # the codes that the workers have of these rows, to the bit, so that the solver takes the
+        # steps of one machine
         return coded(part, self.recipe.kind) if isinstance(self.recipe, Coded) else part, chosen
 
     def constant(self, value):
         return RowVector.constant(self.workers, self.counts, value)
 
     def hold(self, max_mb=np.inf):
-        """Cached on the workers, where that takes at most `max_mb` and their own bound on each of them."""
+        """Cached on the workers, where that takes at most `max_mb` and their own bound on
+        each of them.
+        """
         if self.cost <= READ or self._share_mb(self.dtype) > min(max_mb, self._bound_mb()):
             return self
         return self._cached(Cached((self.shape[1], self.dtype)), _array)
 
     def hold_rows(self, max_mb, kind=None):
-        """Cached on the workers, whose memory, not this process's, is the bound; kind: int8 or int16 for codes (rfx.operators.coded)."""
+        """Cached on the workers, whose memory, not this process's, is the bound; kind: int8
+        or int16 for codes (rfx.operators.coded).
+        """
         if kind is None or self.cost <= READ:
             return self.hold()
         if self._share_mb(kind) > self._bound_mb():
@@ -178,16 +209,29 @@ class PartsMatrix(Matrix):
         return self._cached(Coded((self.shape[1], self.dtype), kind), _codes, kind)
 
     def _cached(self, recipe, function, *args):
-        """These rows as function(features, *args) has them on the workers, which begin with that when it is needed first.
+        """These rows as function(features, *args) has them on the workers, which begin with that
+        when it is needed first.
 
-        What is common to all parts is sent at once: a worker that has begun is slow to pass it on to the next.
+        What is common to all parts is sent at once: a worker that has begun is slow to pass it on
+        to the next.
         """
         self._share(everywhere=True)
-        return PartsMatrix(self.workers, lambda: self._each(function, args=args), recipe, self.counts, made=self.made)
+        return PartsMatrix(
+            self.workers,
+            lambda: self._each(function, args=args),
+            recipe,
+            self.counts,
+            made=self.made,
+        )
 
     def _share_mb(self, dtype) -> float:
         """MiB that a worker's entries take as numbers of that type."""
-        return self.size_mb * np.dtype(dtype).itemsize / self.dtype.itemsize / len(self.workers.addresses)
+        return (
+            self.size_mb
+            * np.dtype(dtype).itemsize
+            / self.dtype.itemsize
+            / len(self.workers.addresses)
+        )
 
     def _bound_mb(self) -> float:
         return min(self.most_mb, self.workers.memory_mb)
@@ -200,7 +244,9 @@ class PartsMatrix(Matrix):
 
     def to_array(self, out=None):
         if self.size_mb * 2**20 > _FETCHED:
-            raise TypeError(f"{self.size_mb:,.0f} MiB of features are more than are fetched from the workers")
+            raise TypeError(
+                f"{self.size_mb:,.0f} MiB of features are more than are fetched from the workers"
+            )
         found = np.concatenate(self.workers.results(self._each(_array)))
         if out is None:
             return found
@@ -210,7 +256,9 @@ class PartsMatrix(Matrix):
     # ------------------------------------------------------------------ products
 
     def _each(self, function, *vectors, args=()) -> list:
-        """A future for each part of function(its matrix, its part of the vectors, *args); a vector may be None, args futures."""
+        """A future for each part of function(its matrix, its part of the vectors, *args); a
+        vector may be None, args futures.
+        """
         args = [self.workers.shared(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
         parts, common = self._question(function, vectors, args)
         return self.workers.each(_apply, *parts, common=common)
@@ -224,7 +272,10 @@ class PartsMatrix(Matrix):
         self._share()
         for vector in vectors:
             if vector is not None and vector.counts != self.counts:
-                raise ValueError(f"there are {len(vector):,} values for {self.shape[0]:,} rows on workers, or other ones")
+                raise ValueError(
+                    f"there are {len(vector):,} values for {self.shape[0]:,} rows on workers, or"
+                    " other ones"
+                )
         program, leaves = written([None if vector is None else vector.node for vector in vectors])
         own = [list(leaf) for leaf in zip(*leaves, strict=True)] or [[] for _ in self.counts]
         index = self.index or [None] * len(self.counts)
@@ -242,7 +293,11 @@ class PartsMatrix(Matrix):
             return self._total(function, *vectors, args=args)
         parts, common = self._question(function, vectors, args)
         outputs = max(
-            [1, *(vector.size // max(1, len(vector)) for vector in vectors if vector is not None), *(arg[0].size for arg in args)]
+            [
+                1,
+                *(vector.size // max(1, len(vector)) for vector in vectors if vector is not None),
+                *(arg[0].size for arg in args),
+            ]
         )
         return self.workers.summed(_apply, *parts, common=common, size=8 * self.shape[1] * outputs)
 
@@ -287,8 +342,12 @@ def fetched(workers, data, counts, index) -> np.ndarray:
     owners, local = located(index, counts)
     order = np.argsort(owners, kind="stable")
     used = np.unique(owners)
-    found = workers.results(workers.each(_rows, [data[part] for part in used], [local[owners == part] for part in used]))
-    whole = sp.vstack(found, format="csr") if any(map(sp.issparse, found)) else np.concatenate(found)
+    found = workers.results(
+        workers.each(_rows, [data[part] for part in used], [local[owners == part] for part in used])
+    )
+    whole = (
+        sp.vstack(found, format="csr") if any(map(sp.issparse, found)) else np.concatenate(found)
+    )
     return whole[np.argsort(order, kind="stable")]
 
 

@@ -1,7 +1,8 @@
-"""A plan's runs made by Dask's workers: each in a process of its own there, as `rfx run` makes them here.
+"""A plan's runs made by Dask's workers: each in a process of its own there, as `rfx run` makes them
+here.
 
-distributed decides which worker makes which run, and gives the run of a worker that died to another. What came of a run is the task's
-result; the one runner that asked writes the row.
+distributed decides which worker makes which run, and gives the run of a worker that died to
+another. What came of a run is the task's result; the one runner that asked writes the row.
 """
 
 import os
@@ -29,7 +30,9 @@ _LOOK = 5.0  # seconds between two looks at whether there are workers
 
 @contextmanager
 def pool(where: str, way: Way, report):
-    """The workers of the scheduler that --scheduler names. ClusterError, also out of the block, where they can't be had any more."""
+    """The workers of the scheduler that --scheduler names. ClusterError, also out of the
+    block, where they can't be had any more.
+    """
     with cluster.connect(where) as client:
         pool = Workers(client, where, way, report)
         try:
@@ -45,11 +48,17 @@ class Workers:
         self.client, self.where, self.report = client, where, report
         self.name = f"rfx-{uuid.uuid4().hex}"
         self.told = {"way": way, "versions": cluster.versions()}
-        self.taken: dict[int, tuple[Run, Any]] = {}  # number -> run and future of the runs that have not ended
-        self.begun: dict[int, dict | None] = {}  # number -> the last step that its solver told, None before any
-        self.again: list[Run] = []  # runs of runs that never began, and that the scheduler gave up for what others did to their workers
+        # number -> run and future of the runs that have not ended
+        self.taken: dict[int, tuple[Run, Any]] = {}
+        # number -> the last step that its solver told, None before any
+        self.begun: dict[int, dict | None] = {}
+        # runs of runs that never began, and that the scheduler gave up for what others did to their
+        # workers
+        self.again: list[Run] = []
         self.count = 0
-        self.results = dask.distributed().as_completed(loop=client.loop, with_results=True, raise_errors=False)
+        self.results = dask.distributed().as_completed(
+            loop=client.loop, with_results=True, raise_errors=False
+        )
         self.looked, self.lonely = time.monotonic(), False
         client.subscribe_topic(self.name, lambda event: self.begun.update([event[1]]))
 
@@ -70,7 +79,9 @@ class Workers:
         self.count += len(runs)
         names = [(self.name, number) for number in numbers]
         told = self.told | {"at_once": _at_once(self.client)}
-        futures = self.client.map(make, names, [_resolved(run) for run in runs], key=names, pure=False, told=told)
+        futures = self.client.map(
+            make, names, [_resolved(run) for run in runs], key=names, pure=False, told=told
+        )
         self.taken |= {number: (run, future) for number, run, future in zip(numbers, runs, futures)}
         self.results.update(futures)
 
@@ -89,7 +100,11 @@ class Workers:
             self.begun.pop(number, None)
 
     def withdraw(self, dataset: str) -> list[Run]:
-        numbers = [number for number, (run, _) in self.taken.items() if run.dataset == dataset and number not in self.begun]
+        numbers = [
+            number
+            for number, (run, _) in self.taken.items()
+            if run.dataset == dataset and number not in self.begun
+        ]
         given_up = [self.taken.pop(number) for number in numbers]
         if given_up:
             self.client.cancel([future for _, future in given_up])
@@ -108,7 +123,9 @@ class Workers:
             error = result[1]
             if _is_death(result):
                 return endings.failure(run, "failed", _deaths(error))
-            raise ClusterError(f"a worker of {self.where} can't make runs: {type(error).__name__}: {error}")
+            raise ClusterError(
+                f"a worker of {self.where} can't make runs: {type(error).__name__}: {error}"
+            )
         if isinstance(result, str):
             raise ClusterError(result)
         if status != "finished" or not isinstance(result, Ending):
@@ -125,7 +142,9 @@ class Workers:
 
 
 def _at_once(client) -> dict[str, int]:
-    """Runs at a time on each machine, whose cores they share; a machine is what follows the scheme in its workers' addresses."""
+    """Runs at a time on each machine, whose cores they share; a machine is what follows the
+    scheme in its workers' addresses.
+    """
     found: dict[str, int] = {}
     for address, threads in client.nthreads().items():
         host = _host(address)
@@ -138,7 +157,9 @@ def _host(address) -> str:
 
 
 def _resolved(run: Run) -> tuple[Run, str]:
-    """A run as other machines understand it, files by their whole paths; and the key, by which a worker knows the same data."""
+    """A run as other machines understand it, files by their whole paths; and the key, by
+    which a worker knows the same data.
+    """
     paths = {}
     for name in keys.FILES:
         path = getattr(run, name)
@@ -152,23 +173,34 @@ def _is_death(result) -> bool:
 
 
 def _deaths(error) -> str:
-    count, last = error.allowed_failures + 1, getattr(error.last_worker, "address", error.last_worker)
-    return f"{count} workers ended while they made this run, the last {last}; most likely it takes more memory than their machines have"
+    count, last = (
+        error.allowed_failures + 1,
+        getattr(error.last_worker, "address", error.last_worker),
+    )
+    return (
+        f"{count} workers ended while they made this run, the last {last}; most likely it takes"
+        " more memory than their machines have"
+    )
 
 
 def make(name: tuple, asked: tuple[Run, str], told: dict) -> Ending | str:
     """Make a run, on a worker: how it ended, or a sentence on why it is not made there.
 
-    name: the task's, of which the runner is told when it begins. The run ends early, and with it its process, when the task is
-    cancelled, as Dask does with all of a client that has gone, or when the worker closes.
+    name: the task's, of which the runner is told when it begins. The run ends early, and with it
+    its process, when the task is cancelled, as Dask does with all of a client that has gone, or
+    when the worker closes.
     """
     distributed = dask.distributed()
     worker, host, (run, key) = distributed.get_worker(), os.uname().nodename, asked
     worker.log_event(name[0], [name[1], None])
-    refused = cluster.difference(told["versions"], cluster.versions(), f"worker {worker.address} on {host}")
+    refused = cluster.difference(
+        told["versions"], cluster.versions(), f"worker {worker.address} on {host}"
+    )
     if refused:
         return refused
-    threads = cluster.threads_of_a_task(max(told["at_once"].get(_host(worker.address), 0), worker.state.nthreads))
+    threads = cluster.threads_of_a_task(
+        max(told["at_once"].get(_host(worker.address), 0), worker.state.nthreads)
+    )
     child, told_at, step = told["way"].child(run, threads, key), time.monotonic(), None
     try:
         while not child.finished():
@@ -185,4 +217,8 @@ def make(name: tuple, asked: tuple[Run, str], told: dict) -> Ending | str:
 
 def _given_up(worker, name) -> bool:
     task = worker.state.tasks.get(name)
-    return task is None or task.state == "cancelled" or worker.status.name in ("closing", "closed", "failed")
+    return (
+        task is None
+        or task.state == "cancelled"
+        or worker.status.name in ("closing", "closed", "failed")
+    )

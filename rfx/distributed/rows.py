@@ -1,4 +1,6 @@
-"""Rows of inputs and targets that lie on Dask workers, each of which reads, scales and keeps its own parts."""
+"""Rows of inputs and targets that lie on Dask workers, each of which reads, scales and
+keeps its own parts.
+"""
 
 from __future__ import annotations
 
@@ -22,21 +24,31 @@ _FETCHED = 1 << 25
 
 
 class DistributedRows(Rows):
-    """Rows X (n, d) and targets `y` (n,), a RowVector, of sources that workers read (rfx.data.ranges), one for each part.
+    """Rows X (n, d) and targets `y` (n,), a RowVector, of sources that workers read
+    (rfx.data.ranges), one for each part.
 
-    They are surveyed where they lie; `scaled` has them read again, scaled and kept. y's numbers are there from then on. seconds: those
-    of both.
+    They are surveyed where they lie; `scaled` has them read again, scaled and kept. y's numbers are
+    there from then on. seconds: those of both.
     """
 
     def __init__(self, workers, sources, moments: bool = False):
-        """sources: one a part, or futures of such. moments: survey means and deviations, too. Raises DataError where there are no rows."""
+        """sources: one a part, or futures of such. moments: survey means and deviations,
+        too. Raises DataError where there are no rows.
+        """
         start = time.perf_counter()
-        surveys = [workers.submit(survey, source, moments, worker=_home(k, sources, workers)) for k, source in enumerate(sources)]
+        surveys = [
+            workers.submit(survey, source, moments, worker=_home(k, sources, workers))
+            for k, source in enumerate(sources)
+        ]
         found = workers.results(surveys)
         kept = [k for k, own in enumerate(found) if own.count]
         if not kept:
             raise DataError("the files have no rows")
-        self.workers, self.sources, self.counts = workers, [sources[k] for k in kept], tuple(found[k].count for k in kept)
+        self.workers, self.sources, self.counts = (
+            workers,
+            [sources[k] for k in kept],
+            tuple(found[k].count for k in kept),
+        )
         self.survey = found[kept[0]]
         for k in kept[1:]:
             self.survey = self.survey + found[k]
@@ -53,15 +65,32 @@ class DistributedRows(Rows):
             return self.known[2]
         start, finish = time.perf_counter(), partial(dense, dtype=np.dtype(dtype))
         other = object.__new__(DistributedRows)
-        other.workers, other.sources, other.counts, other.shape = self.workers, self.sources, self.counts, self.shape
+        other.workers, other.sources, other.counts, other.shape = (
+            self.workers,
+            self.sources,
+            self.counts,
+            self.shape,
+        )
         other.survey, other.y = self.survey, self.y
         other.data = [
-            self.workers.submit(load, source, count, self.shape[1], scaler, dtype, finish, worker=_home(k, self.sources, self.workers))
+            self.workers.submit(
+                load,
+                source,
+                count,
+                self.shape[1],
+                scaler,
+                dtype,
+                finish,
+                worker=_home(k, self.sources, self.workers),
+            )
             for k, (source, count) in enumerate(zip(self.sources, self.counts))
         ]
         self.y.node.futures = self.workers.entries(other.data, 1)
         self.workers.results(self.workers.each(len, other.data))
-        self.known, self.seconds = (scaler, dtype, other), self.seconds + time.perf_counter() - start
+        self.known, self.seconds = (
+            (scaler, dtype, other),
+            self.seconds + time.perf_counter() - start,
+        )
         return other
 
     def __getitem__(self, index) -> np.ndarray:
@@ -77,31 +106,44 @@ class DistributedRows(Rows):
         return -(-self.shape[0] // len(self.workers.addresses)), self.workers.memory_mb
 
     def features(self, feature_map, scale: float = 1.0, most_mb: float = np.inf) -> PartsMatrix:
-        """scale * feature_map(X), computed at every use; most_mb: what a worker may hold of them at most."""
-        return PartsMatrix(self.workers, self.data, Computed(feature_map, scale), self.counts, most_mb=most_mb)
+        """scale * feature_map(X), computed at every use; most_mb: what a worker may hold of
+        them at most.
+        """
+        return PartsMatrix(
+            self.workers, self.data, Computed(feature_map, scale), self.counts, most_mb=most_mb
+        )
 
     def numbered(self, grids: BinningMap) -> tuple[Bins, PartsMatrix]:
         """The bins that the rows are in, the same as if they were in one process, and the features.
 
-        Each worker numbers the bins of its own rows. Keys and numbers of the bins travel, which have the size of D.
+        Each worker numbers the bins of its own rows. Keys and numbers of the bins travel, which
+        have the size of D.
         """
         workers = self.workers
         found = workers.each(_number, self.data, common=(workers.shared(grids),))
         bins, tables = merged(workers.results(workers.each(_bins, found)))
         wide = np.uint16 if int(np.diff(bins.starts).max()) < 2**16 else np.int32
-        ids = workers.each(_renumbered, found, [workers.shared(table) for table in tables], common=(wide,))
-        return bins, PartsMatrix(workers, ids, Binned(bins.starts, 1.0 / np.sqrt(grids.n_grids)), self.counts)
+        ids = workers.each(
+            _renumbered, found, [workers.shared(table) for table in tables], common=(wide,)
+        )
+        return bins, PartsMatrix(
+            workers, ids, Binned(bins.starts, 1.0 / np.sqrt(grids.n_grids)), self.counts
+        )
 
     def total(self, function, shared, *vectors):
         """The sum over the parts of function(shared, X, *vectors)."""
         program, leaves = written([vector.node for vector in vectors])
         program, shared = self.workers.shared(program), self.workers.shared(shared)
         own = [list(leaf) for leaf in zip(*leaves, strict=True)] or [[] for _ in self.counts]
-        return self.workers.sum(self.workers.each(_apply, self.data, own, common=(function, shared, program)))
+        return self.workers.sum(
+            self.workers.each(_apply, self.data, own, common=(function, shared, program))
+        )
 
 
 def _home(part: int, parts, workers) -> int:
-    """The worker that is to read a part: neighbours lie together, so that their sums need not travel."""
+    """The worker that is to read a part: neighbours lie together, so that their sums need
+    not travel.
+    """
     return part * len(workers.addresses) // len(parts)
 
 

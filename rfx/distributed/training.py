@@ -1,4 +1,6 @@
-"""Training on rows that workers of a Dask cluster read, each its own part of the files: `rfx train --scheduler`."""
+"""Training on rows that workers of a Dask cluster read, each its own part of the files:
+`rfx train --scheduler`.
+"""
 
 import logging
 import os
@@ -32,44 +34,74 @@ _BYTES = 64 << 20
 # Solvers whose vectors over the rows may lie on workers.
 _SOLVERS = (None, "rfx", "cg")
 # What is asked of rows in one process.
-_WITHOUT = ("split", "cv", "holdout", "calibrate", "sample_weight", "stream", "n_inputs", "checkpoint", "every", "resume", "curve")
+_WITHOUT = (
+    "split",
+    "cv",
+    "holdout",
+    "calibrate",
+    "sample_weight",
+    "stream",
+    "n_inputs",
+    "checkpoint",
+    "every",
+    "resume",
+    "curve",
+)
 
 
 def check_method(trainer) -> None:
     """Refuse, with a UsageError, a method or options that need all rows in one process."""
-    s, able = trainer.settings, [name for name, own in methods.METHODS.own().items() if own.distributed]
+    s, able = (
+        trainer.settings,
+        [name for name, own in methods.METHODS.own().items() if own.distributed],
+    )
     if not trainer.method.distributed:
-        raise UsageError(f"method {trainer.name} needs all rows in one process; over rows on several machines there are {', '.join(able)}")
+        raise UsageError(
+            f"method {trainer.name} needs all rows in one process; over rows on several machines"
+            f" there are {', '.join(able)}"
+        )
     if s.get("solver") not in _SOLVERS:
         raise UsageError(f"--solver is {s.solver}, which needs all rows in one process; choose rfx")
     for name in trainer.method.searched:
         word = isinstance(s.get(name), str) and (name != "gamma" or s.gamma == "validation")
         if word and not (name == "lam" and s.get("lam_path")):
             raise UsageError(
-                f"--{name.replace('_', '-')} is {s[name]}, which needs rows in one process; give a number, such as one found on "
-                "some of the rows"
+                f"--{name.replace('_', '-')} is {s[name]}, which needs rows in one process; give a"
+                " number, such as one found on some of the rows"
             )
     for name in ("class_weight", "grow"):
         if s.get(name) is not None:
-            raise UsageError(f"--{name.replace('_', '-')} is {s[name]}, which needs all rows in one process; leave it out")
+            raise UsageError(
+                f"--{name.replace('_', '-')} is {s[name]}, which needs all rows in one process;"
+                " leave it out"
+            )
 
 
 def check(trainer, run: Run) -> None:
     """Refuse with a UsageError what does not go with a run's scheduler, before anything is read."""
     for name in _WITHOUT:
         if getattr(run, name) not in (None, False):
-            raise UsageError(f"--{name.replace('_', '-')} is for rows in one process; leave it out, or --scheduler")
+            raise UsageError(
+                f"--{name.replace('_', '-')} is for rows in one process; leave it out, or"
+                " --scheduler"
+            )
     if encodings.remembered(run.how_to_read().encoding) is not None:
-        raise UsageError("--encoding is for rows in one process; leave it out, or --scheduler, or save the files in UTF-8")
+        raise UsageError(
+            "--encoding is for rows in one process; leave it out, or --scheduler, or save the files"
+            " in UTF-8"
+        )
     check_method(trainer)
     path = str(run.dataset)
     if path == "-" or (registry.has(path.partition(":")[0]) and not os.path.exists(path)):
         what = "standard input" if path == "-" else "a data set by its name"
-        raise UsageError(f"--data is {path}, {what}; with --scheduler give files that the workers see")
+        raise UsageError(
+            f"--data is {path}, {what}; with --scheduler give files that the workers see"
+        )
 
 
 def train(trainer, run: Run, progress=None) -> tuple:
-    """(Pipeline, Split) of training a method on the files of a run by its scheduler's workers; the Split has the test rows.
+    """(Pipeline, Split) of training a method on the files of a run by its scheduler's workers; the
+    Split has the test rows.
 
     Without test rows, info has the score on the training rows.
     """
@@ -88,7 +120,11 @@ def train(trainer, run: Run, progress=None) -> tuple:
         more = {}
         if not run.test and not trainer.settings.get("lam_path"):
             more["train_score"] = _score(trained, rows)
-    more |= {"parts": len(rows.counts), "workers": len(workers.addresses), "seconds_read": rows.seconds}
+    more |= {
+        "parts": len(rows.counts),
+        "workers": len(workers.addresses),
+        "seconds_read": rows.seconds,
+    }
     return trained.with_info(**more), split
 
 
@@ -98,14 +134,25 @@ def _files(path, workers) -> list:
     (first, files), *others = sorted(seen.items())
     for address, found in seen.items():
         if isinstance(found, str):
-            raise DataError(f"worker {address}: {found}; put the files where every worker sees them, under the same name")
+            raise DataError(
+                f"worker {address}: {found}; put the files where every worker sees them, under the"
+                " same name"
+            )
     for address, found in others:
-        odd = sorted({(file.path, file.size) for file in files} ^ {(file.path, file.size) for file in found})
+        odd = sorted(
+            {(file.path, file.size) for file in files} ^ {(file.path, file.size) for file in found}
+        )
         if odd:
-            raise DataError(f"{odd[0][0]} is not the same, or not there, on worker {first} and on worker {address}; copy it to both")
+            raise DataError(
+                f"{odd[0][0]} is not the same, or not there, on worker {first} and on worker"
+                f" {address}; copy it to both"
+            )
     kinds = {"csv" if file.kind == "tsv" else file.kind for file in files}
     if len(kinds) > 1:
-        raise DataError(f"{path} stands for files of several kinds ({', '.join(sorted(kinds))}); give files of one kind")
+        raise DataError(
+            f"{path} stands for files of several kinds ({', '.join(sorted(kinds))}); give files of"
+            " one kind"
+        )
     return files
 
 
@@ -118,7 +165,11 @@ def _measured(path):
 
 
 def _name(files, path) -> str:
-    return os.path.basename(files[0].path) if len(files) == 1 else os.path.basename(str(path).rstrip("/")) or str(path)
+    return (
+        os.path.basename(files[0].path)
+        if len(files) == 1
+        else os.path.basename(str(path).rstrip("/")) or str(path)
+    )
 
 
 def _rows(files, run, workers, settings):
@@ -129,19 +180,29 @@ def _rows(files, run, workers, settings):
     reading = run.how_to_read()
     if files[0].kind == "libsvm":
         tables.check_reading("libsvm", files[0].path, reading)
-        text = ranges.LibsvmRanges(bool(reading.zero_based), labelled.Reader(settings.task == "regression"))
+        text = ranges.LibsvmRanges(
+            bool(reading.zero_based), labelled.Reader(settings.task == "regression")
+        )
         rows, task = _libsvm_rows(text, pieces, workers, settings, run.dataset)
-        return rows, Schema(labels=text.labels.names, format=FileFormat("libsvm", text.zero_based)), task
+        return (
+            rows,
+            Schema(labels=text.labels.names, format=FileFormat("libsvm", text.zero_based)),
+            task,
+        )
     reader, task = _table_reader(files, reading, pieces, workers, settings.task)
     return _surveyed(reader, pieces, workers, settings), reader.schema, task
 
 
 def _surveyed(reader, pieces, workers, settings) -> DistributedRows:
-    return DistributedRows(workers, [ranges.Pieces(reader, own) for own in pieces], settings.scaling == "standard")
+    return DistributedRows(
+        workers, [ranges.Pieces(reader, own) for own in pieces], settings.scaling == "standard"
+    )
 
 
 def _libsvm_rows(reader, pieces, workers, settings, name):
-    """(DistributedRows, the task); the reader then knows how labels are spelled, for which rows are read twice where need be."""
+    """(DistributedRows, the task); the reader then knows how labels are spelled, for which
+    rows are read twice where need be.
+    """
     task = settings.task
     word = workers.result(workers.submit(ranges.first_word, pieces[0][0]))
     if word is not None and task == "regression":
@@ -151,14 +212,21 @@ def _libsvm_rows(reader, pieces, workers, settings, name):
             return _surveyed(reader, pieces, workers, settings), task
         except labelled.OtherSpelling:
             pass
-    task = reader.labels.learn(_spellings(reader, pieces, workers, word is not None), task, name, True)
+    task = reader.labels.learn(
+        _spellings(reader, pieces, workers, word is not None), task, name, True
+    )
     return _surveyed(reader, pieces, workers, settings), task
 
 
 def _spellings(reader, pieces, workers, how) -> labelwords.Spellings:
     """How the labels of all pieces are spelled; how: as `spellings` of the reader has it."""
     found = labelwords.Spellings(labelwords.MOST)
-    for own in workers.results([workers.submit(ranges.Pieces.spellings, ranges.Pieces(reader, part), how) for part in pieces]):
+    for own in workers.results(
+        [
+            workers.submit(ranges.Pieces.spellings, ranges.Pieces(reader, part), how)
+            for part in pieces
+        ]
+    ):
         found.merge(own)
     return found
 
@@ -167,7 +235,9 @@ def _spellings(reader, pieces, workers, how) -> labelwords.Spellings:
 
 
 def _table_reader(files, reading, pieces, workers, task):
-    """(a reader whose schema is learnt from all parts, the task, guessed where the targets are classes by how they are spelled)."""
+    """(a reader whose schema is learnt from all parts, the task, guessed where the targets
+    are classes by how they are spelled).
+    """
     shape = None
     forced: frozenset[int] = frozenset()
     if files[0].kind != "parquet":
@@ -177,22 +247,35 @@ def _table_reader(files, reading, pieces, workers, task):
         forced = tables.words_of(shape, None, reading)
     while True:
         reader = ranges.TableRanges(shape, forced, exact=frozenset(reading.categorical))
-        learners = workers.results([workers.submit(_learnt, ranges.Pieces(reader, own), reading, task) for own in pieces])
-        learners = [own for own in learners if isinstance(own, frozenset) or own.columns is not None]
+        learners = workers.results(
+            [workers.submit(_learnt, ranges.Pieces(reader, own), reading, task) for own in pieces]
+        )
+        learners = [
+            own for own in learners if isinstance(own, frozenset) or own.columns is not None
+        ]
         if not learners:
             raise DataError(f"{files[0].path} has no rows")
         changed = frozenset().union(*(own for own in learners if isinstance(own, frozenset)))
         kinds = [own.word_columns for own in learners if not isinstance(own, frozenset)]
-        changed |= frozenset().union(*kinds) - frozenset.intersection(*kinds) if kinds else frozenset()
+        changed |= (
+            frozenset().union(*kinds) - frozenset.intersection(*kinds) if kinds else frozenset()
+        )
         if changed <= forced:
             break
         if shape is None:
-            raise DataError(f"the files of {files[0].path} have columns that are words in one and numbers in another; make them alike")
+            raise DataError(
+                f"the files of {files[0].path} have columns that are words in one and numbers in"
+                " another; make them alike"
+            )
         forced |= changed
     first, *others = learners
     for other in others:
         first.merge(other)
-    form = FileFormat("parquet") if shape is None else FileFormat(files[0].kind, header=shape.header, separator=shape.separator)
+    form = (
+        FileFormat("parquet")
+        if shape is None
+        else FileFormat(files[0].kind, header=shape.header, separator=shape.separator)
+    )
     schema = replace(first.finish(), format=form)
     if not tables.asks_spelling(schema, task):
         reader.schema = schema
@@ -212,7 +295,9 @@ def _learnt(source, reading, task):
     learner, kinds = Learner(reading, True, task == "regression"), None
     seen: frozenset[int] = frozenset()
     for table in source.tables():
-        words = frozenset(place for place, column in enumerate(table.columns) if isinstance(column, Words))
+        words = frozenset(
+            place for place, column in enumerate(table.columns) if isinstance(column, Words)
+        )
         if kinds is not None and words != kinds:
             seen |= words ^ kinds
         kinds = words
@@ -229,7 +314,11 @@ def _learnt(source, reading, task):
 
 def _task(survey) -> str:
     if survey.labels is None:
-        log.warning("task regression, guessed from the targets: more than %s different numbers; --task sets it", f"{MOST_LABELS:,}")
+        log.warning(
+            "task regression, guessed from the targets: more than %s different numbers; --task"
+            " sets it",
+            f"{MOST_LABELS:,}",
+        )
         return "regression"
     values = np.array(sorted(survey.labels))
     return guess_of(values, np.array([survey.labels[value] for value in values.tolist()]))
@@ -246,7 +335,10 @@ def _test_rows(run, n_inputs, schema):
 def _score(trained, rows) -> float:
     """Accuracy, or the RMSE in units of the scaled target, on the training rows."""
     own = trained.preprocessing
-    wrong = own.rows(rows).total(_wrong, (trained.task, trained.model), own.targets(rows.y)) / rows.shape[0]
+    wrong = (
+        own.rows(rows).total(_wrong, (trained.task, trained.model), own.targets(rows.y))
+        / rows.shape[0]
+    )
     return float(np.sqrt(wrong)) if trained.task == "regression" else float(1 - wrong)
 
 

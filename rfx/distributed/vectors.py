@@ -1,8 +1,9 @@
-"""Arrays with a row for each row of a matrix of parts, which stay where the parts are; numpy's functions take them.
+"""Arrays with a row for each row of a matrix of parts, which stay where the parts are; numpy's
+functions take them.
 
-What is computed from them element by element is written down, and evaluated part by part with the next sum or product that needs
-it, so that `loss.value(f, y).sum()` is one task a part and one number that travels. A sum of numbers over the parts is made
-here, in their order.
+What is computed from them element by element is written down, and evaluated part by part with the
+next sum or product that needs it, so that `loss.value(f, y).sum()` is one task a part and one
+number that travels. A sum of numbers over the parts is made here, in their order.
 """
 
 from collections.abc import Callable
@@ -16,7 +17,8 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from rfx.errors import DataError
 
-# Steps that are written down before they are evaluated, so that what grows from turn to turn of a loop does not grow for ever.
+# Steps that are written down before they are evaluated, so that what grows from turn to turn of a
+# loop does not grow for ever.
 _LONGEST = 16
 # Numbers that are fetched at most: what is longer stays on the workers.
 _FETCHED = 1 << 22
@@ -32,7 +34,9 @@ class _Place:
 
 
 class _Node:
-    """A step: function(*args), where nodes among args stand for their values; of a leaf the futures, one for each part."""
+    """A step: function(*args), where nodes among args stand for their values; of a leaf the
+    futures, one for each part.
+    """
 
     length: int
 
@@ -42,7 +46,9 @@ class _Node:
 
 
 class Leaf(_Node):
-    """Values that lie on the workers; futures may be given later, as long as that is before any value is asked for."""
+    """Values that lie on the workers; futures may be given later, as long as that is before
+    any value is asked for.
+    """
 
     length = 0
 
@@ -63,7 +69,10 @@ def written(nodes):
             step = (None, (len(leaves),))
             leaves.append(node.futures)
         else:
-            step = (node.function, tuple(visit(arg) if isinstance(arg, _Node) else arg for arg in node.args))
+            step = (
+                node.function,
+                tuple(visit(arg) if isinstance(arg, _Node) else arg for arg in node.args),
+            )
         numbers[id(node)] = len(steps)
         steps.append(step)
         return _Place(numbers[id(node)])
@@ -80,9 +89,13 @@ def evaluated(program, leaves) -> list:
         if function is None:
             found = leaves[args[0]]
             # targets that float32 has exactly are kept so
-            values.append(found.astype(np.float64) if getattr(found, "dtype", None) == np.float32 else found)
+            values.append(
+                found.astype(np.float64) if getattr(found, "dtype", None) == np.float32 else found
+            )
         else:
-            values.append(function(*(values[arg.number] if isinstance(arg, _Place) else arg for arg in args)))
+            values.append(
+                function(*(values[arg.number] if isinstance(arg, _Place) else arg for arg in args))
+            )
     return [None if number is None else values[number] for number in wanted]
 
 
@@ -96,9 +109,13 @@ class RowVector(NDArrayOperatorsMixin):
 
     @classmethod
     def of(cls, workers, futures, counts, columns=(), entry=None) -> "RowVector":
-        """Of a future for each part, of float64 arrays (n, *columns), or of tuples whose `entry` that is."""
+        """Of a future for each part, of float64 arrays (n, *columns), or of tuples whose
+        `entry` that is.
+        """
         leaf = Leaf(np.empty((0, *columns)), futures)
-        return cls(workers, leaf if entry is None else _Node(itemgetter(entry), [leaf], leaf.meta), counts)
+        return cls(
+            workers, leaf if entry is None else _Node(itemgetter(entry), [leaf], leaf.meta), counts
+        )
 
     @classmethod
     def constant(cls, workers, counts, value: float) -> "RowVector":
@@ -153,7 +170,11 @@ class RowVector(NDArrayOperatorsMixin):
         shape = shape[0] if isinstance(shape[0], tuple) else shape
         if shape[0] not in (len(self), -1):
             raise ValueError("rows on workers keep their number")
-        return self._like(_shaped, self, tuple(int(np.prod(self.shape[1:])) if size == -1 else size for size in shape[1:]))
+        return self._like(
+            _shaped,
+            self,
+            tuple(int(np.prod(self.shape[1:])) if size == -1 else size for size in shape[1:]),
+        )
 
     def __getitem__(self, key):
         if isinstance(key, RowIndex):
@@ -194,13 +215,17 @@ class RowVector(NDArrayOperatorsMixin):
     def __array__(self, dtype=None, copy=None):
         if self.size > _FETCHED:
             raise TypeError(f"{self.size:,} numbers are more than are fetched from the workers")
-        return np.concatenate(self.workers.results(tasks(self.workers, _value, [self.node]))).astype(dtype or self.dtype, copy=False)
+        return np.concatenate(
+            self.workers.results(tasks(self.workers, _value, [self.node]))
+        ).astype(dtype or self.dtype, copy=False)
 
     # ------------------------------------------------------------------ sums
 
     def _partial(self, function, *more) -> list:
         """function of each part of this and of more, here."""
-        parts, common = _question(self.workers, function, [self.node, *(other.node for other in more)])
+        parts, common = _question(
+            self.workers, function, [self.node, *(other.node for other in more)]
+        )
         return self.workers.answers(_with_values, parts, common=common)
 
     def sum(self, axis=None, **_):
@@ -212,7 +237,11 @@ class RowVector(NDArrayOperatorsMixin):
         return self.sum(axis) / (len(self) if axis == 0 else self.size)
 
     def max(self, axis=None, **_):
-        return np.max(self._partial(_largest), axis=0) if axis == 0 else np.max(self._partial(_largest))
+        return (
+            np.max(self._partial(_largest), axis=0)
+            if axis == 0
+            else np.max(self._partial(_largest))
+        )
 
     def min(self, axis=None, **_):
         return -(-self).max(axis)
@@ -231,7 +260,11 @@ class RowVector(NDArrayOperatorsMixin):
 
     def __array_ufunc__(self, ufunc, method, *inputs, **options):
         into = options.pop("out", None)
-        if method != "__call__" or options.keys() - {"where", "casting"} or any(isinstance(value, RowIndex) for value in inputs):
+        if (
+            method != "__call__"
+            or options.keys() - {"where", "casting"}
+            or any(isinstance(value, RowIndex) for value in inputs)
+        ):
             return NotImplemented
         if ufunc is np.matmul:
             return inputs[0].dot(inputs[1])
@@ -247,10 +280,16 @@ class RowVector(NDArrayOperatorsMixin):
 
 
 class RowIndex:
-    """Some of the rows of parts: for each part the numbers of its own, ascending; counts: how many those are."""
+    """Some of the rows of parts: for each part the numbers of its own, ascending; counts:
+    how many those are.
+    """
 
     def __init__(self, workers, futures, counts):
-        self.node, self.workers, self.counts = Leaf(np.empty(0, np.int64), futures), workers, tuple(counts)
+        self.node, self.workers, self.counts = (
+            Leaf(np.empty(0, np.int64), futures),
+            workers,
+            tuple(counts),
+        )
 
     def __len__(self):
         return sum(self.counts)
@@ -285,8 +324,13 @@ def _unique(y, return_counts=False):
     found = y._partial(_values_of)
     values, places = np.unique(np.concatenate([values for values, _ in found]), return_inverse=True)
     if len(values) > _MOST_VALUES:
-        raise DataError(f"the targets have more than {_MOST_VALUES:,} different values, too many for classes; set --task regression")
-    counts = np.bincount(places.ravel(), np.concatenate([counts for _, counts in found]), len(values)).astype(np.int64)
+        raise DataError(
+            f"the targets have more than {_MOST_VALUES:,} different values, too many for classes;"
+            " set --task regression"
+        )
+    counts = np.bincount(
+        places.ravel(), np.concatenate([counts for _, counts in found]), len(values)
+    ).astype(np.int64)
     return (values, counts) if return_counts else values
 
 
@@ -302,7 +346,9 @@ def _norm(x):
 
 _FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.where: lambda mask, a, b: mask._like(np.where, mask, a, b),
-    np.zeros_like: lambda x, dtype=None: x._like(_full, x, 0.0 if dtype is None else np.dtype(dtype).type(0)),
+    np.zeros_like: lambda x, dtype=None: x._like(
+        _full, x, 0.0 if dtype is None else np.dtype(dtype).type(0)
+    ),
     np.ones_like: lambda x, dtype=None: x._like(_full, x, 1.0),
     np.sum: lambda x, axis=None: x.sum(axis),
     np.mean: lambda x, axis=None: x.mean(axis),
@@ -311,7 +357,9 @@ _FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.ptp: lambda x: x.max() - x.min(),
     np.any: lambda x: x.any(),
     np.all: lambda x: x.all(),
-    np.average: lambda x, axis=None, weights=None: x.mean(axis) if weights is None else NotImplemented,
+    np.average: lambda x, axis=None, weights=None: (
+        x.mean(axis) if weights is None else NotImplemented
+    ),
     np.count_nonzero: lambda x: int(sum(x._partial(np.count_nonzero))),
     np.flatnonzero: rows_where,
     np.array_equal: lambda a, b: len(a) == len(b) and bool(np.all(a._partial(np.array_equal, b))),

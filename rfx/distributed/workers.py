@@ -1,6 +1,8 @@
-"""Functions run on the parts of rows that lie on Dask workers, and sums over the parts in an order that never changes.
+"""Functions run on the parts of rows that lie on Dask workers, and sums over the parts in an order
+that never changes.
 
-Everything is a task without side effects: what a worker that dies has held is made anew by Dask from the tasks that made it.
+Everything is a task without side effects: what a worker that dies has held is made anew by Dask
+from the tasks that made it.
 """
 
 import contextlib
@@ -19,11 +21,14 @@ from rfx.distributed import cluster, dask
 from rfx.distributed.direct import Direct
 from rfx.errors import ClusterError, RfxError
 
-# Seconds between looks at the clock and the cluster while a result is waited for; those without any worker after which it is given up.
+# Seconds between looks at the clock and the cluster while a result is waited for; those without any
+# worker after which it is given up.
 _PATIENCE, _ALONE = 2.0, 60.0
-# Bytes of an argument that goes along with every task; a larger one is sent once and passed on among the workers.
+# Bytes of an argument that goes along with every task; a larger one is sent once and passed on
+# among the workers.
 INLINE = 1 << 17
-# Bytes of answers that may come to the client from all parts together; more are added up on the way, in a tree.
+# Bytes of answers that may come to the client from all parts together; more are added up on the
+# way, in a tree.
 _TOGETHER = 1 << 20
 # Part of a worker's memory that features may take: beyond 60 percent Dask writes to disk.
 _HELD = 0.4
@@ -33,10 +38,11 @@ class Workers:
     """The workers of a Dask client, on which the parts 0, 1, … of some rows lie."""
 
     def __init__(self, client, count: int = 1):
-        """count: the workers that are to be waited for. Raises ClusterError where there are none, or other versions on them.
+        """count: the workers that are to be waited for. Raises ClusterError where there are none,
+        or other versions on them.
 
-        What is decided by the number of workers and their memory, and with it the bits of the answer, is decided by those that are
-        there now, whichever of them die later.
+        What is decided by the number of workers and their memory, and with it the bits of the
+        answer, is decided by those that are there now, whichever of them die later.
         """
         self.client, self.home, self._answered = client, _process(), None
         with self.asked():
@@ -44,7 +50,8 @@ class Workers:
             self.addresses, self.threads = sorted(threads), max(count, sum(threads.values()))
             cluster.check_versions(client)
             limits = [worker["memory_limit"] for worker in self._known().values()]
-        # MiB that parts may take on each worker, of what Dask allows it; infinite where it sets no bound
+        # MiB that parts may take on each worker, of what Dask allows it; infinite where it sets no
+        # bound
         self.memory_mb = min((limit for limit in limits if limit), default=np.inf) / 2**20 * _HELD
         self._direct = Direct(client, self.addresses)
         self._copies: list[Any] = []
@@ -55,17 +62,29 @@ class Workers:
     # ------------------------------------------------------------------ tasks
 
     def submit(self, function, *args, worker=None):
-        """The future of function(*args) on a worker; worker: the number of one that is preferred. Futures among args become values."""
+        """The future of function(*args) on a worker; worker: the number of one that is
+        preferred. Futures among args become values.
+        """
         parallel.check_time()
-        where = {} if worker is None else {"workers": self.addresses[worker % len(self.addresses)], "allow_other_workers": True}
+        where = (
+            {}
+            if worker is None
+            else {
+                "workers": self.addresses[worker % len(self.addresses)],
+                "allow_other_workers": True,
+            }
+        )
         with self.asked():
-            return self.client.submit(_run, cluster.versions(), self.home, function, *args, pure=False, **where)
+            return self.client.submit(
+                _run, cluster.versions(), self.home, function, *args, pure=False, **where
+            )
 
     def each(self, function, *parts, common=()) -> list:
-        """A future for each part of function(*common, *what these lists have for it), all asked for in one message.
+        """A future for each part of function(*common, *what these lists have for it), all asked for
+        in one message.
 
-        A message to the scheduler waits until 10 ms after the one before: what the last answer was made of is let go when the next
-        question is on its way, not before it.
+        A message to the scheduler waits until 10 ms after the one before: what the last answer was
+        made of is let go when the next question is on its way, not before it.
         """
         parallel.check_time()
         calls = list(zip(*parts, strict=True))
@@ -76,15 +95,21 @@ class Workers:
         return futures
 
     def answers(self, function, *parts, common=()) -> list:
-        """What `each` has futures of, for small answers: from the workers directly where they can give them, else by tasks."""
+        """What `each` has futures of, for small answers: from the workers directly where
+        they can give them, else by tasks.
+        """
         parallel.check_time()
         calls = list(zip(*parts, strict=True))
         with self.asked():
-            found = self._direct.answers(_run, (cluster.versions(), self.home, function, *common), calls)
+            found = self._direct.answers(
+                _run, (cluster.versions(), self.home, function, *common), calls
+            )
         return self.results(self.each(function, *parts, common=common)) if found is None else found
 
     def summed(self, function, *parts, size, common=()):
-        """The sum over the parts of what `each` has futures of, by the tree of `total`; size: the bytes of one of them."""
+        """The sum over the parts of what `each` has futures of, by the tree of `total`;
+        size: the bytes of one of them.
+        """
         if size * len(parts[0]) > _TOGETHER:
             return self.sum(self.each(function, *parts, common=common))
         found = self.answers(function, *parts, common=common)
@@ -94,7 +119,9 @@ class Workers:
         return found[0]
 
     def everywhere(self, function, *args) -> dict:
-        """function(*args) on every worker that lives, by its address: one that dies is left out, and one that starts is asked."""
+        """function(*args) on every worker that lives, by its address: one that dies is left
+        out, and one that starts is asked.
+        """
         end = time.monotonic() + _ALONE
         found: dict[str, Any] = {}
         while True:
@@ -104,9 +131,18 @@ class Workers:
                 missing = [address for address in living if address not in found]
                 if living and not missing:
                     break
-                # an error here is one between the scheduler and a worker; what the function raises comes as its answer
-                told = self.client.run(_tried, function, args, workers=missing, on_error="return") if missing else {}
-            found |= {address: answer for address, answer in told.items() if not isinstance(answer, BaseException)}
+                # an error here is one between the scheduler and a worker; what the function raises
+                # comes as its answer
+                told = (
+                    self.client.run(_tried, function, args, workers=missing, on_error="return")
+                    if missing
+                    else {}
+                )
+            found |= {
+                address: answer
+                for address, answer in told.items()
+                if not isinstance(answer, BaseException)
+            }
             if time.monotonic() > end:
                 who = f"worker {missing[0]} does not answer" if missing else "no worker is left"
                 raise ClusterError(f"{who} at {self._address}; start it anew, and train again")
@@ -118,7 +154,8 @@ class Workers:
         return {address: found[address][0] for address in living}
 
     def shared(self, value, everywhere=False):
-        """What stands for a value among the arguments of all parts: itself where it is small, else a future of it.
+        """What stands for a value among the arguments of all parts: itself where it is small, else
+        a future of it.
 
         everywhere: have every worker fetch it now, not when it is needed there first.
         """
@@ -127,7 +164,9 @@ class Workers:
             return value
         future = self.submit(_same, value)
         if everywhere:
-            self._copies = [self.submit(_nothing, future, worker=k) for k in range(len(self.addresses))]
+            self._copies = [
+                self.submit(_nothing, future, worker=k) for k in range(len(self.addresses))
+            ]
         return future
 
     def total(self, futures):
@@ -135,7 +174,9 @@ class Workers:
         return self._summed(futures, 1)[0]
 
     def sum(self, futures):
-        """The sum that `total` has a future of. Its last two terms are added here, which saves what is passed on and one more task."""
+        """The sum that `total` has a future of. Its last two terms are added here, which
+        saves what is passed on and one more task.
+        """
         return reduce(_plus, self.results(self._summed(futures, 2)))
 
     def _summed(self, futures, most):
@@ -158,7 +199,8 @@ class Workers:
     def results(self, futures) -> list:
         """What tasks return, in their order.
 
-        Raises what they raised, parallel.Late after the deadline, ClusterError where the cluster is gone.
+        Raises what they raised, parallel.Late after the deadline, ClusterError where the cluster is
+        gone.
         """
         distributed = dask.distributed()
         alone, told = None, None
@@ -170,7 +212,8 @@ class Workers:
                     try:
                         found = self.client.gather(futures)
                     except OSError as error:
-                        # of a task, and the same each time, or of a worker that died when it was asked
+                        # of a task, and the same each time, or of a worker that died when it was
+                        # asked
                         if repr(error) == told or not cluster.answers(self.client):
                             raise
                         told = repr(error)
@@ -178,11 +221,21 @@ class Workers:
                     self._answered = futures if _small(found) else None
                     return found
                 known = self._known().values()
-                alone = None if any(worker.get("status") != "paused" for worker in known) else alone or time.monotonic()
+                alone = (
+                    None
+                    if any(worker.get("status") != "paused" for worker in known)
+                    else alone or time.monotonic()
+                )
             if alone is not None and time.monotonic() - alone > _ALONE:
                 if known:
-                    raise ClusterError(f"the workers at {self._address} are out of memory; give them more, or more parts")
-                raise ClusterError(f"no worker is left at {self._address}; start one (dask worker ADDRESS), and train again")
+                    raise ClusterError(
+                        f"the workers at {self._address} are out of memory; give them more, or more"
+                        " parts"
+                    )
+                raise ClusterError(
+                    f"no worker is left at {self._address}; start one (dask worker ADDRESS), and"
+                    " train again"
+                )
 
     @property
     def _address(self):
@@ -190,7 +243,9 @@ class Workers:
 
     @contextlib.contextmanager
     def asked(self):
-        """ClusterError for what Dask raises where the cluster does not answer as it should; rfx's own errors go through."""
+        """ClusterError for what Dask raises where the cluster does not answer as it should;
+        rfx's own errors go through.
+        """
         distributed = dask.distributed()
         try:
             yield
@@ -198,13 +253,18 @@ class Workers:
             raise
         except distributed.KilledWorker as error:
             raise ClusterError(
-                f"the same work ended {getattr(error, 'allowed_failures', 3) + 1} workers ({error.last_worker.address} was the last); if "
-                "they were short of memory, give them more, or more parts"
+                f"the same work ended {getattr(error, 'allowed_failures', 3) + 1} workers"
+                f" ({error.last_worker.address} was the last); if they were short of memory, give"
+                " them more, or more parts"
             ) from None
         except (ImportError, pickle.UnpicklingError) as error:
-            raise ClusterError(f"a worker can't do its part ({_first(error)}); install rfx there as it is here") from None
+            raise ClusterError(
+                f"a worker can't do its part ({_first(error)}); install rfx there as it is here"
+            ) from None
         except Exception as error:
-            if isinstance(error, distributed.client.FutureCancelledError) or not cluster.answers(self.client):
+            if isinstance(error, distributed.client.FutureCancelledError) or not cluster.answers(
+                self.client
+            ):
                 gone = f"the scheduler at {self._address} went away or does not answer"
             elif isinstance(error, OSError):
                 gone = f"a worker of {self._address} can't do its part"
@@ -230,8 +290,12 @@ def _process() -> tuple:
 
 
 def _run(expected, home, function, *args):
-    """A task: function(*args), by one thread unless it is the client's own process, on a worker of the versions that are expected."""
-    if expected != cluster.versions() and (told := cluster.difference(expected, cluster.versions(), here())):
+    """A task: function(*args), by one thread unless it is the client's own process, on a
+    worker of the versions that are expected.
+    """
+    if expected != cluster.versions() and (
+        told := cluster.difference(expected, cluster.versions(), here())
+    ):
         raise ClusterError(told)
     if env.threads() != 1 and _process() != home:
         env.set_threads(1)
@@ -248,7 +312,10 @@ def _tried(function, args) -> tuple:
 
 def _small(found) -> bool:
     """Whether workers may keep these results until the next are asked for."""
-    return all(_small(own) if isinstance(own, tuple) else getattr(own, "nbytes", 0) <= INLINE for own in found)
+    return all(
+        _small(own) if isinstance(own, tuple) else getattr(own, "nbytes", 0) <= INLINE
+        for own in found
+    )
 
 
 def _same(value):

@@ -1,4 +1,6 @@
-"""What all estimators of methods share: checked inputs in, a method trained, its predictions out, errors as ValueError."""
+"""What all estimators of methods share: checked inputs in, a method trained, its
+predictions out, errors as ValueError.
+"""
 
 import contextlib
 import inspect
@@ -30,7 +32,8 @@ def in_words(sentence: str) -> str:
 
 @contextlib.contextmanager
 def in_python():
-    """ValueError for what rfx refuses; where its sentence has an option of the command line, the parameter's name.
+    """ValueError for what rfx refuses; where its sentence has an option of the command line, the
+    parameter's name.
 
     BLAS keeps to one thread within it, and has its number back afterwards.
     """
@@ -51,17 +54,21 @@ def rows(X):
     most = np.iinfo(np.int32).max
     if X.nnz > most or max(X.shape) > most:
         raise ValueError(
-            f"a sparse matrix of the shape {X.shape} with {X.nnz:,} entries is too large: rows, columns and entries "
-            f"must each be at most {most:,}; give fewer rows, or partial_fit them in parts"
+            f"a sparse matrix of the shape {X.shape} with {X.nnz:,} entries is too large: rows,"
+            f" columns and entries must each be at most {most:,}; give fewer rows, or partial_fit"
+            " them in parts"
         )
-    return sp.csr_matrix((X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape)
+    return sp.csr_matrix(
+        (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape
+    )
 
 
 def checked(estimator, X, y="no_validation", reset=True, **options):
-    """X, or X and y, as scikit-learn checks them: float64, finite; an array or CSR. Sets or compares the inputs' number and names.
+    """X, or X and y, as scikit-learn checks them: float64, finite; an array or CSR. Sets or
+    compares the inputs' number and names.
 
-    Sparse matrices may have 32-bit or 64-bit indices. Targets y of the shape (n, 1) become (n,), with scikit-learn's
-    DataConversionWarning.
+    Sparse matrices may have 32-bit or 64-bit indices. Targets y of the shape (n, 1) become (n,),
+    with scikit-learn's DataConversionWarning.
     """
     options = {"accept_sparse": "csr", "dtype": np.float64, "reset": reset} | options
     check_columns(X)
@@ -82,7 +89,9 @@ class Parametrised(BaseEstimator):
 
 
 class MethodEstimator(Parametrised):
-    """An estimator that trains the method `method_name`: `method_` is the trained one, everything else here is scikit-learn's form."""
+    """An estimator that trains the method `method_name`: `method_` is the trained one,
+    everything else here is scikit-learn's form.
+    """
 
     method_name = ""
 
@@ -119,17 +128,30 @@ class MethodEstimator(Parametrised):
     def _warn(self, trained):
         """Warn of a solver that did not converge."""
         if not trained.info["converged"]:
-            advice = "a longer timeout" if trained.info["ended"] == "timeout" else "a larger max_iter or tol"
+            advice = (
+                "a longer timeout"
+                if trained.info["ended"] == "timeout"
+                else "a larger max_iter or tol"
+            )
             message = f"the solver of {type(self).__name__} did not converge; try {advice}"
             warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
     def _fit_distributed(self, X, y, classes: bool, weights):
         """The fit of a Dask array or dataframe, whose rows stay where they are."""
-        if any(value is not None for value in weights.values()) or getattr(self, "class_weight", None) is not None:
-            raise ValueError("distributed rows (Dask) take no weights; leave sample_weight and class_weight out")
+        if (
+            any(value is not None for value in weights.values())
+            or getattr(self, "class_weight", None) is not None
+        ):
+            raise ValueError(
+                "distributed rows (Dask) take no weights; leave sample_weight and class_weight out"
+            )
         with in_python():
-            X, y, labels = distributed_rows(self, X, y, self._create("binary" if classes else "regression"), classes)
-        self._train(("binary" if len(labels) <= 2 else "multiclass") if classes else "regression", X, y)
+            X, y, labels = distributed_rows(
+                self, X, y, self._create("binary" if classes else "regression"), classes
+            )
+        self._train(
+            ("binary" if len(labels) <= 2 else "multiclass") if classes else "regression", X, y
+        )
         if classes:
             self._label(labels)
         return self
@@ -146,12 +168,15 @@ class MethodEstimator(Parametrised):
 
     @property
     def info_(self) -> dict:
-        """How the model was made and what it is: objective, gap, model_size, …, in the words of a results row."""
+        """How the model was made and what it is: objective, gap, model_size, …, in the
+        words of a results row.
+        """
         check_is_fitted(self)
         return self.method_.info
 
     def save(self, path) -> int:
-        """Write the model file, which `rfx.load` and the command line read; returns its size in bytes.
+        """Write the model file, which `rfx.load` and the command line read; returns its size in
+        bytes.
 
         Parameters
         ----------
@@ -171,8 +196,8 @@ class Classifier(ClassifierMixin, MethodEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs; a sparse matrix stays sparse with scaling="none". A Dask array or dataframe stays on its workers (rf, sparse-rf, rb,
-            lkrf).
+            Inputs; a sparse matrix stays sparse with scaling="none". A Dask array or dataframe
+            stays on its workers (rf, sparse-rf, rb, lkrf).
         y : array-like of shape (n_samples,)
             Labels: numbers or words.
 
@@ -233,14 +258,21 @@ class Classifier(ClassifierMixin, MethodEstimator):
         decision = self._decision(X)
         if decision.ndim == 2:
             return self.classes_[np.argmax(decision, axis=1)]
-        return self.classes_[(decision > 0).astype(int) if len(self.classes_) > 1 else np.zeros(len(decision), int)]
+        return self.classes_[
+            (decision > 0).astype(int) if len(self.classes_) > 1 else np.zeros(len(decision), int)
+        ]
 
     def _has_probabilities(self):
-        return calibration.has(self.method_) if hasattr(self, "method_") else self.loss in calibration.OWN
+        return (
+            calibration.has(self.method_)
+            if hasattr(self, "method_")
+            else self.loss in calibration.OWN
+        )
 
     @available_if(_has_probabilities)
     def predict_proba(self, X):
-        """Probabilities of the classes, of the losses that have them (logistic, softmax) and of models that were calibrated.
+        """Probabilities of the classes, of the losses that have them (logistic, softmax) and of
+        models that were calibrated.
 
         Parameters
         ----------
@@ -264,8 +296,8 @@ class Regressor(RegressorMixin, MethodEstimator):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs; a sparse matrix stays sparse with scaling="none". A Dask array or dataframe stays on its workers (rf, sparse-rf, rb,
-            lkrf).
+            Inputs; a sparse matrix stays sparse with scaling="none". A Dask array or dataframe
+            stays on its workers (rf, sparse-rf, rb, lkrf).
         y : array-like of shape (n_samples,)
             Targets.
 
@@ -293,7 +325,11 @@ class Regressor(RegressorMixin, MethodEstimator):
         -------
         ndarray of shape (n_samples,)
         """
-        return self.method_.labels(self._decision(X)) if hasattr(self, "method_") else self._decision(X)
+        return (
+            self.method_.labels(self._decision(X))
+            if hasattr(self, "method_")
+            else self._decision(X)
+        )
 
 
 def classes_of(y) -> bool:

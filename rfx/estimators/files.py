@@ -1,7 +1,9 @@
-"""Model files as estimators, so that one comes back as it was, and so that the command line can use what an estimator learnt.
+"""Model files as estimators, so that one comes back as it was, and so that the command line can use
+what an estimator learnt.
 
-Labels that are words and the names of inputs are the model's schema, as those of a table are (rfx.data.tabular.schema). What else only an
-estimator knows, the type of its labels and its class_weight, is an entry of the header.
+Labels that are words and the names of inputs are the model's schema, as those of a table are
+(rfx.data.tabular.schema). What else only an estimator knows, the type of its labels and its
+class_weight, is an entry of the header.
 """
 
 import contextlib
@@ -37,14 +39,22 @@ def save(estimator, path) -> int:
         known["kind"] = estimator.classes_.dtype.str
     given = getattr(estimator, "class_weight", None)
     if given is not None:
-        known["class_weight"] = given if isinstance(given, str) else [[_item(label), float(own)] for label, own in given.items()]
+        known["class_weight"] = (
+            given
+            if isinstance(given, str)
+            else [[_item(label), float(own)] for label, own in given.items()]
+        )
     return trained.save(path, **{ENTRY: known})
 
 
 def are_doubles(labels: np.ndarray) -> bool:
-    """Whether labels (k,) are numbers that float64 has exactly, which whole numbers beyond 2^53 are not."""
+    """Whether labels (k,) are numbers that float64 has exactly, which whole numbers beyond
+    2^53 are not.
+    """
     kind = labels.dtype.kind
-    return kind in "fb" or (kind in "iu" and (not len(labels) or max(abs(int(labels[0])), abs(int(labels[-1]))) < 2**53))
+    return kind in "fb" or (
+        kind in "iu" and (not len(labels) or max(abs(int(labels[0])), abs(int(labels[-1]))) < 2**53)
+    )
 
 
 def _words_of(estimator) -> list[str] | None:
@@ -55,7 +65,9 @@ def _words_of(estimator) -> list[str] | None:
         return list(map(str, classes.tolist()))
     words = classes.tolist()
     if not all(isinstance(word, str) for word in words):
-        raise ValueError(f"labels of type {classes.dtype} can't be kept in a model file; words and numbers can")
+        raise ValueError(
+            f"labels of type {classes.dtype} can't be kept in a model file; words and numbers can"
+        )
     return words
 
 
@@ -79,20 +91,37 @@ def restore(estimator_of, path):
     estimator._keep(method)
     estimator.n_features_in_ = method.info["n_inputs"]
     try:
-        _recall(estimator, method, known if isinstance(known, dict) else _refuse(f"what it says of its estimator is {known!s:.40}"))
+        _recall(
+            estimator,
+            method,
+            known
+            if isinstance(known, dict)
+            else _refuse(f"what it says of its estimator is {known!s:.40}"),
+        )
     except DataError as error:
         raise DataError(f"model {path} can't be used: {error}; train it again") from error
     return estimator
 
 
 def _parameters(kind, method) -> dict:
-    """The parameters that the estimator has, of the method's options, where they are not at their defaults."""
-    defaults, known = method.method.defaults(method.settings.get("kernel")), inspect.signature(kind).parameters
-    found = {name: value for name, value in method.settings.items() if name in known and value != defaults.get(name)}
+    """The parameters that the estimator has, of the method's options, where they are not at
+    their defaults.
+    """
+    defaults, known = (
+        method.method.defaults(method.settings.get("kernel")),
+        inspect.signature(kind).parameters,
+    )
+    found = {
+        name: value
+        for name, value in method.settings.items()
+        if name in known and value != defaults.get(name)
+    }
     if found.get("class_weight") not in (None, LabelWeights.BALANCED):
         by_code = weights.by_code(found["class_weight"], method.schema)
         assert isinstance(by_code, dict)
-        found["class_weight"] = {label: own for code, own in by_code.items() for label in schema.shown(method, [code])}
+        found["class_weight"] = {
+            label: own for code, own in by_code.items() for label in schema.shown(method, [code])
+        }
     return found
 
 
@@ -102,7 +131,9 @@ def _recall(estimator, method, known):
     if learnt is not None and learnt.inputs is not None and learnt.named:
         estimator.feature_names_in_ = np.array(learnt.titles(), dtype=object)
     if method.classes is not None:
-        estimator.classes_ = _labels(method.classes, None if learnt is None else learnt.labels, known.get("kind"))
+        estimator.classes_ = _labels(
+            method.classes, None if learnt is None else learnt.labels, known.get("kind")
+        )
     if known.get("class_weight") is not None and "class_weight" in estimator.get_params():
         estimator.class_weight = _class_weight(known["class_weight"])
 
@@ -135,7 +166,10 @@ def _class_weight(pairs):
         with contextlib.suppress(ValueError):
             return pairs if pairs == LabelWeights.BALANCED or LabelWeights.values(pairs) else None
     if isinstance(pairs, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
-        if all(isinstance(label, (str, int, float)) and isinstance(weight, (int, float)) for label, weight in pairs):
+        if all(
+            isinstance(label, (str, int, float)) and isinstance(weight, (int, float))
+            for label, weight in pairs
+        ):
             return dict(pairs)
     return _refuse(f"its class_weight is {pairs!s:.40}")
 

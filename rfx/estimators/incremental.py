@@ -27,7 +27,10 @@ class Incremental(MethodEstimator):
     def _further(self):
         """Refuse with a ValueError what can't be trained further."""
         if not hasattr(self, "session_"):
-            raise ValueError("a model from a file has no state of its training, so that partial_fit can't go on with it; fit a new one")
+            raise ValueError(
+                "a model from a file has no state of its training, so that partial_fit can't go on"
+                " with it; fit a new one"
+            )
 
 
 class IncrementalClassifier(Incremental, WeightedClassifier):
@@ -65,10 +68,15 @@ class IncrementalClassifier(Incremental, WeightedClassifier):
             self._further()
             known, session = self.classes_, self.session_
             if classes is not None and not np.array_equal(np.unique(classes), known):
-                raise ValueError(f"classes={classes!r} is not the same as on the first call to partial_fit: {known!r}")
+                raise ValueError(
+                    f"classes={classes!r} is not the same as on the first call to partial_fit:"
+                    f" {known!r}"
+                )
         codes = np.minimum(np.searchsorted(known, y), len(known) - 1)
         if np.any(known[codes] != y):
-            raise ValueError(f"the label {y[known[codes] != y][0]!r} is not among the classes {known!r}")
+            raise ValueError(
+                f"the label {y[known[codes] != y][0]!r} is not among the classes {known!r}"
+            )
         own = np.arange(len(known), dtype=np.float64)
         weights = self._by_label(known, codes, numbers(X, sample_weight))
         with in_python():
@@ -83,7 +91,10 @@ class IncrementalClassifier(Incremental, WeightedClassifier):
         if self.class_weight is None:
             return sample_weight
         if self.class_weight == LabelWeights.BALANCED:
-            raise ValueError("class_weight='balanced' has to count all rows, which partial_fit does not know; give {label: weight}")
+            raise ValueError(
+                "class_weight='balanced' has to count all rows, which partial_fit does not know;"
+                " give {label: weight}"
+            )
         with in_python():
             factors = weights.of_labels(known, self.class_weight)[codes]
         return factors if sample_weight is None else factors * sample_weight
@@ -118,7 +129,9 @@ class IncrementalRegressor(Incremental, ManyTargets):
             self._further()
             session = self.session_
         with in_python():
-            trained = session.further(X, np.asarray(y, np.float64), sample_weight=numbers(X, sample_weight))
+            trained = session.further(
+                X, np.asarray(y, np.float64), sample_weight=numbers(X, sample_weight)
+            )
         self.session_ = session
         self._keep(trained)
         return self

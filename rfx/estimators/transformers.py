@@ -1,4 +1,6 @@
-"""Random features as transformers: the maps of rfx.features, random binning, Nystrom's, and those that a sparse model keeps."""
+"""Random features as transformers: the maps of rfx.features, random binning, Nystrom's, and
+those that a sparse model keeps.
+"""
 
 import warnings
 
@@ -30,7 +32,14 @@ _GAMMA = GAMMA.but(choices={name: GAMMA.meanings()[name] for name in ("paper", "
 _OF_BINNING: tuple[Option, ...] = (
     KERNEL.but(choices=tuple(WIDTHS), default="laplacian"),
     _GAMMA,
-    Option("n_grids", int, "Number R of random grids; a row is in one bin of each.", low=1, high=MOST, default=256),
+    Option(
+        "n_grids",
+        int,
+        "Number R of random grids; a row is in one bin of each.",
+        low=1,
+        high=MOST,
+        default=256,
+    ),
     SCALING,
     SEED,
 )
@@ -38,7 +47,9 @@ _OF_NYSTROM: tuple[Option, ...] = (
     KERNEL.but(choices=lambda: [name for name, kernel in kernels.KERNELS.items() if kernel.metric]),
     _GAMMA,
     LANDMARKS,
-    N_FEATURES.but(help="Number D of landmarks; those that depend on others linearly are left out."),
+    N_FEATURES.but(
+        help="Number D of landmarks; those that depend on others linearly are left out."
+    ),
     DTYPE.but(default="float64"),
     MAX_MEMORY,
     SCALING,
@@ -47,7 +58,9 @@ _OF_NYSTROM: tuple[Option, ...] = (
 
 
 class MapTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parametrised):
-    """Rows to features whose inner product is the kernel, or estimates it; a subclass defines `_learn` and `_features`."""
+    """Rows to features whose inner product is the kernel, or estimates it; a subclass
+    defines `_learn` and `_features`.
+    """
 
     # numbers that memory has to hold for each feature and input
     vectors = 1
@@ -75,13 +88,17 @@ class MapTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parametr
         X = checked(self, X)
         with in_python():
             p = {option.name: self._value(option) for option in self._options()}
-            memory.check(X, p["scaling"], self.vectors * p.get("n_features", p.get("n_grids", 1)), 8)
+            memory.check(
+                X, p["scaling"], self.vectors * p.get("n_features", p.get("n_grids", 1)), 8
+            )
             scaler = Scaler.fit(X, p["scaling"])
             scaled = scaler.transform(X)
             kernel = p.setdefault("kernel", self._only_kernel())
             assert kernel is not None
             own = {option.name: p[option.name] for option in kernels.get_kernel(kernel).options}
-            found = self._learn(scaled, p, bandwidth.resolve(kernel, p.get("gamma"), scaled, p["seed"], **own))
+            found = self._learn(
+                scaled, p, bandwidth.resolve(kernel, p.get("gamma"), scaled, p["seed"], **own)
+            )
         self.scaler_, self.map_ = scaler, found
         self._n_features_out = self._width()
         return self
@@ -120,7 +137,9 @@ class MapTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parametr
         return self.map_.n_features
 
     def _learn(self, X, p: dict, params: dict):
-        """What becomes map_, from scaled rows X (n, d), the options p and the kernel's parameters."""
+        """What becomes map_, from scaled rows X (n, d), the options p and the kernel's
+        parameters.
+        """
         raise TypeError(f"{type(self).__name__} does not define _learn")
 
     def _features(self, X):
@@ -129,21 +148,35 @@ class MapTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parametr
 
 
 def map_options(kind: type[FeatureMap]) -> tuple[Option, ...]:
-    """What a map's transformer takes: which of the map's kernels, their own options, which of its variants, how many features."""
+    """What a map's transformer takes: which of the map's kernels, their own options, which
+    of its variants, how many features.
+    """
     names = tuple(kernel.name for kernel in kind.kernels)
     found = [KERNEL.but(choices=names, default=names[0])] if len(names) > 1 else []
     if any("gamma" in kernel.parameters for kernel in kind.kernels):
         found.append(_GAMMA)
     if len(kind.variants) > 1:
-        found.append(Option("features", str, "Variant of the features.", kind.variants, default=next(iter(kind.variants))))
+        found.append(
+            Option(
+                "features",
+                str,
+                "Variant of the features.",
+                kind.variants,
+                default=next(iter(kind.variants)),
+            )
+        )
     found += {option.name: option for kernel in kind.kernels for option in kernel.options}.values()
     # the codes of letters are no numbers to scale
-    scaling = SCALING if any(kernel.metric for kernel in kind.kernels) else SCALING.but(default="none")
+    scaling = (
+        SCALING if any(kernel.metric for kernel in kind.kernels) else SCALING.but(default="none")
+    )
     return (*found, N_FEATURES, DTYPE, scaling, SEED)
 
 
 class MapFeatures(MapTransformer):
-    """D random features of a map of rfx.features, divided by the root of D; a subclass names the map in `map_class`."""
+    """D random features of a map of rfx.features, divided by the root of D; a subclass
+    names the map in `map_class`.
+    """
 
     map_class: type[FeatureMap] = FeatureMap
 
@@ -157,7 +190,9 @@ class MapFeatures(MapTransformer):
         kernel, variant = p["kernel"], p.get("features", "offset")
         self.map_class.check_variant(kernel, p["n_features"], variant)
         options = {"dtype": np.dtype(p["dtype"]), "variant": variant}
-        return sample(kernel, X.shape[1], p["n_features"], p["seed"], **options, **params).fit(X, variant)
+        return sample(kernel, X.shape[1], p["n_features"], p["seed"], **options, **params).fit(
+            X, variant
+        )
 
     def _features(self, X):
         Z = self.map_.transform(X)
@@ -751,7 +786,9 @@ class NystromFeatures(MapTransformer):
 
     def _learn(self, X, p, params):
         limit = p["max_memory"] or default_memory_mb()
-        landmarks = choose_landmarks(p["landmarks"], p["kernel"], X, params, p["n_features"], p["seed"], limit)
+        landmarks = choose_landmarks(
+            p["landmarks"], p["kernel"], X, params, p["n_features"], p["seed"], limit
+        )
         return NystromMap(p["kernel"], landmarks, params, p["dtype"])
 
 
@@ -898,7 +935,11 @@ class SparseRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Me
         self.map_, self.scaler_ = self.method_.model.map, self.method_.preprocessing.scaler
         self._n_features_out = self.map_.n_features
         if not self._n_features_out:
-            warnings.warn(f"{type(self).__name__} keeps no feature: all weights are zero; a smaller lam keeps some", stacklevel=2)
+            warnings.warn(
+                f"{type(self).__name__} keeps no feature: all weights are zero; a smaller lam keeps"
+                " some",
+                stacklevel=2,
+            )
         return self
 
     def transform(self, X):

@@ -16,8 +16,8 @@ class WeightedClassifier(Classifier):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs; a sparse matrix stays sparse with scaling="none". A Dask array or dataframe stays on its workers (rf, sparse-rf, rb,
-            lkrf).
+            Inputs; a sparse matrix stays sparse with scaling="none". A Dask array or dataframe
+            stays on its workers (rf, sparse-rf, rb, lkrf).
         y : array-like of shape (n_samples,)
             Labels: numbers or words.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -52,8 +52,8 @@ class WeightedRegressor(Regressor):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs; a sparse matrix stays sparse with scaling="none". A Dask array or dataframe stays on its workers (rf, sparse-rf, rb,
-            lkrf).
+            Inputs; a sparse matrix stays sparse with scaling="none". A Dask array or dataframe
+            stays on its workers (rf, sparse-rf, rb, lkrf).
         y : array-like of shape (n_samples,)
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
@@ -114,4 +114,6 @@ class ManyTargets(WeightedRegressor):
 
 def numbers(X, sample_weight):
     """The weights (n,) as numbers; None where there are none."""
-    return None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
+    return (
+        None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
+    )

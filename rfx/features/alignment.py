@@ -1,7 +1,9 @@
-"""How well each feature of a pool goes with the targets: the scores that learning a kernel weighs features by.
+"""How well each feature of a pool goes with the targets: the scores that learning a kernel weighs
+features by.
 
-s_m = (sum_i y_i phi_m(x_i))^2 is the alignment with the targets, sum_ij K(x_i, x_j) y_i y_j, of the kernel that has feature m
-alone; that of a mixture q of features is q.s (Sinha and Duchi 2016, equations 5 and 8).
+s_m = (sum_i y_i phi_m(x_i))^2 is the alignment with the targets, sum_ij K(x_i, x_j) y_i y_j, of the
+kernel that has feature m alone; that of a mixture q of features is q.s (Sinha and Duchi 2016,
+equations 5 and 8).
 """
 
 import numpy as np
@@ -14,10 +16,12 @@ _FEATURES, _VALUES = 8192, 2**21
 
 
 def scores(pool, X, Y, centred: bool = False) -> np.ndarray:
-    """(M,) float64 scores of the M features of the map `pool`, over the rows X (n, d), array or CSR; summed over outputs.
+    """(M,) float64 scores of the M features of the map `pool`, over the rows X (n, d), array or
+    CSR; summed over outputs.
 
-    Y: (n, k) targets, labels -1 and 1 for classes, a column for each class against the others. centred: less their means, as
-    it must be for targets far from zero. A few megabytes of features are made at a time.
+    Y: (n, k) targets, labels -1 and 1 for classes, a column for each class against the others.
+    centred: less their means, as it must be for targets far from zero. A few megabytes of features
+    are made at a time.
     """
     Y = as_floats(Y)
     U = Y - Y.mean(axis=0) if centred else Y
@@ -32,7 +36,9 @@ def _sums(pool, X, U):
         return quick
     sums = np.empty((pool.n_features, U.shape[1]))
     for start in range(0, pool.n_features, _FEATURES):
-        part = pool if pool.n_features <= _FEATURES else pool.select(slice(start, start + _FEATURES))
+        part = (
+            pool if pool.n_features <= _FEATURES else pool.select(slice(start, start + _FEATURES))
+        )
         matrix = MapMatrix(part, X, block=max(64, _VALUES // part.n_features))
         # one output is summed as it is read; several are a product
         found = matrix.rmatvec(U[:, 0])[:, None] if U.shape[1] == 1 else matrix.rmatvec(U)

@@ -1,8 +1,12 @@
-"""Arc-cosine features of order 0, 1 and 2: one hidden layer of threshold, ramp or squared-ramp units (Cho and Saul 2009).
+"""Arc-cosine features of order 0, 1 and 2: one hidden layer of threshold, ramp or squared-ramp
+units (Cho and Saul 2009).
 
-phi(x) = sqrt2 H(w.x) (w.x)^order with w ~ N(0, I) and H(t) = 1 for t > 0, else 0. The mean of phi(x) phi(y) is
-||x||^order ||y||^order J(theta) / pi, theta the angle between x and y, J as in `angular`; a row of zeros has features zero.
-From order 1 on the features are unbounded, so that the theory of Sinha and Duchi (2016), for |phi| <= 1, does not cover them.
+phi(x) = sqrt2 H(w.x) (w.x)^order with w ~ N(0, I) and H(t) = 1 for t > 0, else 0. The mean of
+phi(x) phi(y) is
+||x||^order ||y||^order J(theta) / pi, theta the angle between x and y, J as in `angular`;
+a row of zeros has features zero.
+From order 1 on the features are unbounded, so that the theory of Sinha and Duchi (2016), for |phi|
+<= 1, does not cover them.
 """
 
 import math
@@ -41,8 +45,13 @@ class ArcCosineMap(FeatureMap):
     def _check_products(self, X):
         super()._check_products(X)
         largest = max(float(X.max()), -float(X.min())) if X.shape[0] and X.shape[1] else 0.0
-        if self.order == 2 and not largest * self._steepest < math.sqrt(np.finfo(self.dtype).max / 2):
-            raise DataError(f"inputs as large as {largest:g} overflow the {self.name} features in {self.dtype}; scale the inputs")
+        if self.order == 2 and not largest * self._steepest < math.sqrt(
+            np.finfo(self.dtype).max / 2
+        ):
+            raise DataError(
+                f"inputs as large as {largest:g} overflow the {self.name} features in {self.dtype};"
+                " scale the inputs"
+            )
 
 
 @njit(cache=True, nogil=True)

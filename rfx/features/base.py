@@ -1,4 +1,6 @@
-"""What all random feature maps share: sampled arrays with one entry a feature, selection, and a form for model files."""
+"""What all random feature maps share: sampled arrays with one entry a feature, selection,
+and a form for model files.
+"""
 
 from __future__ import annotations
 
@@ -20,20 +22,23 @@ from rfx.plugins import Registry
 if TYPE_CHECKING:
     from rfx.data.rows import RowsLike
 
-# Inputs of a map that is drawn some features at a time, numbers that are drawn together, and rows of its array that are summed.
+# Inputs of a map that is drawn some features at a time, numbers that are drawn together, and rows
+# of its array that are summed.
 _WIDE, _DRAWN, _ROWS = 1000, 1 << 20, 1 << 12
 
 
 class FeatureMap:
     """A sampled map from (n, n_inputs) rows to (n, n_features) features.
 
-    The mean over features of phi(x) phi(y) estimates the kernel `name`. Feature j depends on (seed, j) alone.
+    The mean over features of phi(x) phi(y) estimates the kernel `name`. Feature j depends on (seed,
+    j) alone.
 
-    arrays: name -> array whose LAST axis runs over the features. params: the kernel's parameters (gamma, radius, …).
-    A subclass declares the kernels that it is for in `kernels`, its arrays in `parts` (their last axis is `features`), the
-    variants of its features in `variants`, each with what it means, other names of it for `rfx featurize` and their kernels in
-    `aliases`, and defines `draw` and `compute`. The array `scales`, what each feature counts, any map may have: one that has it
-    in its parts multiplies by it itself.
+    arrays: name -> array whose LAST axis runs over the features. params: the kernel's parameters
+    (gamma, radius, …). A subclass declares the kernels that it is for in `kernels`, its arrays in
+    `parts` (their last axis is `features`), the variants of its features in `variants`, each with
+    what it means, other names of it for `rfx featurize` and their kernels in `aliases`, and defines
+    `draw` and `compute`. The array `scales`, what each feature counts, any map may have: one that
+    has it in its parts multiplies by it itself.
     """
 
     kernels: ClassVar[tuple[Kernel, ...]] = ()
@@ -71,10 +76,16 @@ class FeatureMap:
         raise TypeError(f"{cls.__name__} does not define draw")
 
     @classmethod
-    def learn(cls, kernel: str, X, n_features: int, seed: int, variant: str = "offset", **params) -> FeatureMap:
-        """The float32 map for that kernel as the variant has it for the training rows X (n, n_inputs)."""
+    def learn(
+        cls, kernel: str, X, n_features: int, seed: int, variant: str = "offset", **params
+    ) -> FeatureMap:
+        """The float32 map for that kernel as the variant has it for the training rows X (n,
+        n_inputs).
+        """
         cls.check_variant(kernel, n_features, variant)
-        return sample(kernel, X.shape[1], n_features, seed, variant=variant, **params).fit(X, variant)
+        return sample(kernel, X.shape[1], n_features, seed, variant=variant, **params).fit(
+            X, variant
+        )
 
     @classmethod
     def saved_arrays(cls) -> dict[str, Array]:
@@ -83,23 +94,33 @@ class FeatureMap:
 
     @classmethod
     def check_variant(cls, name: str, n_features: int, variant: str) -> None:
-        """Refuse, with a UsageError, a variant that the map has not, or a number of features that it can't have."""
+        """Refuse, with a UsageError, a variant that the map has not, or a number of
+        features that it can't have.
+        """
         if variant not in cls.variants:
             having = ", ".join(kernel for kernel, kind in MAPS.items() if variant in kind.variants)
             some = f"is for the kernels {having}" if having else "no map has"
-            raise UsageError(f"--features is {variant}, which {some}; kernel {name} takes {' or '.join(cls.variants)}")
+            raise UsageError(
+                f"--features is {variant}, which {some}; kernel {name} takes"
+                f" {' or '.join(cls.variants)}"
+            )
 
     def fit(self, X, variant: str) -> FeatureMap:
-        """The map as the variant has it for the training rows X (n, n_inputs); it itself where nothing is learnt from them."""
+        """The map as the variant has it for the training rows X (n, n_inputs); it itself
+        where nothing is learnt from them.
+        """
         return self
 
     def transform(self, X, out=None) -> np.ndarray:
-        """Features of the rows of X: (n, n_inputs) array or CSR matrix -> (n, n_features), written to `out` if given.
+        """Features of the rows of X: (n, n_inputs) array or CSR matrix -> (n, n_features), written
+        to `out` if given.
 
         Raises DataError where X has another number of inputs, or inputs too large.
         """
         if X.shape[1] != self.n_inputs:
-            raise DataError(f"the rows have {X.shape[1]} features, but the map was made for {self.n_inputs}")
+            raise DataError(
+                f"the rows have {X.shape[1]} features, but the map was made for {self.n_inputs}"
+            )
         out = np.empty((X.shape[0], self.n_features), self.dtype) if out is None else out
         self.compute(X, out)
         if "scales" in self.arrays and "scales" not in self.parts:
@@ -111,35 +132,56 @@ class FeatureMap:
         raise TypeError(f"{type(self).__name__} does not define compute")
 
     def row_blocks(self, X, scale: float = 1.0):
-        """(rows, scale times their features) for all rows of X, some megabytes at a time, valid until the next turn."""
+        """(rows, scale times their features) for all rows of X, some megabytes at a time,
+        valid until the next turn.
+        """
         return MapMatrix(self, X, scale).row_blocks()
 
     def sparse_features(self, X):
-        """The features of the rows of X as CSR (n, n_features) where nearly all of them are zero; None where that is not so."""
+        """The features of the rows of X as CSR (n, n_features) where nearly all of them are
+        zero; None where that is not so.
+        """
         return None
 
     def quick_decision(self, X: RowsLike, coef: np.ndarray) -> np.ndarray | None:
-        """(n, k) float64 values of coef' phi(x) for coef (n_features, k), in a way quicker than by `transform`; None where none is."""
+        """(n, k) float64 values of coef' phi(x) for coef (n_features, k), in a way quicker
+        than by `transform`; None where none is.
+        """
         return None
 
     def quick_adjoint(self, X, U):
-        """(n_features, k) float64 sums over the rows of X of u_i phi(x_i), for U (n, k), without features; None where that is no way."""
+        """(n_features, k) float64 sums over the rows of X of u_i phi(x_i), for U (n, k),
+        without features; None where that is no way.
+        """
         return None
 
     def select(self, indices) -> FeatureMap:
-        """The map made of these features (an index array, a boolean mask or a slice), in that order."""
-        arrays = {key: np.ascontiguousarray(value[..., indices]) for key, value in self.arrays.items()}
+        """The map made of these features (an index array, a boolean mask or a slice), in
+        that order.
+        """
+        arrays = {
+            key: np.ascontiguousarray(value[..., indices]) for key, value in self.arrays.items()
+        }
         return type(self)(self.name, self.n_inputs, self.params, arrays)
 
     def weighted(self, indices, weights) -> FeatureMap:
-        """The features of these indices, each times its weight: (count,) integers and (count,) numbers."""
+        """The features of these indices, each times its weight: (count,) integers and
+        (count,) numbers.
+        """
         part = self.select(indices)
         scales = part.arrays.get("scales", self.dtype.type(1)) * weights
-        return type(self)(self.name, self.n_inputs, self.params, part.arrays | {"scales": scales.astype(self.dtype)})
+        return type(self)(
+            self.name,
+            self.n_inputs,
+            self.params,
+            part.arrays | {"scales": scales.astype(self.dtype)},
+        )
 
     @cached_property
     def _steepest(self) -> float:
-        """The most that an input times the first array, as a matrix, can grow by: its largest sum of sizes over a column."""
+        """The most that an input times the first array, as a matrix, can grow by: its
+        largest sum of sizes over a column.
+        """
         matrix = next(iter(self.arrays.values()))
         sums = np.zeros(matrix.shape[-1])
         for start in range(0, len(matrix), _ROWS):
@@ -151,8 +193,8 @@ class FeatureMap:
         largest = max(float(X.max()), -float(X.min())) if X.shape[0] and X.shape[1] else 0.0
         if not largest * self._steepest < np.finfo(self.dtype).max:
             raise DataError(
-                f"inputs as large as {largest:g} overflow the {self.name} features in {self.dtype}; scale the inputs, or choose a "
-                "smaller --gamma"
+                f"inputs as large as {largest:g} overflow the {self.name} features in {self.dtype};"
+                " scale the inputs, or choose a smaller --gamma"
             )
 
     @cached_property
@@ -169,11 +211,15 @@ class FeatureMap:
         return self._vectors.times(self._rows(X), out)
 
     def _project_and(self, finish, X, out):
-        """out <- the products of the rows of X with the first array, then finish(part) on every part of the rows, while it is in cache."""
+        """out <- the products of the rows of X with the first array, then finish(part) on
+        every part of the rows, while it is in cache.
+        """
         self._vectors.times(self._rows(X), out, finish)
 
     def check(self):
-        """Refuse, with a DataError, what came from a file and does not fit together in ways that `parts` can't declare."""
+        """Refuse, with a DataError, what came from a file and does not fit together in ways
+        that `parts` can't declare.
+        """
 
     def header(self) -> dict:
         """The JSON part of a model file; `arrays` is the rest."""
@@ -184,7 +230,12 @@ class FeatureMap:
     def from_header(header: dict, arrays: dict) -> FeatureMap:
         kind = MAPS[header["name"]]
         names = [*kind.parts, *({"scales"} & arrays.keys() - kind.parts.keys())]
-        found = kind(header["name"], header["n_inputs"], header["params"], {name: arrays[name] for name in names})
+        found = kind(
+            header["name"],
+            header["n_inputs"],
+            header["params"],
+            {name: arrays[name] for name in names},
+        )
         found.check()
         return found
 
@@ -206,14 +257,19 @@ ALIASES = Registry("feature map", "rfx.features", _aliases)
 MAPS = Registry("kernel", "rfx.features", _declares, "rfx.feature_maps")
 
 
-def sample(name, n_inputs, n_features, seed, *, start=0, dtype=np.float32, variant="offset", **params) -> FeatureMap:
+def sample(
+    name, n_inputs, n_features, seed, *, start=0, dtype=np.float32, variant="offset", **params
+) -> FeatureMap:
     """Sample the features start .. start+n_features-1 of the map for the kernel `name`.
 
     params: what the kernel needs, as from `rfx.kernels.parameters`. variant: one of the map's.
-    Raises UsageError for an unknown name or variant, or a number out of range, DataError for features too large for dtype.
+    Raises UsageError for an unknown name or variant, or a number out of range, DataError for
+    features too large for dtype.
     """
     if name not in MAPS:
-        raise UsageError(f"there is no feature map for kernel {name!r}; choose one of {', '.join(MAPS)}")
+        raise UsageError(
+            f"there is no feature map for kernel {name!r}; choose one of {', '.join(MAPS)}"
+        )
     if n_features < 1:
         raise UsageError(f"--n-features is {n_features}; it must be 1 or more")
     if not 0 <= seed < 2**63:
@@ -222,13 +278,17 @@ def sample(name, n_inputs, n_features, seed, *, start=0, dtype=np.float32, varia
     if variant not in kind.variants:
         kind.check_variant(name, n_features, variant)
     with np.errstate(over="ignore", invalid="ignore"):
-        arrays = _drawn(kind, name, n_inputs, start, start + n_features, seed, params, variant, dtype)
+        arrays = _drawn(
+            kind, name, n_inputs, start, start + n_features, seed, params, variant, dtype
+        )
     _check_finite(name, params, arrays, dtype)
     return kind(name, n_inputs, params, arrays)
 
 
 def _drawn(kind, name, n_inputs, start, stop, seed, params, variant, dtype) -> dict:
-    """kind.draw of the features start .. stop-1 in `dtype`: of many inputs some features at a time, float64 numbers take twice as much."""
+    """kind.draw of the features start .. stop-1 in `dtype`: of many inputs some features at
+    a time, float64 numbers take twice as much.
+    """
     step = max(1, _DRAWN // max(1, n_inputs)) // 2 * 2 or 2
 
     def draw(first, last):
@@ -239,7 +299,9 @@ def _drawn(kind, name, n_inputs, start, stop, seed, params, variant, dtype) -> d
         return draw(start, stop)
     cuts = [*range(start, stop, step), stop]
     first = draw(cuts[0], cuts[1])
-    arrays = {key: np.empty((*part.shape[:-1], stop - start), part.dtype) for key, part in first.items()}
+    arrays = {
+        key: np.empty((*part.shape[:-1], stop - start), part.dtype) for key, part in first.items()
+    }
 
     def fill(low, high):
         for number in range(low, high):
@@ -259,15 +321,22 @@ def find(name: str) -> tuple[type[FeatureMap], str]:
     if name in ALIASES:
         return ALIASES[name]
     if name not in MAPS:
-        raise UsageError(f"there is no feature map {name!r}{or_near(name, [*MAPS, *ALIASES], 'choose one of')}")
+        raise UsageError(
+            f"there is no feature map {name!r}{or_near(name, [*MAPS, *ALIASES], 'choose one of')}"
+        )
     return MAPS[name], name
 
 
 def _check_finite(name, params, arrays, dtype):
     if all(np.isfinite(values).all() for values in arrays.values()):
         return
-    settings = ", ".join(f"{key} {value:g}" for key, value in params.items() if isinstance(value, Real))
-    raise DataError(f"the {name} features of {settings} are not finite in {np.dtype(dtype)}; choose a smaller --gamma, or scale the inputs")
+    settings = ", ".join(
+        f"{key} {value:g}" for key, value in params.items() if isinstance(value, Real)
+    )
+    raise DataError(
+        f"the {name} features of {settings} are not finite in {np.dtype(dtype)}; choose a smaller"
+        " --gamma, or scale the inputs"
+    )
 
 
 def _typed(values, dtype):

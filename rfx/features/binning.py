@@ -1,9 +1,11 @@
-"""Random binning features (Rahimi and Recht 2007; Wu et al. 2016, Algorithm 1): R random grids, a feature for each cell hit.
+"""Random binning features (Rahimi and Recht 2007; Wu et al. 2016, Algorithm 1): R random grids, a
+feature for each cell hit.
 
-A row has the value 1/sqrt(R) in the one bin of each grid that it falls into, so that only the R bin numbers of a row are
-kept. The share of grids in which two rows fall into the same bin estimates the kernel, a product over the inputs of
-one-dimensional kernels. A cell is known by a 64-bit key: d rounded coordinates in a linear hash, so that a sparse row's
-key is that of the zero row plus what its non-zeros change.
+A row has the value 1/sqrt(R) in the one bin of each grid that it falls into, so that only the R bin
+numbers of a row are kept. The share of grids in which two rows fall into the same bin estimates the
+kernel, a product over the inputs of one-dimensional kernels. A cell is known by a 64-bit key: d
+rounded coordinates in a linear hash, so that a sparse row's key is that of the zero row plus what
+its non-zeros change.
 """
 
 from dataclasses import dataclass, field
@@ -23,8 +25,8 @@ OFFSET = 17
 _GROUP = 8
 _CHUNK = 512
 _PREDICTED_ROWS = 4096
-# Added to an integer below 2^51 it leaves that integer in the low bits of the float64; beyond, neighbouring cells are
-# as close as neighbouring float64 numbers, and nothing ever overflows.
+# Added to an integer below 2^51 it leaves that integer in the low bits of the float64; beyond,
+# neighbouring cells are as close as neighbouring float64 numbers, and nothing ever overflows.
 _ALIGN = 1.5 * 2.0**52
 
 
@@ -48,14 +50,17 @@ class BinningMap:
         return self.widths.shape[1]
 
     def select(self, grids) -> "BinningMap":
-        """The map made of these grids (an index array, a boolean mask or a slice), in that order."""
+        """The map made of these grids (an index array, a boolean mask or a slice), in that
+        order.
+        """
         return BinningMap(self.kernel, self.gamma, self.widths[grids], self.offsets[grids])
 
     def number(self, X) -> tuple[np.ndarray, "Bins"]:
         """The bins of the rows of X (n, d), array or CSR.
 
-        Returns ids (R, n), the number of each row's bin among the bins of the grid, in the order in which the rows hit
-        them, and the bins. ids are uint16 where that is enough for n, else int32. Neither threads nor sparsity change them.
+        Returns ids (R, n), the number of each row's bin among the bins of the grid, in the order in
+        which the rows hit them, and the bins. ids are uint16 where that is enough for n, else
+        int32. Neither threads nor sparsity change them.
         """
         hashes = self._rows(X)
         count = X.shape[0]
@@ -74,7 +79,9 @@ class BinningMap:
         return ids, Bins(np.concatenate(keys), _starts([len(own) for own in keys]))
 
     def find(self, X, bins: "Bins") -> np.ndarray:
-        """(R, n) int32 numbers of the rows' bins in their grids among `bins`, -1 where a bin is not there."""
+        """(R, n) int32 numbers of the rows' bins in their grids among `bins`, -1 where a
+        bin is not there.
+        """
         hashes = self._rows(X)
         ids = np.empty((self.n_grids, X.shape[0]), np.int32)
         slots, starts = bins.slots()
@@ -90,7 +97,9 @@ class BinningMap:
         return ids
 
     def transform(self, X, bins: "Bins", value: float | None = None) -> sp.csr_matrix:
-        """(n, D) float64 CSR, for other programs: `value` (default 1/sqrt(R)) in each row's bins; those not among `bins` are left out."""
+        """(n, D) float64 CSR, for other programs: `value` (default 1/sqrt(R)) in each row's
+        bins; those not among `bins` are left out.
+        """
         found = self.find(X, bins).T
         known = found >= 0
         indices = (found.astype(np.int64) + bins.starts[:-1])[known]
@@ -99,7 +108,9 @@ class BinningMap:
         return sp.csr_matrix((data, indices, indptr), shape=(X.shape[0], int(bins.starts[-1])))
 
     def decision(self, X, bins: "Bins", coef) -> np.ndarray:
-        """(n, k) float64 sums of the weights coef (D, k) of the rows' bins; a bin that is not among `bins` has weight zero."""
+        """(n, k) float64 sums of the weights coef (D, k) of the rows' bins; a bin that is
+        not among `bins` has weight zero.
+        """
         out = np.zeros((X.shape[0], coef.shape[1]))
         for start in range(0, X.shape[0], _PREDICTED_ROWS):
             rows = slice(start, min(start + _PREDICTED_ROWS, X.shape[0]))
@@ -115,7 +126,9 @@ class BinningMap:
     def _rows(self, X):
         """A function (first grid, last grid, first row, last row) -> (grids, rows) keys."""
         if X.shape[1] != self.n_inputs:
-            raise DataError(f"the rows have {X.shape[1]} features, but the map was made for {self.n_inputs}")
+            raise DataError(
+                f"the rows have {X.shape[1]} features, but the map was made for {self.n_inputs}"
+            )
         multipliers = _multipliers(self.n_inputs)
         if sp.issparse(X):
             X = X.tocsr()
@@ -127,7 +140,15 @@ class BinningMap:
                 # grids side by side, so that one non-zero is looked at for all of them
                 offsets = np.ascontiguousarray(self.offsets[first:last].T)
                 inverses = np.ascontiguousarray(self._inverses[first:last].T)
-                _hash_sparse(data, X.indices, X.indptr[start : stop + 1], offsets, inverses, multipliers, keys)
+                _hash_sparse(
+                    data,
+                    X.indices,
+                    X.indptr[start : stop + 1],
+                    offsets,
+                    inverses,
+                    multipliers,
+                    keys,
+                )
                 return keys
 
             return sparse
@@ -135,7 +156,13 @@ class BinningMap:
 
         def hashes(first, last, start, stop):
             keys = np.empty((last - first, stop - start), np.uint64)
-            _hash_dense(columns[:, start:stop], self.offsets[first:last], self._inverses[first:last], multipliers, keys)
+            _hash_dense(
+                columns[:, start:stop],
+                self.offsets[first:last],
+                self._inverses[first:last],
+                multipliers,
+                keys,
+            )
             return keys
 
         return hashes
@@ -143,7 +170,9 @@ class BinningMap:
 
 @dataclass
 class Bins:
-    """The bins of R grids. keys: (D,) uint64, grid after grid; starts: (R + 1,) int64, where each grid begins."""
+    """The bins of R grids. keys: (D,) uint64, grid after grid; starts: (R + 1,) int64,
+    where each grid begins.
+    """
 
     keys: np.ndarray
     starts: np.ndarray
@@ -160,10 +189,15 @@ class Bins:
 
     def grids(self, chosen) -> "Bins":
         """The bins of an index array of grids."""
-        return Bins(np.concatenate([self.of(grid) for grid in chosen] or [self.keys[:0]]), _starts(np.diff(self.starts)[chosen]))
+        return Bins(
+            np.concatenate([self.of(grid) for grid in chosen] or [self.keys[:0]]),
+            _starts(np.diff(self.starts)[chosen]),
+        )
 
     def slots(self):
-        """Hash tables of the grids, one after the other, and where each begins; made when first asked for."""
+        """Hash tables of the grids, one after the other, and where each begins; made when
+        first asked for.
+        """
         if self._slots is None:
             starts = _starts([2 ** _slot_bits(size) for size in np.diff(self.starts)])
             slots = np.empty(starts[-1], np.int32)
@@ -174,8 +208,8 @@ class Bins:
 
 
 def merged(parts: list[Bins]) -> tuple[Bins, list[np.ndarray]]:
-    """The bins of all rows from those of parts of them, numbered as if the rows were one behind the other, and for each part the new
-    numbers (D,) int32 of its bins in their grids."""
+    """The bins of all rows from those of parts of them, numbered as if the rows were one behind the
+    other, and for each part the new numbers (D,) int32 of its bins in their grids."""
     keys, tables = [], [np.empty(len(own.keys), np.int32) for own in parts]
     for grid in range(len(parts[0].starts) - 1):
         seen = np.concatenate([own.of(grid) for own in parts])
@@ -191,7 +225,8 @@ def merged(parts: list[Bins]) -> tuple[Bins, list[np.ndarray]]:
 
 
 class BinMap:
-    """A feature for each of some bins of the grids: as a feature map of a linear model, whose rows are CSR.
+    """A feature for each of some bins of the grids: as a feature map of a linear model, whose rows
+    are CSR.
 
     grids: a BinningMap; bins: those that have a feature.
     """
@@ -209,10 +244,14 @@ class BinMap:
         if n_features < 1:
             raise UsageError(f"--n-features is {n_features}; it must be 1 or more")
         if variant != "offset":
-            raise UsageError(f"--features is {variant}, which is for other maps, not binning; leave it out")
+            raise UsageError(
+                f"--features is {variant}, which is for other maps, not binning; leave it out"
+            )
 
     @classmethod
-    def learn(cls, kernel: str, X, n_grids: int, seed: int, variant: str = "offset", **params) -> "BinMap":
+    def learn(
+        cls, kernel: str, X, n_grids: int, seed: int, variant: str = "offset", **params
+    ) -> "BinMap":
         """The bins that the rows of X (n, d), array or CSR, are in."""
         grids = sample_grids(kernel, X.shape[1], n_grids, seed, **params)
         return cls(grids, grids.number(X)[1])
@@ -224,13 +263,18 @@ class BinMap:
             yield rows, self.grids.transform(X[rows], self.bins, scale)
 
 
-def sample_grids(kernel, n_inputs: int, n_grids: int, seed: int, *, gamma: float, start: int = 0) -> BinningMap:
+def sample_grids(
+    kernel, n_inputs: int, n_grids: int, seed: int, *, gamma: float, start: int = 0
+) -> BinningMap:
     """Sample the grids start .. start+n_grids-1; grid r depends on (seed, r) alone.
 
     kernel: one of WIDTHS. Raises UsageError for another kernel or a number out of range.
     """
     if kernel not in WIDTHS:
-        raise UsageError(f"there are no random binning features for kernel {kernel!r}; choose one of {', '.join(WIDTHS)}")
+        raise UsageError(
+            f"there are no random binning features for kernel {kernel!r}; choose one of"
+            f" {', '.join(WIDTHS)}"
+        )
     if n_grids < 1:
         raise UsageError(f"--n-grids is {n_grids}; it must be 1 or more")
     if not 0 <= seed < 2**63:
@@ -257,7 +301,9 @@ def _slot_bits(size) -> int:
 
 
 def _multipliers(count: int) -> np.ndarray:
-    """(count,) odd 64-bit numbers without pattern: SplitMix64 (Steele, Lea and Flood 2014) at 1, 2, …"""
+    """(count,) odd 64-bit numbers without pattern: SplitMix64 (Steele, Lea and Flood 2014)
+    at 1, 2, …
+    """
     z = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -275,7 +321,12 @@ def _hash_dense(columns, offsets, inverses, multipliers, keys):
             key = keys[g, start : start + count]
             key[:] = np.uint64(0)
             for j in range(len(columns)):
-                x, offset, inverse, multiplier = columns[j, start : start + count], offsets[g, j], inverses[g, j], multipliers[j]
+                x, offset, inverse, multiplier = (
+                    columns[j, start : start + count],
+                    offsets[g, j],
+                    inverses[g, j],
+                    multipliers[j],
+                )
                 for i in range(count):
                     cells[i] = np.floor((x[i] - offset) * inverse) + _ALIGN
                 for i in range(count):
@@ -319,9 +370,11 @@ def _place(key, bits):
 
 @njit(cache=True, nogil=True)
 def _number(keys, ids, slots, found):
-    """ids_i <- the number of keys_i among the distinct keys in order of appearance; found[:returned count] <- these.
+    """ids_i <- the number of keys_i among the distinct keys in order of appearance; found[:returned
+    count] <- these.
 
-    slots: scratch of at least twice as many places as keys; as few of them are used as the keys found so far need.
+    slots: scratch of at least twice as many places as keys; as few of them are used as the keys
+    found so far need.
     """
     bits, count = 8, 0
     while 1 << bits > len(slots):
@@ -364,7 +417,9 @@ def _fill(keys, slots):
 
 @njit(cache=True, nogil=True)
 def _find(keys, slots, known, ids):
-    """ids_i <- the number of keys_i in the table `slots` of the keys `known`, -1 where it is not there."""
+    """ids_i <- the number of keys_i in the table `slots` of the keys `known`, -1 where it
+    is not there.
+    """
     bits, mask = 0, len(slots) - 1
     while 1 << bits < len(slots):
         bits += 1

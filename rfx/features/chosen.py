@@ -1,7 +1,9 @@
-"""How a distribution over the features of a pool becomes features: which of them, and what each counts.
+"""How a distribution over the features of a pool becomes features: which of them, and what each
+counts.
 
-Each function returns (places, weights): increasing numbers of features and their positive weights, for `FeatureMap.weighted`. The
-squared weights add up to 1, so that the sum of products is the kernel that the distribution stands for.
+Each function returns (places, weights): increasing numbers of features and their positive weights,
+for `FeatureMap.weighted`. The squared weights add up to 1, so that the sum of products is the
+kernel that the distribution stands for.
 """
 
 import numpy as np
@@ -15,7 +17,8 @@ DRAW = 16
 def drawn(q, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """`count` features drawn with replacement from the probabilities q (M,).
 
-    One that is drawn c times is there once, with weight (c / count)^(1/2): the same kernel. Draw j depends on (seed, j) and q alone.
+    One that is drawn c times is there once, with weight (c / count)^(1/2): the same kernel. Draw j
+    depends on (seed, j) and q alone.
     """
     ends = np.cumsum(q)
     where = np.searchsorted(ends, uniforms(seed, DRAW, 0, count, 1)[:, 0] * ends[-1], side="right")

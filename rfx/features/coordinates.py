@@ -1,9 +1,9 @@
 """Coordinates as random features: of the inputs themselves, and of positional k-mers of sequences.
 
-Each map picks among T indicator or input coordinates. They are drawn without replacement: feature j of a seed is the j-th
-coordinate of a random order of all T, and from j = T on of another order. phi(x) = sqrt(T) times the coordinate, so that the
-mean of phi(x) phi(y) estimates the inner product of all T, and over T features is it (Sinha and Duchi 2016, section 4,
-take each once).
+Each map picks among T indicator or input coordinates. They are drawn without replacement: feature j
+of a seed is the j-th coordinate of a random order of all T, and from j = T on of another order.
+phi(x) = sqrt(T) times the coordinate, so that the mean of phi(x) phi(y) estimates the inner product
+of all T, and over T features is it (Sinha and Duchi 2016, section 4, take each once).
 """
 
 from typing import ClassVar
@@ -26,7 +26,9 @@ _VALUES = 2**22
 
 
 class CoordinateMap(FeatureMap):
-    """linear: sqrt(d) x_m, estimates x.y. Sparse rows stay sparse wherever the features are not asked for as an array."""
+    """linear: sqrt(d) x_m, estimates x.y. Sparse rows stay sparse wherever the features are
+    not asked for as an array.
+    """
 
     kernels: ClassVar[tuple[Kernel, ...]] = (Linear(),)
     parts = {"scales": Array("f", "features"), "columns": Array("i", "features", places="inputs")}
@@ -40,7 +42,10 @@ class CoordinateMap(FeatureMap):
     @classmethod
     def draw(cls, name, n_inputs, start, stop, seed, params, variant):
         total = cls.total(n_inputs, params)
-        return {"scales": np.full(stop - start, np.sqrt(total)), "columns": random_order(total, start, stop, seed)}
+        return {
+            "scales": np.full(stop - start, np.sqrt(total)),
+            "columns": random_order(total, start, stop, seed),
+        }
 
     def coordinates(self, X):
         """The (n, T) coordinates of the rows of X, dense or CSR, of which the features are some."""
@@ -56,18 +61,30 @@ class CoordinateMap(FeatureMap):
         if not sp.issparse(X) or X.shape[1] <= WIDE:
             return None
         found = X.tocsr()[:, self.arrays["columns"]].astype(self.dtype)
-        return found.multiply(self.arrays["scales"]).tocsr() if found.nnz < FILLED * found.shape[0] * found.shape[1] else None
+        return (
+            found.multiply(self.arrays["scales"]).tocsr()
+            if found.nnz < FILLED * found.shape[0] * found.shape[1]
+            else None
+        )
 
     def quick_decision(self, X, coef):
-        """(n, k) float64 values of coef' phi(x) for CSR rows X, by what coef comes to for each input."""
+        """(n, k) float64 values of coef' phi(x) for CSR rows X, by what coef comes to for
+        each input.
+        """
         if not sp.issparse(X):
             return None
         weights = np.zeros((self.n_inputs, coef.shape[1]))
-        np.add.at(weights, self.arrays["columns"], coef * self.arrays["scales"].astype(np.float64)[:, None])
+        np.add.at(
+            weights,
+            self.arrays["columns"],
+            coef * self.arrays["scales"].astype(np.float64)[:, None],
+        )
         return X @ weights
 
     def quick_adjoint(self, X, U):
-        """(n_features, k) float64 sums over the rows of X of u_i phi(x_i), for U (n, k): no features are made."""
+        """(n_features, k) float64 sums over the rows of X of u_i phi(x_i), for U (n, k): no
+        features are made.
+        """
         sums = np.zeros((self.total(self.n_inputs, self.params), U.shape[1]))
         for rows in _blocks(X, max(1, _VALUES // X.shape[1])):
             part = self.coordinates(X[rows])
@@ -79,10 +96,12 @@ class CoordinateMap(FeatureMap):
 
 
 class KmerMap(CoordinateMap):
-    """kmers: is the word v at place p of the sequence? For every word of 1 to params["k"] letters and every place of it.
+    """kmers: is the word v at place p of the sequence? For every word of 1 to params["k"] letters
+    and every place of it.
 
-    Inputs are the codes of letters, one column a place (see rfx.data.libsvm.sequences), params["alphabet"] the codes there may be: of A
-    letters, T = sum_k A^k (d - k + 1). The sum over all T of phi(x) phi(y) / T is how many words of x are in y at their place.
+    Inputs are the codes of letters, one column a place (see rfx.data.libsvm.sequences),
+    params["alphabet"] the codes there may be: of A letters, T = sum_k A^k (d - k + 1). The sum over
+    all T of phi(x) phi(y) / T is how many words of x are in y at their place.
     """
 
     kernels = (Kmers(),)
@@ -105,15 +124,23 @@ class KmerMap(CoordinateMap):
         starts = offsets(places, alphabet, self.params["k"])
         width = sum(places - k + 1 for k in range(1, longest + 1))
         words = np.empty((n_rows, width), np.int32 if starts[-1] < 2**31 else np.int64)
-        parallel.for_ranges(lambda start, stop: _words(letters[start:stop], alphabet, starts, words[start:stop]), n_rows, smallest=64)
-        indptr = np.arange(0, words.size + 1, width, dtype=words.dtype if words.size < 2**31 else np.int64)
+        parallel.for_ranges(
+            lambda start, stop: _words(letters[start:stop], alphabet, starts, words[start:stop]),
+            n_rows,
+            smallest=64,
+        )
+        indptr = np.arange(
+            0, words.size + 1, width, dtype=words.dtype if words.size < 2**31 else np.int64
+        )
         ones = np.ones(words.size, self.dtype)
         return sp.csr_matrix((ones, words.ravel(), indptr), (n_rows, int(starts[-1])))
 
     def check(self):
         if not all(isinstance(code, int) and 0 <= code < 256 for code in self.params["alphabet"]):
             raise DataError("its alphabet is not one of character codes")
-        check_within("map_columns", self.arrays["columns"], 0, self.total(self.n_inputs, self.params))
+        check_within(
+            "map_columns", self.arrays["columns"], 0, self.total(self.n_inputs, self.params)
+        )
 
     def letters(self, X) -> np.ndarray:
         """(n, d) uint8 places in the alphabet of the letters of X.
@@ -122,16 +149,25 @@ class KmerMap(CoordinateMap):
         X = X.toarray() if sp.issparse(X) else np.asarray(X)
         codes = X.astype(np.int64)
         table = np.full(256, 255, np.uint8)
-        table[np.asarray(self.params["alphabet"], dtype=np.int64)] = np.arange(len(self.params["alphabet"]))
-        places = np.where((codes == X) & (codes >= 0) & (codes < 256), table[np.clip(codes, 0, 255)], 255).astype(np.uint8)
+        table[np.asarray(self.params["alphabet"], dtype=np.int64)] = np.arange(
+            len(self.params["alphabet"])
+        )
+        places = np.where(
+            (codes == X) & (codes >= 0) & (codes < 256), table[np.clip(codes, 0, 255)], 255
+        ).astype(np.uint8)
         if places.max(initial=0) == 255:
             row, column = np.argwhere(places == 255)[0]
             value = X[row, column]
             what = (
-                f"the letter {chr(int(value))!r}" if value == int(value) and 32 < value < 127 else f"{value:g}, which is no letter's code,"
+                f"the letter {chr(int(value))!r}"
+                if value == int(value) and 32 < value < 127
+                else f"{value:g}, which is no letter's code,"
             )
             known = ", ".join(chr(code) for code in self.params["alphabet"])
-            raise DataError(f"row {row + 1} has {what} at place {column + 1}, but the letters are {known}; k-mers take --scaling none")
+            raise DataError(
+                f"row {row + 1} has {what} at place {column + 1}, but the letters are {known};"
+                " k-mers take --scaling none"
+            )
         return places
 
 
@@ -140,7 +176,9 @@ def _blocks(X, rows):
 
 
 def offsets(places: int, alphabet: int, k: int) -> np.ndarray:
-    """(k + 1,) where the words of 1, 2, … k letters of a sequence of `places` begin among all T, and T."""
+    """(k + 1,) where the words of 1, 2, … k letters of a sequence of `places` begin among
+    all T, and T.
+    """
     counts = [alphabet**size * max(0, places - size + 1) for size in range(1, k + 1)]
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
@@ -148,14 +186,19 @@ def offsets(places: int, alphabet: int, k: int) -> np.ndarray:
 def random_order(size, start, stop, seed) -> np.ndarray:
     """Places start .. stop-1 of the random orders of range(size) that follow one another; int64."""
     turns = range(start // size, -(-stop // size))
-    rounds = [np.argsort(uniforms(seed, ORDER, turn * size, (turn + 1) * size, 1)[:, 0], kind="stable") for turn in turns]
+    rounds = [
+        np.argsort(uniforms(seed, ORDER, turn * size, (turn + 1) * size, 1)[:, 0], kind="stable")
+        for turn in turns
+    ]
     first = start - start // size * size
     return np.concatenate(rounds)[first : first + stop - start].astype(np.int64)
 
 
 @njit(cache=True, nogil=True)
 def _words(letters, alphabet, starts, words):
-    """words[i] <- the numbers of all words of row i: starts[k-1] + place * alphabet^k + the word read as a number."""
+    """words[i] <- the numbers of all words of row i: starts[k-1] + place * alphabet^k + the
+    word read as a number.
+    """
     places = letters.shape[1]
     for i in range(letters.shape[0]):
         at = 0

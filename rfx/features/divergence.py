@@ -1,14 +1,16 @@
-"""The distribution over a pool of features that puts most weight on the best ones without leaving the uniform one too far.
+"""The distribution over a pool of features that puts most weight on the best ones without leaving
+the uniform one too far.
 
-max_q sum_m q_m s_m over probabilities q with D_f(q || 1/N) <= rho (Sinha and Duchi 2016, equation 5). D_f(q || u) =
-1/N sum_m f(N q_m), in nats where there are logarithms:
+max_q sum_m q_m s_m over probabilities q with D_f(q || 1/N) <= rho (Sinha and Duchi 2016, equation
+5). D_f(q || u) = 1/N sum_m f(N q_m), in nats where there are logarithms:
 
     chi2         f(t) = t^2 - 1       N ||q - u||^2                     at most N - 1
     kl           f(t) = t log t       sum_m q_m log(N q_m)              at most log N
     tv           f(t) = |t - 1| / 2   1/2 sum_m |q_m - 1/N|             at most 1 - 1/N
-    reverse-kl   f(t) = -log t        1/N sum_m log(1 / (N q_m))        unbounded: no feature ever gets zero
+    reverse-kl   f(t) = -log t        1/N sum_m log(1 / (N q_m))        no bound: none gets zero
 
-Scores that are equal get equal weight. Where rho allows it, all weight is on the best score, evenly where several have it.
+Scores that are equal get equal weight. Where rho allows it, all weight is on the best score, evenly
+where several have it.
 """
 
 import math
@@ -20,25 +22,33 @@ from rfx.errors import DataError, UsageError
 DIVERGENCES = ("chi2", "kl", "tv", "reverse-kl")
 # What moves no weight by more than rounding does.
 _LEAST_RHO = 1e-24
-# Smallest gap, in units of the scores' range, between the largest score and the multiplier of the reverse divergence.
+# Smallest gap, in units of the scores' range, between the largest score and the multiplier of the
+# reverse divergence.
 _LEAST_GAP = 1e-290
 
 
 def maximise(scores, rho: float, divergence: str = "chi2") -> np.ndarray:
     """The q (N,) float64 that maximises q.scores over probabilities with D_f(q || 1/N) <= rho.
 
-    scores: (N,) finite numbers, N at least 1. rho: a number from 0, at which q is uniform, to infinity. Raises UsageError for
-    another divergence or rho, DataError for scores that are empty or not finite.
+    scores: (N,) finite numbers, N at least 1. rho: a number from 0, at which q is uniform, to
+    infinity. Raises UsageError for another divergence or rho, DataError for scores that are empty
+    or not finite.
     """
     if divergence not in DIVERGENCES:
-        raise UsageError(f"divergence {divergence!r} is unknown; choose one of {', '.join(DIVERGENCES)}")
+        raise UsageError(
+            f"divergence {divergence!r} is unknown; choose one of {', '.join(DIVERGENCES)}"
+        )
     if not rho >= 0:
         raise UsageError(f"rho is {rho}; it must be a number from 0 up")
     scores = np.asarray(scores, dtype=np.float64)
     if scores.ndim != 1 or not scores.size or not np.isfinite(scores).all():
-        raise DataError("the scores of the features must be one or more finite numbers; scale the inputs, or the targets")
+        raise DataError(
+            "the scores of the features must be one or more finite numbers; scale the inputs, or"
+            " the targets"
+        )
     best = scores.max()
-    # how far below the best, in [0, 1]: nothing changes with the scores' offset and scale, least of all by rounding
+    # how far below the best, in [0, 1]: nothing changes with the scores' offset and scale, least of
+    # all by rounding
     spread = best - scores.min()
     if not math.isfinite(spread):
         return maximise(scores / 4, rho, divergence)
@@ -48,7 +58,12 @@ def maximise(scores, rho: float, divergence: str = "chi2") -> np.ndarray:
     below = (best - scores) / spread
     top = below == 0
     ties = np.count_nonzero(top)
-    most = {"chi2": count / ties - 1, "kl": math.log(count / ties), "tv": 1 - ties / count, "reverse-kl": math.inf}[divergence]
+    most = {
+        "chi2": count / ties - 1,
+        "kl": math.log(count / ties),
+        "tv": 1 - ties / count,
+        "reverse-kl": math.inf,
+    }[divergence]
     if rho >= most:
         return top / ties
     q = {"chi2": _chi2, "kl": _kl, "tv": _tv, "reverse-kl": _reverse_kl}[divergence](below, rho)
@@ -78,10 +93,12 @@ def distance(q, divergence: str = "chi2") -> float:
 
 
 def _chi2(below, rho):
-    """By one sort. On a support of the k best, q_m = (mean_k - below_m) / lam + 1/k, and q_m = 0 on the others.
+    """By one sort. On a support of the k best, q_m = (mean_k - below_m) / lam + 1/k, and q_m = 0 on
+    the others.
 
-    The multiplier lam at which the support grows from k to k + 1 has (k+1)-th weight zero, and the divergence falls as lam
-    grows: so k is found by bisection over the divergences at those places, and lam then from the constraint.
+    The multiplier lam at which the support grows from k to k + 1 has (k+1)-th weight zero, and the
+    divergence falls as lam grows: so k is found by bisection over the divergences at those places,
+    and lam then from the constraint.
     """
     count = below.size
     order = np.sort(below)
@@ -124,12 +141,15 @@ def _reverse_kl(below, rho):
         return q / q.sum()
 
     # the divergence is at most 1 / (2 gap)
-    log_gap = _root(lambda t: distance(weights(t), "reverse-kl"), rho, -math.log(2 * rho), math.log(_LEAST_GAP))
+    log_gap = _root(
+        lambda t: distance(weights(t), "reverse-kl"), rho, -math.log(2 * rho), math.log(_LEAST_GAP)
+    )
     return weights(log_gap)
 
 
 def _root(function, target, high, least=-math.inf):
-    """t <= high with function(t) = target for a falling positive function with function(high) <= target; no less than `least`.
+    """t <= high with function(t) = target for a falling positive function with function(high) <=
+    target; no less than `least`.
 
     Rounding falls on the side where the constraint holds."""
     from scipy.optimize import brentq
@@ -146,7 +166,9 @@ def _root(function, target, high, least=-math.inf):
 
 
 def _tv(below, rho):
-    """The worst scores give up their weight, rho in all, to the best; of equal ones that need not give all, each the same."""
+    """The worst scores give up their weight, rho in all, to the best; of equal ones that
+    need not give all, each the same.
+    """
     count = below.size
     values, where, sizes = np.unique(below, return_inverse=True, return_counts=True)
     held = sizes / count
@@ -159,10 +181,11 @@ def _tv(below, rho):
 
 
 def chi2_by_bisection(scores, rho: float, tol: float = 1e-11) -> np.ndarray:
-    """The chi-square maximiser as the paper finds it: by bisection on the multiplier, each step a projection onto the simplex.
+    """The chi-square maximiser as the paper finds it: by bisection on the multiplier, each step a
+    projection onto the simplex.
 
-    The reference that `maximise` is tested and timed against. scores (N,), not all equal, rho in (0, N / ties - 1), tol relative
-    to the first multiplier that is large enough.
+    The reference that `maximise` is tested and timed against. scores (N,), not all equal, rho in
+    (0, N / ties - 1), tol relative to the first multiplier that is large enough.
     """
     scores = np.asarray(scores, dtype=np.float64)
     count = scores.size

@@ -1,8 +1,9 @@
-"""Random features of dot-product kernels: products of random signs with the row (Kar and Karnick 2012).
+"""Random features of dot-product kernels: products of random signs with the row (Kar and Karnick
+2012).
 
-k(x, y) = sum_m a_m (x.y)^m with a_m >= 0: a feature draws m with probability a_m / f(1), f(1) = sum a_m, and is
-sqrt(f(1)) prod_{l <= m} s_l.x with vectors s_l of random signs, so that the mean of phi(x) phi(y) is the kernel. For rows
-much longer than 1 its variance is large.
+k(x, y) = sum_m a_m (x.y)^m with a_m >= 0: a feature draws m with probability a_m / f(1), f(1) = sum
+a_m, and is sqrt(f(1)) prod_{l <= m} s_l.x with vectors s_l of random signs, so that the mean of
+phi(x) phi(y) is the kernel. For rows much longer than 1 its variance is large.
 """
 
 import math
@@ -19,7 +20,8 @@ from rfx.kernels.products import Exponential, Polynomial
 from rfx.model import Array
 
 ORDER, SIGN = 0, 1
-# The exponential's series ends here: its terms beyond it sum up to less than 1e-9 of f(1) for gamma up to 2.
+# The exponential's series ends here: its terms beyond it sum up to less than 1e-9 of f(1) for gamma
+# up to 2.
 LAST = 16
 
 
@@ -27,24 +29,38 @@ class DotProductMap(FeatureMap):
     """polynomial-2, polynomial-3: (1 + gamma x.y)^p; exponential: exp(gamma x.y), gamma up to 2."""
 
     kernels = (Polynomial(2), Polynomial(3), Exponential())
-    parts = {"scales": Array("f", "features"), "orders": Array("i", "features"), "signs": Array("i", "terms inputs features")}
+    parts = {
+        "scales": Array("f", "features"),
+        "orders": Array("i", "features"),
+        "signs": Array("i", "terms inputs features"),
+    }
 
     @classmethod
     def draw(cls, name, n_inputs, start, stop, seed, params, variant):
         terms = coefficients(name, params["gamma"])
         most = len(terms) - 1
         shares = np.cumsum(terms) / terms.sum()
-        orders = np.minimum(np.searchsorted(shares, uniforms(seed, ORDER, start, stop, 1)[:, 0], side="right"), most)
-        signs = np.where(uniforms(seed, SIGN, start, stop, most * n_inputs) < 0.5, -1, 1).astype(np.int8)
+        orders = np.minimum(
+            np.searchsorted(shares, uniforms(seed, ORDER, start, stop, 1)[:, 0], side="right"), most
+        )
+        signs = np.where(uniforms(seed, SIGN, start, stop, most * n_inputs) < 0.5, -1, 1).astype(
+            np.int8
+        )
         signs = signs.reshape(stop - start, most, n_inputs).transpose(1, 2, 0)
-        return {"scales": np.full(stop - start, math.sqrt(terms.sum())), "orders": orders.astype(np.int64), "signs": signs}
+        return {
+            "scales": np.full(stop - start, math.sqrt(terms.sum())),
+            "orders": orders.astype(np.int64),
+            "signs": signs,
+        }
 
     @cached_property
     def _factors(self) -> list[tuple]:
         """(features of more than l terms, their vectors number l) for every l."""
         orders = self.arrays["orders"]
         chosen = [np.flatnonzero(orders > order) for order in range(int(orders.max(initial=0)))]
-        return [(some, Vectors(signs[:, some])) for some, signs in zip(chosen, self.arrays["signs"])]
+        return [
+            (some, Vectors(signs[:, some])) for some, signs in zip(chosen, self.arrays["signs"])
+        ]
 
     def compute(self, X, out):
         rows = X.astype(self.dtype) if sp.issparse(X) else np.ascontiguousarray(X, dtype=self.dtype)
@@ -54,10 +70,15 @@ class DotProductMap(FeatureMap):
 
 
 def coefficients(name: str, gamma: float) -> np.ndarray:
-    """a_0, a_1, … of the kernel of that name; UsageError for an exponential too steep for its series to end."""
+    """a_0, a_1, … of the kernel of that name; UsageError for an exponential too steep for
+    its series to end.
+    """
     if name == "exponential":
         if gamma > 2:
-            raise UsageError(f"--gamma is {gamma:g}; the random features of exp(gamma x.y) need 2 or less: scale the inputs")
+            raise UsageError(
+                f"--gamma is {gamma:g}; the random features of exp(gamma x.y) need 2 or less: scale"
+                " the inputs"
+            )
         return np.array([gamma**m / math.factorial(m) for m in range(LAST + 1)])
     power = int(name[-1])
     return np.array([math.comb(power, m) * gamma**m for m in range(power + 1)])

@@ -1,7 +1,8 @@
-"""Random Fourier features of shift-invariant kernels (Rahimi and Recht 2007; Yen et al. 2014, section 2.1).
+"""Random Fourier features of shift-invariant kernels (Rahimi and Recht 2007; Yen et al. 2014,
+section 2.1).
 
-phi(x) = sqrt2 cos(w.x + b). Frequencies and phases are kept in turns (divided by 2 pi), so that range reduction is one
-subtraction and the cosine one short polynomial.
+phi(x) = sqrt2 cos(w.x + b). Frequencies and phases are kept in turns (divided by 2 pi), so that
+range reduction is one subtraction and the cosine one short polynomial.
 """
 
 import math
@@ -23,10 +24,12 @@ FREQUENCY, PHASE, SHARED = 0, 1, 2
 
 
 class FourierMap(FeatureMap):
-    """gaussian exp(-gamma ||.||_2^2): w ~ N(0, 2 gamma I); laplacian exp(-gamma ||.||_1): w_j ~ Cauchy(0, gamma);
+    """gaussian exp(-gamma ||.||_2^2): w ~ N(0, 2 gamma I); laplacian exp(-gamma ||.||_1): w_j ~
+    Cauchy(0, gamma);
 
-    laplacian-l2 exp(-gamma ||.||_2): w ~ gamma N(0, I)/|N(0, 1)|, one denominator a feature (docs/papers.md). b ~ U[0, 2 pi],
-    or, as pairs, features 2k and 2k+1 are the cosine and the sine of the same w.
+    laplacian-l2 exp(-gamma ||.||_2): w ~ gamma N(0, I)/|N(0, 1)|, one denominator a feature
+    (docs/papers.md). b ~ U[0, 2 pi], or, as pairs, features 2k and 2k+1 are the cosine and the sine
+    of the same w.
     """
 
     kernels: ClassVar[tuple[Kernel, ...]] = (Gaussian(), Laplacian(), LaplacianL2())
@@ -62,7 +65,10 @@ class FourierMap(FeatureMap):
     def check_variant(cls, name, n_features, variant):
         super().check_variant(name, n_features, variant)
         if variant == "pairs" and n_features % 2:
-            raise UsageError(f"--n-features is {n_features}, which leaves a cosine without its sine; with --features pairs it must be even")
+            raise UsageError(
+                f"--n-features is {n_features}, which leaves a cosine without its sine; with"
+                " --features pairs it must be even"
+            )
 
     @cached_property
     def _phases(self):
@@ -73,14 +79,22 @@ class FourierMap(FeatureMap):
             self._project_and(lambda Z: _cosine_full(Z, self._phases), X, out)
             return
         vectors, phases = self._vectors, self._phases
-        # in float32 a phase of a hundred turns has lost what the cosine needs, so that whole turns are left out before
-        vectors.each_part(self._rows(X), lambda rows, packed: _cosines(*packed, vectors.W, vectors.sums, phases, out[rows]))
+        # in float32 a phase of a hundred turns has lost what the cosine needs, so that whole turns
+        # are left out before
+        vectors.each_part(
+            self._rows(X),
+            lambda rows, packed: _cosines(*packed, vectors.W, vectors.sums, phases, out[rows]),
+        )
 
 
 def _polynomial(degree=7):
-    """Coefficients c with sqrt2 cos(2 pi t) = sum c_k t^(2k) on |t| <= 1/2: the near-minimax fit at Chebyshev nodes."""
+    """Coefficients c with sqrt2 cos(2 pi t) = sum c_k t^(2k) on |t| <= 1/2: the
+    near-minimax fit at Chebyshev nodes.
+    """
     nodes = (np.cos(np.pi * (np.arange(200) + 0.5) / 200) + 1) / 8  # t^2 in [0, 1/4]
-    fit = np.polynomial.Chebyshev.fit(nodes, np.sqrt(2) * np.cos(2 * np.pi * np.sqrt(nodes)), degree, domain=[0, 0.25])
+    fit = np.polynomial.Chebyshev.fit(
+        nodes, np.sqrt(2) * np.cos(2 * np.pi * np.sqrt(nodes)), degree, domain=[0, 0.25]
+    )
     return tuple(np.float32(c) for c in fit.convert(kind=np.polynomial.Polynomial).coef)
 
 
@@ -109,7 +123,9 @@ def _cosine(turns, phases, out):
         t = turns[j] + phases[j]
         x = np.float32(t - np.rint(t))
         u = x * x
-        out[j] = _C0 + u * (_C1 + u * (_C2 + u * (_C3 + u * (_C4 + u * (_C5 + u * (_C6 + u * _C7))))))
+        out[j] = _C0 + u * (
+            _C1 + u * (_C2 + u * (_C3 + u * (_C4 + u * (_C5 + u * (_C6 + u * _C7)))))
+        )
 
 
 @njit(cache=True, nogil=True)

@@ -1,7 +1,9 @@
-"""The distribution over a pool that suits given weights best: a step of learning features and weights together.
+"""The distribution over a pool that suits given weights best: a step of learning features and
+weights together.
 
-Over weights w of unscaled features the penalty lam/2 sum_m w_m^2 / q_m is convex in w and q together: with w fixed, q has the least
-sum of w_m^2 / q_m within the chi-square ball, with q fixed, w is the solution with features q_m^(1/2) phi_m.
+Over weights w of unscaled features the penalty lam/2 sum_m w_m^2 / q_m is convex in w and q
+together: with w fixed, q has the least sum of w_m^2 / q_m within the chi-square ball, with q fixed,
+w is the solution with features q_m^(1/2) phi_m.
 """
 
 import math
@@ -16,8 +18,9 @@ _STEPS = 100
 def best_distribution(w, rho: float) -> np.ndarray:
     """The q (N,) with the least sum of w_m^2 / q_m over probabilities with N ||q - 1/N||^2 <= rho.
 
-    w: (N,) weights, not all zero. Without the ball q is in proportion to |w|; where that is outside, every q_m > 0 solves
-    lam q^3 + mu q^2 = w^2, with lam from the ball and mu from the sum.
+    w: (N,) weights, not all zero. Without the ball q is in proportion to |w|; where that is
+    outside, every q_m > 0 solves lam q^3 + mu q^2 = w^2, with lam from the ball and mu from the
+    sum.
     """
     from scipy.optimize import brentq
 
@@ -44,7 +47,9 @@ def best_distribution(w, rho: float) -> np.ndarray:
 
 
 def _roots(sizes, lam, mu):
-    """The largest q >= 0 of each lam q^3 + mu q^2 = size^2, by Newton's method from the right, where the cubic is convex."""
+    """The largest q >= 0 of each lam q^3 + mu q^2 = size^2, by Newton's method from the
+    right, where the cubic is convex.
+    """
     floor = max(0.0, -mu / lam)
     q = floor + np.cbrt(sizes**2 / lam)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,7 +1,9 @@
-"""Fourier features of the Matern kernels of smoothness 3/2 and 5/2, which Dai et al. (2014, section 2) name.
+"""Fourier features of the Matern kernels of smoothness 3/2 and 5/2, which Dai et al. (2014, section
+2) name.
 
-Their spectral density is a multivariate t distribution with 2 nu degrees of freedom (Rasmussen and Williams 2006, equation
-4.15): w = gamma sqrt(2 nu / u) N(0, I) with u from chi-squared with 2 nu degrees. Smoothness 1/2 is laplacian-l2.
+Their spectral density is a multivariate t distribution with 2 nu degrees of freedom (Rasmussen and
+Williams 2006, equation 4.15): w = gamma sqrt(2 nu / u) N(0, I) with u from chi-squared with 2 nu
+degrees. Smoothness 1/2 is laplacian-l2.
 """
 
 import numpy as np
@@ -14,7 +16,9 @@ DEGREES = {"matern-3/2": 3, "matern-5/2": 5}
 
 
 class MaternMap(FourierMap):
-    """matern-3/2: (1 + s) exp(-s), s = sqrt3 gamma ||x - y||_2; matern-5/2: (1 + s + s^2/3) exp(-s), s = sqrt5 gamma ||x - y||_2."""
+    """matern-3/2: (1 + s) exp(-s), s = sqrt3 gamma ||x - y||_2; matern-5/2: (1 + s + s^2/3)
+    exp(-s), s = sqrt5 gamma ||x - y||_2.
+    """
 
     kernels = (Matern3(), Matern5())
 

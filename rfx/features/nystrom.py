@@ -1,7 +1,9 @@
-"""Nystrom features: the kernel as its values with m landmarks determine it, K_nm K_mm^-1 K_mn (Williams and Seeger 2001).
+"""Nystrom features: the kernel as its values with m landmarks determine it, K_nm K_mm^-1 K_mn
+(Williams and Seeger 2001).
 
-Landmarks are rows of the data or centres of clusters. The features are z(x) = L^-1 k(x) with L L' = K_mm, which differs
-from K_mm^(-1/2) k(x) by a rotation alone, and a rotation changes no L2-regularised model.
+Landmarks are rows of the data or centres of clusters. The features are z(x) = L^-1 k(x) with L L' =
+K_mm, which differs from K_mm^(-1/2) k(x) by a rotation alone, and a rotation changes no
+L2-regularised model.
 """
 
 import warnings
@@ -21,20 +23,23 @@ ORDER, PIVOT = 0, 1
 _LEAST_ROWS = 512
 # Rows whose kernel values are made in float64 before they are features in float32.
 _SCRATCH_BYTES = 32 * 2**20
-# Distances that Lloyd's algorithm may compute in one turn before mini-batches take over, and its turns.
+# Distances that Lloyd's algorithm may compute in one turn before mini-batches take over, and its
+# turns.
 _LLOYD, _TURNS = 2e8, 20
 
 
 class NystromMap:
-    """z(x) = L^-1 k(x), with what a MapMatrix asks of a feature map: shape, type, transform, select.
+    """z(x) = L^-1 k(x), with what a MapMatrix asks of a feature map: shape, type, transform,
+    select.
 
-    The m landmarks that are linearly independent under the kernel are kept, in the order of a Cholesky factorisation with
-    complete pivoting of K_mm in float64 (LAPACK's dpstrf): it ends where no diagonal entry of what is left exceeds m eps
-    times the largest of K_mm. Repeated landmarks, and those that a kernel of low rank can't tell apart from the others,
-    are dropped there; what they would add to K is below m times that bound.
+    The m landmarks that are linearly independent under the kernel are kept, in the order of a
+    Cholesky factorisation with complete pivoting of K_mm in float64 (LAPACK's dpstrf): it ends
+    where no diagonal entry of what is left exceeds m eps times the largest of K_mm. Repeated
+    landmarks, and those that a kernel of low rank can't tell apart from the others, are dropped
+    there; what they would add to K is below m times that bound.
 
-    landmarks: (rank, d) rows, array or CSR; factor: (rank, rank) float64, L in Fortran order. Kernel values and features
-    are made in float64 and returned in dtype.
+    landmarks: (rank, d) rows, array or CSR; factor: (rank, rank) float64, L in Fortran order.
+    Kernel values and features are made in float64 and returned in dtype.
     """
 
     def __init__(self, kernel: str, landmarks, params: dict, dtype=np.float32):
@@ -42,8 +47,11 @@ class NystromMap:
         self.name, self.params, self.dtype = kernel, params, np.dtype(dtype)
         self.n_inputs = landmarks.shape[1]
         rows = kernels.prepare(kernel, landmarks, params, np.float64)
-        # in place: a symmetric matrix is its own transpose, and only the lower triangle of the factor is ever read
-        factor, order, rank, _ = lapack.dpstrf(kernels.block(kernel, rows, rows, params).T, lower=1, overwrite_a=1)
+        # in place: a symmetric matrix is its own transpose, and only the lower triangle of the
+        # factor is ever read
+        factor, order, rank, _ = lapack.dpstrf(
+            kernels.block(kernel, rows, rows, params).T, lower=1, overwrite_a=1
+        )
         chosen = order[:rank] - 1
         self.factor = np.asfortranarray(factor[:rank, :rank])
         self.landmarks, self._rows = landmarks[chosen], rows.take(chosen)
@@ -54,7 +62,8 @@ class NystromMap:
         return len(self.factor) if self._columns is None else len(self._columns)
 
     def select(self, indices) -> "NystromMap":
-        """The map made of these features (an index array, a boolean mask or a slice), in that order.
+        """The map made of these features (an index array, a boolean mask or a slice), in that
+        order.
 
         Every feature up to the last of them is computed on the way.
         """
@@ -65,11 +74,17 @@ class NystromMap:
         return part
 
     def transform(self, X, out=None) -> np.ndarray:
-        """Features of the rows of X: (n, n_inputs) array or CSR matrix -> (n, n_features), written to `out` if given."""
+        """Features of the rows of X: (n, n_inputs) array or CSR matrix -> (n, n_features),
+        written to `out` if given.
+        """
         if X.shape[1] != self.n_inputs:
-            raise DataError(f"the rows have {X.shape[1]} features, but the map was made for {self.n_inputs}")
+            raise DataError(
+                f"the rows have {X.shape[1]} features, but the map was made for {self.n_inputs}"
+            )
         out = np.empty((X.shape[0], self.n_features), self.dtype) if out is None else out
-        needed = len(self.factor) if self._columns is None else int(self._columns.max(initial=-1)) + 1
+        needed = (
+            len(self.factor) if self._columns is None else int(self._columns.max(initial=-1)) + 1
+        )
         if not needed:
             return out
         if self._columns is None and out.dtype == np.float64 and out.flags.c_contiguous:
@@ -88,11 +103,17 @@ class NystromMap:
         """Z (n, needed) <- the first features of X, in place of the kernel values."""
         landmarks = self._rows if needed == len(self.factor) else self._rows.take(slice(0, needed))
         kernels.block(self.name, X, landmarks, self.params, out=Z)
-        factor = self.factor if needed == len(self.factor) else np.asfortranarray(self.factor[:needed, :needed])
+        factor = (
+            self.factor
+            if needed == len(self.factor)
+            else np.asfortranarray(self.factor[:needed, :needed])
+        )
         each_chunk(len(Z), lambda rows: solve_rows(factor, Z[rows]))
 
     def fold(self, weights) -> np.ndarray:
-        """(rank, k) float64 coefficients c with c'k(x) = weights'z(x) for weights (n_features, k): prediction needs no L."""
+        """(rank, k) float64 coefficients c with c'k(x) = weights'z(x) for weights
+        (n_features, k): prediction needs no L.
+        """
         full = np.asarray(weights, dtype=np.float64)
         if self._columns is not None:
             full = np.zeros((len(self.factor), full.shape[1]))
@@ -100,13 +121,16 @@ class NystromMap:
         return blas.dtrsm(1.0, self.factor, full, lower=1, trans_a=1) if len(full) else full
 
 
-def choose_landmarks(how: str, kernel: str, X, params: dict, count: int, seed: int, max_memory_mb: float):
+def choose_landmarks(
+    how: str, kernel: str, X, params: dict, count: int, seed: int, max_memory_mb: float
+):
     """At most `count` landmarks for the rows X (n, d), array or CSR: rows of its type.
 
-    how: uniform (rows at random), kmeans (centres of clusters, Zhang, Tsang and Kwok 2008) or rpcholesky (pivots of the
-    randomly pivoted Cholesky factorisation, of a random part of the rows where a factor of all would take more than half
-    of max_memory_mb). With as many as there are rows, all rows are. The same seed gives the same landmarks; more of them
-    keep those of uniform and rpcholesky. Raises UsageError for another word or count.
+    how: uniform (rows at random), kmeans (centres of clusters, Zhang, Tsang and Kwok 2008) or
+    rpcholesky (pivots of the randomly pivoted Cholesky factorisation, of a random part of the rows
+    where a factor of all would take more than half of max_memory_mb). With as many as there are
+    rows, all rows are. The same seed gives the same landmarks; more of them keep those of uniform
+    and rpcholesky. Raises UsageError for another word or count.
     """
     if how not in ("uniform", "kmeans", "rpcholesky"):
         raise UsageError(f"--landmarks is {how!r}; choose uniform, kmeans or rpcholesky")
@@ -126,16 +150,21 @@ def choose_landmarks(how: str, kernel: str, X, params: dict, count: int, seed: i
 
 
 def rpcholesky(kernel: str, X, params: dict, count: int, seed: int) -> np.ndarray:
-    """At most `count` pivots (row numbers) of the randomly pivoted Cholesky factorisation of the kernel matrix of X (n, d).
+    """At most `count` pivots (row numbers) of the randomly pivoted Cholesky factorisation of the
+    kernel matrix of X (n, d).
 
     Fewer come back where nothing but rounding is left. Takes n x count float64 numbers.
     """
     rows = kernels.prepare(kernel, X, params, np.float64)
-    return pivoted_cholesky(rows, count, lambda start, stop: uniforms(seed, PIVOT, start, stop, 2))[0]
+    return pivoted_cholesky(rows, count, lambda start, stop: uniforms(seed, PIVOT, start, stop, 2))[
+        0
+    ]
 
 
 def _centres(X, count, seed):
-    """(count, d) centres of clusters, by Lloyd's algorithm, by mini-batches where that would take long."""
+    """(count, d) centres of clusters, by Lloyd's algorithm, by mini-batches where that
+    would take long.
+    """
     from sklearn.cluster import KMeans, MiniBatchKMeans
     from sklearn.exceptions import ConvergenceWarning
     from threadpoolctl import threadpool_limits
@@ -144,7 +173,14 @@ def _centres(X, count, seed):
     if X.shape[0] * count <= _LLOYD:
         model = KMeans(count, init="random", n_init=1, max_iter=_TURNS, random_state=state)
     else:
-        model = MiniBatchKMeans(count, init="random", n_init=1, batch_size=max(4096, 2 * count), max_iter=_TURNS, random_state=state)
+        model = MiniBatchKMeans(
+            count,
+            init="random",
+            n_init=1,
+            batch_size=max(4096, 2 * count),
+            max_iter=_TURNS,
+            random_state=state,
+        )
     # one thread: sums of several would depend on their number
     with parallel.one_blas_thread(), threadpool_limits(1, "openmp"), warnings.catch_warnings():
         # fewer different rows than clusters: centres repeat, and repeated landmarks are dropped

@@ -1,4 +1,6 @@
-"""Random partitions of the inputs into blocks of bounded size, for the block-diagonal kernel of Wu et al. (2016)."""
+"""Random partitions of the inputs into blocks of bounded size, for the block-diagonal
+kernel of Wu et al. (2016).
+"""
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,14 +12,17 @@ DIRECTION, ORDER = 0, 1
 
 
 class Partition:
-    """Blocks of at most `size` rows, made by random hyperplanes, each with a normal direction N(0, I).
+    """Blocks of at most `size` rows, made by random hyperplanes, each with a normal direction N(0,
+    I).
 
-    n rows need ceil(n / size) blocks, and a set of rows that needs b of them is cut where their projections on a random
-    direction, in order, have floor(b/2)/b of the rows before and the others behind; all blocks get floor or ceil of
-    n / ceil(n / size) rows. A row that is to be placed later goes down the same cuts; a row exactly on one goes to the
-    lower side, where rows that are all equal can't be told apart.
+    n rows need ceil(n / size) blocks, and a set of rows that needs b of them is cut where their
+    projections on a random direction, in order, have floor(b/2)/b of the rows before and the others
+    behind; all blocks get floor or ceil of n / ceil(n / size) rows. A row that is to be placed
+    later goes down the same cuts; a row exactly on one goes to the lower side, where rows that are
+    all equal can't be told apart.
 
-    directions: (cuts, d), thresholds: (cuts,), children: (cuts, 2), the cut or, as -1 - block, the block on either side.
+    directions: (cuts, d), thresholds: (cuts,), children: (cuts, 2), the cut or, as -1 - block, the
+    block on either side.
     """
 
     def __init__(self, directions, thresholds, children):
@@ -35,8 +40,11 @@ class Partition:
         directions = normals(seed, DIRECTION, 0, cuts, X.shape[1])
         thresholds, children = np.zeros(cuts), np.zeros((cuts, 2), dtype=np.int32)
         blocks: list[np.ndarray] = []
-        # rows, how many blocks of them, and the place in `children` that says so; first come, first cut
-        waiting: list[tuple[np.ndarray, int, tuple[int, int] | None]] = [(np.arange(n_rows), cuts + 1, None)]
+        # rows, how many blocks of them, and the place in `children` that says so; first come, first
+        # cut
+        waiting: list[tuple[np.ndarray, int, tuple[int, int] | None]] = [
+            (np.arange(n_rows), cuts + 1, None)
+        ]
         cut = 0
         for rows, count, place in waiting:
             if count == 1:
@@ -72,13 +80,17 @@ class Partition:
 
 
 def uniform_blocks(n_rows: int, size: int, seed: int) -> list[np.ndarray]:
-    """The row numbers of ceil(n_rows / size) blocks of equal size (but for one row), drawn without regard to the inputs."""
+    """The row numbers of ceil(n_rows / size) blocks of equal size (but for one row), drawn
+    without regard to the inputs.
+    """
     order = np.argsort(uniforms(seed, ORDER, 0, n_rows, 1)[:, 0], kind="stable")
     return [np.sort(part) for part in np.array_split(order, max(1, -(-n_rows // size)))]
 
 
 def _project(X, rows, direction):
-    """X[rows] @ direction in float64, each row's sum in the order of the columns, whatever the other rows are."""
+    """X[rows] @ direction in float64, each row's sum in the order of the columns, whatever
+    the other rows are.
+    """
     if sp.issparse(X):
         return X[rows].astype(np.float64) @ direction
     out = np.empty(len(rows))

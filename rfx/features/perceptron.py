@@ -1,4 +1,6 @@
-"""Sign features: random perceptrons and decision stumps (Lin and Li 2008; Yen et al. 2014, section 5)."""
+"""Sign features: random perceptrons and decision stumps (Lin and Li 2008; Yen et al. 2014,
+section 5).
+"""
 
 import math
 
@@ -14,49 +16,77 @@ from rfx.kernels.signs import Perceptron, Stump, perceptron_constant
 from rfx.model import Array
 
 DIRECTION, THRESHOLD, COLUMN = 0, 1, 2
-# When prediction by bits pays: outputs and rows from which on it does, and the most that its tables may take.
+# When prediction by bits pays: outputs and rows from which on it does, and the most that its tables
+# may take.
 _BIT_OUTPUTS, _BIT_ROWS, _BIT_INPUTS, _TABLE_BYTES, _BIT_CHUNK = 4, 1000, 32, 128 * 2**20, 64
 # Columns fewer than which are not worth a slice for each row.
 _NARROW = 32
 
 
 class PerceptronMap(FeatureMap):
-    """phi(x) = sqrt(R/c_d) sign(theta.x - a), theta uniform on the sphere, a ~ U[-R, R], R = params["radius"].
+    """phi(x) = sqrt(R/c_d) sign(theta.x - a), theta uniform on the sphere, a ~ U[-R, R], R =
+    params["radius"].
 
-    Estimates K_P(x, y) = R/c_d - ||x - y||_2 where ||x||, ||y|| <= R, with c_d = E|theta_1| (Lin and Li 2008). With params["unit"]
-    the features are +-1, as Yen et al. (2014, section 5) have them, and estimate (c_d/R) K_P = 1 - (c_d/R) ||x - y||_2.
+    Estimates K_P(x, y) = R/c_d - ||x - y||_2 where ||x||, ||y|| <= R, with c_d = E|theta_1| (Lin
+    and Li 2008). With params["unit"] the features are +-1, as Yen et al. (2014, section 5) have
+    them, and estimate (c_d/R) K_P = 1 - (c_d/R) ||x - y||_2.
     """
 
     kernels = (Perceptron(),)
-    parts = {"directions": Array("f", "inputs features"), "thresholds": Array("f", "features"), "scales": Array("f", "features")}
-    variants = {"offset": "thresholds over the whole ball", "range": "thresholds where they tell training rows apart"}
+    parts = {
+        "directions": Array("f", "inputs features"),
+        "thresholds": Array("f", "features"),
+        "scales": Array("f", "features"),
+    }
+    variants = {
+        "offset": "thresholds over the whole ball",
+        "range": "thresholds where they tell training rows apart",
+    }
 
     @classmethod
     def draw(cls, name, n_inputs, start, stop, seed, params, variant):
         theta = normals(seed, DIRECTION, start, stop, n_inputs)
         theta /= np.linalg.norm(theta, axis=1, keepdims=True)
         a = params["radius"] * (2 * uniforms(seed, THRESHOLD, start, stop, 1)[:, 0] - 1)
-        scale = 1.0 if params.get("unit") else math.sqrt(params["radius"] / perceptron_constant(n_inputs))
+        scale = (
+            1.0
+            if params.get("unit")
+            else math.sqrt(params["radius"] / perceptron_constant(n_inputs))
+        )
         return {"directions": theta.T, "thresholds": a, "scales": np.full(stop - start, scale)}
 
     def fit(self, X, variant):
         return self.fit_range(X) if variant == "range" else self
 
     def fit_range(self, X) -> "PerceptronMap":
-        """The same directions with every threshold moved, in proportion, into the range of theta.x over the rows of X.
+        """The same directions with every threshold moved, in proportion, into the range of theta.x
+        over the rows of X.
 
-        A threshold outside that range makes a constant feature, and most are outside. Feature j is scaled by
-        sqrt((hi_j - lo_j) / (2 c_d)): the mean product is then K_P less a constant. With a free bias f would change by a
-        constant only; these methods have none, so that the penalty counts the constant, and f changes otherwise, too. With
-        params["unit"] the features stay +-1; their mean product is then no multiple of K_P.
+        A threshold outside that range makes a constant feature, and most are outside. Feature j is
+        scaled by sqrt((hi_j - lo_j) / (2 c_d)): the mean product is then K_P less a constant. With
+        a free bias f would change by a constant only; these methods have none, so that the penalty
+        counts the constant, and f changes otherwise, too. With params["unit"] the features stay
+        +-1; their mean product is then no multiple of K_P.
         """
         lo, hi = self._ranges(X)
         shares = np.full(self.n_features, 0.5)
         if self.params["radius"]:
             shares = (self.arrays["thresholds"].astype(np.float64) / self.params["radius"] + 1) / 2
-        scales = np.ones(self.n_features) if self.params.get("unit") else np.sqrt((hi - lo) / (2 * perceptron_constant(self.n_inputs)))
-        arrays = {"thresholds": (lo + shares * (hi - lo)).astype(self.dtype), "scales": scales.astype(self.dtype)}
-        return PerceptronMap(self.name, self.n_inputs, self.params, {"directions": self.arrays["directions"]} | arrays)
+        scales = (
+            np.ones(self.n_features)
+            if self.params.get("unit")
+            else np.sqrt((hi - lo) / (2 * perceptron_constant(self.n_inputs)))
+        )
+        arrays = {
+            "thresholds": (lo + shares * (hi - lo)).astype(self.dtype),
+            "scales": scales.astype(self.dtype),
+        }
+        return PerceptronMap(
+            self.name,
+            self.n_inputs,
+            self.params,
+            {"directions": self.arrays["directions"]} | arrays,
+        )
 
     def _ranges(self, X):
         """The least and the largest theta.x of every feature over the rows of X."""
@@ -74,18 +104,34 @@ class PerceptronMap(FeatureMap):
         return self.arrays["scales"]
 
     def compute(self, X, out):
-        vectors, thresholds, scales = self._vectors, self.arrays["thresholds"], self.arrays["scales"]
-        vectors.each_part(self._rows(X), lambda rows, packed: _signs(*packed, vectors.W, vectors.sums, thresholds, scales, out[rows]))
+        vectors, thresholds, scales = (
+            self._vectors,
+            self.arrays["thresholds"],
+            self.arrays["scales"],
+        )
+        vectors.each_part(
+            self._rows(X),
+            lambda rows, packed: _signs(
+                *packed, vectors.W, vectors.sums, thresholds, scales, out[rows]
+            ),
+        )
 
     def quick_decision(self, X, coef):
-        """By bits: eight signs are one byte, whose 256 possible sums of weights are computed once for each output.
+        """By bits: eight signs are one byte, whose 256 possible sums of weights are computed once
+        for each output.
 
-        One look-up then takes the place of eight multiplications for every output. With one output, or so many inputs
-        that the projection takes most of the time, the features themselves are quicker.
+        One look-up then takes the place of eight multiplications for every output. With one output,
+        or so many inputs that the projection takes most of the time, the features themselves are
+        quicker.
         """
         (n_rows, n_inputs), (n_features, n_outputs) = X.shape, coef.shape
         shape = (-(-n_features // 8), 256, n_outputs)
-        if n_outputs < _BIT_OUTPUTS or n_rows < _BIT_ROWS or n_inputs > _BIT_INPUTS or self.dtype != np.float32:
+        if (
+            n_outputs < _BIT_OUTPUTS
+            or n_rows < _BIT_ROWS
+            or n_inputs > _BIT_INPUTS
+            or self.dtype != np.float32
+        ):
             return None
         if 8 * math.prod(shape) > _TABLE_BYTES:
             return None
@@ -98,18 +144,27 @@ class PerceptronMap(FeatureMap):
             rows = slice(start, min(start + _BIT_ROWS, n_rows))
             Z = self._project(X[rows], buffer[: rows.stop - start])
             sums = out[rows]
-            parallel.for_ranges(lambda a, b: _look_up(Z[a:b], thresholds, tables, sums[a:b]), len(Z), smallest=_BIT_CHUNK)
+            parallel.for_ranges(
+                lambda a, b: _look_up(Z[a:b], thresholds, tables, sums[a:b]),
+                len(Z),
+                smallest=_BIT_CHUNK,
+            )
         return out
 
 
 class StumpMap(FeatureMap):
-    """phi(x) = sign(x_j - a), column j with probability proportional to its range, a ~ U[lo_j, hi_j].
+    """phi(x) = sign(x_j - a), column j with probability proportional to its range, a ~ U[lo_j,
+    hi_j].
 
-    Estimates 1 - 2 ||x - y||_1 / sum(hi - lo), x and y clipped to [lo, hi] = params["lo"], params["hi"] (docs/papers.md).
+    Estimates 1 - 2 ||x - y||_1 / sum(hi - lo), x and y clipped to [lo, hi] = params["lo"],
+    params["hi"] (docs/papers.md).
     """
 
     kernels = (Stump(),)
-    parts = {"thresholds": Array("f", "features"), "columns": Array("i", "features", places="inputs")}
+    parts = {
+        "thresholds": Array("f", "features"),
+        "columns": Array("i", "features", places="inputs"),
+    }
 
     @classmethod
     def draw(cls, name, n_inputs, start, stop, seed, params, variant):
@@ -118,7 +173,10 @@ class StumpMap(FeatureMap):
         where = uniforms(seed, COLUMN, start, stop, 1)[:, 0] * edges[-1]
         columns = np.minimum(np.searchsorted(edges, where, side="right"), n_inputs - 1)
         u = uniforms(seed, THRESHOLD, start, stop, 1)[:, 0]
-        return {"thresholds": lo[columns] + u * (hi - lo)[columns], "columns": columns.astype(np.int64)}
+        return {
+            "thresholds": lo[columns] + u * (hi - lo)[columns],
+            "columns": columns.astype(np.int64),
+        }
 
     @property
     def heights(self):
@@ -136,7 +194,9 @@ class StumpMap(FeatureMap):
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
 def _signs(values, inputs, counts, shifts, W, sums, thresholds, scales, out):
-    """out <- +scales where packed rows times W, in the map's type, reach the thresholds, else -scales."""
+    """out <- +scales where packed rows times W, in the map's type, reach the thresholds,
+    else -scales.
+    """
     n, columns = out.shape
     totals = np.empty((4, BLOCK))
     for low in range(0, columns, BLOCK):
@@ -168,7 +228,9 @@ def _stumps(X, columns, thresholds, out):
 
 @njit(cache=True, nogil=True)
 def _fill_tables(W, tables):
-    """tables[b, v] <- sum over the bits k of v of +W[8 b + k] where the bit is set, else -W[8 b + k]."""
+    """tables[b, v] <- sum over the bits k of v of +W[8 b + k] where the bit is set, else
+    -W[8 b + k].
+    """
     for j in range(W.shape[0]):
         bit = 1 << (j % 8)
         for v in range(256):

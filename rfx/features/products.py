@@ -1,10 +1,12 @@
-"""Products of rows with a map's vectors, x.w, that are the same to the last bit whatever is computed beside them.
+"""Products of rows with a map's vectors, x.w, that are the same to the last bit whatever is
+computed beside them.
 
-BLAS takes another order of summation for another shape, and in float32 the phase of a heavy-tailed frequency is then another one:
-features differed by up to 0.1 between a block of rows and all of them. Here entry (i, j) is one chain of float64 additions over the
-inputs in their order, which depends on row i and column j alone. Four rows go together; an input that is zero in all four
-is left out, and adding it would have changed nothing. A row of which most inputs are -1, or 1, as scaled indicators are, is
-taken relative to that.
+BLAS takes another order of summation for another shape, and in float32 the phase of a heavy-tailed
+frequency is then another one: features differed by up to 0.1 between a block of rows and all of
+them. Here entry (i, j) is one chain of float64 additions over the inputs in their order, which
+depends on row i and column j alone. Four rows go together; an input that is zero in all four is
+left out, and adding it would have changed nothing. A row of which most inputs are -1, or 1, as
+scaled indicators are, is taken relative to that.
 """
 
 from collections.abc import Callable
@@ -18,7 +20,8 @@ from rfx.compiled import njit
 
 # Columns whose four sums stay in the first cache.
 BLOCK = 256
-# Rows that one thread handles at a time: those of about so many features, but at least, and at most, so many.
+# Rows that one thread handles at a time: those of about so many features, but at least, and at
+# most, so many.
 _ENTRIES, _LEAST, _MOST = 1 << 18, 256, 4096
 # Multiplications that one in float64 counts for, with what becomes of the product.
 _WORK = 1.5
@@ -27,14 +30,17 @@ _TOGETHER = 4
 _CHAIN = {"contract"}
 
 
-# Numbers of a map that are kept in float64; larger maps, those of many inputs, are widened as they are used, to the same products.
+# Numbers of a map that are kept in float64; larger maps, those of many inputs, are widened as they
+# are used, to the same products.
 _HELD = 1 << 24
 # rows as `_packed` has them
 Packed: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
 class Vectors:
-    """The vectors of a map, the columns of an (n_inputs, D) array, for products with rows in float64."""
+    """The vectors of a map, the columns of an (n_inputs, D) array, for products with rows
+    in float64.
+    """
 
     def __init__(self, matrix):
         self.W = np.ascontiguousarray(matrix, dtype=np.float64 if matrix.size <= _HELD else None)
@@ -42,7 +48,9 @@ class Vectors:
         add_all(self.W, self.sums)
 
     def each_part(self, X, function: Callable[[slice, Packed], Any]) -> None:
-        """function(rows, packed rows) for every part of the rows of X (n, n_inputs), array or CSR, by several threads."""
+        """function(rows, packed rows) for every part of the rows of X (n, n_inputs), array
+        or CSR, by several threads.
+        """
         if sp.issparse(X):
             X = X.tocsr()
             X.sum_duplicates()
@@ -62,7 +70,9 @@ class Vectors:
         parallel.for_ranges(part, -(-n_rows // max(1, size)), work=_WORK * n_rows * self.W.size)
 
     def times(self, X, out, finish=None):
-        """out (n, D) <- X W in the type of `out`, then finish(part of its rows) for each part, while it is in cache."""
+        """out (n, D) <- X W in the type of `out`, then finish(part of its rows) for each
+        part, while it is in cache.
+        """
 
         def part(rows: slice, packed: Packed) -> None:
             _products(*packed, self.W, self.sums, out[rows])
@@ -74,7 +84,9 @@ class Vectors:
 
 
 def _packed(X) -> Packed:
-    """The rows of X, four by four: (values (groups, 4, width), their inputs (groups, width), how many, what rows are relative to (n,))."""
+    """The rows of X, four by four: (values (groups, 4, width), their inputs (groups,
+    width), how many, what rows are relative to (n,)).
+    """
     groups = -(-X.shape[0] // _TOGETHER)
     shifts, counts = np.zeros(X.shape[0]), np.zeros(groups, np.int64)
     width = X.shape[1]
@@ -111,7 +123,12 @@ def _pack_dense(X, values, inputs, counts, shifts):
         i, own = 4 * g, inputs[g]
         j, k, m = min(i + 1, n - 1), min(i + 2, n - 1), min(i + 3, n - 1)
         a, b, c, d = X[i], X[j], X[k], X[m]
-        from_a, from_b, from_c, from_d = one * shifts[i], one * shifts[j], one * shifts[k], one * shifts[m]
+        from_a, from_b, from_c, from_d = (
+            one * shifts[i],
+            one * shifts[j],
+            one * shifts[k],
+            one * shifts[m],
+        )
         for t in range(width):
             used[t] = (a[t] != from_a) | (b[t] != from_b) | (c[t] != from_c) | (d[t] != from_d)
         count = 0
@@ -189,7 +206,9 @@ def _start_group(shift, sums, total):
 
 @njit(cache=True, nogil=True, fastmath=_CHAIN)
 def sum_group(g, n, values, inputs, counts, shifts, W, sums, low, high, totals):
-    """How many of n packed rows group g has; totals (4, BLOCK) <- their products with the columns low .. high-1 of W."""
+    """How many of n packed rows group g has; totals (4, BLOCK) <- their products with the
+    columns low .. high-1 of W.
+    """
     rows = min(4, n - 4 * g)
     for r in range(rows):
         _start_group(shifts[4 * g + r], sums[low:high], totals[r])

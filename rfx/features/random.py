@@ -1,4 +1,6 @@
-"""Random quantities of feature maps: item j of a stream depends on (seed, stream, j) alone (see rfx.counters)."""
+"""Random quantities of feature maps: item j of a stream depends on (seed, stream, j) alone
+(see rfx.counters).
+"""
 
 import numpy as np
 from scipy.special import ndtri
@@ -7,11 +9,15 @@ from rfx.counters import uniforms
 
 
 def normals(seed: int, stream: int, start: int, stop: int, width: int) -> np.ndarray:
-    """Standard normal numbers for items start..stop-1, (stop-start, width) float64, by the inverse distribution."""
+    """Standard normal numbers for items start..stop-1, (stop-start, width) float64, by the
+    inverse distribution.
+    """
     found = uniforms(seed, stream, start, stop, width)
     return ndtri(found, out=found)
 
 
 def cauchys(seed: int, stream: int, start: int, stop: int, width: int) -> np.ndarray:
-    """Standard Cauchy numbers for items start..stop-1, (stop-start, width) float64, by the inverse distribution."""
+    """Standard Cauchy numbers for items start..stop-1, (stop-start, width) float64, by the
+    inverse distribution.
+    """
     return np.tan(np.pi * (uniforms(seed, stream, start, stop, width) - 0.5))

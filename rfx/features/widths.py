@@ -1,5 +1,5 @@
-"""Widths of random binning's grids: the density of a width t is t k''(t) for the kernel's one-dimensional factor k (Rahimi and
-Recht 2007; Wu et al. 2016, equation 6)."""
+"""Widths of random binning's grids: the density of a width t is t k''(t) for the kernel's
+one-dimensional factor k (Rahimi and Recht 2007; Wu et al. 2016, equation 6)."""
 
 import numpy as np
 
@@ -10,13 +10,18 @@ _STREAM = 16
 _NARROWEST = 1e-300
 
 
-def sample_widths(kernel: str, n_inputs: int, n_grids: int, seed: int, gamma: float, start: int = 0) -> np.ndarray:
-    """(n_grids, n_inputs) widths of the grids start .. start+n_grids-1; those of grid r depend on (seed, r) alone.
+def sample_widths(
+    kernel: str, n_inputs: int, n_grids: int, seed: int, gamma: float, start: int = 0
+) -> np.ndarray:
+    """(n_grids, n_inputs) widths of the grids start .. start+n_grids-1; those of grid r depend on
+    (seed, r) alone.
 
     kernel: one of WIDTHS.
     """
     count, width = WIDTHS[kernel]
-    numbers = uniforms(seed, _STREAM, start, start + n_grids, count * n_inputs).reshape(n_grids, n_inputs, count)
+    numbers = uniforms(seed, _STREAM, start, start + n_grids, count * n_inputs).reshape(
+        n_grids, n_inputs, count
+    )
     with np.errstate(divide="ignore"):
         widths = width(numbers) / gamma
     return np.ascontiguousarray(np.clip(widths, _NARROWEST, 1 / _NARROWEST))
@@ -33,8 +38,8 @@ def _heavy(numbers):
     return root / (1 - root)
 
 
-# kernel -> (uniform numbers for a width, the width for gamma = 1): of the densities t exp(-t), t^2 exp(-t) / 2 and
-# 2t / (1 + t)^3; all widths the same.
+# kernel -> (uniform numbers for a width, the width for gamma = 1): of the densities t exp(-t), t^2
+# exp(-t) / 2 and 2t / (1 + t)^3; all widths the same.
 WIDTHS = {
     "laplacian": (2, _exponentials),
     "erlang": (3, _exponentials),

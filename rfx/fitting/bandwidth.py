@@ -1,4 +1,5 @@
-"""The bandwidth from the training rows: with `loo` by kernel ridge regression, with `tuned` by ridge regression on random features.
+"""The bandwidth from the training rows: with `loo` by kernel ridge regression, with `tuned` by
+ridge regression on random features.
 
 Either is the same for every method that has the kernel, and has seen training rows only.
 """
@@ -26,9 +27,11 @@ from rfx.solvers.ridge import solve_ridge_grid
 if TYPE_CHECKING:
     from rfx.data.rows import RowsLike
 
-# With 2,000 rows and 512 features the validation prefers kernels that are too wide for all rows of ijcnn1 or covtype.
+# With 2,000 rows and 512 features the validation prefers kernels that are too wide for all rows of
+# ijcnn1 or covtype.
 ROWS, FEATURES = 4000, 1000
-# Of `loo`: the multiples of the median's bandwidth, rows, and what comparing these by each input may cost (rows^2 times inputs).
+# Of `loo`: the multiples of the median's bandwidth, rows, and what comparing these by each input
+# may cost (rows^2 times inputs).
 LOO_FACTORS = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0)
 LOO_ROWS, LOO_COST = 800, 2e9
 # Below so many rows their errors say too little.
@@ -41,7 +44,9 @@ def has_gamma(kernel: str) -> bool:
 
 
 def resolve(kernel: str, gamma: Any, X: RowsLike, seed: int, **options: Any) -> dict[str, Any]:
-    """The kernel's parameters by rfx.kernels.parameters with the kernel's own options; gamma: a number or a word of its own."""
+    """The kernel's parameters by rfx.kernels.parameters with the kernel's own options;
+    gamma: a number or a word of its own.
+    """
     if not has_gamma(kernel) and isinstance(gamma, str):
         # the words mean "whatever this kernel needs"; only a number is refused
         gamma = None
@@ -51,8 +56,8 @@ def resolve(kernel: str, gamma: Any, X: RowsLike, seed: int, **options: Any) -> 
 def of_rows(
     params: Mapping[str, Any], X: RowsLike, encoded: Callable[[], np.ndarray], lam: float
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """(the kernel's parameters, how gamma was chosen) by the options `params`, from the rows X (n, d) and, where gamma is `tuned` at
-    `lam`, what encoded() returns, their targets (n, k)."""
+    """(the kernel's parameters, how gamma was chosen) by the options `params`, from the rows X (n,
+    d) and, where gamma is `tuned` at `lam`, what encoded() returns, their targets (n, k)."""
     kernel, gamma, seed = params["kernel"], params["gamma"], params["seed"]
     tried: list[dict[str, Any]] = []
     if gamma == "tuned" and has_gamma(kernel):
@@ -60,7 +65,9 @@ def of_rows(
     return resolve(kernel, gamma, X, seed), tried
 
 
-def candidates(kernel: str, X: RowsLike, seed: int, factors: Sequence[float] = GAMMA_FACTORS) -> list[float]:
+def candidates(
+    kernel: str, X: RowsLike, seed: int, factors: Sequence[float] = GAMMA_FACTORS
+) -> list[float]:
     """The bandwidths that are tried: multiples of that of the median distance."""
     base = kernels.parameters(kernel, X, "median", seed)["gamma"]
     return [base * factor for factor in factors]
@@ -75,12 +82,15 @@ def loo(
     row_weights: np.ndarray | None = None,
     slack: float = 0.0,
 ) -> tuple[float, list[dict[str, Any]]]:
-    """(gamma, steps): of LOO_FACTORS times the median's that of the least leave-one-out error of kernel ridge regression, and all errors.
+    """(gamma, steps): of LOO_FACTORS times the median's that of the least leave-one-out error of
+    kernel ridge regression, and all errors.
 
-    X: (n, d) scaled inputs, of which LOO_ROWS at most are taken; Y: (n, k) encoded targets; lams: ridge parameters, of which each
-    bandwidth has its best; row_weights: (n,), None for ones. The error of leaving row i out is (y_i - f(x_i)) / (1 - h_ii) with the hat
-    matrix h (Allen 1974), from one spectral decomposition for all lambdas. slack: of bandwidths whose error is above the least by no
-    more than this share, that closest to the median's is taken. Of too few rows, or a kernel without exact values, the median is.
+    X: (n, d) scaled inputs, of which LOO_ROWS at most are taken; Y: (n, k) encoded targets; lams:
+    ridge parameters, of which each bandwidth has its best; row_weights: (n,), None for ones. The
+    error of leaving row i out is (y_i - f(x_i)) / (1 - h_ii) with the hat matrix h (Allen 1974),
+    from one spectral decomposition for all lambdas. slack: of bandwidths whose error is above the
+    least by no more than this share, that closest to the median's is taken. Of too few rows, or a
+    kernel without exact values, the median is.
     """
     found = candidates(kernel, X, seed, LOO_FACTORS)
     metric, most = kernels.get_kernel(kernel).metric, LOO_ROWS
@@ -113,7 +123,8 @@ def _grid(by: str, gammas: list[float], lams: Sequence[float], n_rows: int) -> G
 
 
 def _left_out(K: np.ndarray, Y: np.ndarray, lams: Sequence[float], own: np.ndarray) -> list[float]:
-    """Leave-one-out mean squared errors for each of lams of ridge regression with the kernel values K (n, n), which are overwritten.
+    """Leave-one-out mean squared errors for each of lams of ridge regression with the kernel values
+    K (n, n), which are overwritten.
 
     Y: (n, k); own: the roots of the rows' weights (n,).
     """
@@ -125,7 +136,9 @@ def _left_out(K: np.ndarray, Y: np.ndarray, lams: Sequence[float], own: np.ndarr
     for lam in lams:
         kept = values / (values + lam)
         left = targets - vectors @ (kept[:, None] * parts)
-        errors.append(float(np.sum((left / (1 - squares @ kept)[:, None]) ** 2) / (own @ own) / Y.shape[1]))
+        errors.append(
+            float(np.sum((left / (1 - squares @ kept)[:, None]) ** 2) / (own @ own) / Y.shape[1])
+        )
     return errors
 
 
@@ -137,20 +150,26 @@ def tuned(
     seed: int,
     row_weights: np.ndarray | None = None,
 ) -> tuple[float, list[dict[str, Any]]]:
-    """(gamma, steps): of the candidates the one with the least error of ridge regression, for the best of `lams`, and the scores.
+    """(gamma, steps): of the candidates the one with the least error of ridge regression, for the
+    best of `lams`, and the scores.
 
-    X: (n, d) scaled inputs; Y: (n, k) encoded targets; lams: ridge parameters, for the sample as for all n rows;
-    row_weights: (n,), None for ones. Of fewer than two
-    rows the median is taken, without scores. Raises UsageError for a kernel without random features of that kind.
+    X: (n, d) scaled inputs; Y: (n, k) encoded targets; lams: ridge parameters, for the sample as
+    for all n rows; row_weights: (n,), None for ones. Of fewer than two rows the median is taken,
+    without scores. Raises UsageError for a kernel without random features of that kind.
     """
     if kernel not in MAPS:
-        raise UsageError(f"--gamma is tuned, by random features of kernel {kernel}, of which there are none; choose validation or median")
+        raise UsageError(
+            f"--gamma is tuned, by random features of kernel {kernel}, of which there are none;"
+            " choose validation or median"
+        )
     found = candidates(kernel, X, seed)
     size = min(ROWS, X.shape[0] // 2)
     if size == 0:
         return found[GAMMA_FACTORS.index(1.0)], []
     train, test = drawn(X.shape[0], seed, size, size)
-    errors = lambda point, round, lams: _errors(kernel, point.gamma, X, Y, train, test, lams, seed, row_weights)
+    errors = lambda point, round, lams: _errors(
+        kernel, point.gamma, X, Y, train, test, lams, seed, row_weights
+    )
     grid = _grid("ridge on random features", found, lams, size)
     tried = search(errors, grid, Measure("mean squared error"))
     # the lambda is that of the sample, and of no further use
@@ -168,10 +187,19 @@ def _errors(
     seed: int,
     row_weights: np.ndarray | None,
 ) -> list[float]:
-    """Mean squared errors on the test rows of ridge regression on FEATURES random features, one for each of lams."""
+    """Mean squared errors on the test rows of ridge regression on FEATURES random features,
+    one for each of lams.
+    """
     feature_map = sample(kernel, X.shape[1], FEATURES, seed, gamma=gamma)
     scale = 1 / np.sqrt(FEATURES)
-    Z, targets, _ = weights.problem(feature_matrix(feature_map, X[train], scale), Y[train], Squared, weights.part(row_weights, train))
+    Z, targets, _ = weights.problem(
+        feature_matrix(feature_map, X[train], scale),
+        Y[train],
+        Squared,
+        weights.part(row_weights, train),
+    )
     solutions = solve_ridge_grid(Z, targets, lams, budget=Budget(tol=1e-4))
     Z, out = feature_map.transform(X[test]), weights.part(row_weights, test)
-    return [error("regression", Z @ (scale * solution.coef), Y[test], out) for solution in solutions]
+    return [
+        error("regression", Z @ (scale * solution.coef), Y[test], out) for solution in solutions
+    ]

@@ -1,4 +1,6 @@
-"""What rb and sparse-rb share: a linear model on random binning features, known by their bins' keys."""
+"""What rb and sparse-rb share: a linear model on random binning features, known by their
+bins' keys.
+"""
 
 from __future__ import annotations
 
@@ -159,7 +161,9 @@ class BinnedMethod(Method):
         count = self.count(problem.X, settings)
         return sample_grids(settings.kernel, problem.n_inputs, count, settings.seed, gamma=gamma)
 
-    def restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray], settings: Settings) -> BinnedModel:
+    def restore(
+        self, header: dict[str, Any], arrays: dict[str, np.ndarray], settings: Settings
+    ) -> BinnedModel:
         if not np.all(arrays["widths"] > 0):
             raise DataError("array widths has values that are not above 0")
         kernel, gamma = header["grids"]["kernel"], header["grids"]["gamma"]
@@ -180,7 +184,9 @@ def step_callback(problem: Problem, grids: BinningMap, bins: Bins) -> StepCallba
     return evaluating(problem, lambda X: grids.transform(X, bins).__matmul__)
 
 
-def solve_liblinear_each(Z: Any, problem: Problem, settings: Settings, penalty: str, callback: Any = None) -> Solution:
+def solve_liblinear_each(
+    Z: Any, problem: Problem, settings: Settings, penalty: str, callback: Any = None
+) -> Solution:
     """LIBLINEAR's solution for each output over the bins Z; penalty: l1 or l2."""
     limits = budget(problem, settings)
 

@@ -1,7 +1,9 @@
-"""Probabilities of classes: of a loss that has them, else from decision values by a curve that was fitted to held-out rows.
+"""Probabilities of classes: of a loss that has them, else from decision values by a curve that was
+fitted to held-out rows.
 
-The curves are Platt's sigmoid, with his targets between 0 and 1 (Platt 1999, equation 2), and isotonic regression; both are
-fitted by scikit-learn. Several classes: one curve for each against the others, then divided by their sum.
+The curves are Platt's sigmoid, with his targets between 0 and 1 (Platt 1999, equation 2), and
+isotonic regression; both are fitted by scikit-learn. Several classes: one curve for each against
+the others, then divided by their sum.
 """
 
 from __future__ import annotations
@@ -24,9 +26,11 @@ OWN = ("logistic", "softmax")
 
 @dataclass
 class Calibration:
-    """kind: of KINDS; rows: held-out rows that it was fitted to; by: how these were held out, in words.
+    """kind: of KINDS; rows: held-out rows that it was fitted to; by: how these were held out, in
+    words.
 
-    curves: for each output (platt) slope and intercept, (isotonic) decision values that rise and their probabilities.
+    curves: for each output (platt) slope and intercept, (isotonic) decision values that rise and
+    their probabilities.
     """
 
     kind: str
@@ -35,11 +39,20 @@ class Calibration:
     curves: list[tuple[np.ndarray, np.ndarray]]
 
     @classmethod
-    def fit(cls, kind: str, decision: np.ndarray, y: np.ndarray, classes: np.ndarray, by: str, schema: Schema | None = None) -> Calibration:
-        """Learn from decision values (n,) or (n, classes) of rows that the models did not see, with labels y (n,).
+    def fit(
+        cls,
+        kind: str,
+        decision: np.ndarray,
+        y: np.ndarray,
+        classes: np.ndarray,
+        by: str,
+        schema: Schema | None = None,
+    ) -> Calibration:
+        """Learn from decision values (n,) or (n, classes) of rows that the models did not see, with
+        labels y (n,).
 
-        classes: the models' labels, ascending. by: how the rows were held out. schema: of the labels, for messages.
-        Raises DataError where one of two outcomes never occurs.
+        classes: the models' labels, ascending. by: how the rows were held out. schema: of the
+        labels, for messages. Raises DataError where one of two outcomes never occurs.
         """
         columns = decision[:, None] if decision.ndim == 1 else decision
         labels = classes[-1:] if decision.ndim == 1 else classes
@@ -48,7 +61,10 @@ class Calibration:
             hit = y == label
             if hit.all() or not hit.any():
                 share = "all" if hit.all() else "none"
-                raise DataError(f"probabilities can't be calibrated: {share} of the held-out rows are {label_text(schema, label):.40}")
+                raise DataError(
+                    f"probabilities can't be calibrated: {share} of the held-out rows are"
+                    f" {label_text(schema, label):.40}"
+                )
             curves.append(_platt(values, hit) if kind == "platt" else _isotonic(values, hit))
         return cls(kind, len(y), by, curves)
 
@@ -56,7 +72,11 @@ class Calibration:
         """(n, classes) probabilities of decision values (n,) or (n, classes)."""
         columns = decision[:, None] if decision.ndim == 1 else decision
         found = [
-            expit(first[0] * values + second[0]) if self.kind == "platt" else np.interp(values, first, second)
+            (
+                expit(first[0] * values + second[0])
+                if self.kind == "platt"
+                else np.interp(values, first, second)
+            )
             for values, (first, second) in zip(columns.T, self.curves, strict=True)
         ]
         return _of_all(np.stack(found, axis=1))
@@ -67,20 +87,36 @@ class Calibration:
 
     def to_dict(self) -> dict[str, Any]:
         """For the header of a model file."""
-        return {"kind": self.kind, "rows": self.rows, "by": self.by, "curves": [[part.tolist() for part in curve] for curve in self.curves]}
+        return {
+            "kind": self.kind,
+            "rows": self.rows,
+            "by": self.by,
+            "curves": [[part.tolist() for part in curve] for curve in self.curves],
+        }
 
     @classmethod
     def from_dict(cls, saved: dict[str, Any], outputs: int) -> Calibration:
-        """Of a model file's header; raises DataError where it is not what `to_dict` gives for so many outputs."""
+        """Of a model file's header; raises DataError where it is not what `to_dict` gives
+        for so many outputs.
+        """
         try:
-            curves: list[Any] = [tuple(np.array(part, np.float64) for part in curve) for curve in saved["curves"]]
-            fine = saved["kind"] in KINDS and type(saved["rows"]) is int and isinstance(saved["by"], str) and len(curves) == outputs
+            curves: list[Any] = [
+                tuple(np.array(part, np.float64) for part in curve) for curve in saved["curves"]
+            ]
+            fine = (
+                saved["kind"] in KINDS
+                and type(saved["rows"]) is int
+                and isinstance(saved["by"], str)
+                and len(curves) == outputs
+            )
             fine = fine and all(len(curve) == 2 for curve in curves)
             for first, second in curves if fine else ():
                 fine = fine and first.ndim == second.ndim == 1 and len(first) == len(second) > 0
                 fine = fine and bool(np.isfinite(first).all() and np.isfinite(second).all())
                 if fine and saved["kind"] == "isotonic":
-                    fine = bool(np.all(np.diff(first) >= 0) and np.all((second >= 0) & (second <= 1)))
+                    fine = bool(
+                        np.all(np.diff(first) >= 0) and np.all((second >= 0) & (second <= 1))
+                    )
         except (KeyError, TypeError, ValueError, OverflowError):
             fine = False
         if not fine:
@@ -89,7 +125,9 @@ class Calibration:
 
 
 def _platt(values: np.ndarray, hit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Slope and intercept of the sigmoid: logistic regression, each row taken as both outcomes by Platt's target."""
+    """Slope and intercept of the sigmoid: logistic regression, each row taken as both
+    outcomes by Platt's target.
+    """
     from sklearn.linear_model import LogisticRegression
 
     # the solver is at ease with numbers about one
@@ -97,19 +135,25 @@ def _platt(values: np.ndarray, hit: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     target = np.where(hit, (hit.sum() + 1) / (hit.sum() + 2), 1 / ((~hit).sum() + 2))
     both = np.concatenate([values, values])[:, None] / scale
     model = LogisticRegression(C=1e10, tol=1e-8, max_iter=1000)
-    model.fit(both, np.repeat([1, 0], len(values)), sample_weight=np.concatenate([target, 1 - target]))
+    model.fit(
+        both, np.repeat([1, 0], len(values)), sample_weight=np.concatenate([target, 1 - target])
+    )
     return model.coef_.ravel() / scale, model.intercept_
 
 
 def _isotonic(values: np.ndarray, hit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     from sklearn.isotonic import IsotonicRegression
 
-    curve = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip").fit(values, hit.astype(float))
+    curve = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip").fit(
+        values, hit.astype(float)
+    )
     return curve.X_thresholds_.astype(np.float64), curve.y_thresholds_.astype(np.float64)
 
 
 def _of_all(found: np.ndarray) -> np.ndarray:
-    """(n, classes) from the probabilities of the larger of two classes (n, 1), or of each class against the others."""
+    """(n, classes) from the probabilities of the larger of two classes (n, 1), or of each
+    class against the others.
+    """
     if found.shape[1] == 1:
         return np.hstack([1 - found, found])
     total = found.sum(axis=1, keepdims=True)
@@ -130,13 +174,15 @@ def check(method: Pipeline) -> None:
         if method.task == "regression":
             raise UsageError("--proba is for classes, but the model is of a regression")
         raise UsageError(
-            f"the model has no probabilities: its loss is {method.loss.name}; train it with --calibrate platt or isotonic, or with "
-            "--loss logistic"
+            f"the model has no probabilities: its loss is {method.loss.name}; train it with"
+            " --calibrate platt or isotonic, or with --loss logistic"
         )
 
 
 def probabilities(method: Pipeline, decision: np.ndarray) -> np.ndarray:
-    """(n, classes) probabilities, in the order of method.classes, of decision values; raises as `check` does."""
+    """(n, classes) probabilities, in the order of method.classes, of decision values;
+    raises as `check` does.
+    """
     check(method)
     assert method.classes is not None
     if len(method.classes) == 1:
@@ -153,4 +199,8 @@ def words(method: Pipeline) -> str | None:
     """Where the model's probabilities come from; None where it has none."""
     if not has(method):
         return None
-    return method.calibration.words() if method.calibration is not None else f"of the {method.loss.name} loss itself"
+    return (
+        method.calibration.words()
+        if method.calibration is not None
+        else f"of the {method.loss.name} loss itself"
+    )

@@ -53,7 +53,9 @@ def evaluating(problem: Problem, decide: Decide, offset: Any = 0.0) -> StepCallb
 
 
 def telling(problem: Problem) -> StepCallback | None:
-    """The callback that passes steps on to the problem's listener, with ``outputs``, their number."""
+    """The callback that passes steps on to the problem's listener, with ``outputs``, their
+    number.
+    """
     progress = problem.progress
     if progress is None:
         return None

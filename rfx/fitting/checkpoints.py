@@ -1,4 +1,6 @@
-"""Checkpoints of a training: all it takes to go on to the same bits, written whole or not at all."""
+"""Checkpoints of a training: all it takes to go on to the same bits, written whole or not
+at all.
+"""
 
 from __future__ import annotations
 
@@ -85,8 +87,8 @@ class Keeper:
     def load(self, session: Session) -> State | None:
         """The state in the checkpoint to go on from, checked in all its parts; None to begin anew.
 
-        Raises DataError for a file that is no checkpoint or a damaged one, UsageError where it is of
-        another method or of other options.
+        Raises DataError for a file that is no checkpoint or a damaged one, UsageError where it is
+        of another method or of other options.
         """
         if not self.resume or not self.path.exists():
             return None
@@ -97,7 +99,10 @@ class Keeper:
                 raise
             raise self._damaged(str(error)) from error
         if header.get("kind") != KIND:
-            raise DataError(f"{self.path} is not a checkpoint but a model file; give the file that --checkpoint wrote")
+            raise DataError(
+                f"{self.path} is not a checkpoint but a model file; give the file that --checkpoint"
+                " wrote"
+            )
         with self._sound():
             said = header.pop("digest", None)
             header.pop("format", None)
@@ -121,12 +126,17 @@ class Keeper:
 
     def _check(self, session: Session, header: dict[str, Any]) -> None:
         if header["method"] != session.method.name:
-            raise UsageError(f"checkpoint {self.path} is of method {header['method']}, not {session.method.name}")
+            raise UsageError(
+                f"checkpoint {self.path} is of method {header['method']}, not {session.method.name}"
+            )
         for name, value in session.settings.items():
             then = header["params"].get(name)
             if name not in CHANGEABLE and then != value:
                 flag = name.replace("_", "-")
-                raise UsageError(f"--{flag} is {value}, but was {then} when the checkpoint {self.path} was written; give the same")
+                raise UsageError(
+                    f"--{flag} is {value}, but was {then} when the checkpoint {self.path} was"
+                    " written; give the same"
+                )
 
     @contextlib.contextmanager
     def _sound(self) -> Iterator[None]:
@@ -140,12 +150,22 @@ class Keeper:
         """The sentence about a checkpoint that can't be gone on from."""
         reason = " ".join(reason.split())[:300]
         return DataError(
-            f"checkpoint {self.path} is damaged ({reason}), or of another version of rfx; delete it to start anew, or leave out --resume"
+            f"checkpoint {self.path} is damaged ({reason}), or of another version of rfx; delete it"
+            " to start anew, or leave out --resume"
         )
 
 
 # What a damaged header or array makes Python and numpy raise
-_DAMAGED = (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RecursionError, MemoryError)
+_DAMAGED = (
+    KeyError,
+    TypeError,
+    ValueError,
+    IndexError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+    MemoryError,
+)
 _MOST = 2**53
 _ARRAYS = {
     "scaler_shift": model.Array("f", "inputs"),
@@ -177,14 +197,19 @@ def _whole(value: object, name: str, low: int = 0) -> int:
 
 def _number(value: Any, name: str, low: float = -math.inf) -> float:
     if type(value) not in (int, float) or not math.isfinite(value) or value < low:
-        raise DataError(f"{name} is {value!r:.40}, not a number" + ("" if low == -math.inf else f" of {low:g} or more"))
+        raise DataError(
+            f"{name} is {value!r:.40}, not a number"
+            + ("" if low == -math.inf else f" of {low:g} or more")
+        )
     found: float = value
     return found
 
 
 def _listed(value: object, name: str, count: int | None = None) -> list[Any]:
     if type(value) is not list or (count is not None and len(value) != count):
-        raise DataError(f"{name} is {value!r:.40}, not a list" + ("" if count is None else f" of {count}"))
+        raise DataError(
+            f"{name} is {value!r:.40}, not a list" + ("" if count is None else f" of {count}")
+        )
     return value
 
 
@@ -226,7 +251,9 @@ class State:
         Raises DataError, KeyError or TypeError where a part is not of its type, shape or range.
         """
         learned = _learned(session, header, arrays)
-        counts = samples, seconds, loss_sum, loss_rows, following = _listed(header["counts"], "counts", 5)
+        counts = samples, seconds, loss_sum, loss_rows, following = _listed(
+            header["counts"], "counts", 5
+        )
         _whole(samples, "samples"), _number(seconds, "seconds", 0)
         _number(loss_sum, "the sum of losses"), _number(loss_rows, "the rows of the losses", 0)
         _number(following, "the next point", 1)
@@ -235,7 +262,11 @@ class State:
         for point in _listed(header["curve"], "curve"):
             for name in ("samples", "steps"):
                 _whole(_table(point, "a point of the curve")[name], name)
-        solver = {name.removeprefix("solver_"): values for name, values in arrays.items() if name.startswith("solver_")}
+        solver = {
+            name.removeprefix("solver_"): values
+            for name, values in arrays.items()
+            if name.startswith("solver_")
+        }
         return cls(learned, _position(header["position"]), counts, weights, solver, header["curve"])
 
     def restore(self, session: Session) -> None:
@@ -281,15 +312,25 @@ def _learned(session: Session, header: dict[str, Any], arrays: dict[str, np.ndar
     )
 
 
-def _check_arrays(known: dict[str, np.ndarray], task: str, sizes: dict[str, int], rows: int) -> None:
-    """Refuse arrays of what was learnt that are missing, or not those of the task and so many rows."""
-    missing = {"scaler_shift", "scaler_scale", "sample"} | (set() if task == "regression" else {"classes"})
+def _check_arrays(
+    known: dict[str, np.ndarray], task: str, sizes: dict[str, int], rows: int
+) -> None:
+    """Refuse arrays of what was learnt that are missing, or not those of the task and so
+    many rows.
+    """
+    missing = {"scaler_shift", "scaler_scale", "sample"} | (
+        set() if task == "regression" else {"classes"}
+    )
     if lacking := sorted(missing - known.keys()):
         raise DataError(f"there is no array {lacking[0]}")
     model.check_arrays(known, _ARRAYS, sizes)
     if task != "regression":
         classes = known["classes"]
-        if not len(classes) or np.any(np.diff(classes) <= 0) or (task == "binary" and len(classes) > 2):
+        if (
+            not len(classes)
+            or np.any(np.diff(classes) <= 0)
+            or (task == "binary" and len(classes) > 2)
+        ):
             raise DataError(f"its {len(classes)} labels are not those of the task {task}")
     if len(known["sample"]) > rows or ("pca_mean" in known) != ("pca_components" in known):
         raise DataError("its sample or its principal components are not those of its rows")
@@ -297,21 +338,33 @@ def _check_arrays(known: dict[str, np.ndarray], task: str, sizes: dict[str, int]
 
 def _inputs(header: dict[str, Any], known: dict[str, np.ndarray]) -> Inputs:
     """How raw inputs become those of the method."""
-    unit, centred, shift, scale = header["unit"], header["centred"], known["scaler_shift"], known["scaler_scale"]
+    unit, centred, shift, scale = (
+        header["unit"],
+        header["centred"],
+        known["scaler_shift"],
+        known["scaler_scale"],
+    )
     if type(unit) is not bool or type(centred) not in (bool, type(None)):
         raise DataError("unit and centred must be true or false")
     if np.any(scale < 0):
         raise DataError("array scaler_scale has values below 0")
-    scaler, pca = Scaler.from_dict({"kind": header["scaling"], "shift": shift, "scale": scale}), None
+    scaler, pca = (
+        Scaler.from_dict({"kind": header["scaling"], "shift": shift, "scale": scale}),
+        None,
+    )
     if "pca_components" in known:
-        pca = PCA.from_dict({"centred": centred, "mean": known["pca_mean"], "components": known["pca_components"]})
+        pca = PCA.from_dict(
+            {"centred": centred, "mean": known["pca_mean"], "components": known["pca_components"]}
+        )
     return Inputs(scaler, unit, pca)
 
 
 def _target(scaled: Any, task: str, n_targets: int) -> TargetScaler | None:
     """The scaling of a regression's targets; other tasks have none."""
     if (scaled is None) != (task != "regression"):
-        raise DataError(f"the task is {task}, but there is {'no' if scaled is None else 'a'} scaling of targets")
+        raise DataError(
+            f"the task is {task}, but there is {'no' if scaled is None else 'a'} scaling of targets"
+        )
     if scaled is None:
         return None
     target = TargetScaler.from_dict(_table(scaled, "target_scaler"), n_targets)
@@ -321,16 +374,22 @@ def _target(scaled: Any, task: str, n_targets: int) -> TargetScaler | None:
 
 
 def _kernel(name: str | None, params: dict[str, Any], prepared: int) -> None:
-    """Refuse parameters that the kernel does not have, or that are not finite numbers in its form."""
+    """Refuse parameters that the kernel does not have, or that are not finite numbers in
+    its form.
+    """
     declared = {} if name is None else kernels.get_kernel(name).parameters
     for key, value in params.items():
         if key not in declared:
             raise DataError(f"the kernel has no parameter {key!r:.40}")
         values = np.asarray(value)
-        if values.dtype.kind not in "fi" or (declared[key].kind == "i" and values.dtype.kind != "i"):
+        if values.dtype.kind not in "fi" or (
+            declared[key].kind == "i" and values.dtype.kind != "i"
+        ):
             raise DataError(f"{key} of the kernel is {value!r:.40}")
         sizes = {"inputs": prepared}
-        model.check_arrays({key: values.astype(declared[key].kind + "8")}, {key: declared[key]}, sizes)
+        model.check_arrays(
+            {key: values.astype(declared[key].kind + "8")}, {key: declared[key]}, sizes
+        )
         if key == "gamma" and not value > 0:
             raise DataError(f"gamma of the kernel is {value!r:.40}")
     if lacking := sorted(declared.keys() - params.keys()):
@@ -361,21 +420,32 @@ def _place(found: object, name: str) -> None:
 
 
 def check_solver(then: dict[str, np.ndarray], now: dict[str, np.ndarray], n_inputs: int) -> None:
-    """Refuse, with a DataError, arrays of a solver that are not in the form that it has them at its start.
+    """Refuse, with a DataError, arrays of a solver that are not in the form that it has them at its
+    start.
 
-    then: those of the checkpoint; now: those of the same solver before its first step. What grows with the rows that were seen
-    (coef, before, rows) may be longer, all by the same. n_inputs: columns of the rows that a solver keeps.
+    then: those of the checkpoint; now: those of the same solver before its first step. What grows
+    with the rows that were seen (coef, before, rows) may be longer, all by the same. n_inputs:
+    columns of the rows that a solver keeps.
     """
     if then.keys() != now.keys():
-        raise DataError(f"the solver has the arrays {', '.join(sorted(then))}, not {', '.join(sorted(now))}")
+        raise DataError(
+            f"the solver has the arrays {', '.join(sorted(then))}, not {', '.join(sorted(now))}"
+        )
     lengths = set()
     for name, values in now.items():
         found = then[name]
         grows = name in ("coef", "before", "rows")
         # a solver without rows does not know how many columns they have
         shape = (0, n_inputs) if name == "rows" else values.shape
-        if found.dtype != values.dtype or found.ndim != values.ndim or found.shape[grows:] != shape[grows:]:
-            raise DataError(f"array solver_{name} holds {found.dtype} in the shape {found.shape}, not {values.dtype} in {shape}")
+        if (
+            found.dtype != values.dtype
+            or found.ndim != values.ndim
+            or found.shape[grows:] != shape[grows:]
+        ):
+            raise DataError(
+                f"array solver_{name} holds {found.dtype} in the shape {found.shape}, not"
+                f" {values.dtype} in {shape}"
+            )
         if found.dtype.kind == "f" and not np.isfinite(found).all():
             raise DataError(f"array solver_{name} has values that are not finite")
         if name == "t" and not (np.all(found >= 0) and np.all(found <= _MOST)):

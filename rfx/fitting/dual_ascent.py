@@ -48,23 +48,42 @@ class DualMethod(StreamMethod):
     def check(self, settings: Settings, given: dict[str, Any]) -> None:
         super().check(settings, given)
         if virtual_examples.endless(settings):
-            raise UsageError(f"--virtual has no end, but method {self.name} keeps a number for every row; give --virtual-copies")
+            raise UsageError(
+                f"--virtual has no end, but method {self.name} keeps a number for every row; give"
+                " --virtual-copies"
+            )
         if settings["replace"]:
-            raise UsageError(f"--replace may give a step the same row twice, which method {self.name} does not take; leave it out")
+            raise UsageError(
+                f"--replace may give a step the same row twice, which method {self.name} does not"
+                " take; leave it out"
+            )
 
     def check_stream(self, settings: Settings, source: Source) -> None:
         if not source.rewindable:
-            raise UsageError(f"method {self.name} has to know the number of rows beforehand, but {source.name} is read once; give a file")
+            raise UsageError(
+                f"method {self.name} has to know the number of rows beforehand, but {source.name}"
+                " is read once; give a file"
+            )
         if settings["head"] is not None:
-            raise UsageError(f"--head is {settings['head']}, but method {self.name} has to count all rows; leave it out")
+            raise UsageError(
+                f"--head is {settings['head']}, but method {self.name} has to count all rows; leave"
+                " it out"
+            )
         if settings.get("class_weight") is not None:
-            raise UsageError(f"method {self.name} has to know the weights of all rows beforehand; --class-weight is not for --stream")
+            raise UsageError(
+                f"method {self.name} has to know the weights of all rows beforehand; --class-weight"
+                " is not for --stream"
+            )
         super().check_stream(settings, source)
 
     def check_further(self, settings: Settings) -> None:
-        raise UsageError(f"method {self.name} keeps a number for every row of a set; use fit, or another method")
+        raise UsageError(
+            f"method {self.name} keeps a number for every row of a set; use fit, or another method"
+        )
 
-    def finished(self, learned: Learned, settings: Settings, learner: Learner, source: Source | None) -> dict[str, Any]:
+    def finished(
+        self, learned: Learned, settings: Settings, learner: Learner, source: Source | None
+    ) -> dict[str, Any]:
         if not settings.gap or source is None:
             return {}
         source.rewind()

@@ -71,7 +71,9 @@ class ExpansionModel:
         if not len(self.coef):
             constant: np.ndarray = np.zeros((X.shape[0], len(self.intercept))) + self.intercept
             return constant
-        values = kernels.decision(self.kernel, self.params, self.support, self.coef, X, dtype=self.dtype)
+        values = kernels.decision(
+            self.kernel, self.params, self.support, self.coef, X, dtype=self.dtype
+        )
         found: np.ndarray = np.asarray(values, np.float64).reshape(X.shape[0], -1) + self.intercept
         return found
 
@@ -81,7 +83,9 @@ class ExpansionModel:
             found["support"] = self.support
         else:
             rows = self.support.tocsr()
-            found |= {f"support_{name}": getattr(rows, name) for name in ("data", "indices", "indptr")}
+            found |= {
+                f"support_{name}": getattr(rows, name) for name in ("data", "indices", "indptr")
+            }
         return found | {"coef": self.coef, "intercept": self.intercept}
 
     def header(self) -> dict[str, Any]:
@@ -95,7 +99,13 @@ class ExpansionModel:
         }
 
     @classmethod
-    def restored(cls, header: dict[str, Any], arrays: dict[str, np.ndarray], settings: Settings, dtype: Any = None) -> ExpansionModel:
+    def restored(
+        cls,
+        header: dict[str, Any],
+        arrays: dict[str, np.ndarray],
+        settings: Settings,
+        dtype: Any = None,
+    ) -> ExpansionModel:
         """The model of a file's header and arrays."""
         kernel = kernels.get_kernel(settings.kernel)
         missing = {key for key in kernel.optional if f"kernel_{key}" not in arrays}
@@ -135,5 +145,7 @@ class ExpansionMethod(Method):
         parameters = kernels.get_kernel(header["params"]["kernel"]).parameters
         return self.arrays | {f"kernel_{name}": array for name, array in parameters.items()}
 
-    def restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray], settings: Settings) -> ExpansionModel:
+    def restore(
+        self, header: dict[str, Any], arrays: dict[str, np.ndarray], settings: Settings
+    ) -> ExpansionModel:
         return ExpansionModel.restored(header, arrays, settings)

@@ -1,4 +1,6 @@
-"""The explicit features of the baselines of Dai et al. (2014): random ones (r-) and Nystrom's (n-)."""
+"""The explicit features of the baselines of Dai et al. (2014): random ones (r-) and
+Nystrom's (n-).
+"""
 
 from __future__ import annotations
 
@@ -29,13 +31,20 @@ COUNT = 256
 class RandomFeatures(StreamMethod):
     """w.z(x) with z the D random features of a map, divided by the root of D."""
 
-    options: ClassVar[tuple[Option, ...]] = (*StreamMethod.options, N_FEATURES.but(default=COUNT), FEATURES)
+    options: ClassVar[tuple[Option, ...]] = (
+        *StreamMethod.options,
+        N_FEATURES.but(default=COUNT),
+        FEATURES,
+    )
     arrays = StreamMethod.arrays | {"coef": Array("f", "features outputs")}
 
     def saved_arrays(self, header: dict[str, Any]) -> dict[str, Array]:
         parts = MAPS[header["map"]["name"]].saved_arrays()
         # the map's inputs are the prepared rows, which principal components make fewer
-        own = {f"map_{name}": Array(part.kind, part.axes.replace("inputs", "prepared")) for name, part in parts.items()}
+        own = {
+            f"map_{name}": Array(part.kind, part.axes.replace("inputs", "prepared"))
+            for name, part in parts.items()
+        }
         return self.arrays | own
 
     def check(self, settings: Settings, given: dict[str, Any]) -> None:
@@ -56,7 +65,11 @@ class RandomFeatures(StreamMethod):
         )
 
     def predictor(
-        self, header: dict[str, Any], arrays: dict[str, np.ndarray], settings: Settings, known: Restored
+        self,
+        header: dict[str, Any],
+        arrays: dict[str, np.ndarray],
+        settings: Settings,
+        known: Restored,
     ) -> Callable[[Any], np.ndarray]:
         parts = {name[4:]: v for name, v in arrays.items() if name.startswith("map_")}
         features = Scaled(FeatureMap.from_header(header["map"], parts))
@@ -90,7 +103,11 @@ class NystromFeatures(StreamMethod):
         return feature_map, time.perf_counter() - start
 
     def predictor(
-        self, header: dict[str, Any], arrays: dict[str, np.ndarray], settings: Settings, known: Restored
+        self,
+        header: dict[str, Any],
+        arrays: dict[str, np.ndarray],
+        settings: Settings,
+        known: Restored,
     ) -> Callable[[Any], np.ndarray]:
         return _support(settings, known.kernel_params, arrays["support"], arrays["coef"]).values
 
@@ -143,7 +160,9 @@ class NystromLearner(Learner):
     rank^2 operations for z(x).
     """
 
-    def __init__(self, solver: Any, feature_map: NystromMap, settings: Settings, seconds: float) -> None:
+    def __init__(
+        self, solver: Any, feature_map: NystromMap, settings: Settings, seconds: float
+    ) -> None:
         super().__init__(solver)
         self.map, self.settings, self.seconds = feature_map, settings, seconds
 

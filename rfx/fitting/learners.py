@@ -1,6 +1,8 @@
-"""What boosting finds its features with, a search a step: perceptrons by a convex surrogate, stumps exactly (Yen et al. 2014, eq. 24).
+"""What boosting finds its features with, a search a step: perceptrons by a convex surrogate, stumps
+exactly (Yen et al. 2014, eq. 24).
 
-Each keeps the features that joined as the arrays of their map, which computes them in training as it does in prediction.
+Each keeps the features that joined as the arrays of their map, which computes them in training as
+it does in prediction.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ FARTHEST = 4.0
 
 
 class Learner(ABC):
-    """The features found for one output, for the kernel whose random features they would be; params: that kernel's.
+    """The features found for one output, for the kernel whose random features they would be;
+    params: that kernel's.
 
     X: (n, d) scaled rows in the type of the features.
     """
@@ -41,7 +44,10 @@ class Learner(ABC):
         parts = MAPS[self.kernel].parts
         sizes = {"inputs": X.shape[1], "features": 0}
         kinds: dict[str, np.dtype] = {"f": X.dtype, "i": np.dtype(np.int64)}
-        return {name: np.empty([sizes[axis] for axis in part.axes.split()], kinds[part.kind]) for name, part in parts.items()}
+        return {
+            name: np.empty([sizes[axis] for axis in part.axes.split()], kinds[part.kind])
+            for name, part in parts.items()
+        }
 
     def _map(self, **arrays: np.ndarray) -> FeatureMap:
         made: FeatureMap = MAPS[self.kernel](self.kernel, self.X.shape[1], self.params, arrays)
@@ -54,24 +60,41 @@ class Learner(ABC):
 
     @abstractmethod
     def find(self, u: np.ndarray) -> tuple[np.ndarray, float | None]:
-        """(signs (n, k) int8 of the features of this step, the largest |sum_n u_n phi(x_n)| of all, None where it is not known)."""
+        """(signs (n, k) int8 of the features of this step, the largest |sum_n u_n phi(x_n)|
+        of all, None where it is not known).
+        """
 
     def keep(self, which: Sequence[int | np.integer[Any]]) -> None:
         """Let these features, numbers of those found last, join."""
         new = self._last.select(np.asarray(which))
-        self.found = self._map(**{name: np.concatenate([values, new.arrays[name]], axis=-1) for name, values in self.found.arrays.items()})
+        self.found = self._map(
+            **{
+                name: np.concatenate([values, new.arrays[name]], axis=-1)
+                for name, values in self.found.arrays.items()
+            }
+        )
 
 
 class Perceptrons(Learner):
-    """sign(theta.x - a) with |theta| = 1, fitted to pseudo-labels by weighted loss (see rfx.solvers.surrogate).
+    """sign(theta.x - a) with |theta| = 1, fitted to pseudo-labels by weighted loss (see
+    rfx.solvers.surrogate).
 
-    The first of a step is fitted to all rows; others, where `count` asks for more, to random halves of the rows, by seed.
-    exact: the threshold is the best for the direction that the fit gives, else the fit's own.
+    The first of a step is fitted to all rows; others, where `count` asks for more, to random halves
+    of the rows, by seed. exact: the threshold is the best for the direction that the fit gives,
+    else the fit's own.
     """
 
     kernel = "perceptron"
 
-    def __init__(self, X: np.ndarray, params: dict[str, Any], loss: SmoothLoss, exact: bool, count: int, seed: int) -> None:
+    def __init__(
+        self,
+        X: np.ndarray,
+        params: dict[str, Any],
+        loss: SmoothLoss,
+        exact: bool,
+        count: int,
+        seed: int,
+    ) -> None:
         super().__init__(X, params)
         self.loss, self.exact, self.count, self.seed, self._halves = loss, exact, count, seed, 0
 
@@ -82,12 +105,21 @@ class Perceptrons(Learner):
             half = uniforms(self.seed, HALVES, self._halves, self._halves + 1, len(u))[0] < 0.5
             found.append(self._fitted(u * half, u))
             self._halves += 1
-        directions, thresholds = np.array([theta for theta, _ in found]).T, np.array([a for _, a in found])
+        directions, thresholds = (
+            np.array([theta for theta, _ in found]).T,
+            np.array([a for _, a in found]),
+        )
         arrays = {"directions": directions, "thresholds": thresholds, "scales": np.ones(len(found))}
-        return self._signs(self._map(**{name: np.ascontiguousarray(part, self.X.dtype) for name, part in arrays.items()})), None
+        return self._signs(
+            self._map(
+                **{name: np.ascontiguousarray(part, self.X.dtype) for name, part in arrays.items()}
+            )
+        ), None
 
     def _fitted(self, part: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, float]:
-        """(direction of length 1, threshold) of the classifier of `part` of u; a constant's where no row can be on the other side."""
+        """(direction of length 1, threshold) of the classifier of `part` of u; a constant's
+        where no row can be on the other side.
+        """
         theta, b = fit_linear(self.X, part, self.loss)
         size, far = float(np.linalg.norm(theta)), FARTHEST * self.params["radius"]
         if size and self.exact:
@@ -112,4 +144,6 @@ class Stumps(Learner):
         """(signs (n, k) int8, the largest |sum_n u_n phi(x_n)| over all stumps)."""
         thresholds, sums = self.search.best(u)
         best = np.argsort(-np.abs(sums), kind="stable")[: self.count]
-        return self._signs(self._map(thresholds=thresholds[best], columns=best)), float(np.abs(sums).max())
+        return self._signs(self._map(thresholds=thresholds[best], columns=best)), float(
+            np.abs(sums).max()
+        )

@@ -48,12 +48,18 @@ CHOOSE = Option(
     "choose",
     str,
     "How the features are chosen from a pool of more of them; by default there is no pool.",
-    {"leverage": "drawn by their ridge leverage on the training rows, which pays for smooth kernels and for perceptrons"},
+    {
+        "leverage": (
+            "drawn by their ridge leverage on the training rows, which pays for smooth kernels and"
+            " for perceptrons"
+        )
+    },
 )
 POOL = Option(
     "pool",
     int,
-    f"Number of features in the pool that --choose takes them from; by default {POOL_SHARE} for each.",
+    f"Number of features in the pool that --choose takes them from; by default {POOL_SHARE} for"
+    " each.",
     low=1,
     high=MOST,
 )
@@ -94,7 +100,9 @@ class LinearModel:
     offset: np.ndarray | None = None
 
     @classmethod
-    def of(cls, feature_map: FeatureMap, coef: Any, offset: np.ndarray | None = None) -> LinearModel:
+    def of(
+        cls, feature_map: FeatureMap, coef: Any, offset: np.ndarray | None = None
+    ) -> LinearModel:
         """The model of the features with a non-zero weight in any output."""
         coef = np.asarray(coef)
         used = np.flatnonzero(np.any(coef != 0, axis=1))
@@ -138,9 +146,15 @@ class LinearMethod(Method):
         kernel, pool = settings.kernel, settings.get("pool")
         MAPS[kernel].check_variant(kernel, self.n_drawn(settings), settings.features)
         if "choose" in settings and pool and not settings.choose:
-            raise UsageError(f"--pool is {pool}, which has no effect unless --choose says how features are chosen from it")
+            raise UsageError(
+                f"--pool is {pool}, which has no effect unless --choose says how features are"
+                " chosen from it"
+            )
         if settings.get("choose") and self.n_drawn(settings) < settings.n_features:
-            raise UsageError(f"--pool is {pool}, which is fewer than the {settings.n_features} of --n-features to choose from it")
+            raise UsageError(
+                f"--pool is {pool}, which is fewer than the {settings.n_features} of --n-features"
+                " to choose from it"
+            )
 
     def n_drawn(self, settings: Settings) -> int:
         """Features that are drawn: those of the pool, where there is one."""
@@ -165,7 +179,9 @@ class LinearMethod(Method):
         parts = MAPS[header["map"]["name"]].saved_arrays()
         return self.arrays | own | {f"map_{name}": array for name, array in parts.items()}
 
-    def restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray], settings: Settings) -> LinearModel:
+    def restore(
+        self, header: dict[str, Any], arrays: dict[str, np.ndarray], settings: Settings
+    ) -> LinearModel:
         parts = {key[4:]: value for key, value in arrays.items() if key.startswith("map_")}
         offset = arrays["offset"] if self.offsets(settings) else None
         return LinearModel(FeatureMap.from_header(header["map"], parts), arrays["coef"], offset)
@@ -174,7 +190,9 @@ class LinearMethod(Method):
 # ---------------------------------------------------------------------- drawing features
 
 
-def sampled(method: LinearMethod, problem: Problem, settings: Settings, lam: float, cache: Cache) -> FeatureMap:
+def sampled(
+    method: LinearMethod, problem: Problem, settings: Settings, lam: float, cache: Cache
+) -> FeatureMap:
     """The map of the settings' kernel, variant and seed, its features chosen where they say so.
 
     lam is the ridge parameter of --choose leverage.
@@ -184,11 +202,15 @@ def sampled(method: LinearMethod, problem: Problem, settings: Settings, lam: flo
     if settings.get("choose") is None:
         return pool
     curved = 1.0 if problem.loss.name == "squared" else leverage.NEAR_MARGIN
-    chosen: FeatureMap = leverage.draw(pool, problem.X, settings.n_features, lam / curved, settings.seed)
+    chosen: FeatureMap = leverage.draw(
+        pool, problem.X, settings.n_features, lam / curved, settings.seed
+    )
     return chosen
 
 
-def drawn(X: Any, settings: Settings, count: int, params: dict[str, Any], cache: Cache) -> FeatureMap:
+def drawn(
+    X: Any, settings: Settings, count: int, params: dict[str, Any], cache: Cache
+) -> FeatureMap:
     """`count` features with these kernel parameters, adapted to X where the variant asks for it.
 
     Trials, and the fit after them, take what was drawn last where it would be drawn again.
@@ -198,24 +220,32 @@ def drawn(X: Any, settings: Settings, count: int, params: dict[str, Any], cache:
     found = cache.get(
         "map",
         key,
-        lambda: sample(kernel, X.shape[1], count, seed, dtype=np.dtype(dtype), variant=variant, **params),
+        lambda: sample(
+            kernel, X.shape[1], count, seed, dtype=np.dtype(dtype), variant=variant, **params
+        ),
     )
     return found.fit(X, variant)
 
 
 def target_offset(problem: Problem, settings: Settings) -> np.ndarray:
-    """(k,) what --offset subtracts from the targets; UsageError where the loss does not allow it."""
+    """(k,) what --offset subtracts from the targets; UsageError where the loss does not
+    allow it.
+    """
     if settings.offset != "mean":
         return np.zeros(problem.n_outputs)
     if problem.loss.name != "squared":
-        raise UsageError(f"--offset is mean, which is for squared loss, but --loss is {problem.loss.name}")
+        raise UsageError(
+            f"--offset is mean, which is for squared loss, but --loss is {problem.loss.name}"
+        )
     return weights.mean(problem.Y, problem.weights)
 
 
 def check_path(settings: Settings) -> None:
     """Refuse --lam-path with a solver that starts every lambda anew."""
     if settings.solver != "rfx":
-        raise UsageError(f"--lam-path needs --solver rfx; {settings.solver} starts every lambda anew")
+        raise UsageError(
+            f"--lam-path needs --solver rfx; {settings.solver} starts every lambda anew"
+        )
 
 
 def step_callback(

@@ -1,4 +1,6 @@
-"""Whether rows are so wide that what becomes dense does not fit into memory: asked before anything is allocated."""
+"""Whether rows are so wide that what becomes dense does not fit into memory: asked before
+anything is allocated.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +11,19 @@ from rfx.data.rows import Rows, RowsLike
 from rfx.data.transforms.scaling import WIDE, keeps_sparse
 from rfx.errors import DataError
 
-# Bytes an input: of a vector while it is drawn in float64, or some at a time where there are many inputs; of learning the scaling.
+# Bytes an input: of a vector while it is drawn in float64, or some at a time where there are many
+# inputs; of learning the scaling.
 VECTOR, WIDE_VECTOR, SCALING = 24, 12, 64
 # MiB that are never refused.
 LEAST = 64
 
 
 def check(X: RowsLike, scaling: str, vectors: int, itemsize: int) -> None:
-    """Refuse rows X (n, d), dense or CSR, that memory does not allow to be scaled, with `vectors` vectors of length d besides.
+    """Refuse rows X (n, d), dense or CSR, that memory does not allow to be scaled, with `vectors`
+    vectors of length d besides.
 
-    CSR rows stay sparse where they are not scaled, or wide and mostly zeros; others take itemsize bytes an input. Raises DataError.
+    CSR rows stay sparse where they are not scaled, or wide and mostly zeros; others take itemsize
+    bytes an input. Raises DataError.
     """
     # rows in parts take no memory here
     rows = 0 if stays_sparse(X, scaling) or isinstance(X, Rows) else X.shape[0]
@@ -26,10 +31,13 @@ def check(X: RowsLike, scaling: str, vectors: int, itemsize: int) -> None:
     needed = X.shape[1] * (SCALING + rows * itemsize + vector * vectors) / 2**20
     available = env.available_memory_mb()
     if needed > max(available, LEAST):
-        sparser = ", or --scaling none, which keeps sparse rows sparse" if rows and sp.issparse(X) else ""
+        sparser = (
+            ", or --scaling none, which keeps sparse rows sparse" if rows and sp.issparse(X) else ""
+        )
         raise DataError(
-            f"the {X.shape[0]:,} rows have {X.shape[1]:,} columns, for which some {needed:,.0f} MiB would be needed, but "
-            f"{available:,.0f} MiB are free; is the largest column index right? if so, choose fewer random features{sparser}"
+            f"the {X.shape[0]:,} rows have {X.shape[1]:,} columns, for which some {needed:,.0f} MiB"
+            f" would be needed, but {available:,.0f} MiB are free; is the largest column index"
+            f" right? if so, choose fewer random features{sparser}"
         )
 
 

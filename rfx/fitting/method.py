@@ -130,7 +130,9 @@ class Method:
     @classmethod
     @kept
     def declared(cls) -> dict[str, Option]:
-        """Its options by name: those of every method, its own, and those of the kernels it takes."""
+        """Its options by name: those of every method, its own, and those of the kernels it
+        takes.
+        """
         found = {option.name: option for option in (*COMMON, *cls.all_options())}
         for kernel in found["kernel"].meanings() if "kernel" in found else ():
             for option in kernels.get_kernel(kernel).options:
@@ -166,7 +168,9 @@ class Method:
             if name not in known:
                 flags = [option.flag for option in known.values()]
                 flag = f"--{name.replace('_', '-')}"
-                raise UsageError(f"method {cls.name} has no option {flag}{or_near(flag, flags, 'it has')}")
+                raise UsageError(
+                    f"method {cls.name} has no option {flag}{or_near(flag, flags, 'it has')}"
+                )
             if value is not None:
                 try:
                     found[name] = known[name].convert(value)
@@ -186,16 +190,26 @@ class Method:
             raise UsageError(f"{flag} is {given[name]}, which is not for kernel {settings.kernel}")
         for other in ("lam", "rounds"):
             if "lam_path" in given and other in given:
-                raise UsageError(f"--{other} is {given[other]}, which --lam-path leaves without effect; give one of the two")
+                raise UsageError(
+                    f"--{other} is {given[other]}, which --lam-path leaves without effect; give one"
+                    " of the two"
+                )
         if "lam_path" in given and settings.get("gamma") == "validation":
-            raise UsageError("--gamma is validation, which chooses by one lambda's error; --lam-path has several: choose tuned or a number")
+            raise UsageError(
+                "--gamma is validation, which chooses by one lambda's error; --lam-path has"
+                " several: choose tuned or a number"
+            )
 
     def loss(self, settings: Settings, task: str) -> losses.Loss:
-        """The loss of the options, by default that of the task; UsageError where it does not fit."""
+        """The loss of the options, by default that of the task; UsageError where it does
+        not fit.
+        """
         name = settings.get("loss") or ("squared" if task == "regression" else "squared_hinge")
         # squared is for classes, too: least squares on the targets +-1 (Wu et al. 2016)
         if task == "regression" and name != "squared":
-            raise UsageError(f"--loss is {name}, but the task is {task}; choose squared, or set --task")
+            raise UsageError(
+                f"--loss is {name}, but the task is {task}; choose squared, or set --task"
+            )
         return losses.get_loss(name)
 
     # ------------------------------------------------------------------ training
@@ -210,7 +224,9 @@ class Method:
         """
         raise TypeError(f"{type(self).__name__} does not define fit")
 
-    def fit_path(self, problem: Problem, settings: Settings, lams: list[float], cache: Cache) -> list[Fitted]:
+    def fit_path(
+        self, problem: Problem, settings: Settings, lams: list[float], cache: Cache
+    ) -> list[Fitted]:
         """A fit for each lambda of --lam-path, from the largest to the smallest."""
         raise UsageError(f"method {self.name} has no --lam-path")
 
@@ -256,14 +272,18 @@ class Method:
         """The ridge parameters of --gamma tuned, which takes the best of them."""
         return list(LAMS) if isinstance(settings.lam, str) else [settings.lam]
 
-    def target_error(self, problem: Problem, out: Problem, settings: Settings, share: float, cache: Cache) -> float | None:
+    def target_error(
+        self, problem: Problem, out: Problem, settings: Settings, share: float, cache: Cache
+    ) -> float | None:
         """The held-out error to come close to; None asks for the least.
 
         problem is that share of all training rows, out are the rows held out.
         """
         return None
 
-    def decisions_along(self, problem: Problem, settings: Settings, lams: list[float], X_out: Any, cache: Cache) -> Iterator[np.ndarray]:
+    def decisions_along(
+        self, problem: Problem, settings: Settings, lams: list[float], X_out: Any, cache: Cache
+    ) -> Iterator[np.ndarray]:
         """(m, k) decision values of the rows X_out for each lambda, of models of the problem."""
         for lam in lams:
             yield self.fit(problem, settings.updated(lam=lam), cache).model.decision(X_out)
@@ -277,7 +297,9 @@ class Method:
         stop: Stop,
         cache: Cache,
     ) -> list[float]:
-        """The error on the held-out rows for each lambda, largest first, until `stop` says enough."""
+        """The error on the held-out rows for each lambda, largest first, until `stop` says
+        enough.
+        """
         errors: list[float] = []
         for values in self.decisions_along(problem, settings, lams, out.X, cache):
             errors.append(error(problem.task, values, out.Y, out.weights))
@@ -301,7 +323,9 @@ class Method:
         """What the arrays of a model file with that header must be, by name."""
         return self.arrays
 
-    def restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray], settings: Settings) -> Model:
+    def restore(
+        self, header: dict[str, Any], arrays: dict[str, np.ndarray], settings: Settings
+    ) -> Model:
         """The model of a file's header and arrays, which have the declared forms."""
         raise TypeError(f"{type(self).__name__} does not define restore")
 
@@ -318,7 +342,9 @@ def budget(problem: Problem, settings: Settings, **defaults: Any) -> Budget:
 
 def kernel_params(problem: Problem, settings: Settings) -> dict[str, Any]:
     """The parameters of the options' kernel, learnt from the problem's rows where they say so."""
-    own = {option.name: settings[option.name] for option in kernels.get_kernel(settings.kernel).options}
+    own = {
+        option.name: settings[option.name] for option in kernels.get_kernel(settings.kernel).options
+    }
     return bandwidth.resolve(settings.kernel, settings.gamma, problem.X, settings.seed, **own)
 
 
@@ -327,6 +353,8 @@ def scalars(params: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in params.items() if np.isscalar(value)}
 
 
-def each_output(Y: np.ndarray, solve: Callable[[np.ndarray, Any], Solution], callback: Any = None) -> Solution:
+def each_output(
+    Y: np.ndarray, solve: Callable[[np.ndarray, Any], Solution], callback: Any = None
+) -> Solution:
     """One solve(y, callback) for each column of Y, stacked."""
     return stack([solve(Y[:, k], for_output(callback, k)) for k in range(Y.shape[1])])

@@ -8,8 +8,19 @@ MOST = 10**9  # of a size or count; keeps absurd numbers from loops and memory
 SCALINGS = ("none", "minmax01", "minmax11", "standard")
 
 # Every method has these.
-TASK = Option("task", str, "What is learnt; by default guessed from the targets.", ("regression", "binary", "multiclass"))
-SCALING = Option("scaling", str, "Scaling of the inputs, learnt on the training rows.", SCALINGS, default="minmax01")
+TASK = Option(
+    "task",
+    str,
+    "What is learnt; by default guessed from the targets.",
+    ("regression", "binary", "multiclass"),
+)
+SCALING = Option(
+    "scaling",
+    str,
+    "Scaling of the inputs, learnt on the training rows.",
+    SCALINGS,
+    default="minmax01",
+)
 TARGET_SCALING = Option(
     "target_scaling",
     str,
@@ -17,8 +28,17 @@ TARGET_SCALING = Option(
     ("none", "minmax01", "mean"),
     default="none",
 )
-SEED = Option("seed", int, "Seed of everything random; the same seed gives the same model.", low=0, high=2**63 - 1, default=0)
-TIMEOUT = Option("timeout", float, "Seconds after which training is given up.", low=0, high=2e6, open_low=True)
+SEED = Option(
+    "seed",
+    int,
+    "Seed of everything random; the same seed gives the same model.",
+    low=0,
+    high=2**63 - 1,
+    default=0,
+)
+TIMEOUT = Option(
+    "timeout", float, "Seconds after which training is given up.", low=0, high=2e6, open_low=True
+)
 COMMON = (TASK, SCALING, TARGET_SCALING, SEED, TIMEOUT)
 
 KERNEL = Option("kernel", str, "The kernel, exact or approximated.", default="gaussian")
@@ -29,25 +49,44 @@ GAMMA = Option(
     {
         "paper": "1/2 (Gaussian), 1 (Laplacian)",
         "median": "from median distances",
-        "tuned": "median times 1/4, 1, 4 or 16 by ridge regression on random features of held-out rows, the same for every method",
+        "tuned": (
+            "median times 1/4, 1, 4 or 16 by ridge regression on random features of held-out rows,"
+            " the same for every method"
+        ),
     },
     low=0,
     open_low=True,
     default="median",
 )
-N_FEATURES = Option("n_features", int, "Number D of random features.", low=1, high=MOST, default=1000)
-LAM = Option("lam", float, "Regularisation lambda_N of an un-normalised sum of losses: lam/2 ||w||^2.", low=0, open_low=True, default=1.0)
+N_FEATURES = Option(
+    "n_features", int, "Number D of random features.", low=1, high=MOST, default=1000
+)
+LAM = Option(
+    "lam",
+    float,
+    "Regularisation lambda_N of an un-normalised sum of losses: lam/2 ||w||^2.",
+    low=0,
+    open_low=True,
+    default=1.0,
+)
 CHOSEN_GAMMA = GAMMA.but(
     choices=GAMMA.meanings()
     | {
-        "loo": "the best of median times 1/32, 1/16, …, 4 by leave-one-out kernel ridge regression on at most 800 rows",
+        "loo": (
+            "the best of median times 1/32, 1/16, …, 4 by leave-one-out kernel ridge regression on"
+            " at most 800 rows"
+        ),
         "validation": validation.GAMMA_HELP,
     },
     default="loo",
 )
 CHOSEN_LAM = LAM.but(choices={"validation": validation.LAM_HELP}, default="validation")
 LAM_L1 = LAM.but(help="Regularisation lambda_N of an un-normalised sum of losses: lam ||w||_1.")
-LAM_PATH = Option("lam_path", Path, "Solve for a whole path of lambdas, over all D features at once; a model and a row each.")
+LAM_PATH = Option(
+    "lam_path",
+    Path,
+    "Solve for a whole path of lambdas, over all D features at once; a model and a row each.",
+)
 LOSS = Option(
     "loss",
     str,
@@ -60,10 +99,17 @@ PRCD = {"prcd": "parallel randomised coordinate descent"}
 LIBLINEAR = {"liblinear": "LIBLINEAR, in a child process"}
 TOL = Option("tol", float, "Relative duality gap at which the solver stops.", low=0, open_low=True)
 MAX_ITER = Option("max_iter", int, "Most iterations of rfx's solvers.", low=1, high=MOST)
-DTYPE = Option("dtype", str, "Type of the features; sums are kept in float64.", ("float32", "float64"), default="float32")
+DTYPE = Option(
+    "dtype",
+    str,
+    "Type of the features; sums are kept in float64.",
+    ("float32", "float64"),
+    default="float32",
+)
 MAX_MEMORY = Option(
     "max_memory",
     float,
-    "MiB that features or kernel matrices may take before they are computed in blocks; by default a third of what is free.",
+    "MiB that features or kernel matrices may take before they are computed in blocks; by default a"
+    " third of what is free.",
     low=1,
 )

@@ -89,7 +89,9 @@ class Pipeline:
         return getattr(self.model, "letters", None)
 
     def replace(self, **changes: Any) -> Pipeline:
-        """The same pipeline with other parts; ``classes`` and ``schema`` are those of its preprocessing."""
+        """The same pipeline with other parts; ``classes`` and ``schema`` are those of its
+        preprocessing.
+        """
         inner = {name: changes.pop(name) for name in ("classes", "schema") if name in changes}
         if inner:
             changes["preprocessing"] = replace(self.preprocessing, **inner)
@@ -127,7 +129,9 @@ class Pipeline:
         finite = np.isfinite(values).all(axis=1)
         if not finite.all():
             row = np.argmin(finite) + 1
-            raise DataError(f"the model has no finite value for row {row}: its inputs are too large")
+            raise DataError(
+                f"the model has no finite value for row {row}: its inputs are too large"
+            )
         return values[:, 0] if values.shape[1] == 1 else values
 
     def labels(self, decision: np.ndarray) -> np.ndarray:
@@ -168,7 +172,9 @@ class Pipeline:
         """
         scaler = self.preprocessing.scaler.to_dict()
         plain = {k: v for k, v in scaler.items() if not isinstance(v, np.ndarray)}
-        arrays = self.model.arrays() | {f"scaler_{k}": v for k, v in scaler.items() if isinstance(v, np.ndarray)}
+        arrays = self.model.arrays() | {
+            f"scaler_{k}": v for k, v in scaler.items() if isinstance(v, np.ndarray)
+        }
         target = self.target_scaler
         header = self.model.header() | more
         header |= {
@@ -192,7 +198,9 @@ class Pipeline:
     def _plugins(self) -> list[dict[str, Any]]:
         """What of this comes from other packages, and which: kind, name, package."""
         kernel = self.settings.get("kernel")
-        known = [("method", plugins.entries("rfx.methods"), self.name, type(self.method).__module__)]
+        known = [
+            ("method", plugins.entries("rfx.methods"), self.name, type(self.method).__module__)
+        ]
         if kernel:
             kind = kernels.get_kernel(kernel)
             known.append(("kernel", plugins.entries("rfx.feature_maps"), kernel, kind.__module__))
@@ -232,7 +240,9 @@ class Pipeline:
             Scaler.from_dict(header["scaler"] | own),
             input_dtype(settings),
             None if regression else arrays["classes"],
-            TargetScaler.from_dict(header["target_scaler"], known["outputs"]) if regression else None,
+            TargetScaler.from_dict(header["target_scaler"], known["outputs"])
+            if regression
+            else None,
             Schema.of_header(header),
         )
         calibration = header.get("calibration")
@@ -243,7 +253,9 @@ class Pipeline:
             method.restore(header, arrays, settings),
             losses.get_loss(header["loss"], settings.get("epsilon")),
             header["info"],
-            calibration=None if calibration is None else Calibration.from_dict(calibration, known["outputs"]),
+            calibration=None
+            if calibration is None
+            else Calibration.from_dict(calibration, known["outputs"]),
         )
 
 

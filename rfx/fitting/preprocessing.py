@@ -69,7 +69,10 @@ class Preprocessing:
             return cls(task, scaler, dtype, target_scaler=scaled, schema=schema)
         classes = np.unique(y) if classes is None else classes
         if task == "binary" and len(classes) > 2:
-            raise DataError(f"the task is binary, but the targets have {len(classes)} values; set --task multiclass")
+            raise DataError(
+                f"the task is binary, but the targets have {len(classes)} values; set --task"
+                " multiclass"
+            )
         return cls(task, scaler, dtype, classes, schema=schema)
 
     def rows(self, X: Any) -> Any:
@@ -116,7 +119,10 @@ class Preprocessing:
         if self.target_scaler is not None:
             error = decision - self.target_scaler.transform(np.asarray(y, float))
             if error.shape != decision.shape:
-                raise DataError(f"targets of the shape {np.shape(y)} don't go with a model whose values have the shape {decision.shape}")
+                raise DataError(
+                    f"targets of the shape {np.shape(y)} don't go with a model whose values have"
+                    f" the shape {decision.shape}"
+                )
             return {"metric": "rmse", "score": float(np.sqrt(np.mean(error**2)))}
         assert self.classes is not None
         if not np.isin(y, self.classes).any():

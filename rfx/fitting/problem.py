@@ -1,4 +1,6 @@
-"""The problem that a method solves: scaled rows, encoded targets, loss, weights, and who listens."""
+"""The problem that a method solves: scaled rows, encoded targets, loss, weights, and who
+listens.
+"""
 
 from __future__ import annotations
 

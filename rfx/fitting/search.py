@@ -301,7 +301,10 @@ class _Search:
 
     def _best(self) -> Trial:
         if not self.trials:
-            raise UsageError("not one combination of options could be tried; give a longer --budget-seconds or more --trials")
+            raise UsageError(
+                "not one combination of options could be tried; give a longer --budget-seconds or"
+                " more --trials"
+            )
         last = max(trial.round.number for trial in self.trials)
         return min((one for one in self.trials if one.round.number == last), key=self._loss)
 

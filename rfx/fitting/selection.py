@@ -162,12 +162,17 @@ class _HeldOut:
         known = [value for value in found if value is not None]
         return float(np.mean(known)) if known else None
 
-    def step(self, grid: dict[str, list[float]], best: dict[str, Any], measure: Measure) -> dict[str, Any]:
+    def step(
+        self, grid: dict[str, list[float]], best: dict[str, Any], measure: Measure
+    ) -> dict[str, Any]:
         """What was tried of the grid's options and chosen; the others are as in `best`."""
         method, progress = self.method, self.problem.progress
         others = {option: values for option, values in grid.items() if option != "lam"}
         lams = grid.get("lam", [best.get("lam", self.settings.get("lam"))])
-        points = [Settings(method.name, dict(zip(others, values))) for values in itertools.product(*others.values())]
+        points = [
+            Settings(method.name, dict(zip(others, values)))
+            for values in itertools.product(*others.values())
+        ]
         count, total = itertools.count(), len(points) * len(self.folds)
 
         def tell() -> None:
@@ -189,7 +194,9 @@ class _HeldOut:
             tell()
             own = [lam * (len(kept) / problem.n_rows) for lam in lams]
             some, others = problem.rows(kept), problem.rows(out)
-            rows.append(self.method.errors_along(some, others, settings, own, self.stop, self.cache))
+            rows.append(
+                self.method.errors_along(some, others, settings, own, self.stop, self.cache)
+            )
         # where one part went on to smaller lambdas than another, the other's last error stands
         most = max(map(len, rows))
         rows = [own + own[-1:] * (most - len(own)) for own in rows]

@@ -1,4 +1,6 @@
-"""The options of one training: each converted, each with its default filled in, none of them changed."""
+"""The options of one training: each converted, each with its default filled in, none of
+them changed.
+"""
 
 from __future__ import annotations
 

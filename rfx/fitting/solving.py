@@ -1,4 +1,6 @@
-"""Which solver a linear model with L2 regularisation gets: by its options, its loss, and the task."""
+"""Which solver a linear model with L2 regularisation gets: by its options, its loss, and
+the task.
+"""
 
 from __future__ import annotations
 
@@ -46,20 +48,29 @@ def solve(Z: Any, problem: Problem, settings: Settings, callback: Any = None) ->
         return Solution(empty, float(values.sum()), certificate, 0, "converged")
     if solver == "cg":
         if loss.name != "squared":
-            raise UsageError(f"--solver is cg, which is for squared loss, not {loss.name}; add --loss squared or choose rfx")
+            raise UsageError(
+                f"--solver is cg, which is for squared loss, not {loss.name}; add --loss squared or"
+                " choose rfx"
+            )
         return solve_ridge_cg(Z, Y, lam, loss, limits, callback=callback)
     if solver == "liblinear":
         return each_output(
             Y,
-            lambda y, tell: solve_liblinear(Z, y, lam, problem.loss, limits, callback=tell, seed=settings.seed),
+            lambda y, tell: solve_liblinear(
+                Z, y, lam, problem.loss, limits, callback=tell, seed=settings.seed
+            ),
             callback,
         )
     if loss.name == "squared":
         return solve_ridge(Z, Y, lam, loss, limits, callback=callback)
-    return each_output(Y, lambda y, tell: solve_l2(Z, y, lam, loss, limits, callback=tell), callback)
+    return each_output(
+        Y, lambda y, tell: solve_l2(Z, y, lam, loss, limits, callback=tell), callback
+    )
 
 
-def coefficients_along(Z: Any, problem: Problem, settings: Settings, lams: list[float]) -> Iterator[np.ndarray]:
+def coefficients_along(
+    Z: Any, problem: Problem, settings: Settings, lams: list[float]
+) -> Iterator[np.ndarray]:
     """Weights (D, k) for each lambda, of models that are only evaluated.
 
     They are exact for squared loss, else to the settings' --tol.
@@ -73,7 +84,10 @@ def coefficients_along(Z: Any, problem: Problem, settings: Settings, lams: list[
     else:
         coef: list[np.ndarray] = []
         for lam in lams:
-            coef = [solve_l2(Z, y, lam, loss, limits, coef[k] if coef else None).coef for k, y in enumerate(Y.T)]
+            coef = [
+                solve_l2(Z, y, lam, loss, limits, coef[k] if coef else None).coef
+                for k, y in enumerate(Y.T)
+            ]
             yield np.stack(coef, axis=1)
 
 

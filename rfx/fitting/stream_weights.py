@@ -1,4 +1,6 @@
-"""Weights of rows for the methods that learn batch by batch: the loss is the weighted mean, sum_n w_n L(f(x_n), y_n) / sum_n w_n."""
+"""Weights of rows for the methods that learn batch by batch: the loss is the weighted mean,
+sum_n w_n L(f(x_n), y_n) / sum_n w_n.
+"""
 
 from __future__ import annotations
 
@@ -17,25 +19,35 @@ if TYPE_CHECKING:
 
 
 class BatchWeights:
-    """What each batch's losses are multiplied by: the rows' weights over their mean, that of all rows or of those so far.
+    """What each batch's losses are multiplied by: the rows' weights over their mean, that of all
+    rows or of those so far.
 
-    own: (n,) weights of all rows of the set, by their numbers; None where these are not known beforehand. by_label: what rows of a
-    label weigh, 1 for those that are not named.
+    own: (n,) weights of all rows of the set, by their numbers; None where these are not known
+    beforehand. by_label: what rows of a label weigh, 1 for those that are not named.
     """
 
-    def __init__(self, own: np.ndarray | None = None, by_label: dict[float, float] | None = None) -> None:
+    def __init__(
+        self, own: np.ndarray | None = None, by_label: dict[float, float] | None = None
+    ) -> None:
         self.own, self.by_label = own, by_label or {}
         self.rows, self.sum = (0, 0.0) if own is None else (len(own), float(own.sum()))
 
     @classmethod
     def of_stream(cls, class_weight: str | None, schema: Schema | None = None) -> BatchWeights:
-        """By the option class_weight alone. Raises UsageError for `balanced`, which has to know all rows."""
+        """By the option class_weight alone. Raises UsageError for `balanced`, which has to
+        know all rows.
+        """
         by_label = weights.by_code(class_weight, schema)
         if isinstance(by_label, str):
-            raise UsageError("--class-weight is balanced, which has to count all rows beforehand; in a stream give LABEL:WEIGHT")
+            raise UsageError(
+                "--class-weight is balanced, which has to count all rows beforehand; in a stream"
+                " give LABEL:WEIGHT"
+            )
         return cls(by_label=by_label)
 
-    def check(self, task: str, classes: np.ndarray, class_weight: str | None, schema: Schema | None) -> None:
+    def check(
+        self, task: str, classes: np.ndarray, class_weight: str | None, schema: Schema | None
+    ) -> None:
         """Refuse, with a UsageError, weights of labels that were not learnt."""
         if self.by_label and task == "regression":
             raise weights.not_for_regression(class_weight)
@@ -51,7 +63,9 @@ class BatchWeights:
         return self.further(y) if self.own is None else self.own[index] * (self.rows / self.sum)
 
     def further(self, y: np.ndarray, given: np.ndarray | None = None) -> np.ndarray | None:
-        """(m,) of rows that follow, with the targets y (m,), which enter the mean; given: (m,) their weights, None for ones."""
+        """(m,) of rows that follow, with the targets y (m,), which enter the mean; given:
+        (m,) their weights, None for ones.
+        """
         found = np.ones(len(y)) if given is None else given
         for label, weight in self.by_label.items():
             found = np.where(y == label, weight * found, found)
@@ -62,9 +76,15 @@ class BatchWeights:
 
 
 def counted(
-    method: Method, settings: Settings, schema: Schema | None, X: Any, y: np.ndarray, sample_weight: Any
+    method: Method,
+    settings: Settings,
+    schema: Schema | None,
+    X: Any,
+    y: np.ndarray,
+    sample_weight: Any,
 ) -> tuple[Any, np.ndarray, np.ndarray | None, str | None]:
-    """(X, y, weights, task) with the first three as `rfx.fitting.weights.counted` has them, of y (n,) or (n, k).
+    """(X, y, weights, task) with the first three as `rfx.fitting.weights.counted` has them, of y
+    (n,) or (n, k).
 
     task is None where there are no weights.
 
@@ -73,6 +93,9 @@ def counted(
     if sample_weight is None and settings.get("class_weight") is None:
         return X, y, None, None
     if settings.virtual != "none":
-        raise UsageError(f"--virtual is {settings.virtual}, which makes new rows, and these have no sample weights; leave them out")
+        raise UsageError(
+            f"--virtual is {settings.virtual}, which makes new rows, and these have no sample"
+            " weights; leave them out"
+        )
     task = settings.task or ("regression" if y.ndim == 2 else guess_task(y))
     return *weights.counted(method, settings, task, schema, X, y, sample_weight), task

@@ -1,7 +1,7 @@
 """Methods that learn batch by batch, from arrays, files, standard input, or rows without end.
 
-Training can be stopped, saved and taken up again at any batch. The objective is a mean:
-nu/2 ||f||^2 + E L(f(x), y) with nu = lam / n (Dai et al. 2014, equation 1). With sample weights it is
+Training can be stopped, saved and taken up again at any batch. The objective is a mean: nu/2
+||f||^2 + E L(f(x), y) with nu = lam / n (Dai et al. 2014, equation 1). With sample weights it is
 the weighted mean, so that a row of weight 2 counts as two.
 """
 
@@ -180,7 +180,10 @@ class StreamMethod(Method):
 
     def check_stream(self, settings: Settings, source: Source) -> None:
         """Refuse, with a UsageError, what needs the rows in memory."""
-        for name, given in (("virtual", settings.virtual != "none"), ("replace", settings["replace"])):
+        for name, given in (
+            ("virtual", settings.virtual != "none"),
+            ("replace", settings["replace"]),
+        ):
             if given:
                 raise UsageError(f"--{name} needs the rows in memory; leave out --stream")
 
@@ -193,7 +196,10 @@ class StreamMethod(Method):
             raise UsageError(f"--loss is {name}, which method {self.name} does not have")
         of_numbers = ("squared", "absolute", "epsilon_insensitive")
         if task == "regression" and name not in of_numbers:
-            raise UsageError(f"--loss is {name}, but the task is regression; choose squared, absolute or epsilon_insensitive")
+            raise UsageError(
+                f"--loss is {name}, but the task is regression; choose squared, absolute or"
+                " epsilon_insensitive"
+            )
         if name == "softmax" and task != "multiclass":
             raise UsageError(f"--loss is softmax, but the task is {task}; choose logistic")
         return losses.get_loss(name, settings.get("epsilon"))
@@ -205,7 +211,9 @@ class StreamMethod(Method):
         """Rows of the survey's sample that are needed, if more than its own number."""
         return 0
 
-    def bandwidth(self, found: Survey, settings: Settings, encode: Encode) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    def bandwidth(
+        self, found: Survey, settings: Settings, encode: Encode
+    ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """The kernel's parameters and how they were chosen, from a survey of the rows."""
         lam = settings.nu * found.n_rows
         X, y = found.X[:SAMPLE], found.y[:SAMPLE]
@@ -221,12 +229,18 @@ class StreamMethod(Method):
         """The solver at the beginning; rewindable: whether rows can be read again."""
         raise TypeError(f"{type(self).__name__} does not define learner")
 
-    def finished(self, learned: Learned, settings: Settings, learner: Learner, source: Source | None) -> dict[str, Any]:
+    def finished(
+        self, learned: Learned, settings: Settings, learner: Learner, source: Source | None
+    ) -> dict[str, Any]:
         """What the results row says besides, once training has ended; may read the source again."""
         return {}
 
     def predictor(
-        self, header: dict[str, Any], arrays: dict[str, np.ndarray], settings: Settings, known: Restored
+        self,
+        header: dict[str, Any],
+        arrays: dict[str, np.ndarray],
+        settings: Settings,
+        known: Restored,
     ) -> Callable[[Any], np.ndarray]:
         """f of prepared rows from a model file."""
         raise TypeError(f"{type(self).__name__} does not define predictor")
@@ -242,11 +256,15 @@ class StreamMethod(Method):
             found["mae"] = float(np.mean(np.abs(preprocessing.labels(decision) - y)))
         return found
 
-    def restore(self, header: dict[str, Any], arrays: dict[str, np.ndarray], settings: Settings) -> StreamModel:
+    def restore(
+        self, header: dict[str, Any], arrays: dict[str, np.ndarray], settings: Settings
+    ) -> StreamModel:
         pca = None
         if "pca_components" in arrays:
             mean, components = arrays["pca_mean"], arrays["pca_components"]
-            pca = PCA.from_dict({"centred": header["centred"], "mean": mean, "components": components})
+            pca = PCA.from_dict(
+                {"centred": header["centred"], "mean": mean, "components": components}
+            )
         # scaling is the pipeline's
         inputs = Inputs(None, header["unit"], pca)  # type: ignore[arg-type]
         classes = arrays.get("classes")
@@ -254,7 +272,11 @@ class StreamMethod(Method):
         loss = losses.get_loss(header["loss"], settings.get("epsilon"))
         known = Restored(inputs, header["kernel_params"], header["n_prepared"], outputs, loss)
         names = Learned.__dataclass_fields__.keys() & header.keys()
-        about = {name: header[name] for name in ("unit", "centred", "map", "weight_sum", *names) if name in header}
+        about = {
+            name: header[name]
+            for name in ("unit", "centred", "map", "weight_sum", *names)
+            if name in header
+        }
         own = {name: arrays[name] for name in self.saved_arrays(header) if name in arrays}
         return StreamModel(
             inputs,
@@ -285,7 +307,10 @@ class StreamTrainer(Trainer):
         resume: begin with the one that is there. UsageError where the method can't write any.
         """
         if not self.method.resumable:
-            raise UsageError(f"method {self.name} writes no checkpoints: scikit-learn does not give Adam's state; drop --checkpoint")
+            raise UsageError(
+                f"method {self.name} writes no checkpoints: scikit-learn does not give Adam's"
+                " state; drop --checkpoint"
+            )
         return replace(self, keeper=checkpoints.Keeper(path, every, resume))
 
     def fit(
@@ -299,7 +324,9 @@ class StreamTrainer(Trainer):
         progress: Progress | None = None,
     ) -> Pipeline:
         """Learn from rows in memory; see `train`."""
-        return self.train(X, y, sample_weight, held_out=held_out, squared=squared, progress=progress)[1]
+        return self.train(
+            X, y, sample_weight, held_out=held_out, squared=squared, progress=progress
+        )[1]
 
     @parallel.one_blas_thread()
     def train(
@@ -329,7 +356,9 @@ class StreamTrainer(Trainer):
         """
         start, s = time.perf_counter(), self.settings
         every = targets.checked(X, y)
-        X, y, own, task = stream_weights.counted(self.method, s, self.schema, X, every, sample_weight)
+        X, y, own, task = stream_weights.counted(
+            self.method, s, self.schema, X, every, sample_weight
+        )
         # a class whose rows all have weight zero stays a class
         classes = np.unique(every) if len(y) < len(every) and task != "regression" else None
         batch_weights = stream_weights.BatchWeights(own)
@@ -337,7 +366,10 @@ class StreamTrainer(Trainer):
         source: Source
         if virtual_examples.endless(s):
             if s.budget_samples is None and s.budget_seconds is None:
-                raise UsageError("--virtual has no end; give --budget-samples or --budget-seconds, or --virtual-copies")
+                raise UsageError(
+                    "--virtual has no end; give --budget-samples or --budget-seconds, or"
+                    " --virtual-copies"
+                )
             source = virtual_examples.source(s.virtual, X, y, s.seed)
         else:
             if s.virtual != "none":
@@ -477,7 +509,9 @@ class Session:
         y = targets.checked(X, y, None if self._learned is None else self.learned.n_targets)
         given = weights.of_rows(y, sample_weight)
         by_label = self.settings.get("class_weight")
-        self.batch_weights.by_label = stream_weights.BatchWeights.of_stream(by_label, self.trainer.schema).by_label
+        self.batch_weights.by_label = stream_weights.BatchWeights.of_stream(
+            by_label, self.trainer.schema
+        ).by_label
         if self._learned is None:
             self.learn(lambda: iter([(X, y)]), classes)
             self.start(True)
@@ -532,7 +566,9 @@ class Session:
 
     def start(self, rewindable: bool, state: dict[str, np.ndarray] | None = None) -> None:
         """Make the solver; state: its arrays in a checkpoint."""
-        self._learner = self.method.learner(self.learned, self.settings, self.batch_weights, rewindable)
+        self._learner = self.method.learner(
+            self.learned, self.settings, self.batch_weights, rewindable
+        )
         if state is not None:
             checkpoints.check_solver(state, self.learner.solver.state(), self.learned.n_prepared)
             self.learner.solver.restore(state)
@@ -636,13 +672,17 @@ class Session:
         schema, target = self.trainer.schema, known.target_scaler
         return Preprocessing(known.task, scaler, dtype, known.classes, target, schema)
 
-    def pipeline(self, seconds: float, status: str = "converged", more: dict[str, Any] | None = None) -> Pipeline:
+    def pipeline(
+        self, seconds: float, status: str = "converged", more: dict[str, Any] | None = None
+    ) -> Pipeline:
         """The pipeline of what has been learnt so far."""
         s, known, learner = self.settings, self.learned, self.learner
         self._check_finite()
         about = known.header() | learner.header()
         description = learner.describe()
-        model = StreamModel(known.inputs, known.n_outputs, learner.predict, learner.parameters, about, description)
+        model = StreamModel(
+            known.inputs, known.n_outputs, learner.predict, learner.parameters, about, description
+        )
         info = {
             "task": known.task,
             "n_train": known.n_rows,

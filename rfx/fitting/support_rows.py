@@ -22,7 +22,9 @@ SUPPORT = {"coef": Array("f", "vectors outputs"), "support": Array("f", "vectors
 def kernel_option() -> Option:
     """--kernel for kernels that have exact values and need no range of the rows."""
     known = kernels.KERNELS
-    return KERNEL.but(choices=lambda: [name for name, own in known.items() if own.metric and not needs_range(own)])
+    return KERNEL.but(
+        choices=lambda: [name for name, own in known.items() if own.metric and not needs_range(own)]
+    )
 
 
 def needs_range(kernel: type[kernels.Kernel]) -> bool:
@@ -30,7 +32,9 @@ def needs_range(kernel: type[kernels.Kernel]) -> bool:
     return bool(set(kernel.parameters) - {"gamma"})
 
 
-def restored(settings: Settings, params: dict[str, Any], rows: Any, coef: np.ndarray, dtype: Any) -> Support:
+def restored(
+    settings: Settings, params: dict[str, Any], rows: Any, coef: np.ndarray, dtype: Any
+) -> Support:
     """f = sum_i coef_i k(x_i, .) of a model file."""
     support = Support(settings.kernel, params, coef.shape[1], dtype)
     support.append(rows, coef)
@@ -44,7 +48,11 @@ class SupportMethod(StreamMethod):
     arrays = StreamMethod.arrays | SUPPORT
 
     def predictor(
-        self, header: dict[str, Any], arrays: dict[str, np.ndarray], settings: Settings, known: Restored
+        self,
+        header: dict[str, Any],
+        arrays: dict[str, np.ndarray],
+        settings: Settings,
+        known: Restored,
     ) -> Callable[[Any], np.ndarray]:
         dtype, params = input_dtype(settings), known.kernel_params
         return restored(settings, params, arrays["support"], arrays["coef"], dtype).values

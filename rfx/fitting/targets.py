@@ -24,18 +24,26 @@ def checked(X: Any, y: Any, n_targets: int | None = None) -> np.ndarray:
     if found.ndim == 2 and found.shape[1] == 1:
         found = found[:, 0]
     if X.shape[0] == 0 or X.shape[0] != len(found):
-        raise DataError(f"training needs rows and as many targets, but there are {X.shape[0]} rows and {len(found)} targets")
+        raise DataError(
+            f"training needs rows and as many targets, but there are {X.shape[0]} rows and"
+            f" {len(found)} targets"
+        )
     if found.ndim not in (1, 2) or found.size == 0:
         raise DataError(f"targets of shape {found.shape} are not one or several numbers a row")
     if n_targets is not None and count(found) != n_targets:
-        raise DataError(f"the rows have {count(found)} targets each, but the model was trained on {n_targets}")
+        raise DataError(
+            f"the rows have {count(found)} targets each, but the model was trained on {n_targets}"
+        )
     return found
 
 
 def check_inputs(n_inputs: int) -> None:
     """Refuse, with a DataError, rows without any input, from which no method can learn."""
     if not n_inputs:
-        raise DataError("no row has an input, such as 3:0.5 in LIBSVM text, so that there is nothing to learn from; check the file")
+        raise DataError(
+            "no row has an input, such as 3:0.5 in LIBSVM text, so that there is nothing to learn"
+            " from; check the file"
+        )
 
 
 def check_size(Y: np.ndarray) -> None:
@@ -55,7 +63,9 @@ def count(y: np.ndarray) -> int:
     return y.shape[1] if y.ndim == 2 else 1
 
 
-def learn(settings: Settings, found: Any, classes: Any = None) -> tuple[str, Any, TargetScaler | None]:
+def learn(
+    settings: Settings, found: Any, classes: Any = None
+) -> tuple[str, Any, TargetScaler | None]:
     """(task, labels or None, target scaler or None) from a Survey and labels known beforehand."""
     labels = found.labels
     if classes is not None:
@@ -69,13 +79,23 @@ def learn(settings: Settings, found: Any, classes: Any = None) -> tuple[str, Any
     if task == "regression":
         return task, None, found.target_scaler(settings.target_scaling)
     if found.n_targets > 1:
-        raise UsageError(f"the task is {task}, but the rows have {found.n_targets} targets each, which are a regression's")
+        raise UsageError(
+            f"the task is {task}, but the rows have {found.n_targets} targets each, which are a"
+            " regression's"
+        )
     if labels is None:
-        raise DataError("the targets have more than 1,000 values, too many for classes; set --task regression")
+        raise DataError(
+            "the targets have more than 1,000 values, too many for classes; set --task regression"
+        )
     if task == "binary" and len(labels) > 2:
-        raise DataError(f"the task is binary, but the targets have {len(labels)} values; set --task multiclass")
+        raise DataError(
+            f"the task is binary, but the targets have {len(labels)} values; set --task multiclass"
+        )
     if settings.target_scaling != "none":
-        raise UsageError(f"--target-scaling is {settings.target_scaling}, which is for regression, but the task is {task}")
+        raise UsageError(
+            f"--target-scaling is {settings.target_scaling}, which is for regression, but the task"
+            f" is {task}"
+        )
     return task, labels, None
 
 
@@ -93,8 +113,8 @@ def encode(
     unknown = classes[place] != y
     if unknown.any():
         raise DataError(
-            f"the label {label_text(schema, y[np.argmax(unknown)])} was not among the rows that labels "
-            f"were learnt from ({listed(classes, schema)}); raise --head"
+            f"the label {label_text(schema, y[np.argmax(unknown)])} was not among the rows that"
+            f" labels were learnt from ({listed(classes, schema)}); raise --head"
         )
     if len(classes) <= 2:
         positive = classes[-1] if len(classes) == 2 or classes[0] > 0 else np.inf

@@ -122,7 +122,10 @@ class Trainer:
         for lam, fitted in zip(lams, fits, strict=True):
             _check_finite(method, lam, fitted)
         seconds = time.perf_counter() - start - choice.seconds
-        made = [self._pipeline(problem, preprocessing, choice, lam, fitted, seconds) for lam, fitted in zip(lams, fits)]
+        made = [
+            self._pipeline(problem, preprocessing, choice, lam, fitted, seconds)
+            for lam, fitted in zip(lams, fits)
+        ]
         return made[-1].replace(path=tuple(made)) if settings.get("lam_path") else made[-1]
 
     def _pipeline(
@@ -160,9 +163,13 @@ class Trainer:
             info["weight_sum"] = float(problem.weights.sum())
         if settings.get("lam_path"):
             settings = settings.updated(lam=lam)
-        return Pipeline(method, settings, preprocessing, fitted.model, problem.loss, info, solution.trace)
+        return Pipeline(
+            method, settings, preprocessing, fitted.model, problem.loss, info, solution.trace
+        )
 
-    def along(self, X: Any, y: Any, lams: list[float], X_out: Any) -> Iterator[tuple[Pipeline, np.ndarray]]:
+    def along(
+        self, X: Any, y: Any, lams: list[float], X_out: Any
+    ) -> Iterator[tuple[Pipeline, np.ndarray]]:
         """Decision values of the raw rows X_out for each lambda, largest first.
 
         The models are of the raw rows X with targets y. They are only evaluated: they are solved
@@ -182,20 +189,31 @@ class Trainer:
             yield Pipeline(method, self.settings, preprocessing, None, problem.loss, {}), decision
 
 
-def begin(trainer: Trainer, X: Any, y: Any, sample_weight: Any = None) -> tuple[Problem, Preprocessing]:
+def begin(
+    trainer: Trainer, X: Any, y: Any, sample_weight: Any = None
+) -> tuple[Problem, Preprocessing]:
     """The problem of raw rows and targets, and what they taught; raises what `Trainer.fit` does."""
     method, settings, schema = trainer.method, trainer.settings, trainer.schema
     y = as_floats(y)
     if X.shape[0] == 0 or X.shape[0] != len(y):
-        raise DataError(f"training needs rows and as many targets, but there are {X.shape[0]} rows and {len(y)} targets")
+        raise DataError(
+            f"training needs rows and as many targets, but there are {X.shape[0]} rows and {len(y)}"
+            " targets"
+        )
     targets.check_inputs(X.shape[1])
     if y.ndim != 1:
-        raise UsageError(f"the targets have the shape {y.shape}, but method {method.name} takes one a row; doubly-sgd takes several")
+        raise UsageError(
+            f"the targets have the shape {y.shape}, but method {method.name} takes one a row;"
+            " doubly-sgd takes several"
+        )
     task = settings.task or guess_task(y)
     every = y
     X, y, own = weights.counted(method, settings, task, schema, X, y, sample_weight)
     if task != "regression" and settings.target_scaling != "none":
-        raise UsageError(f"--target-scaling is {settings.target_scaling}, which is for regression, but the task is {task}")
+        raise UsageError(
+            f"--target-scaling is {settings.target_scaling}, which is for regression, but the task"
+            f" is {task}"
+        )
     loss = method.loss(settings, task)
     itemsize = input_dtype(settings).itemsize
     memory.check(X, settings.scaling, method.vectors(settings, X), itemsize)
@@ -205,7 +223,9 @@ def begin(trainer: Trainer, X: Any, y: Any, sample_weight: Any = None) -> tuple[
     scaler = Scaler.fit(X, settings.scaling, own)
     # rows on Dask workers have targets only once they are scaled
     rows = scaler.transform(X, dtype=input_dtype(settings))
-    preprocessing = Preprocessing.learn(scaler, y, task, settings, weights=own, classes=classes, schema=schema)
+    preprocessing = Preprocessing.learn(
+        scaler, y, task, settings, weights=own, classes=classes, schema=schema
+    )
     Y = preprocessing.targets(y)
     if task == "regression" and isinstance(Y, np.ndarray):
         targets.check_size(Y)

@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 
 # Numbers of the rows to fit to and of those to evaluate on, both sorted.
 Part: TypeAlias = tuple[np.ndarray, np.ndarray]
-# The values that are tried: multiples of the bandwidth of the median distance; lambdas of L2 regularisation, largest first.
+# The values that are tried: multiples of the bandwidth of the median distance; lambdas of L2
+# regularisation, largest first.
 GAMMA_FACTORS = (0.25, 1.0, 4.0, 16.0)
 LAMS = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
-# Besides, where a regression's bandwidth is chosen without a fit of the method: there they are cheap, and targets may have no noise.
+# Besides, where a regression's bandwidth is chosen without a fit of the method: there they are
+# cheap, and targets may have no noise.
 SMALLER = (0.003, 0.001)
 # Lambdas of L1 regularisation of a regression, as multiples of the range of the targets.
 L1_SHARES = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
@@ -84,7 +86,10 @@ def folds(
         labels, counts = np.unique(y, return_counts=True)
         if counts.min() < 2:
             label = label_text(schema, labels[np.argmin(counts)])
-            raise DataError(f"{option} needs two rows of each class at least, but only 1 row is {label:.40}; leave that row out")
+            raise DataError(
+                f"{option} needs two rows of each class at least, but only 1 row is {label:.40};"
+                " leave that row out"
+            )
         order = order[np.argsort(y[order], kind="stable")]
     places = np.arange(len(y))
     if cv:
@@ -125,8 +130,11 @@ def l1_lams(lams: Iterable[float], problem: Problem, settings: Settings) -> list
     return [share * (float(np.ptp(problem.Y)) or 1.0) for share in L1_SHARES]
 
 
-def error(task: str, decision: np.ndarray, Y: np.ndarray, weights: np.ndarray | None = None) -> float:
-    """Mean squared error for regression, share of wrong labels for classification; decision, Y: (n, k), Y as +-1 for classes.
+def error(
+    task: str, decision: np.ndarray, Y: np.ndarray, weights: np.ndarray | None = None
+) -> float:
+    """Mean squared error for regression, share of wrong labels for classification; decision, Y: (n,
+    k), Y as +-1 for classes.
 
     weights: (n,) of the rows, None for ones.
     """

@@ -27,7 +27,10 @@ VIRTUAL = Option(
     {
         "none": "",
         "digits": "square images are turned, scaled, shifted and bent",
-        "images": "square images, of one colour or of three planes, are shifted by up to an eighth of their side and mirrored",
+        "images": (
+            "square images, of one colour or of three planes, are shifted by up to an eighth of"
+            " their side and mirrored"
+        ),
         "molecules": "the atoms of Coulomb matrices (upper triangles) are put in any order",
         "molecules-sorted": "in the order of row norms with noise",
     },
@@ -36,14 +39,16 @@ VIRTUAL = Option(
 COPIES = Option(
     "virtual_copies",
     int,
-    "Virtual examples that are made of each row, once, and are then the training set; by default new ones without end.",
+    "Virtual examples that are made of each row, once, and are then the training set; by default"
+    " new ones without end.",
     low=1,
     high=MOST,
 )
 VIEWS = Option(
     "views",
     int,
-    "Predict by the mean of f over so many virtual examples of a row, changed in the same ways as every other; by default by the row.",
+    "Predict by the mean of f over so many virtual examples of a row, changed in the same ways as"
+    " every other; by default by the row.",
     low=1,
     high=1000,
 )
@@ -55,7 +60,9 @@ def check(params: Mapping[str, Any]) -> None:
     for option in ("virtual_copies", "views"):
         if params[option] is not None and params["virtual"] == "none":
             given = f"--{option.replace('_', '-')} is {params[option]}"
-            raise UsageError(f"{given}, but without --virtual there is nothing to make; give it, too")
+            raise UsageError(
+                f"{given}, but without --virtual there is nothing to make; give it, too"
+            )
 
 
 def endless(params: Mapping[str, Any]) -> bool:
@@ -63,8 +70,12 @@ def endless(params: Mapping[str, Any]) -> bool:
     return params["virtual"] != "none" and params["virtual_copies"] is None
 
 
-def fixed(kind: str, X: Any, y: np.ndarray, seed: int, copies: int) -> tuple[np.ndarray, np.ndarray]:
-    """The first `copies` virtual examples of each of the rows X (n, d): (copies n, d) float32 and their targets."""
+def fixed(
+    kind: str, X: Any, y: np.ndarray, seed: int, copies: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The first `copies` virtual examples of each of the rows X (n, d): (copies n, d)
+    float32 and their targets.
+    """
     stream = source(kind, X, y, seed)
     rows = np.empty((copies * len(y), X.shape[1]), np.float32)
     targets: list[np.ndarray] = []
@@ -78,8 +89,8 @@ def fixed(kind: str, X: Any, y: np.ndarray, seed: int, copies: int) -> tuple[np.
 
 
 def source(kind: str, X: Any, y: np.ndarray, seed: int) -> GeneratedSource:
-    """Example i comes from (seed, i) and from row i mod n of the rows X (n, d), array or CSR, in a random order; its target is that
-    row's."""
+    """Example i comes from (seed, i) and from row i mod n of the rows X (n, d), array or CSR, in a
+    random order; its target is that row's."""
     order = shuffled(len(y), seed, 0)
     change = _change(kind, X, order, seed)
 
@@ -91,7 +102,9 @@ def source(kind: str, X: Any, y: np.ndarray, seed: int) -> GeneratedSource:
 
 
 def views(params: Mapping[str, Any], X: Any) -> Iterator[Any]:
-    """The rows X (n, d) that f is averaged over: as they are, or their virtual examples 0, 1, … one after the other."""
+    """The rows X (n, d) that f is averaged over: as they are, or their virtual examples 0,
+    1, … one after the other.
+    """
     if params["views"] is None:
         yield X
         return
@@ -106,7 +119,9 @@ def mean_over_views(params: Mapping[str, Any], X: Any, function: Callable[[Any],
 
 
 def _change(kind: str, X: Any, order: np.ndarray, seed: int) -> Change:
-    """index -> the virtual examples of the rows X[order] of these numbers, or of one number: that change of all of them."""
+    """index -> the virtual examples of the rows X[order] of these numbers, or of one
+    number: that change of all of them.
+    """
     if kind == "digits":
         images, n_inputs = _images(X, order), X.shape[1]
 
@@ -122,7 +137,9 @@ def _change(kind: str, X: Any, order: np.ndarray, seed: int) -> Change:
             return made.transpose(0, 3, 1, 2).reshape(len(made), -1)
 
     else:
-        matrices = virtual.from_triangles((X.toarray() if sp.issparse(X) else np.asarray(X, np.float64))[order])
+        matrices = virtual.from_triangles(
+            (X.toarray() if sp.issparse(X) else np.asarray(X, np.float64))[order]
+        )
         noise = 1.0 if kind == "molecules-sorted" else None
 
         def change(index: np.ndarray | int) -> np.ndarray:
@@ -132,7 +149,9 @@ def _change(kind: str, X: Any, order: np.ndarray, seed: int) -> Change:
 
 
 def _images(X: Any, order: np.ndarray) -> np.ndarray:
-    """(n, side, side) square images of rows that may lack their last pixels, in bytes where that loses nothing."""
+    """(n, side, side) square images of rows that may lack their last pixels, in bytes where
+    that loses nothing.
+    """
     side = int(np.ceil(np.sqrt(X.shape[1])))
     images = np.zeros((X.shape[0], side * side), np.uint8 if _is_bytes(X) else np.float32)
     for start in range(0, len(images), ROWS):
@@ -142,18 +161,31 @@ def _images(X: Any, order: np.ndarray) -> np.ndarray:
 
 
 def _planes(X: Any, order: np.ndarray) -> tuple[np.ndarray, int]:
-    """Images (n, side + 2 border, side + 2 border, planes) of rows of one plane or three, with a border of zeros; and their side."""
-    planes = next((count for count in (1, 3) if X.shape[1] == count * math.isqrt(X.shape[1] // count) ** 2), None)
+    """Images (n, side + 2 border, side + 2 border, planes) of rows of one plane or three,
+    with a border of zeros; and their side.
+    """
+    planes = next(
+        (count for count in (1, 3) if X.shape[1] == count * math.isqrt(X.shape[1] // count) ** 2),
+        None,
+    )
     if planes is None:
-        raise UsageError(f"--virtual is images, but rows of {X.shape[1]} numbers are not square images of one plane or three")
+        raise UsageError(
+            f"--virtual is images, but rows of {X.shape[1]} numbers are not square images of one"
+            " plane or three"
+        )
     side = math.isqrt(X.shape[1] // planes)
     border = max(1, side // 8)
-    out = np.zeros((X.shape[0], side + 2 * border, side + 2 * border, planes), np.uint8 if _is_bytes(X) else np.float32)
+    out = np.zeros(
+        (X.shape[0], side + 2 * border, side + 2 * border, planes),
+        np.uint8 if _is_bytes(X) else np.float32,
+    )
     inside = slice(border, border + side)
     for start in range(0, len(out), ROWS):
         part = X[order[start : start + ROWS]]
         part = part.toarray() if sp.issparse(part) else np.asarray(part)
-        out[start : start + ROWS, inside, inside] = part.reshape(-1, planes, side, side).transpose(0, 2, 3, 1)
+        out[start : start + ROWS, inside, inside] = part.reshape(-1, planes, side, side).transpose(
+            0, 2, 3, 1
+        )
     return out, side
 
 

@@ -1,8 +1,9 @@
-"""Weights of rows: sum_n w_n L(f(x_n), y_n). A row of weight 2 counts as two of it, one of weight 0 as none.
+"""Weights of rows: sum_n w_n L(f(x_n), y_n). A row of weight 2 counts as two of it, one of weight 0
+as none.
 
-Weights come with the rows (`sample_weight`) or with their labels (the option class_weight). For the squared loss the rows of the
-features and their targets are multiplied by the roots of the weights; the other losses take weights with the labels
-(`rfx.losses.Weighted`).
+Weights come with the rows (`sample_weight`) or with their labels (the option class_weight). For the
+squared loss the rows of the features and their targets are multiplied by the roots of the weights;
+the other losses take weights with the labels (`rfx.losses.Weighted`).
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 CLASS_WEIGHT = Option(
     "class_weight",
     LabelWeights,
-    "Weights of rows by their label, of those that are not named 1; a label with a comma stands in double quotes; balanced: in "
-    "inverse proportion to how many rows have it.",
+    "Weights of rows by their label, of those that are not named 1; a label with a comma stands in"
+    " double quotes; balanced: in inverse proportion to how many rows have it.",
 )
 # What class_weight may be: as the option has it, or {label: weight}.
 ByLabel: TypeAlias = str | Mapping[Any, float]
@@ -57,7 +58,9 @@ def counted(
     if weights is None:
         return X, y, None
     if settings.get("solver") in WITHOUT:
-        raise UsageError(f"--solver is {settings.solver}, which takes no sample weights; choose rfx")
+        raise UsageError(
+            f"--solver is {settings.solver}, which takes no sample weights; choose rfx"
+        )
     if np.all(weights > 0):
         return X, y, weights
     kept = np.flatnonzero(weights)
@@ -67,28 +70,43 @@ def counted(
 def check_method(method: Method) -> None:
     """Refuse, with a UsageError, a method that takes no sample weights."""
     if not method.weighted:
-        raise UsageError(f"method {method.name} takes no sample weights; leave them out, or choose another method")
+        raise UsageError(
+            f"method {method.name} takes no sample weights; leave them out, or choose another"
+            " method"
+        )
 
 
 def not_for_regression(class_weight: str | None) -> UsageError:
     """What is raised for class_weight where there are no classes."""
-    return UsageError(f"--class-weight is {class_weight}, but the task is regression; it is for classes")
+    return UsageError(
+        f"--class-weight is {class_weight}, but the task is regression; it is for classes"
+    )
 
 
-def of_rows(y: np.ndarray, sample_weight: Any = None, class_weight: ByLabel | None = None) -> np.ndarray | None:
-    """The weights (n,) of rows with the targets y (n,), without class_weight also (n, k), None where all are 1.
+def of_rows(
+    y: np.ndarray, sample_weight: Any = None, class_weight: ByLabel | None = None
+) -> np.ndarray | None:
+    """The weights (n,) of rows with the targets y (n,), without class_weight also (n, k), None
+    where all are 1.
 
-    sample_weight: (n,) numbers of 0 or more, None for ones. class_weight: as the option has it, or {label: weight}; None for ones.
-    Raises DataError for weights that are not so, UsageError for a label that no row has.
+    sample_weight: (n,) numbers of 0 or more, None for ones. class_weight: as the option has it, or
+    {label: weight}; None for ones. Raises DataError for weights that are not so, UsageError for a
+    label that no row has.
     """
     if sample_weight is None and class_weight is None:
         return None
     weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, np.float64)
     if weights.shape != (len(y),):
-        raise DataError(f"there are {len(np.atleast_1d(weights)):,} weights of rows for {len(y):,} rows; there must be one for each")
+        raise DataError(
+            f"there are {len(np.atleast_1d(weights)):,} weights of rows for {len(y):,} rows; there"
+            " must be one for each"
+        )
     wrong = ~(np.isfinite(weights) & (weights >= 0))
     if wrong.any():
-        raise DataError(f"the weight of row {np.argmax(wrong) + 1} is {weights[wrong][0]:g}; weights are numbers of 0 or more")
+        raise DataError(
+            f"the weight of row {np.argmax(wrong) + 1} is {weights[wrong][0]:g}; weights are"
+            " numbers of 0 or more"
+        )
     if class_weight is not None:
         weights = weights * _by_label(y, class_weight, weights)
     if not np.any(weights > 0):
@@ -97,21 +115,29 @@ def of_rows(y: np.ndarray, sample_weight: Any = None, class_weight: ByLabel | No
 
 
 def by_code(class_weight: str | None, schema: Schema | None) -> dict[float, float] | str | None:
-    """The option class_weight with encoded targets for its labels: {target: weight}, `balanced`, or None.
+    """The option class_weight with encoded targets for its labels: {target: weight}, `balanced`, or
+    None.
 
-    Labels are found by their spelling, else by their number. Raises UsageError for one that is not among those of the schema.
+    Labels are found by their spelling, else by their number. Raises UsageError for one that is not
+    among those of the schema.
     """
     if class_weight is None or class_weight == LabelWeights.BALANCED:
         return class_weight
     given = LabelWeights.values(class_weight)
     labels = None if schema is None else schema.labels
-    codes = [labelwords.value(label) for label in given] if labels is None else labelwords.matched(list(given), labels)
+    codes = (
+        [labelwords.value(label) for label in given]
+        if labels is None
+        else labelwords.matched(list(given), labels)
+    )
     found: dict[float, float] = {}
     for (label, weight), code in zip(given.items(), codes):
         if code is None or (labels is not None and code < 0):
             raise _no_label(label)
         if float(code) in found:
-            raise UsageError(f"--class-weight is {class_weight:.80}, which names the label {label:.40} twice")
+            raise UsageError(
+                f"--class-weight is {class_weight:.80}, which names the label {label:.40} twice"
+            )
         found[float(code)] = weight
     return found
 
@@ -129,17 +155,23 @@ def _by_label(y: np.ndarray, class_weight: ByLabel, weights: np.ndarray) -> np.n
     if isinstance(class_weight, str) and class_weight == LabelWeights.BALANCED:
         sums = np.bincount(places, weights, len(labels))
         present = sums > 0
-        factors = np.divide(sums.sum() / np.count_nonzero(present), sums, out=np.zeros(len(labels)), where=present)
+        factors = np.divide(
+            sums.sum() / np.count_nonzero(present), sums, out=np.zeros(len(labels)), where=present
+        )
         balanced: np.ndarray = factors[places]
         return balanced
     found: np.ndarray = of_labels(labels, class_weight)[places]
     return found
 
 
-def of_labels(labels: np.ndarray, class_weight: ByLabel, schema: Schema | None = None) -> np.ndarray:
-    """The weights (k,) of the different labels (k,) by LABEL:WEIGHT,… or {label: weight}, 1 for those that are not named.
+def of_labels(
+    labels: np.ndarray, class_weight: ByLabel, schema: Schema | None = None
+) -> np.ndarray:
+    """The weights (k,) of the different labels (k,) by LABEL:WEIGHT,… or {label: weight}, 1 for
+    those that are not named.
 
-    schema: of labels that are encoded, for messages. Raises UsageError for a label that is not among them, or a weight that is none.
+    schema: of labels that are encoded, for messages. Raises UsageError for a label that is not
+    among them, or a weight that is none.
     """
     known = {label: place for place, label in enumerate(labels.tolist())}
     if isinstance(class_weight, str):
@@ -155,7 +187,10 @@ def of_labels(labels: np.ndarray, class_weight: ByLabel, schema: Schema | None =
         if places[label] < 0:
             raise _no_label(shown)
         if not (np.isfinite(weight) and weight >= 0):
-            raise UsageError(f"--class-weight is {weight} for the label {shown:.40}; weights are numbers of 0 or more")
+            raise UsageError(
+                f"--class-weight is {weight} for the label {shown:.40}; weights are numbers of 0 or"
+                " more"
+            )
         factors[places[label]] = weight
     return factors
 
@@ -167,9 +202,11 @@ def mean(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
 
 
 def targets(Y: np.ndarray, loss: Loss, weights: np.ndarray | None) -> tuple[np.ndarray, SmoothLoss]:
-    """(Y, loss) with the weights (n,) of the rows of Y (n, k) in them; as they are where weights is None.
+    """(Y, loss) with the weights (n,) of the rows of Y (n, k) in them; as they are where weights is
+    None.
 
-    The loss counts as smooth, since callers take second derivatives of smooth losses alone; hinge passes through unchanged.
+    The loss counts as smooth, since callers take second derivatives of smooth losses alone; hinge
+    passes through unchanged.
     """
     smooth = cast(SmoothLoss, loss)
     if weights is None:
@@ -179,8 +216,12 @@ def targets(Y: np.ndarray, loss: Loss, weights: np.ndarray | None) -> tuple[np.n
     return Y * weights[:, None], Weighted(smooth)
 
 
-def problem(Z: Any, Y: np.ndarray, loss: Loss, weights: np.ndarray | None) -> tuple[Any, np.ndarray, SmoothLoss]:
-    """(Z, Y, loss) of the same problem, with the weights (n,) of the rows of Z (n, D) and Y (n, k) in them; None for ones."""
+def problem(
+    Z: Any, Y: np.ndarray, loss: Loss, weights: np.ndarray | None
+) -> tuple[Any, np.ndarray, SmoothLoss]:
+    """(Z, Y, loss) of the same problem, with the weights (n,) of the rows of Z (n, D) and Y
+    (n, k) in them; None for ones.
+    """
     if weights is not None and loss.name == "squared":
         Z = ScaledRows(Z, np.sqrt(weights))
     return Z, *targets(Y, loss, weights)

@@ -1,4 +1,6 @@
-"""What a kernel is: a class that declares its name, how it compares rows and what it needs; and all of them by name."""
+"""What a kernel is: a class that declares its name, how it compares rows and what it needs;
+and all of them by name.
+"""
 
 import logging
 
@@ -18,14 +20,15 @@ WIDE = 1000  # columns of CSR rows that are compared as such
 class Kernel:
     """A kernel k(x, y) of rows: a function of how two scaled rows compare.
 
-    name, formula. metric: how scaled rows are compared, `squared` (||x - y||_2^2), `l2` (||x - y||_2), `l1` (||x - y||_1),
-    `dot` (x.y) or `product`, by the kernel's own `compare`; "" for a kernel without exact values, which its feature map alone
-    stands for. parameters: what it needs besides
-    its name, as a model file has it; optional: those that not every model has. options: those of its own that a method gets
-    with it.
+    name, formula. metric: how scaled rows are compared, `squared` (||x - y||_2^2), `l2` (||x -
+    y||_2), `l1` (||x - y||_1), `dot` (x.y) or `product`, by the kernel's own `compare`; "" for a
+    kernel without exact values, which its feature map alone stands for. parameters: what it needs
+    besides its name, as a model file has it; optional: those that not every model has. options:
+    those of its own that a method gets with it.
 
-    clips: its scaling is not the same for all rows, so that a shift of all of them changes it. lengths: `finish` needs ||x||^2
-    and ||y||^2, too. exact_in_float64: in float32 its values would lose too much.
+    clips: its scaling is not the same for all rows, so that a shift of all of them changes it.
+    lengths: `finish` needs ||x||^2 and ||y||^2, too. exact_in_float64: in float32 its values would
+    lose too much.
     """
 
     name = ""
@@ -44,44 +47,59 @@ class Kernel:
         return self.metric in ("squared", "l2", "l1", "product") and not self.clips
 
     def learn(self, X, given: dict, seed: int) -> dict:
-        """The parameters for scaled training rows X (n, d), dense or CSR; given: the options that were set, gamma among them.
+        """The parameters for scaled training rows X (n, d), dense or CSR; given: the options that
+        were set, gamma among them.
 
         Raises UsageError for a gamma where there is none.
         """
         if given.get("gamma") is not None:
-            having = ", ".join(name for name, kernel in KERNELS.items() if "gamma" in kernel.parameters)
-            raise UsageError(f"gamma is {given['gamma']!r}, but kernel {self.name!r} has no gamma; the kernels that have one: {having}")
+            having = ", ".join(
+                name for name, kernel in KERNELS.items() if "gamma" in kernel.parameters
+            )
+            raise UsageError(
+                f"gamma is {given['gamma']!r}, but kernel {self.name!r} has no gamma; the kernels"
+                f" that have one: {having}"
+            )
         return {}
 
     def scale(self, Z, params: dict) -> None:
         """Change float64 rows Z (n, d) in place to those that the metric compares."""
 
     def finish(self, tile, params: dict, n_inputs: int, lengths) -> None:
-        """Kernel values in place of what the metric gave; lengths: of the tile's rows and columns, None where not asked for."""
+        """Kernel values in place of what the metric gave; lengths: of the tile's rows and
+        columns, None where not asked for.
+        """
 
     def compare(self, rows, columns, place: int, out) -> None:
-        """Of metric `product`: out (n, m) <- the kernel of rows (n, d) and m columns from number `place` on of (d, ...), both scaled."""
+        """Of metric `product`: out (n, m) <- the kernel of rows (n, d) and m columns from
+        number `place` on of (d, ...), both scaled.
+        """
         raise TypeError(f"{type(self).__name__} does not define compare")
 
     def diagonal(self, params: dict, n_inputs: int, squares):
-        """k(x, x): a number, or (n,) from the squared lengths of the scaled rows, squares() (n,)."""
+        """k(x, x): a number, or (n,) from the squared lengths of the scaled rows, squares()
+        (n,).
+        """
         return 1.0
 
 
 class GammaKernel(Kernel):
     """A kernel of a bandwidth gamma.
 
-    paper_gamma: what `--gamma paper` stands for, of Yen et al. (2014) what they seem to have used: untuned, inputs in [0, 1].
+    paper_gamma: what `--gamma paper` stands for, of Yen et al. (2014) what they seem to have used:
+    untuned, inputs in [0, 1].
     """
 
     parameters = {"gamma": Array("f")}
     paper_gamma = 1.0
 
     def learn(self, X, given, seed):
-        """gamma: a number in (0, inf), 'paper' (also None), 'median' (see `median`) or 'median-matlab'.
+        """gamma: a number in (0, inf), 'paper' (also None), 'median' (see `median`) or
+        'median-matlab'.
 
-        median-matlab is how the program of Dai et al. (2014) reads the median trick for exp(-gamma ||x - y||^2): gamma is one over
-        the squared median, twice that of 'median'; for other kernels they are the same.
+        median-matlab is how the program of Dai et al. (2014) reads the median trick for exp(-gamma
+        ||x - y||^2): gamma is one over the squared median, twice that of 'median'; for other
+        kernels they are the same.
         """
         gamma = given.get("gamma")
         if gamma is None or gamma == "paper":
@@ -96,15 +114,17 @@ class GammaKernel(Kernel):
             value = np.nan
         if not (np.isfinite(value) and value > 0):
             raise UsageError(
-                f"gamma is {gamma!r}, but kernel {self.name!r} takes a number in (0, inf), 'paper' ({self.paper_gamma:g}) or 'median'"
+                f"gamma is {gamma!r}, but kernel {self.name!r} takes a number in (0, inf), 'paper'"
+                f" ({self.paper_gamma:g}) or 'median'"
             )
         return {"gamma": value}
 
     def median(self, X, seed: int) -> float:
-        """1 / (2 median ||x - y||_2^2) or 1 / median ||x - y|| over 2,000 random pairs of different rows; 1 / median |x.y| for dot,
-        1 / median ||x - y||_1 for product.
+        """1 / (2 median ||x - y||_2^2) or 1 / median ||x - y|| over 2,000 random pairs of different
+        rows; 1 / median |x.y| for dot, 1 / median ||x - y||_1 for product.
 
-        Where the median is zero, it is over the pairs that are not; where there are none, `paper_gamma` and a warning.
+        Where the median is zero, it is over the pairs that are not; where there are none,
+        `paper_gamma` and a warning.
         """
         n_rows = X.shape[0]
         if n_rows < 2:
@@ -116,7 +136,11 @@ class GammaKernel(Kernel):
         median = float(np.median(distances))
         if median == 0:
             if not distances.any():
-                return self._without_median("no two rows have anything in common" if self.metric == "dot" else "the rows are all the same")
+                return self._without_median(
+                    "no two rows have anything in common"
+                    if self.metric == "dot"
+                    else "the rows are all the same"
+                )
             median = float(np.median(distances[distances > 0]))
         return 0.5 / median if self.metric == "squared" else 1.0 / median
 
@@ -129,7 +153,9 @@ class GammaKernel(Kernel):
 
 
 def _distances(left, right, metric) -> np.ndarray:
-    """(n,) distances, squared where the metric is, or sizes of inner products, of rows left and right (n, d)."""
+    """(n,) distances, squared where the metric is, or sizes of inner products, of rows left
+    and right (n, d).
+    """
     if metric == "dot":
         return np.abs(np.einsum("ij,ij->i", left, right))
     if metric in ("l1", "product"):
@@ -140,7 +166,9 @@ def _distances(left, right, metric) -> np.ndarray:
 
 
 def _pair_distances(X, first, second, metric) -> np.ndarray:
-    """`_distances` of the rows of X, array or CSR, of these numbers: of wide CSR without an array of them."""
+    """`_distances` of the rows of X, array or CSR, of these numbers: of wide CSR without an
+    array of them.
+    """
     if not (sp.issparse(X) and X.shape[1] > WIDE):
         return _distances(_dense(X, first), _dense(X, second), metric)
     left, right = X[first].astype(np.float64), X[second].astype(np.float64)
@@ -167,7 +195,13 @@ def squared_norms(X) -> np.ndarray:
 
 def _declares(value) -> dict[str, Kernel]:
     """The kernels that a module of this folder has in KERNELS, or a feature map is for."""
-    found = value if isinstance(value, tuple) else value.__dict__.get("kernels", ()) if isinstance(value, type) else ()
+    found = (
+        value
+        if isinstance(value, tuple)
+        else value.__dict__.get("kernels", ())
+        if isinstance(value, type)
+        else ()
+    )
     return {kernel.name: kernel for kernel in found if isinstance(kernel, Kernel)}
 
 
@@ -182,13 +216,17 @@ def get_kernel(name: str) -> Kernel:
     try:
         return KERNELS[name]
     except KeyError:
-        raise UsageError(f"kernel {name!r} is unknown{or_near(name, KERNELS, 'choose one of')}") from None
+        raise UsageError(
+            f"kernel {name!r} is unknown{or_near(name, KERNELS, 'choose one of')}"
+        ) from None
 
 
 def parameters(name: str, X, gamma: float | str | None = None, seed: int = 0, **options) -> dict:
-    """What the kernel needs besides its name, learnt from the scaled training inputs X (n, d), dense or CSR.
+    """What the kernel needs besides its name, learnt from the scaled training inputs X (n, d),
+    dense or CSR.
 
-    gamma: a number, 'paper', 'median' or None; options: the kernel's own. Raises UsageError for an unknown kernel, or a value that
-    it does not take, DataError for rows that it can't be learnt from.
+    gamma: a number, 'paper', 'median' or None; options: the kernel's own. Raises UsageError for an
+    unknown kernel, or a value that it does not take, DataError for rows that it can't be learnt
+    from.
     """
     return get_kernel(name).learn(X, {"gamma": gamma} | options, seed)

@@ -1,4 +1,6 @@
-"""Columns of two values, such as categories one-hot, as bits: how far two rows are apart in them is a count of bits that differ."""
+"""Columns of two values, such as categories one-hot, as bits: how far two rows are apart in
+them is a count of bits that differ.
+"""
 
 from dataclasses import dataclass
 
@@ -9,14 +11,17 @@ from numba.extending import intrinsic
 
 from rfx.compiled import njit
 
-# Columns of two values, equally far apart, below which comparing numbers takes no longer, and rows that few columns of others pass.
+# Columns of two values, equally far apart, below which comparing numbers takes no longer, and rows
+# that few columns of others pass.
 _FEWEST, _HEAD = 8, 256
 _WORD = 32
 
 
 @dataclass(frozen=True, eq=False)
 class Binary:
-    """Columns of two values that are `gap` apart: their numbers, these values (k,), and the numbers of all others."""
+    """Columns of two values that are `gap` apart: their numbers, these values (k,), and the
+    numbers of all others.
+    """
 
     columns: np.ndarray
     low: np.ndarray
@@ -29,7 +34,9 @@ class Binary:
         return -(-len(self.columns) // _WORD)
 
     def bits(self, X) -> np.ndarray | None:
-        """(n, words) uint32 of the rows of X (n, d), dense or CSR: a bit is set for the upper value; None where there are other values."""
+        """(n, words) uint32 of the rows of X (n, d), dense or CSR: a bit is set for the
+        upper value; None where there are other values.
+        """
         out = np.zeros((X.shape[0], self.words), np.uint32)
         step = max(1, (1 << 20) // max(1, X.shape[1]))
         for start in range(0, X.shape[0], step):
@@ -40,12 +47,16 @@ class Binary:
                 return None
             padded = np.zeros((len(upper), self.words * _WORD), bool)
             padded[:, : upper.shape[1]] = upper
-            out[start : start + step] = np.packbits(padded, axis=1, bitorder="little").view(np.uint32)
+            out[start : start + step] = np.packbits(padded, axis=1, bitorder="little").view(
+                np.uint32
+            )
         return out
 
 
 def find(X) -> Binary | None:
-    """The columns of X (n, d), dense or CSR, that have two values, of those with the commonest gap; None where they are few."""
+    """The columns of X (n, d), dense or CSR, that have two values, of those with the
+    commonest gap; None where they are few.
+    """
     if X.shape[1] < _FEWEST or X.shape[0] < 2:
         return None
     low, high, two = _sparse_values(X) if sp.issparse(X) else _dense_values(X)
@@ -88,16 +99,18 @@ def _count(typing, word):
 
 @njit(cache=True, nogil=True)
 def add_differing(left, right, place, unit, out):
-    """out[i, j] += unit[0] * (bits that differ between left[i] and right[:, place + j]); left (n, words), right (words, at least
-    place + m), out (n, m)."""
+    """out[i, j] += unit[0] * (bits that differ between left[i] and right[:, place + j]); left (n,
+    words), right (words, at least place + m), out (n, m)."""
     words, end = left.shape[1], place + out.shape[1]
     for i in range(out.shape[0]):
         sums = out[i]
         for w in range(0, words - 1, 2):
             a, b, A, B = left[i, w], left[i, w + 1], right[w, place:end], right[w + 1, place:end]
             for j in range(len(sums)):
-                sums[j] += unit[0] * np.int32(_count(a ^ A[j]) + _count(b ^ B[j]))  # type: ignore[call-arg]  # numba gives the first argument
+                # numba gives the first argument
+                sums[j] += unit[0] * np.int32(_count(a ^ A[j]) + _count(b ^ B[j]))  # type: ignore[call-arg]
         if words % 2:
             a, A = left[i, words - 1], right[words - 1, place:end]
             for j in range(len(sums)):
-                sums[j] += unit[0] * np.int32(_count(a ^ A[j]))  # type: ignore[call-arg]  # numba gives the first argument
+                # numba gives the first argument
+                sums[j] += unit[0] * np.int32(_count(a ^ A[j]))  # type: ignore[call-arg]

@@ -1,7 +1,9 @@
-"""Exact kernels by blocks: k(x, y) between rows of two arrays, in float32 or float64, with all threads.
+"""Exact kernels by blocks: k(x, y) between rows of two arrays, in float32 or float64, with all
+threads.
 
-A kernel is a distance (or inner product) between scaled rows followed by an elementwise function. `prepare` does the
-scaling once, so that a solver that asks for many blocks of the same rows pays for the distances alone.
+A kernel is a distance (or inner product) between scaled rows followed by an elementwise function.
+`prepare` does the scaling once, so that a solver that asks for many blocks of the same rows pays
+for the distances alone.
 """
 
 import copy
@@ -17,36 +19,45 @@ from rfx.kernels.base import WIDE, get_kernel, squared_norms
 from rfx.kernels.loops import mend_close, squared_from_dot, sum_differences
 from rfx.parallel import DENSE, for_ranges, matmul, one_blas_thread
 
-# A chunk of a block is finished (distance, then exponential) while it is still in the cache of the core that made it.
+# A chunk of a block is finished (distance, then exponential) while it is still in the cache of the
+# core that made it.
 _CHUNK = 1 << 17
 # Of a wider block so many columns at a time, which are read once for all rows of a chunk.
 _WIDEST = _CHUNK // 8
-# Up to so many inputs a Gaussian's distances are sums of differences, above they come from inner products.
+# Up to so many inputs a Gaussian's distances are sums of differences, above they come from inner
+# products.
 _THIN = 32
 _COLUMN_TILE = 512
 _LEAST_ROWS = 16
 # Multiplications that take as long as a kernel value of a distance.
 _FINISH = 16
-# Squared distances of less than this part of ||x||^2 + ||y||^2, in float32, are summed again from differences where their root counts.
+# Squared distances of less than this part of ||x||^2 + ||y||^2, in float32, are summed again from
+# differences where their root counts.
 _CLOSE = 1 / 64
 # CSR rows are kept dense when they take less than this, else made dense block by block.
 _DENSE_BYTES = 1 << 30
 
 
 class Prepared:
-    """Rows ready for a kernel's distance: shifted by a common centre, scaled, clipped, in one dtype.
+    """Rows ready for a kernel's distance: shifted by a common centre, scaled, clipped, in one
+    dtype.
 
     n_rows, shape: of the rows. `take(rows)` gives a part; `dense(rows)` an array of scaled rows.
     """
 
     def __init__(self, name: str, X, params: dict, dtype=None, centre=None):
-        """X: (n, d), dense or CSR. centre: another Prepared whose shift to share, so that both can meet in `block`.
+        """X: (n, d), dense or CSR. centre: another Prepared whose shift to share, so that both can
+        meet in `block`.
 
-        Raises DataError when a value is nan or infinite, UsageError for a kernel without exact values.
+        Raises DataError when a value is nan or infinite, UsageError for a kernel without exact
+        values.
         """
         self.kernel = get_kernel(name)
         if not self.kernel.metric:
-            raise UsageError(f"kernel {name!r} has no exact values, only random features; choose method rf or sparse-rf")
+            raise UsageError(
+                f"kernel {name!r} has no exact values, only random features; choose method rf or"
+                " sparse-rf"
+            )
         self.name, self.params = name, params
         self.dtype = np.dtype(dtype or (np.float32 if X.dtype == np.float32 else np.float64))
         self.shape = X.shape
@@ -55,8 +66,13 @@ class Prepared:
         if centre is not None:
             self.centre = centre.centre
         elif self.kernel.centred:
-            # Distances don't see a shift, but rounding does: norms about the mean are as small as norms can be.
-            self.centre = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel() if X.shape[0] else np.zeros(X.shape[1])
+            # Distances don't see a shift, but rounding does: norms about the mean are as small as
+            # norms can be.
+            self.centre = (
+                np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+                if X.shape[0]
+                else np.zeros(X.shape[1])
+            )
         else:
             self.centre = None
         self._X: Any = X.tocsr() if sp.issparse(X) else None
@@ -77,7 +93,9 @@ class Prepared:
             self._X = None
 
     def _find_binary(self, X, few):
-        """The columns that are compared as bits; None for what is no distance, or one that a shift of all rows changes."""
+        """The columns that are compared as bits; None for what is no distance, or one that
+        a shift of all rows changes.
+        """
         apart = self.kernel.metric in ("l1", "squared", "l2") and self.kernel.centred
         return binary.find(X) if apart and (few or self._X is None) else None
 
@@ -102,7 +120,10 @@ class Prepared:
         with np.errstate(over="ignore"):
             Z = np.ascontiguousarray(Z, dtype=dtype)
         if not np.isfinite(Z).all():
-            raise DataError(f"the inputs times --gamma are not finite in {np.dtype(dtype)}; scale the inputs, or choose a smaller --gamma")
+            raise DataError(
+                f"the inputs times --gamma are not finite in {np.dtype(dtype)}; scale the inputs,"
+                " or choose a smaller --gamma"
+            )
         return Z
 
     def dense(self, rows=slice(None)) -> np.ndarray:
@@ -120,7 +141,9 @@ class Prepared:
         return part
 
     def astype(self, dtype) -> "Prepared":
-        """The same rows in float32 or float64; these rows themselves where nothing changes, the last copy is kept."""
+        """The same rows in float32 or float64; these rows themselves where nothing changes,
+        the last copy is kept.
+        """
         if np.dtype(dtype) == self.dtype:
             return self
         if self._cast is None:
@@ -137,7 +160,9 @@ class Prepared:
         return self._columns
 
     def narrow(self) -> tuple:
-        """((n, d - k) scaled rows without the k columns that are compared as bits, (n, words) these bits)."""
+        """((n, d - k) scaled rows without the k columns that are compared as bits, (n,
+        words) these bits).
+        """
         return np.ascontiguousarray(self.dense()[:, self._binary.rest]), self._bits
 
     def narrow_columns(self) -> tuple:
@@ -164,18 +189,21 @@ class Prepared:
 def prepare(name: str, X, params: dict, dtype=None, like: Prepared | None = None) -> Prepared:
     """X (n, d), dense or CSR, scaled once for many calls of `block`.
 
-    dtype: of the scaled rows and of the blocks: float32 or float64, by default X's. like: prepared rows that these will
-    be compared with.
+    dtype: of the scaled rows and of the blocks: float32 or float64, by default X's. like: prepared
+    rows that these will be compared with.
     """
-    return Prepared(name, X, params, like.dtype if dtype is None and like is not None else dtype, like)
+    return Prepared(
+        name, X, params, like.dtype if dtype is None and like is not None else dtype, like
+    )
 
 
 def block(name: str, X, Y, params: dict, out=None, dtype=None) -> np.ndarray:
     """K (n, m) with K[i, j] = k(X[i], Y[j]).
 
-    X (n, d) and Y (m, d): dense, CSR, or Prepared (Y's shift and dtype then rule). out: array to write to, of the
-    dtype wanted. dtype: float32 or float64; by default out's, else Y's. Equal rows get exactly k(x, x). Neither
-    block shape nor thread count changes a value by more than the rounding of a dot product.
+    X (n, d) and Y (m, d): dense, CSR, or Prepared (Y's shift and dtype then rule). out: array to
+    write to, of the dtype wanted. dtype: float32 or float64; by default out's, else Y's. Equal rows
+    get exactly k(x, x). Neither block shape nor thread count changes a value by more than the
+    rounding of a dot product.
     """
     dtype = dtype if out is None else out.dtype
     if not isinstance(Y, Prepared):
@@ -184,7 +212,9 @@ def block(name: str, X, Y, params: dict, out=None, dtype=None) -> np.ndarray:
     if not isinstance(X, Prepared):
         X = Prepared(name, X, params, Y.dtype, Y)
     if X.shape[1] != Y.shape[1]:
-        raise DataError(f"rows with {X.shape[1]} columns can't be compared with rows with {Y.shape[1]}")
+        raise DataError(
+            f"rows with {X.shape[1]} columns can't be compared with rows with {Y.shape[1]}"
+        )
     if out is None:
         out = np.empty((X.n_rows, Y.n_rows), dtype or Y.dtype)
     if X.n_rows == 0 or Y.n_rows == 0:
@@ -196,7 +226,13 @@ def block(name: str, X, Y, params: dict, out=None, dtype=None) -> np.ndarray:
             for i in range(0, X.n_rows, step):
                 part = X.take(slice(i, i + step))
                 for j in range(0, Y.n_rows, step):
-                    block(name, part, Y.take(slice(j, j + step)), params, out=out[i : i + step, j : j + step])
+                    block(
+                        name,
+                        part,
+                        Y.take(slice(j, j + step)),
+                        params,
+                        out=out[i : i + step, j : j + step],
+                    )
             return out
     _fill(X, Y, out)
     return out
@@ -209,7 +245,11 @@ def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
     work = np.dtype(np.float64) if by_product and kernel.exact_in_float64 else out.dtype
     X, Y = X.astype(work), Y.astype(work)
     if as_bits:
-        (rows, row_bits), (columns, column_bits), unit = X.narrow(), Y.narrow_columns(), X.unit(work)
+        (rows, row_bits), (columns, column_bits), unit = (
+            X.narrow(),
+            Y.narrow_columns(),
+            X.unit(work),
+        )
     else:
         rows, columns = X.dense(), Y.columns()
     row_norms = column_norms = None
@@ -218,7 +258,8 @@ def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
     others = Y.dense() if mended else None
     if by_product and (kernel.metric != "dot" or kernel.lengths):
         row_norms, column_norms = X.norms().astype(work), Y.norms().astype(work)
-    # A product wants a squarish tile, because BLAS copies both factors first; differences want long rows, but several of them.
+    # A product wants a squarish tile, because BLAS copies both factors first; differences want long
+    # rows, but several of them.
     width = min(out.shape[1], 1024 if by_product else _WIDEST)
     height = max(1, _CHUNK // width)
     # The same chunks for any number of threads, because BLAS rounds by a product's shape.
@@ -238,13 +279,23 @@ def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
                     if row_norms is not None and column_norms is not None:
                         lengths = row_norms[i:i_end], column_norms[j : j + width]
                     if kernel.metric != "dot" and lengths is not None:
-                        squared_from_dot(tile, *lengths, np.array([0, 2, 8 * np.finfo(work).eps], work))
+                        squared_from_dot(
+                            tile, *lengths, np.array([0, 2, 8 * np.finfo(work).eps], work)
+                        )
                         if others is not None:
-                            mend_close(tile, *lengths, rows[i:i_end], others[j : j + width], np.array([_CLOSE], work))
+                            mend_close(
+                                tile,
+                                *lengths,
+                                rows[i:i_end],
+                                others[j : j + width],
+                                np.array([_CLOSE], work),
+                            )
                 elif kernel.metric == "product":
                     kernel.compare(rows[i:i_end], columns, j, tile)
                 else:
-                    sum_differences(rows[i:i_end], columns, j, tile, kernel.metric != "l1", _COLUMN_TILE)
+                    sum_differences(
+                        rows[i:i_end], columns, j, tile, kernel.metric != "l1", _COLUMN_TILE
+                    )
                     if as_bits:
                         binary.add_differing(row_bits[i:i_end], column_bits, j, unit, tile)
                 if kernel.metric == "l2":
@@ -261,9 +312,11 @@ def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
 
 
 def _means(X: Prepared, Y: Prepared) -> tuple[bool, bool]:
-    """(whether columns of two values are compared as bits, whether the rows are compared by inner products).
+    """(whether columns of two values are compared as bits, whether the rows are compared by inner
+    products).
 
-    Differences are exact where norms cancel, and for few inputs they are also faster than a thin GEMM.
+    Differences are exact where norms cancel, and for few inputs they are also faster than a thin
+    GEMM.
     """
     as_bits = X._bits is not None and Y._bits is not None and X._binary is Y._binary
     most = {"l1": np.inf, "product": np.inf, "l2": 64, "squared": _THIN, "dot": 0}[X.kernel.metric]
@@ -272,14 +325,19 @@ def _means(X: Prepared, Y: Prepared) -> tuple[bool, bool]:
 
 
 def scaled_family(name: str, X, params: dict, factors):
-    """Yields, for each of the factors, K (n, n) in float64 of the rows of X (n, d), dense or CSR, with the gamma of params times it.
+    """Yields, for each of the factors, K (n, n) in float64 of the rows of X (n, d), dense or CSR,
+    with the gamma of params times it.
 
-    The rows are compared once: what a kernel makes of a distance or inner product is all that depends on gamma, but for kernels that
-    are a product over the inputs. The same array is written to every time. Raises as `prepare` does.
+    The rows are compared once: what a kernel makes of a distance or inner product is all that
+    depends on gamma, but for kernels that are a product over the inputs. The same array is written
+    to every time. Raises as `prepare` does.
     """
     kernel, (n, d) = get_kernel(name), X.shape
     if kernel.metric == "product":
-        yield from (block(name, X, X, params | {"gamma": params["gamma"] * factor}, dtype=np.float64) for factor in factors)
+        yield from (
+            block(name, X, X, params | {"gamma": params["gamma"] * factor}, dtype=np.float64)
+            for factor in factors
+        )
         return
     if sp.issparse(X) and d > WIDE and kernel.metric != "l1":
         compared = _compared_sparse(kernel, X, params)
@@ -324,9 +382,9 @@ def diagonal(name: str, X, params: dict) -> np.ndarray:
 def decision(name: str, params: dict, SV, coef, X, out=None, dtype=None) -> np.ndarray:
     """sum_j coef_j k(SV_j, x) for every row x of X, by blocks of kernel values.
 
-    SV (m, d) and X (n, d): dense, CSR or Prepared; coef (m,) or (m, n_outputs). Returns float64 (n,) or (n, n_outputs),
-    in `out` when given. dtype of the kernel values: float32 or float64, by default X's; sums over the support vectors
-    are float64 between blocks of 2,048 of them.
+    SV (m, d) and X (n, d): dense, CSR or Prepared; coef (m,) or (m, n_outputs). Returns float64
+    (n,) or (n, n_outputs), in `out` when given. dtype of the kernel values: float32 or float64, by
+    default X's; sums over the support vectors are float64 between blocks of 2,048 of them.
     """
     coef = np.asarray(coef)
     if out is None:

@@ -31,7 +31,9 @@ class LaplacianL2(Laplacian):
 
 
 class Matern3(GammaKernel):
-    """Of smoothness 3/2 (Rasmussen and Williams 2006, equation 4.17), gamma one over its length scale."""
+    """Of smoothness 3/2 (Rasmussen and Williams 2006, equation 4.17), gamma one over its
+    length scale.
+    """
 
     name = "matern-3/2"
     formula = "(1 + s) exp(-s), s = sqrt3 gamma ||x - y||_2"
@@ -45,7 +47,9 @@ class Matern3(GammaKernel):
 
 
 class Matern5(GammaKernel):
-    """Of smoothness 5/2 (Rasmussen and Williams 2006, equation 4.17), gamma one over its length scale."""
+    """Of smoothness 5/2 (Rasmussen and Williams 2006, equation 4.17), gamma one over its
+    length scale.
+    """
 
     name = "matern-5/2"
     formula = "(1 + s + s^2/3) exp(-s), s = sqrt5 gamma ||x - y||_2"

@@ -1,8 +1,9 @@
-"""Kernels that are a product over the inputs of one function of |x_j - y_j|, convex and falling from 1 to 0.
+"""Kernels that are a product over the inputs of one function of |x_j - y_j|, convex and falling
+from 1 to 0.
 
-Those are what random binning has features for (Rahimi and Recht 2007, section 4; Wu et al. 2016, equation 6): a factor k is
-the mean of max(0, 1 - t/width) over widths with the density width k''(width). The Laplacian, whose product is a function of
-a distance, is in rfx.kernels.distances.
+Those are what random binning has features for (Rahimi and Recht 2007, section 4; Wu et al. 2016,
+equation 6): a factor k is the mean of max(0, 1 - t/width) over widths with the density width
+k''(width). The Laplacian, whose product is a function of a distance, is in rfx.kernels.distances.
 """
 
 import numpy as np
@@ -23,13 +24,17 @@ class Factors(GammaKernel):
         self.name, self.formula, self.factor = name, formula, factor
 
     def compare(self, rows, columns, place, out):
-        """out (n, m) <- the kernel of rows (n, d) and of the m columns from number `place` on of (d, ...), both scaled."""
+        """out (n, m) <- the kernel of rows (n, d) and of the m columns from number `place`
+        on of (d, ...), both scaled.
+        """
         _products(rows, columns, place, out, self.factor, out.dtype.type(_FAR), _TILE)
 
 
 @njit(cache=True, nogil=True)
 def _products(rows, columns, place, out, factor, far, tile):
-    """By tiles of columns that are kept in cache; numbers of the arrays' type, as with Python's the loops would be in float64."""
+    """By tiles of columns that are kept in cache; numbers of the arrays' type, as with
+    Python's the loops would be in float64.
+    """
     zero, one = far - far, far / far
     half = one / (one + one)
     for begin in range(0, out.shape[1], tile):

@@ -1,4 +1,6 @@
-"""Distances of many pairs of rows, compiled: sums of differences, and what is made of inner products."""
+"""Distances of many pairs of rows, compiled: sums of differences, and what is made of inner
+products.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +10,14 @@ from rfx.compiled import njit
 
 
 @njit(cache=True, nogil=True)
-def sum_differences(rows: np.ndarray, columns: np.ndarray, place: int, out: np.ndarray, squared: bool, tile: int) -> None:
-    """out[i, j] = sum_k (rows[i, k] - columns[k, place + j])^2, or of absolute differences; by tiles of columns kept in cache.
+def sum_differences(
+    rows: np.ndarray, columns: np.ndarray, place: int, out: np.ndarray, squared: bool, tile: int
+) -> None:
+    """out[i, j] = sum_k (rows[i, k] - columns[k, place + j])^2, or of absolute differences; by
+    tiles of columns kept in cache.
 
-    Two rows go together, so that columns are read once for both; of an odd number, the last with itself.
+    Two rows go together, so that columns are read once for both; of an odd number, the last with
+    itself.
     """
     n_rows, n_inputs = rows.shape
     whole = n_inputs - n_inputs % 4
@@ -38,8 +44,12 @@ def sum_differences(rows: np.ndarray, columns: np.ndarray, place: int, out: np.n
                         second[j] = two
                 else:
                     for j in range(end - begin):
-                        one = first[j] + ((abs(a - A[j]) + abs(b - B[j])) + (abs(c - C[j]) + abs(d - D[j])))
-                        two = second[j] + ((abs(e - A[j]) + abs(f - B[j])) + (abs(g - C[j]) + abs(h - D[j])))
+                        one = first[j] + (
+                            (abs(a - A[j]) + abs(b - B[j])) + (abs(c - C[j]) + abs(d - D[j]))
+                        )
+                        two = second[j] + (
+                            (abs(e - A[j]) + abs(f - B[j])) + (abs(g - C[j]) + abs(h - D[j]))
+                        )
                         first[j] = one
                         second[j] = two
             for k in range(whole, n_inputs):
@@ -53,10 +63,14 @@ def sum_differences(rows: np.ndarray, columns: np.ndarray, place: int, out: np.n
 
 
 @njit(cache=True, nogil=True)
-def squared_from_dot(dots: np.ndarray, row_norms: np.ndarray, column_norms: np.ndarray, numbers: np.ndarray) -> None:
-    """Dot products to squared distances, ||x||^2 + ||y||^2 - 2 x.y; zero where nothing but rounding is left.
+def squared_from_dot(
+    dots: np.ndarray, row_norms: np.ndarray, column_norms: np.ndarray, numbers: np.ndarray
+) -> None:
+    """Dot products to squared distances, ||x||^2 + ||y||^2 - 2 x.y; zero where nothing but rounding
+    is left.
 
-    numbers: 0, 2 and the rounding of a squared distance of 1, in the type of all others: with Python's the loop is one in float64.
+    numbers: 0, 2 and the rounding of a squared distance of 1, in the type of all others: with
+    Python's the loop is one in float64.
     """
     zero, two, tolerance = numbers
     for i in range(dots.shape[0]):
@@ -70,9 +84,16 @@ def squared_from_dot(dots: np.ndarray, row_norms: np.ndarray, column_norms: np.n
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
 def mend_close(
-    squared: np.ndarray, row_norms: np.ndarray, column_norms: np.ndarray, rows: np.ndarray, others: np.ndarray, close: np.ndarray
+    squared: np.ndarray,
+    row_norms: np.ndarray,
+    column_norms: np.ndarray,
+    rows: np.ndarray,
+    others: np.ndarray,
+    close: np.ndarray,
 ) -> None:
-    """Squared distances of rows (n, d) and others (m, d) anew from differences, where they are less than close[0] of the norms' sum."""
+    """Squared distances of rows (n, d) and others (m, d) anew from differences, where they
+    are less than close[0] of the norms' sum.
+    """
     for i in range(squared.shape[0]):
         found, norm = squared[i], row_norms[i]
         count = 0

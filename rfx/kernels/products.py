@@ -1,4 +1,6 @@
-"""Kernels of the inner product of two rows: linear, polynomial, exponential, arc-cosine; and of the words of sequences."""
+"""Kernels of the inner product of two rows: linear, polynomial, exponential, arc-cosine;
+and of the words of sequences.
+"""
 
 import numpy as np
 
@@ -21,7 +23,11 @@ class Polynomial(GammaKernel):
     metric = "dot"
 
     def __init__(self, power: int):
-        self.power, self.name, self.formula = power, f"polynomial-{power}", f"(1 + gamma x . y)^{power}"
+        self.power, self.name, self.formula = (
+            power,
+            f"polynomial-{power}",
+            f"(1 + gamma x . y)^{power}",
+        )
 
     def finish(self, tile, params, n_inputs, lengths):
         tile += 1
@@ -44,7 +50,9 @@ class Exponential(GammaKernel):
 
 
 class ArcCosine(Kernel):
-    """||x||^p ||y||^p J_p(theta) / pi, theta the angle between x and y: Cho and Saul (2009), equation 3; 0 for a row of zeros."""
+    """||x||^p ||y||^p J_p(theta) / pi, theta the angle between x and y: Cho and Saul
+    (2009), equation 3; 0 for a row of zeros.
+    """
 
     metric = "dot"
     lengths = True
@@ -52,7 +60,11 @@ class ArcCosine(Kernel):
 
     def __init__(self, order: int):
         self.order, self.name = order, f"arccosine-{order}"
-        inner = ("pi - theta", "sin theta + (pi - theta) cos theta", "3 sin theta cos theta + (pi - theta)(1 + 2 cos^2 theta)")[order]
+        inner = (
+            "pi - theta",
+            "sin theta + (pi - theta) cos theta",
+            "3 sin theta cos theta + (pi - theta)(1 + 2 cos^2 theta)",
+        )[order]
         self.formula = f"(||x|| ||y||)^{order} ({inner}) / pi"
 
     def finish(self, tile, params, n_inputs, lengths):
@@ -78,25 +90,43 @@ _LETTERS = 5  # of the longest words of a Kmers kernel, if nothing is said
 
 
 class Kmers(Kernel):
-    """How many words of up to k letters two sequences have in common, each at its place, as a share of all the words there are.
+    """How many words of up to k letters two sequences have in common, each at its place, as a share
+    of all the words there are.
 
-    Rows are codes of letters (see rfx.data.libsvm.sequences). It has no values by blocks: its feature map is all there is.
+    Rows are codes of letters (see rfx.data.libsvm.sequences). It has no values by blocks: its
+    feature map is all there is.
     """
 
     name = "kmers"
     formula = "sum over words v of up to k letters and places p of [v at p in x] [v at p in y]"
     parameters = {"k": Array("i"), "alphabet": Array("i", "letters")}
-    options = (Option("k", int, "Letters of the longest words (kernel kmers).", low=1, high=12, default=_LETTERS),)
+    options = (
+        Option(
+            "k",
+            int,
+            "Letters of the longest words (kernel kmers).",
+            low=1,
+            high=12,
+            default=_LETTERS,
+        ),
+    )
 
     def learn(self, X, given, seed):
         super().learn(X, given, seed)
         found = np.unique(X.toarray() if hasattr(X, "toarray") else X)
         codes = found.astype(np.int64)
         if len(codes) > 100 or np.any(codes != found):
-            raise UsageError("--kernel is kmers, which is for sequences of letters with --scaling none; the inputs are other numbers")
+            raise UsageError(
+                "--kernel is kmers, which is for sequences of letters with --scaling none; the"
+                " inputs are other numbers"
+            )
         return {"k": int(given.get("k") or _LETTERS), "alphabet": codes.tolist()}
 
 
 KERNELS = (
-    Linear(), *(Polynomial(power) for power in (2, 3)), Exponential(), *(ArcCosine(order) for order in (0, 1, 2)), Kmers(),
-)  # fmt: skip
+    Linear(),
+    *(Polynomial(power) for power in (2, 3)),
+    Exponential(),
+    *(ArcCosine(order) for order in (0, 1, 2)),
+    Kmers(),
+)

@@ -1,4 +1,6 @@
-"""Kernels of random signs: the perceptron and the stump kernel (Lin and Li 2008; Yen et al. 2014, section 5)."""
+"""Kernels of random signs: the perceptron and the stump kernel (Lin and Li 2008; Yen et al.
+2014, section 5).
+"""
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,10 +12,11 @@ from rfx.options import Option
 
 
 class Perceptron(Kernel):
-    """K_P = R/c_d - ||x - y||_2, or with --perceptron-scale unit (c_d/R) K_P, that of features +-1 (Yen et al. 2014, section 5).
+    """K_P = R/c_d - ||x - y||_2, or with --perceptron-scale unit (c_d/R) K_P, that of features +-1
+    (Yen et al. 2014, section 5).
 
-    R is the largest length of a training row, c_d = E|theta_1| for theta uniform on the unit sphere. params["unit"] is there, and 1,
-    with the scale `unit` only.
+    R is the largest length of a training row, c_d = E|theta_1| for theta uniform on the unit
+    sphere. params["unit"] is there, and 1, with the scale `unit` only.
     """
 
     name = "perceptron"
@@ -26,7 +29,10 @@ class Perceptron(Kernel):
             "perceptron_scale",
             str,
             "Scale of kernel perceptron, on which the meaning of --lam depends.",
-            {"kernel": "R/c_d - ||x - y||, features +-sqrt(R/c_d)", "unit": "1 - (c_d/R) ||x - y||, features +-1"},
+            {
+                "kernel": "R/c_d - ||x - y||, features +-sqrt(R/c_d)",
+                "unit": "1 - (c_d/R) ||x - y||, features +-1",
+            },
             default="kernel",
         ),
     )
@@ -59,7 +65,10 @@ class Stump(Kernel):
     def learn(self, X, given, seed):
         super().learn(X, given, seed)
         ends = {"lo": X.min(axis=0), "hi": X.max(axis=0)}
-        return {key: np.array(end.toarray() if sp.issparse(end) else end, float).ravel() for key, end in ends.items()}
+        return {
+            key: np.array(end.toarray() if sp.issparse(end) else end, float).ravel()
+            for key, end in ends.items()
+        }
 
     def scale(self, Z, params):
         lo, hi = params["lo"], params["hi"]
@@ -73,7 +82,9 @@ class Stump(Kernel):
 
 
 def perceptron_constant(n_inputs: int) -> float:
-    """c_d = E|theta_1| for theta uniform on the unit sphere of n_inputs dimensions (Lin and Li 2008)."""
+    """c_d = E|theta_1| for theta uniform on the unit sphere of n_inputs dimensions (Lin and
+    Li 2008).
+    """
     return float(np.exp(gammaln(n_inputs / 2) - gammaln((n_inputs + 1) / 2)) / np.sqrt(np.pi))
 
 

@@ -8,7 +8,11 @@ def _declares(value) -> dict[str, type]:
     """The method that a class at the top of a module is."""
     from rfx.fitting.method import Method
 
-    return {value.name: value} if isinstance(value, type) and issubclass(value, Method) and value.__dict__.get("name") else {}
+    return (
+        {value.name: value}
+        if isinstance(value, type) and issubclass(value, Method) and value.__dict__.get("name")
+        else {}
+    )
 
 
 METHODS = Registry("method", "rfx.methods", _declares, "rfx.methods")
@@ -27,16 +31,23 @@ def get(name: str):
     try:
         return METHODS[name]
     except KeyError:
-        raise UsageError(f"method {name!r} is unknown{or_near(name, METHODS, 'choose one of')}") from None
+        raise UsageError(
+            f"method {name!r} is unknown{or_near(name, METHODS, 'choose one of')}"
+        ) from None
 
 
 def no_option(name: str, flag: str) -> UsageError:
     """What is raised for an option that the method of that name does not have."""
-    return UsageError(f"method {name} has no option {flag}{or_near(flag, [option.flag for option in options_of(name)], 'it has')}")
+    return UsageError(
+        f"method {name} has no option"
+        f" {flag}{or_near(flag, [option.flag for option in options_of(name)], 'it has')}"
+    )
 
 
 def options_of(name: str | None) -> list:
-    """The options of one method; with None those of all, an option that several have once, allowing what each of them does."""
+    """The options of one method; with None those of all, an option that several have once,
+    allowing what each of them does.
+    """
     if name is not None:
         return list(get(name).declared().values())
     from rfx.options import union
@@ -61,16 +72,25 @@ def create(name: str, **options):
 
 
 def _check_plugins(path, header) -> None:
-    """Refuse, with a DataError, a model that needs a method or a kernel of a package that is not installed."""
+    """Refuse, with a DataError, a model that needs a method or a kernel of a package that
+    is not installed.
+    """
     from rfx.kernels import KERNELS
 
     plugins = header.get("plugins")
     for plugin in plugins if isinstance(plugins, list) else ():
-        known = next((known for known in (METHODS, KERNELS) if isinstance(plugin, dict) and known.kind == plugin.get("kind")), None)
+        known = next(
+            (
+                known
+                for known in (METHODS, KERNELS)
+                if isinstance(plugin, dict) and known.kind == plugin.get("kind")
+            ),
+            None,
+        )
         if known is not None and plugin.get("name") not in known:
             raise DataError(
-                f"model {path} needs the {known.kind} {plugin.get('name')!s:.80} of package {plugin.get('package')!s:.80}, which is not "
-                "installed; install it"
+                f"model {path} needs the {known.kind} {plugin.get('name')!s:.80} of package"
+                f" {plugin.get('package')!s:.80}, which is not installed; install it"
             )
 
 
@@ -88,5 +108,16 @@ def load(path):
             return Pipeline.read(get(file.header["method"])(), file)
         except RfxError as error:
             raise DataError(f"model {path} can't be used: {error}; train it again") from error
-        except (KeyError, TypeError, IndexError, AttributeError, ValueError, OverflowError, RecursionError) as error:
-            raise DataError(f"model {path} is incomplete ({type(error).__name__}: {error!s:.200}); train it again") from error
+        except (
+            KeyError,
+            TypeError,
+            IndexError,
+            AttributeError,
+            ValueError,
+            OverflowError,
+            RecursionError,
+        ) as error:
+            raise DataError(
+                f"model {path} is incomplete ({type(error).__name__}: {error!s:.200}); train it"
+                " again"
+            ) from error

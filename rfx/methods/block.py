@@ -1,13 +1,16 @@
-"""`block`: the kernel made block-diagonal by a random partition of the inputs (Wu et al. 2016, section 5.2).
+"""`block`: the kernel made block-diagonal by a random partition of the inputs (Wu et al. 2016,
+section 5.2).
 
-The paper calls it "independent block approximation", gives it a rank R and says no more. R is read as the rows of a block:
-with that, as for the other methods, there are N R kernel values, and a prediction takes R of them, as the authors' times
-of prediction grow. A row to be predicted therefore belongs to one block, and the partition must be one of the inputs:
-their accuracy on letter at R = 8 is 71.66 percent, and eight rows drawn at random know eight of its 26 classes at most.
-`hyperplanes` is that reading: random hyperplanes cut the inputs into blocks, and a row is predicted by the block that it
-falls into; with it ours are 73.6 percent on letter at R = 8 and 97.88 on ijcnn1 at R = 1024, as theirs. `uniform` is
-the name read to the letter: rows are dealt out at random, a row to be predicted belongs to no block, and its prediction is
-the mean over all of them (divide and conquer, Zhang, Duchi and Wainwright 2015), at N kernel values.
+The paper calls it "independent block approximation", gives it a rank R and says no more. R is read
+as the rows of a block: with that, as for the other methods, there are N R kernel values, and a
+prediction takes R of them, as the authors' times of prediction grow. A row to be predicted
+therefore belongs to one block, and the partition must be one of the inputs: their accuracy on
+letter at R = 8 is 71.66 percent, and eight rows drawn at random know eight of its 26 classes at
+most. `hyperplanes` is that reading: random hyperplanes cut the inputs into blocks, and a row is
+predicted by the block that it falls into; with it ours are 73.6 percent on letter at R = 8 and
+97.88 on ijcnn1 at R = 1024, as theirs. `uniform` is the name read to the letter: rows are dealt out
+at random, a row to be predicted belongs to no block, and its prediction is the mean over all of
+them (divide and conquer, Zhang, Duchi and Wainwright 2015), at N kernel values.
 """
 
 from dataclasses import dataclass
@@ -54,7 +57,10 @@ class Block(ExpansionMethod):
             str,
             "How rows get into blocks.",
             {
-                "hyperplanes": "blocks cut by random hyperplanes, a row predicted by the block that it falls into",
+                "hyperplanes": (
+                    "blocks cut by random hyperplanes, a row predicted by the block that it falls"
+                    " into"
+                ),
                 "uniform": "rows dealt out uniformly, a row predicted by the mean of all blocks",
             },
             default="hyperplanes",
@@ -176,7 +182,9 @@ def _cut(X: Any, settings: Settings) -> tuple[Partition | None, list[np.ndarray]
     return Partition.fit(dense(X), settings.block_size, settings.seed)
 
 
-def _solved(problem: Problem, params: dict, blocks: list[np.ndarray], settings: Settings) -> list[Solution]:
+def _solved(
+    problem: Problem, params: dict, blocks: list[np.ndarray], settings: Settings
+) -> list[Solution]:
     """A Solution for each block; blocks not begun at the deadline keep f = 0."""
     kernel, limits = settings.kernel, budget(problem, settings)
     rows = kernels.prepare(kernel, problem.X, params, np.float64)
@@ -211,17 +219,20 @@ def _solved(problem: Problem, params: dict, blocks: list[np.ndarray], settings: 
     return solutions
 
 
-def _published(problem: Problem, params: dict, blocks: list[np.ndarray], settings: Settings) -> Solution:
+def _published(
+    problem: Problem, params: dict, blocks: list[np.ndarray], settings: Settings
+) -> Solution:
     """LIBLINEAR's Solution of all blocks at once, its coef (n, k) block after block.
 
-    Within a block f = K c. With a root K = L L' that is the linear machine over the rows of L, c such
-    that L'c = w; the roots side by side are one CSR matrix.
+    Within a block f = K c. With a root K = L L' that is the linear machine over the rows of L, c
+    such that L'c = w; the roots side by side are one CSR matrix.
     """
     # kept, handed over as nodes of 16 bytes and read by the child
     need = sum(44 * len(block) ** 2 for block in blocks) / 2**20
     if need > env.available_memory_mb():
         raise UsageError(
-            f"--solver is liblinear, for which the kernel values of all blocks take {need:,.0f} MiB; choose smaller blocks or rfx"
+            f"--solver is liblinear, for which the kernel values of all blocks take {need:,.0f}"
+            " MiB; choose smaller blocks or rfx"
         )
     kernel, limits = settings.kernel, budget(problem, settings)
     rows = kernels.prepare(kernel, problem.X, params, np.float64)
@@ -235,7 +246,9 @@ def _published(problem: Problem, params: dict, blocks: list[np.ndarray], setting
     Z = SparseMatrix(sp.block_diag(roots, format="csr"), np.float64)
 
     def solve(y, tell):
-        return solve_liblinear(Z, y, settings.lam, problem.loss, limits, callback=tell, seed=settings.seed)
+        return solve_liblinear(
+            Z, y, settings.lam, problem.loss, limits, callback=tell, seed=settings.seed
+        )
 
     solution = each_output(problem.Y[np.concatenate(blocks)], solve)
     ends = np.cumsum([root.shape[1] for root in roots])[:-1]

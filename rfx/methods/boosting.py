@@ -1,9 +1,9 @@
 """`boosting`: fully corrective boosting with L1 regularisation, Figure 1 of Yen et al. (2014).
 
-lam ||w||_1 + sum L(w.phi(x), y) over all features phi of a kind (eq. 8), greedily (eq. 24), all weights
-anew each step; no bias. The features are those that the kernel's random features are drawn from,
-in its scale, so that the objective is that of sparse-rf. Several classes are learnt one against
-the others, each with features of its own.
+lam ||w||_1 + sum L(w.phi(x), y) over all features phi of a kind (eq. 8), greedily (eq. 24), all
+weights anew each step; no bias. The features are those that the kernel's random features are drawn
+from, in its scale, so that the objective is that of sparse-rf. Several classes are learnt one
+against the others, each with features of its own.
 """
 
 from typing import Any, ClassVar, cast
@@ -48,17 +48,22 @@ class Boosting(LinearMethod):
     """Features found greedily, one a step, with L1 regularisation."""
 
     name = "boosting"
-    summary = "features found greedily, one a step, with L1 regularisation, all weights anew each step"
+    summary = (
+        "features found greedily, one a step, with L1 regularisation, all weights anew each step"
+    )
     evaluates_steps = weighted = True
     searched = {"lam": LAMBDAS}
     options: ClassVar[tuple[Option, ...]] = (
-        KERNEL.but(help="The kernel whose features are found.", choices=BASES, default="perceptron"),
+        KERNEL.but(
+            help="The kernel whose features are found.", choices=BASES, default="perceptron"
+        ),
         N_FEATURES.but(help="Most features D that are found; of several classes, for each."),
         Option("per_step", int, "Features found in a step.", low=1, high=MOST, default=1),
         Option(
             "surrogate",
             str,
-            "The loss of the linear classifier that stands for the best perceptron, on the pseudo-labels' weights.",
+            "The loss of the linear classifier that stands for the best perceptron, on the"
+            " pseudo-labels' weights.",
             ("logistic", "squared", "squared_hinge"),
             default="logistic",
         ),
@@ -72,9 +77,16 @@ class Boosting(LinearMethod):
             },
             default="surrogate",
         ),
-        LAM_L1.but(choices={"validation": "best of 1, 10, 100, 1000 on held-out rows"}, default=10.0),
+        LAM_L1.but(
+            choices={"validation": "best of 1, 10, 100, 1000 on held-out rows"}, default=10.0
+        ),
         LOSS,
-        TOL.but(help=f"Relative duality gap of the weights at every step, over the features found; by default {STEP_TOL:g}."),
+        TOL.but(
+            help=(
+                "Relative duality gap of the weights at every step, over the features found; by"
+                f" default {STEP_TOL:g}."
+            )
+        ),
         MAX_ITER.but(help="Most iterations of rfx's solver in a step."),
         DTYPE,
         MAX_MEMORY,
@@ -84,7 +96,10 @@ class Boosting(LinearMethod):
         Method.check(self, settings, given)
         for name in ("surrogate", "threshold"):
             if name in given and settings.kernel == "stump":
-                raise UsageError(f"--{name} is {given[name]}, which is for kernel perceptron; stumps are found exactly")
+                raise UsageError(
+                    f"--{name} is {given[name]}, which is for kernel perceptron; stumps are found"
+                    " exactly"
+                )
 
     def vectors(self, settings: Settings, X: Any) -> int:
         # rows that were sparse are made dense
@@ -94,7 +109,9 @@ class Boosting(LinearMethod):
     def fit(self, problem: Problem, settings: Settings, cache: Cache) -> Fitted:
         clock, kernel = Clock(), kernels.get_kernel(settings.kernel)
         X = _dense(problem.X, settings.dtype)
-        params = kernels.parameters(settings.kernel, X, **settings.of([o.name for o in kernel.options]))
+        params = kernels.parameters(
+            settings.kernel, X, **settings.of([o.name for o in kernel.options])
+        )
         # +-scale are the kernel's features; +-1 with a smaller lambda are the same problem
         scale = float(np.sqrt(kernel.diagonal(params, X.shape[1], None))) or 1.0
         learners = [clock.timed("features", _learner, X, params, settings) for _ in problem.Y.T]
@@ -117,7 +134,10 @@ def _dense(X: Any, dtype: Any) -> np.ndarray:
 def _learner(X: np.ndarray, params: dict, settings: Settings) -> Learner:
     if settings.kernel == "stump":
         return Stumps(X, params, settings.per_step)
-    surrogate, exact = cast(losses.SmoothLoss, losses.get_loss(settings.surrogate)), settings.threshold == "exact"
+    surrogate, exact = (
+        cast(losses.SmoothLoss, losses.get_loss(settings.surrogate)),
+        settings.threshold == "exact",
+    )
     return Perceptrons(X, params, surrogate, exact, settings.per_step, settings.seed)
 
 

@@ -66,7 +66,10 @@ class DoublySgd(StreamMethod):
     """Doubly stochastic gradients."""
 
     name = "doubly-sgd"
-    summary = "doubly stochastic gradients: random rows and fresh random features in every step, for rows without end"
+    summary = (
+        "doubly stochastic gradients: random rows and fresh random features in every step, for rows"
+        " without end"
+    )
     options: ClassVar[tuple[Option, ...]] = (
         *StreamMethod.options,
         FEATURES,
@@ -109,9 +112,9 @@ class DoublySgd(StreamMethod):
         Option(
             "keep_values",
             bool,
-            "Keep f of every row, so that a step computes only the blocks since the row's last: for "
-            "rows that are met again and again with fresh blocks. Memory then grows with the rows, "
-            "a number each.",
+            "Keep f of every row, so that a step computes only the blocks since the row's last: for"
+            " rows that are met again and again with fresh blocks. Memory then grows with the rows,"
+            " a number each.",
             default=False,
         ),
     )
@@ -125,7 +128,10 @@ class DoublySgd(StreamMethod):
         if not s.keep_values:
             return
         if virtual_examples.endless(s):
-            raise UsageError(f"--virtual is {s.virtual}, without end, but --keep-values is for {KEPT}; give --virtual-copies")
+            raise UsageError(
+                f"--virtual is {s.virtual}, without end, but --keep-values is for {KEPT}; give"
+                " --virtual-copies"
+            )
         for option in ("head", "max_blocks"):
             if s[option] not in (None, "none"):
                 flag = f"--{option.replace('_', '-')}"
@@ -133,20 +139,30 @@ class DoublySgd(StreamMethod):
 
     def check_further(self, settings: Settings) -> None:
         if settings.keep_values:
-            raise UsageError("--keep-values is for the rows of a set that is known beforehand; use fit, or leave it out")
+            raise UsageError(
+                "--keep-values is for the rows of a set that is known beforehand; use fit, or leave"
+                " it out"
+            )
 
     def check_source(self, settings: Settings, source: Source) -> None:
         if settings.keep_values and not source.rewindable:
-            raise UsageError(f"{source.name} is read once, but --keep-values is for {KEPT}; give a file")
+            raise UsageError(
+                f"{source.name} is read once, but --keep-values is for {KEPT}; give a file"
+            )
 
     # ------------------------------------------------------------------ training
 
-    def learner(self, learned: Learned, settings: Settings, own: BatchWeights, rewindable: bool) -> Learner:
+    def learner(
+        self, learned: Learned, settings: Settings, own: BatchWeights, rewindable: bool
+    ) -> Learner:
         s, known, kept = settings, None, held_mb(learned, settings, rewindable)
         if s.keep_values:
             known, needed = learned.n_rows, 8 * learned.n_rows * (learned.n_outputs + 1) / 2**20
             if needed > s.max_memory:
-                raise UsageError(f"--keep-values takes {needed:,.0f} MiB for {known:,} rows, more than --max-memory {s.max_memory:g}")
+                raise UsageError(
+                    f"--keep-values takes {needed:,.0f} MiB for {known:,} rows, more than"
+                    f" --max-memory {s.max_memory:g}"
+                )
         solver = DoublySGD(
             _growing(learned.n_prepared, learned.kernel_params, s, kept),
             learned.n_outputs,
@@ -175,7 +191,9 @@ class DoublySgd(StreamMethod):
         if len(coef) % block:
             raise DataError(f"its {len(coef)} coefficients are not of blocks of {block}")
         growing = _growing(known.n_prepared, known.kernel_params, settings)
-        solver = DoublySGD(growing, known.n_outputs, known.loss, 0.0, Steps("constant"), block=block)
+        solver = DoublySGD(
+            growing, known.n_outputs, known.loss, 0.0, Steps("constant"), block=block
+        )
         scales = np.array([1.0, 0.0, 0.0])
         solver.expansion.restore({"coef": np.asarray(coef, np.float64), "scales": scales})
         return solver.predictions
@@ -198,7 +216,9 @@ def held_mb(learned: Learned, settings: Settings, rewindable: bool) -> float:
     return needed if needed <= s.max_memory else 0.0
 
 
-def _growing(n_inputs: int, kernel_params: dict, settings: Settings, held_mb: float = 0.0) -> GrowingMap:
+def _growing(
+    n_inputs: int, kernel_params: dict, settings: Settings, held_mb: float = 0.0
+) -> GrowingMap:
     s = settings
     piece = s.block * max(1, PIECE // s.block)
     return GrowingMap(

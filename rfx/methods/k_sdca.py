@@ -27,7 +27,9 @@ class KSdca(DualMethod, SupportMethod):
     summary = "dual coordinate ascent with the exact kernel, the rows kept"
     options: ClassVar[tuple[Option, ...]] = (*SupportMethod.options, GAP)
 
-    def learner(self, learned: Learned, settings: Settings, own: BatchWeights, rewindable: bool) -> Learner:
+    def learner(
+        self, learned: Learned, settings: Settings, own: BatchWeights, rewindable: bool
+    ) -> Learner:
         solver = KernelSDCA(
             settings.kernel,
             learned.kernel_params,

@@ -1,4 +1,5 @@
-"""`kernel`: the exact kernel machine: lam/2 ||f||^2 + sum L(f(x) [+ b], y), eq. 1 of Yen et al. (2014).
+"""`kernel`: the exact kernel machine: lam/2 ||f||^2 + sum L(f(x) [+ b], y), eq. 1 of Yen et al.
+(2014).
 
 Ridge regression for a regression, a support vector machine for classes. With squared loss classes
 are fitted by ridge, too, one against the others as targets +-1 (Wu et al. 2016); with logistic loss
@@ -44,7 +45,9 @@ class Kernel(ExpansionMethod):
     options: ClassVar[tuple[Option, ...]] = (
         *OPTIONS,
         DTYPE.but(default="float64"),
-        CHOSEN_LAM.but(help=f"{CHOSEN_LAM.help} Validation of this or of gamma fits to {ROWS:,} rows at most."),
+        CHOSEN_LAM.but(
+            help=f"{CHOSEN_LAM.help} Validation of this or of gamma fits to {ROWS:,} rows at most."
+        ),
         LOSS.but(choices=("squared", "squared_hinge", "hinge", "logistic")),
         Option(
             "bias",
@@ -75,7 +78,10 @@ def _without_bias(params: dict, Y: Any, loss: Any, problem: Problem, settings: S
     """(K, solution, coefficients (n, k)) of ridge or logistic regression."""
     what = "kernel ridge" if problem.loss.name == "squared" else "kernel logistic regression"
     if settings.bias:
-        raise UsageError(f"--bias is for classification by a support vector machine; {what} has none (Yen et al. 2014, eq. 1)")
+        raise UsageError(
+            f"--bias is for classification by a support vector machine; {what} has none (Yen et al."
+            " 2014, eq. 1)"
+        )
     if settings.solver != "rfx":
         raise UsageError(f"--solver is {settings.solver}, which has no {what} here; choose rfx")
     X, factors = problem.X, 1.0
@@ -98,9 +104,14 @@ def _machine(K: Any, Y: Any, loss: Any, problem: Problem, settings: Settings):
     """(solution, intercept (k,)) of a support vector machine for each output."""
     bias = True if settings.bias is None else settings.bias
     if problem.curve is not None:
-        raise UsageError("curves are not supported for a support vector machine, whose bias is known at its end only; drop --curve")
+        raise UsageError(
+            "curves are not supported for a support vector machine, whose bias is known at its end"
+            " only; drop --curve"
+        )
     if settings.solver == "libsvm" and not bias:
-        raise UsageError("--solver libsvm always has a bias; set --bias true or choose --solver rfx")
+        raise UsageError(
+            "--solver libsvm always has a bias; set --bias true or choose --solver rfx"
+        )
     limits, intercepts = budget(problem, settings), []
 
     def solve(y, tell):

@@ -48,7 +48,9 @@ LAMS = (1.0, 0.1, 0.01, 10.0, 100.0)
 ROWS, HELD_OUT = 5000, 0.5
 
 USES = {
-    "support": "the support once where it is as small as D, as the authors' program does, else draws",
+    "support": (
+        "the support once where it is as small as D, as the authors' program does, else draws"
+    ),
     "draw": "draws with replacement",
     "weights": "the whole support, each feature times the root of its probability",
 }
@@ -58,7 +60,9 @@ class LKRF(LinearMethod):
     """Random features chosen from a pool by their alignment with the targets."""
 
     name = "lkrf"
-    summary = "random features chosen from a pool by their alignment with the targets: learns the kernel"
+    summary = (
+        "random features chosen from a pool by their alignment with the targets: learns the kernel"
+    )
     weighted = distributed = True
     # bandwidth and bound together, for they depend on one another, then the others one by one
     searched = {"gamma": GAMMA_FACTORS, "rho": RHO_SHARES, "lam": LAMS, "n_features": COUNTS}
@@ -69,12 +73,15 @@ class LKRF(LinearMethod):
         Option(
             "pool",
             int,
-            f"Number N_w of features to choose from; by default {POOL}, of coordinates and words all there are.",
+            f"Number N_w of features to choose from; by default {POOL}, of coordinates and words"
+            " all there are.",
             low=1,
             high=MOST,
         ),
         N_FEATURES.but(
-            help="Number D of random features that are drawn; by default as many as the support has.",
+            help=(
+                "Number D of random features that are drawn; by default as many as the support has."
+            ),
             choices={"validation": "64, 256, 1024 or 4096"},
             default=None,
         ),
@@ -88,7 +95,8 @@ class LKRF(LinearMethod):
         Option(
             "rho",
             float,
-            "Bound on the divergence: 0 leaves the pool as it is; by default 0.005 N_w, as the authors have it (chi2).",
+            "Bound on the divergence: 0 leaves the pool as it is; by default 0.005 N_w, as the"
+            " authors have it (chi2).",
             {"validation": "0.005, 0.01, 0.02, 0.05 or 0.1 times N_w (chi2)"},
             low=0,
         ),
@@ -105,11 +113,14 @@ class LKRF(LinearMethod):
         Option(
             "joint",
             int,
-            "Instead of by scores, learn the distribution together with the weights by so many alternations, as a comparison (chi2).",
+            "Instead of by scores, learn the distribution together with the weights by so many"
+            " alternations, as a comparison (chi2).",
             low=1,
             high=MOST,
         ),
-        Option("joint_rows", int, "Training rows that --joint takes.", low=2, high=MOST, default=2000),
+        Option(
+            "joint_rows", int, "Training rows that --joint takes.", low=2, high=MOST, default=2000
+        ),
         LAM.but(choices={"validation": "0.01, 0.1, 1, 10 or 100"}),
         SOLVER.adding(CG, LIBLINEAR),
         TOL.but(help=f"{TOL.help} cg: relative residual; the `-e` of LIBLINEAR."),
@@ -119,15 +130,21 @@ class LKRF(LinearMethod):
         super().check(settings, given)
         s = settings
         if "rho" in given and "rho_share" in given:
-            raise UsageError(f"--rho is {s.rho} and --rho-share is {s.rho_share:g}; give one of the two")
+            raise UsageError(
+                f"--rho is {s.rho} and --rho-share is {s.rho_share:g}; give one of the two"
+            )
         if s.divergence != "chi2" and s.rho_share is None and s.rho in (None, "validation"):
             raise UsageError(f"--divergence is {s.divergence}, for which --rho must be a number")
         if s.use == "weights" and "n_features" in given:
-            raise UsageError(f"--n-features is {s.n_features}, which --use weights leaves without effect")
+            raise UsageError(
+                f"--n-features is {s.n_features}, which --use weights leaves without effect"
+            )
         if s.joint and (s.divergence != "chi2" or s.sparse or s.centred):
             raise UsageError("--joint is for --divergence chi2, without --sparse and --centred")
         if "joint_rows" in given and not s.joint:
-            raise UsageError(f"--joint-rows is {s.joint_rows}, which is without effect unless --joint is given")
+            raise UsageError(
+                f"--joint-rows is {s.joint_rows}, which is without effect unless --joint is given"
+            )
         if s.sparse and s.solver != "rfx":
             raise UsageError(f"--solver is {s.solver}, which has no --sparse; choose rfx")
 
@@ -150,7 +167,9 @@ class LKRF(LinearMethod):
         else:
             scores = clock.timed("seconds_scores", _scores, pool, problem, settings)
             q = clock.timed("seconds_maximise", maximise, scores, rho, settings.divergence)
-            aligned = tuple(float(value) / problem.n_rows**2 for value in (scores.mean(), q @ scores))
+            aligned = tuple(
+                float(value) / problem.n_rows**2 for value in (scores.mean(), q @ scores)
+            )
         support = int(np.count_nonzero(q))
         features = clock.timed("features", _chosen, pool, q, count, settings)
         solved = clock.timed("seconds_solve", _solved, features, problem, settings)
@@ -191,7 +210,9 @@ class LKRF(LinearMethod):
         cache: Cache,
     ) -> list[float]:
         # the pool and its scores stay as they are as long as gamma does
-        pool, scores = cache.get("scored pool", settings.gamma, lambda: _scored(problem, settings, cache))
+        pool, scores = cache.get(
+            "scored pool", settings.gamma, lambda: _scored(problem, settings, cache)
+        )
         q = maximise(scores, _rho(len(scores), settings), settings.divergence)
         features, errors = _chosen(pool, q, settings.n_features, settings), []
         for lam in lams:
@@ -232,14 +253,18 @@ def _rho(size: int, settings: Settings) -> float:
     return share * size
 
 
-def _alternated(pool: FeatureMap, rho: float, problem: Problem, settings: Settings) -> tuple[np.ndarray, list[float]]:
+def _alternated(
+    pool: FeatureMap, rho: float, problem: Problem, settings: Settings
+) -> tuple[np.ndarray, list[float]]:
     """The distribution learnt together with the weights, and the objectives, on some of the rows.
 
     It minimises lam/2 sum_m w_m^2 / q_m + sum L(w.phi(x), y), alternating from the uniform
     distribution; each step is exact.
     """
     if problem.weights is not None:
-        raise UsageError(f"--joint is {settings.joint}, which takes no sample weights; leave them out")
+        raise UsageError(
+            f"--joint is {settings.joint}, which takes no sample weights; leave them out"
+        )
     rows = evenly(problem.n_rows, settings.joint_rows)
     settings = settings.updated(lam=settings.lam * len(rows) / problem.n_rows)
     some = problem.rows(rows)

@@ -21,9 +21,12 @@ from rfx.model import Array
 from rfx.options import Option, Widths
 from rfx.solvers.stochastic.network import Network, forward
 
-LAYERS = Option("layers", Widths, "Widths of the hidden layers, the first one first.", default="100")
+LAYERS = Option(
+    "layers", Widths, "Widths of the hidden layers, the first one first.", default="100"
+)
 RATE = Option("rate", float, "Adam's step.", low=0, open_low=True, default=1e-3)
-# In float32 the squares of small gradients are denormal numbers, which make a step ten times as long.
+# In float32 the squares of small gradients are denormal numbers, which make a step ten times as
+# long.
 _DTYPE = DTYPE.but(default="float64")
 _LEFT_OUT = ("kernel", "gamma", "epsilon", "loss", "dtype")
 
@@ -51,11 +54,17 @@ class Mlp(StreamMethod):
     """A network of dense layers."""
 
     name = "mlp"
-    summary = "a network of dense layers, scikit-learn's, trained by Adam on the same batches: what doubly-sgd is compared with"
+    summary = (
+        "a network of dense layers, scikit-learn's, trained by Adam on the same batches: what"
+        " doubly-sgd is compared with"
+    )
     options: ClassVar[tuple[Option, ...]] = (
         *(option for option in StreamMethod.options if option.name not in _LEFT_OUT),
         next(option for option in StreamMethod.options if option.name == "loss").but(
-            help="The loss; by default squared for regression, logistic for two classes, softmax for more.",
+            help=(
+                "The loss; by default squared for regression, logistic for two classes, softmax for"
+                " more."
+            ),
             choices=("squared", "logistic", "softmax"),
         ),
         LAYERS,
@@ -75,7 +84,9 @@ class Mlp(StreamMethod):
             raise UsageError("--loss is logistic, but there are several classes; choose softmax")
         return loss
 
-    def learner(self, learned: Learned, settings: Settings, own: BatchWeights, rewindable: bool) -> Learner:
+    def learner(
+        self, learned: Learned, settings: Settings, own: BatchWeights, rewindable: bool
+    ) -> Learner:
         widths, outputs = Widths.values(settings.layers), learned.n_outputs
         solver = Network(widths, outputs, learned.loss, settings.nu, settings.rate, settings.seed)
         return MlpLearner(solver, _shapes(learned.n_prepared, settings, outputs))
@@ -85,7 +96,9 @@ class Mlp(StreamMethod):
         shapes = _shapes(known.n_prepared, settings, known.n_outputs)
         wanted = sum((inputs + 1) * width for inputs, width in shapes)
         if len(parameters) != wanted:
-            raise DataError(f"its {len(parameters)} parameters are not the {wanted} of layers {settings.layers}")
+            raise DataError(
+                f"its {len(parameters)} parameters are not the {wanted} of layers {settings.layers}"
+            )
         for shape in shapes:
             end = start + math.prod(shape)
             weights = parameters[start:end].reshape(shape)

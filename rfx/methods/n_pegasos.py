@@ -22,7 +22,9 @@ class NPegasos(NystromFeatures):
     summary = "Pegasos on Nystrom features"
     options: ClassVar[tuple[Option, ...]] = (*NystromFeatures.options, PROJECT)
 
-    def learner(self, learned: Learned, settings: Settings, own: BatchWeights, rewindable: bool) -> Learner:
+    def learner(
+        self, learned: Learned, settings: Settings, own: BatchWeights, rewindable: bool
+    ) -> Learner:
         feature_map, seconds = self.features(learned, settings)
         solver = Pegasos(
             feature_map.transform,

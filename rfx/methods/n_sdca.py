@@ -26,7 +26,9 @@ class NSdca(DualMethod, NystromFeatures):
     summary = "dual coordinate ascent on Nystrom features"
     options: ClassVar[tuple[Option, ...]] = (*NystromFeatures.options, GAP)
 
-    def learner(self, learned: Learned, settings: Settings, own: BatchWeights, rewindable: bool) -> Learner:
+    def learner(
+        self, learned: Learned, settings: Settings, own: BatchWeights, rewindable: bool
+    ) -> Learner:
         feature_map, seconds = self.features(learned, settings)
         solver = LinearSDCA(
             feature_map.transform,

@@ -28,14 +28,19 @@ class NormaMethod(SupportMethod):
     """Stochastic gradients with the exact kernel."""
 
     name = "norma"
-    summary = "stochastic gradients with the exact kernel, the rows kept: what doubly-sgd would be without its second approximation"
+    summary = (
+        "stochastic gradients with the exact kernel, the rows kept: what doubly-sgd would be"
+        " without its second approximation"
+    )
     options: ClassVar[tuple[Option, ...]] = (*SupportMethod.options, *STEPS)
 
     def check(self, settings: Settings, given: dict[str, Any]) -> None:
         super().check(settings, given)
         steps_of(settings)
 
-    def learner(self, learned: Learned, settings: Settings, own: BatchWeights, rewindable: bool) -> Learner:
+    def learner(
+        self, learned: Learned, settings: Settings, own: BatchWeights, rewindable: bool
+    ) -> Learner:
         solver = Norma(
             settings.kernel,
             learned.kernel_params,

@@ -1,9 +1,9 @@
 """`nystrom`: the kernel approximated by its values with landmarks, L2-regularised.
 
-Williams and Seeger (2001): lam/2 ||w||^2 + sum L(w.z(x), y) with z(x).z(y) = k_m(x)'K_mm^-1 k_m(y) over
-at most D landmarks; no bias. The model is the landmarks and the coefficients K_mm^(-1/2) w, so that
-predicting takes D kernel values a row. A baseline of Wu et al. (2016, section 5.2), who take the
-landmarks at random.
+Williams and Seeger (2001): lam/2 ||w||^2 + sum L(w.z(x), y) with z(x).z(y) = k_m(x)'K_mm^-1 k_m(y)
+over at most D landmarks; no bias. The model is the landmarks and the coefficients K_mm^(-1/2) w, so
+that predicting takes D kernel values a row. A baseline of Wu et al. (2016, section 5.2), who take
+the landmarks at random.
 """
 
 from collections.abc import Iterator
@@ -66,7 +66,9 @@ class Nystrom(ExpansionMethod):
         details = {"n_features": settings.n_features, "rank": feature_map.n_features}
         return Fitted(model, solution, details, clock.seconds)
 
-    def decisions_along(self, problem: Problem, settings: Settings, lams: list[float], X_out: Any, cache: Cache) -> Iterator[np.ndarray]:
+    def decisions_along(
+        self, problem: Problem, settings: Settings, lams: list[float], X_out: Any, cache: Cache
+    ) -> Iterator[np.ndarray]:
         if settings.solver != "rfx":
             yield from super().decisions_along(problem, settings, lams, X_out, cache)
             return

@@ -22,7 +22,9 @@ class RPegasos(RandomFeatures):
     summary = "Pegasos on random features"
     options: ClassVar[tuple[Option, ...]] = (*RandomFeatures.options, PROJECT)
 
-    def learner(self, learned: Learned, settings: Settings, own: BatchWeights, rewindable: bool) -> Learner:
+    def learner(
+        self, learned: Learned, settings: Settings, own: BatchWeights, rewindable: bool
+    ) -> Learner:
         feature_map = self.features(learned, settings)
         solver = Pegasos(
             Scaled(feature_map),

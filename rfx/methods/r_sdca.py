@@ -26,7 +26,9 @@ class RSdca(DualMethod, RandomFeatures):
     summary = "dual coordinate ascent on random features"
     options: ClassVar[tuple[Option, ...]] = (*RandomFeatures.options, GAP)
 
-    def learner(self, learned: Learned, settings: Settings, own: BatchWeights, rewindable: bool) -> Learner:
+    def learner(
+        self, learned: Learned, settings: Settings, own: BatchWeights, rewindable: bool
+    ) -> Learner:
         feature_map = self.features(learned, settings)
         solver = LinearSDCA(
             Scaled(feature_map),

@@ -1,10 +1,10 @@
 """`rb`: random binning features, L2-regularised (Wu et al. 2016, equation 8).
 
-lam/2 ||w||^2 + sum L(w.z(x), y) with z of value 1/sqrt(R) in one bin of each of R grids; no bias. The
-loss is squared by default, for classes too, as in the paper; lam is not multiplied by the number
-of rows. With --grow, the share of the rows that is held out, R is doubled up to --n-grids as long
-as that lowers their error. The results row says with which R (`n_grids`) the model was then fitted
-to all rows, and `growth` has the error of every R tried.
+lam/2 ||w||^2 + sum L(w.z(x), y) with z of value 1/sqrt(R) in one bin of each of R grids; no bias.
+The loss is squared by default, for classes too, as in the paper; lam is not multiplied by the
+number of rows. With --grow, the share of the rows that is held out, R is doubled up to --n-grids as
+long as that lowers their error. The results row says with which R (`n_grids`) the model was then
+fitted to all rows, and `growth` has the error of every R tried.
 """
 
 from collections.abc import Iterator
@@ -49,8 +49,8 @@ MANY, FEW, PAIRS = 1024, 256, 2**24
 GROW = Option(
     "grow",
     float,
-    "Share of the training rows to hold out: R is doubled from 16 up to --n-grids while that lowers "
-    "their error by 1 % of it or more; the model is then fitted to all rows.",
+    "Share of the training rows to hold out: R is doubled from 16 up to --n-grids while that lowers"
+    " their error by 1 % of it or more; the model is then fitted to all rows.",
     low=0,
     high=0.5,
     open_low=True,
@@ -61,7 +61,9 @@ class RB(BinnedMethod):
     """Random binning features with L2 regularisation."""
 
     name = "rb"
-    summary = "random binning features with L2 regularisation: approximates the Laplacian kernel machine"
+    summary = (
+        "random binning features with L2 regularisation: approximates the Laplacian kernel machine"
+    )
     default_loss = "squared"
     searched = {"gamma": GAMMA_FACTORS, "lam": LAMS}
     weighted = distributed = True
@@ -69,7 +71,10 @@ class RB(BinnedMethod):
         *OPTIONS,
         N_GRIDS.but(
             default=None,
-            help=f"{N_GRIDS.help} By default {MANY}, of more than {PAIRS // MANY} rows fewer, of {PAIRS // FEW} and more {FEW}.",
+            help=(
+                f"{N_GRIDS.help} By default {MANY}, of more than {PAIRS // MANY} rows fewer, of"
+                f" {PAIRS // FEW} and more {FEW}."
+            ),
         ),
         CHOSEN_LAM,
         GROW,
@@ -105,7 +110,9 @@ class RB(BinnedMethod):
         grids = min(settings.n_grids or TRIED, TRIED)
         return super().trial(settings).updated(grow=None, n_grids=grids)
 
-    def decisions_along(self, problem: Problem, settings: Settings, lams: list[float], X_out: Any, cache: Cache) -> Iterator[np.ndarray]:
+    def decisions_along(
+        self, problem: Problem, settings: Settings, lams: list[float], X_out: Any, cache: Cache
+    ) -> Iterator[np.ndarray]:
         # all lambdas over the same grids, each started at the one before
         grids, limits = self.grids(problem, settings), budget(problem, settings)
         bins, Z = numbered(grids, problem.X)
@@ -116,7 +123,9 @@ class RB(BinnedMethod):
             yield BinnedModel.of(grids, bins, Z, solution.coef).decision(X_out)
 
 
-def _solved(Z: Any, problem: Problem, lam: float, start: Any, limits: Budget, callback: Any = None) -> DualSolution:
+def _solved(
+    Z: Any, problem: Problem, lam: float, start: Any, limits: Budget, callback: Any = None
+) -> DualSolution:
     """coef (D, k) and dual (n, k) of the problem's rows; start: a dual of fewer grids."""
     Z, Y, loss = weights.problem(Z, problem.Y, problem.loss, problem.weights)
     if loss.name == "squared":
@@ -130,7 +139,9 @@ def _solved(Z: Any, problem: Problem, lam: float, start: Any, limits: Budget, ca
     return DualSolution(**vars(stack(outputs)), dual=dual)
 
 
-def _grown(grids: BinningMap, problem: Problem, settings: Settings, clock: Clock) -> tuple[Bins, BinnedMatrix, np.ndarray, list]:
+def _grown(
+    grids: BinningMap, problem: Problem, settings: Settings, clock: Clock
+) -> tuple[Bins, BinnedMatrix, np.ndarray, list]:
     """(bins, features, dual to start from, error by R) of as many grids as held-out rows ask for.
 
     Every Z Z' estimates the same kernel, so that the dual of R grids is as it stands a start for

@@ -50,7 +50,12 @@ class RF(LinearMethod):
         POOL,
         CHOSEN_LAM,
         OFFSET.but(help=f"{OFFSET.help} By default nothing.", choices=("mean",), default=None),
-        LAM_PATH.but(help=f"{LAM_PATH.help} With squared loss from one Gram matrix, else each started at the one before."),
+        LAM_PATH.but(
+            help=(
+                f"{LAM_PATH.help} With squared loss from one Gram matrix, else each started at the"
+                " one before."
+            )
+        ),
         SOLVER.adding(CG, LIBLINEAR),
         TOL.but(help=f"{TOL.help} cg: relative residual; the `-e` of LIBLINEAR."),
     )
@@ -65,7 +70,9 @@ class RF(LinearMethod):
         solution = solving.solve(Z, problem.less(offset), settings, callback)
         return _fitted(feature_map, solution, offset, settings, clock)
 
-    def fit_path(self, problem: Problem, settings: Settings, lams: list[float], cache: Cache) -> list[Fitted]:
+    def fit_path(
+        self, problem: Problem, settings: Settings, lams: list[float], cache: Cache
+    ) -> list[Fitted]:
         check_path(settings)
         clock, offset = Clock(), target_offset(problem, settings)
         settings = settings.updated(lam=lams[0])
@@ -73,7 +80,9 @@ class RF(LinearMethod):
         solutions = solving.solve_path(Z, problem.less(offset), settings, lams)
         return [_fitted(feature_map, one, offset, settings, clock) for one in solutions]
 
-    def decisions_along(self, problem: Problem, settings: Settings, lams: list[float], X_out: Any, cache: Cache) -> Iterator[np.ndarray]:
+    def decisions_along(
+        self, problem: Problem, settings: Settings, lams: list[float], X_out: Any, cache: Cache
+    ) -> Iterator[np.ndarray]:
         rows = ValidationRows.of(X_out, settings, cache)
         if settings.solver != "rfx" or settings.choose:
             # the features, or the solver's start, depend on lambda
@@ -95,7 +104,9 @@ class RF(LinearMethod):
         return super().tuning_lams(settings)
 
 
-def _features(problem: Problem, settings: Settings, cache: Cache, worth_mb: float = math.inf) -> tuple[FeatureMap, Any]:
+def _features(
+    problem: Problem, settings: Settings, cache: Cache, worth_mb: float = math.inf
+) -> tuple[FeatureMap, Any]:
     """The map and the matrix Z (n, D) of the scaled features."""
     feature_map = sampled(RF(), problem, settings, settings.lam, cache)
     limit = settings.max_memory

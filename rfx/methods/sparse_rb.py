@@ -1,8 +1,8 @@
 """`sparse-rb`: random binning features, L1-regularised (Wu et al. 2016, section 4.2).
 
-lam ||w||_1 + sum L(w.z(x), y) with z of value 1/sqrt(R) in one bin of each of R grids; no bias. Only
-bins with a non-zero weight are in the model. Solver prcd is the paper's coordinate descent over
-single bins.
+lam ||w||_1 + sum L(w.z(x), y) with z of value 1/sqrt(R) in one bin of each of R grids; no bias.
+Only bins with a non-zero weight are in the model. Solver prcd is the paper's coordinate descent
+over single bins.
 """
 
 from dataclasses import replace
@@ -30,7 +30,8 @@ from rfx.options import Option
 from rfx.solvers.l1.bins import solve_rb_l1
 from rfx.solvers.l1.prcd import solve_prcd
 
-# MiB for the Gram matrix of the bins in use: at most, and at least even where --max-memory leaves less.
+# MiB for the Gram matrix of the bins in use: at most, and at least even where --max-memory leaves
+# less.
 MOST, LEAST = 2048.0, 64.0
 # What validation chooses from.
 LAMBDAS = (100.0, 10.0, 1.0, 0.1)
@@ -79,5 +80,7 @@ class SparseRB(BinnedMethod):
         else:
             room = replace(limits, memory_mb=min(MOST, max(LEAST, left)))
             own, Y, loss = weights.problem(Z, problem.Y, problem.loss, problem.weights)
-            solution = each_output(Y, lambda y, tell: solve_rb_l1(own, y, lam, loss, room, callback=tell), callback)
+            solution = each_output(
+                Y, lambda y, tell: solve_rb_l1(own, y, lam, loss, room, callback=tell), callback
+            )
         return fitted(grids, bins, Z, solution, clock)

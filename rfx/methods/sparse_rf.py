@@ -1,8 +1,8 @@
 """`sparse-rf`: Sparse Random Features, Algorithm 1 of Yen et al. (2014).
 
-lam ||w||_1 + sum L(w.phi(x), y) over unscaled features phi (eq. 9), in T rounds of D/T new features;
-no bias. Only features with a non-zero weight are in the model. Solver prcd is the coordinate
-descent of Wu et al. (2016) over all features at once, without rounds.
+lam ||w||_1 + sum L(w.phi(x), y) over unscaled features phi (eq. 9), in T rounds of D/T new
+features; no bias. Only features with a non-zero weight are in the model. Solver prcd is the
+coordinate descent of Wu et al. (2016) over all features at once, without rounds.
 """
 
 from collections.abc import Iterator
@@ -43,7 +43,17 @@ from rfx.solvers.published.liblinear import solve_liblinear
 
 LAMBDAS = (1000.0, 100.0, 10.0, 1.0)
 # Options that rf shares, for --lam match-rf.
-SHARED = ("kernel", "gamma", "features", "n_features", "choose", "pool", "dtype", "max_memory", "seed")
+SHARED = (
+    "kernel",
+    "gamma",
+    "features",
+    "n_features",
+    "choose",
+    "pool",
+    "dtype",
+    "max_memory",
+    "seed",
+)
 
 
 class SparseRF(LinearMethod):
@@ -60,7 +70,10 @@ class SparseRF(LinearMethod):
         LAM_L1.but(
             choices={
                 "validation": f"the best of 1000, 100, 10, 1 on held-out rows; {L1_HELP}",
-                "match-rf": "closest to rf there, as Yen et al. choose it, of those until the error is at most rf's or rises",
+                "match-rf": (
+                    "closest to rf there, as Yen et al. choose it, of those until the error is at"
+                    " most rf's or rises"
+                ),
             },
             default="validation",
         ),
@@ -81,7 +94,8 @@ class SparseRF(LinearMethod):
         super().check(settings, given)
         if (settings.gamma, settings.lam) == ("validation", "match-rf"):
             raise UsageError(
-                "--lam is match-rf, the lambda for which the error is that of rf, by which --gamma validation can't choose; choose tuned"
+                "--lam is match-rf, the lambda for which the error is that of rf, by which --gamma"
+                " validation can't choose; choose tuned"
             )
 
     def fit(self, problem: Problem, settings: Settings, cache: Cache) -> Fitted:
@@ -91,7 +105,9 @@ class SparseRF(LinearMethod):
         solution, details = _solve(feature_map, problem, settings, clock, callback)
         return _fitted(feature_map, solution, settings, clock, details)
 
-    def fit_path(self, problem: Problem, settings: Settings, lams: list[float], cache: Cache) -> list[Fitted]:
+    def fit_path(
+        self, problem: Problem, settings: Settings, lams: list[float], cache: Cache
+    ) -> list[Fitted]:
         clock = Clock()
         feature_map = clock.timed("features", sampled, self, problem, settings, 1.0, cache)
         check_path(settings)
@@ -102,7 +118,9 @@ class SparseRF(LinearMethod):
         solutions = [stack(list(each)) for each in zip(*outputs)]
         return [_fitted(feature_map, one, settings, clock, {}) for one in solutions]
 
-    def decisions_along(self, problem: Problem, settings: Settings, lams: list[float], X_out: Any, cache: Cache) -> Iterator[np.ndarray]:
+    def decisions_along(
+        self, problem: Problem, settings: Settings, lams: list[float], X_out: Any, cache: Cache
+    ) -> Iterator[np.ndarray]:
         rows = ValidationRows.of(X_out, settings, cache)
         for lam in lams:
             model = self.fit(problem, settings.updated(lam=lam), cache).model
@@ -120,7 +138,9 @@ class SparseRF(LinearMethod):
         # of ridge regression, whose lambda is another one than that of L1
         return [1.0]
 
-    def target_error(self, problem: Problem, out: Problem, settings: Settings, share: float, cache: Cache) -> float | None:
+    def target_error(
+        self, problem: Problem, out: Problem, settings: Settings, share: float, cache: Cache
+    ) -> float | None:
         """With --lam match-rf: the error of rf with the same features and lambda_N = 1."""
         if settings.lam != "match-rf":
             return None
@@ -130,7 +150,9 @@ class SparseRF(LinearMethod):
         return error(problem.task, model.decision(out.X), out.Y, out.weights)
 
 
-def _solve(feature_map: FeatureMap, problem: Problem, settings: Settings, clock: Clock, callback: Any) -> tuple[Solution, dict[str, Any]]:
+def _solve(
+    feature_map: FeatureMap, problem: Problem, settings: Settings, clock: Clock, callback: Any
+) -> tuple[Solution, dict[str, Any]]:
     """The solution over the unscaled features, and what else a results row says of it."""
     Z, lam, seed = computed(feature_map, problem.X), settings.lam, settings.seed
     limits = budget(problem, settings)
@@ -157,7 +179,9 @@ def _solve(feature_map: FeatureMap, problem: Problem, settings: Settings, clock:
     Z, Y, loss = weights.problem(Z, problem.Y, problem.loss, problem.weights)
 
     def solve(y, tell):
-        return solve_rounds(Z, y, lam, loss, rounds, callback=tell, rounds=settings.rounds, solve=inner)
+        return solve_rounds(
+            Z, y, lam, loss, rounds, callback=tell, rounds=settings.rounds, solve=inner
+        )
 
     solution = each_output(Y, solve, callback)
     # what --tol is about: the gap that is reported is over all features, dropped ones too
@@ -166,6 +190,8 @@ def _solve(feature_map: FeatureMap, problem: Problem, settings: Settings, clock:
     return solution, {"round_gap": gap} if last > 1 else {}
 
 
-def _fitted(feature_map: FeatureMap, solution: Solution, settings: Settings, clock: Clock, details: dict) -> Fitted:
+def _fitted(
+    feature_map: FeatureMap, solution: Solution, settings: Settings, clock: Clock, details: dict
+) -> Fitted:
     model = LinearModel.of(feature_map, solution.coef)
     return Fitted(model, solution, {"n_features": settings.n_features} | details, clock.seconds)

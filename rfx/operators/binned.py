@@ -1,8 +1,10 @@
-"""The binning feature matrix Z as bin numbers: Z w by gathering, Z'u by scattering grid by grid, Z Z'a in one turn.
+"""The binning feature matrix Z as bin numbers: Z w by gathering, Z'u by scattering grid by grid, Z
+Z'a in one turn.
 
-Bin numbers lie grid after grid, (R, N), so that what is gathered from or scattered to is the weights of a few grids and
-stays in cache. Threads share rows (gathering) or grids (scattering); sums over grids are made in a fixed number of parts,
-so that no result depends on the number of threads.
+Bin numbers lie grid after grid, (R, N), so that what is gathered from or scattered to is the
+weights of a few grids and stays in cache. Threads share rows (gathering) or grids (scattering);
+sums over grids are made in a fixed number of parts, so that no result depends on the number of
+threads.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ _TOGETHER = 4
 _ROWS = 8192
 # Share of the rows with a value up to which these are picked out rather than all read.
 _PICKED = 0.8
-# Row weights that are not few values already are rounded to powers of this, down to this share of the largest.
+# Row weights that are not few values already are rounded to powers of this, down to this share of
+# the largest.
 _RATIO, _SMALLEST = 1.25, 1e-4
 _FEW = 4
 
@@ -40,8 +43,9 @@ _FEW = 4
 class BinnedMatrix(Matrix):
     """Z (N, D) with the value `scale` in the bin of each row and grid.
 
-    ids: (R, N) numbers of the rows' bins within their grids, uint16 or int32. starts: (R + 1,) int64, the column where
-    each grid begins. scale: by default 1/sqrt(R) (erratum Wu 4 of docs/papers.md), which makes Z Z' the estimate of the kernel.
+    ids: (R, N) numbers of the rows' bins within their grids, uint16 or int32. starts: (R + 1,)
+    int64, the column where each grid begins. scale: by default 1/sqrt(R) (erratum Wu 4 of
+    docs/papers.md), which makes Z Z' the estimate of the kernel.
     """
 
     dtype = np.dtype(np.float64)
@@ -75,9 +79,13 @@ class BinnedMatrix(Matrix):
 
     def to_csr(self) -> sp.csr_matrix:
         """The same as a sparse matrix, for programs that read those: R values a row."""
-        indices = (self.ids.T + self.starts[:-1]).astype(np.int32 if self.shape[1] < 2**31 else np.int64)
+        indices = (self.ids.T + self.starts[:-1]).astype(
+            np.int32 if self.shape[1] < 2**31 else np.int64
+        )
         ends = np.arange(self.shape[0] + 1) * self.n_grids
-        return sp.csr_matrix((np.full(indices.size, self.scale), indices.ravel(), ends), shape=self.shape)
+        return sp.csr_matrix(
+            (np.full(indices.size, self.scale), indices.ravel(), ends), shape=self.shape
+        )
 
     def to_array(self, out: np.ndarray | None = None) -> np.ndarray:
         out = np.empty(self.shape) if out is None else out
@@ -93,7 +101,13 @@ class BinnedMatrix(Matrix):
         ends[-1] = self.ids.size
 
         def part(start: int, stop: int) -> None:
-            _sort(self.ids[start:stop], self.starts[start : stop + 1], start * self.shape[0], rows[start:stop], ends)
+            _sort(
+                self.ids[start:stop],
+                self.starts[start : stop + 1],
+                start * self.shape[0],
+                rows[start:stop],
+                ends,
+            )
 
         parallel.for_ranges(part, self.n_grids)
         other = copy.copy(self)
@@ -108,7 +122,9 @@ class BinnedMatrix(Matrix):
     def matvec(self, W: np.ndarray) -> np.ndarray:
         """Grids without a weight are not read."""
         if W.ndim == 2:
-            return np.stack([self.matvec(np.ascontiguousarray(column)) for column in W.T], axis=1).reshape(self.shape[0], W.shape[1])
+            return np.stack(
+                [self.matvec(np.ascontiguousarray(column)) for column in W.T], axis=1
+            ).reshape(self.shape[0], W.shape[1])
         w = np.asarray(W, dtype=np.float64)
         out = np.zeros(self.shape[0])
         grids = np.flatnonzero(np.add.reduceat(w != 0, self.starts[:-1]))
@@ -125,7 +141,9 @@ class BinnedMatrix(Matrix):
     def rmatvec(self, U: np.ndarray) -> np.ndarray:
         """Rows with a zero are passed over where they are many."""
         if U.ndim == 2:
-            return np.stack([self.rmatvec(column) for column in U.T], axis=1).reshape(self.shape[1], U.shape[1])
+            return np.stack([self.rmatvec(column) for column in U.T], axis=1).reshape(
+                self.shape[1], U.shape[1]
+            )
         u = self.scale * np.asarray(U, dtype=np.float64)
         out = np.zeros(self.shape[1])
         rows = np.flatnonzero(u)
@@ -133,7 +151,9 @@ class BinnedMatrix(Matrix):
             values = u[rows]
 
             def part(start: int, stop: int) -> None:
-                _scatter_picked(self.ids[start:stop], self.starts[start : stop + 1], rows, values, out)
+                _scatter_picked(
+                    self.ids[start:stop], self.starts[start : stop + 1], rows, values, out
+                )
         else:
 
             def part(start: int, stop: int) -> None:
@@ -171,13 +191,19 @@ class BinnedMatrix(Matrix):
         return self.scale * self.rmatvec(np.ones(self.shape[0]) if weights is None else weights)
 
     def gram(
-        self, left: np.ndarray, right: np.ndarray | None = None, weights: np.ndarray | None = None, dtype: DTypeLike | None = None
+        self,
+        left: np.ndarray,
+        right: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
+        dtype: DTypeLike | None = None,
     ) -> GramOrPair:
         weights = np.ones(self.shape[0]) if weights is None else weights
         return meetings(self.ids, self.starts, self.scale**2 * weights, left, right)
 
     def gram_weights(self, weights: np.ndarray) -> np.ndarray:
-        """Few values, within 12 % of those given (or up to 1e-4 of the largest): bins of rows of one weight are counted together."""
+        """Few values, within 12 % of those given (or up to 1e-4 of the largest): bins of
+        rows of one weight are counted together.
+        """
         largest = weights.max(initial=0.0)
         if largest <= 0 or len(np.unique(weights[:1024])) <= _FEW >= len(np.unique(weights)):
             return weights
@@ -186,8 +212,17 @@ class BinnedMatrix(Matrix):
 
 
 @njit(cache=True, nogil=True)
-def _gather(ids: np.ndarray, grids: np.ndarray, starts: np.ndarray, w: np.ndarray, scale: float, out: np.ndarray) -> None:
-    """out_i <- scale sum_{r in grids} w[starts_r + ids_ri], four grids at a time so that out is read and written less often."""
+def _gather(
+    ids: np.ndarray,
+    grids: np.ndarray,
+    starts: np.ndarray,
+    w: np.ndarray,
+    scale: float,
+    out: np.ndarray,
+) -> None:
+    """out_i <- scale sum_{r in grids} w[starts_r + ids_ri], four grids at a time so that
+    out is read and written less often.
+    """
     whole = len(grids) - len(grids) % 4
     for k in range(0, whole, 4):
         ra, rb, rc, rd = grids[k], grids[k + 1], grids[k + 2], grids[k + 3]
@@ -205,12 +240,19 @@ def _gather(ids: np.ndarray, grids: np.ndarray, starts: np.ndarray, w: np.ndarra
 
 @njit(cache=True, nogil=True)
 def _scatter(ids: np.ndarray, starts: np.ndarray, u: np.ndarray, out: np.ndarray) -> None:
-    """out[starts_r + ids_ri] <- out[..] + u_i, four grids at a time so that additions to one bin do not wait for another's."""
+    """out[starts_r + ids_ri] <- out[..] + u_i, four grids at a time so that additions to
+    one bin do not wait for another's.
+    """
     grids = len(ids)
     whole = grids - grids % 4
     for r in range(0, whole, 4):
         a, b, c, d = ids[r], ids[r + 1], ids[r + 2], ids[r + 3]
-        ga, gb, gc, gd = out[starts[r] :], out[starts[r + 1] :], out[starts[r + 2] :], out[starts[r + 3] :]
+        ga, gb, gc, gd = (
+            out[starts[r] :],
+            out[starts[r + 1] :],
+            out[starts[r + 2] :],
+            out[starts[r + 3] :],
+        )
         for i in range(len(u)):
             v = u[i]
             ga[a[i]] += v
@@ -224,13 +266,22 @@ def _scatter(ids: np.ndarray, starts: np.ndarray, u: np.ndarray, out: np.ndarray
 
 
 @njit(cache=True, nogil=True)
-def _scatter_picked(ids: np.ndarray, starts: np.ndarray, rows: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
-    """The same for the rows whose value is not zero: out[starts_r + ids[r, rows_t]] <- out[..] + values_t."""
+def _scatter_picked(
+    ids: np.ndarray, starts: np.ndarray, rows: np.ndarray, values: np.ndarray, out: np.ndarray
+) -> None:
+    """The same for the rows whose value is not zero: out[starts_r + ids[r, rows_t]] <-
+    out[..] + values_t.
+    """
     grids = len(ids)
     whole = grids - grids % 4
     for r in range(0, whole, 4):
         a, b, c, d = ids[r], ids[r + 1], ids[r + 2], ids[r + 3]
-        ga, gb, gc, gd = out[starts[r] :], out[starts[r + 1] :], out[starts[r + 2] :], out[starts[r + 3] :]
+        ga, gb, gc, gd = (
+            out[starts[r] :],
+            out[starts[r + 1] :],
+            out[starts[r + 2] :],
+            out[starts[r + 3] :],
+        )
         for t in range(len(rows)):
             i, v = rows[t], values[t]
             ga[a[i]] += v
@@ -244,8 +295,12 @@ def _scatter_picked(ids: np.ndarray, starts: np.ndarray, rows: np.ndarray, value
 
 
 @njit(cache=True, nogil=True)
-def _around(ids: np.ndarray, sizes: np.ndarray, u: np.ndarray, held: np.ndarray, out: np.ndarray) -> None:
-    """out <- out + sum over grids of the bins' sums of u, given back to the rows; held: (4, most bins) scratch."""
+def _around(
+    ids: np.ndarray, sizes: np.ndarray, u: np.ndarray, held: np.ndarray, out: np.ndarray
+) -> None:
+    """out <- out + sum over grids of the bins' sums of u, given back to the rows; held: (4,
+    most bins) scratch.
+    """
     grids = len(ids)
     whole = grids - grids % 4
     ga, gb, gc, gd = held[0], held[1], held[2], held[3]
@@ -273,7 +328,9 @@ def _around(ids: np.ndarray, sizes: np.ndarray, u: np.ndarray, held: np.ndarray,
 
 
 @njit(cache=True, nogil=True)
-def _around_columns(ids: np.ndarray, sizes: np.ndarray, u: np.ndarray, held: np.ndarray, out: np.ndarray) -> None:
+def _around_columns(
+    ids: np.ndarray, sizes: np.ndarray, u: np.ndarray, held: np.ndarray, out: np.ndarray
+) -> None:
     """The same for u (N, k), one grid at a time; held: (most bins, k) scratch."""
     columns = u.shape[1]
     for r in range(len(ids)):
@@ -290,8 +347,12 @@ def _around_columns(ids: np.ndarray, sizes: np.ndarray, u: np.ndarray, held: np.
 
 
 @njit(cache=True, nogil=True)
-def _sort(ids: np.ndarray, starts: np.ndarray, before: int, rows: np.ndarray, ends: np.ndarray) -> None:
-    """Counting sort of each grid's rows by bin; ends[j] <- where column j begins among all grids' rows."""
+def _sort(
+    ids: np.ndarray, starts: np.ndarray, before: int, rows: np.ndarray, ends: np.ndarray
+) -> None:
+    """Counting sort of each grid's rows by bin; ends[j] <- where column j begins among all
+    grids' rows.
+    """
     for r in range(len(ids)):
         size = starts[r + 1] - starts[r]
         place = np.zeros(size + 1, np.int64)

@@ -1,8 +1,10 @@
-"""How often two bins meet in a row: Z' diag(h) Z for chosen bins, by counting the bits that two sets of rows have in common.
+"""How often two bins meet in a row: Z' diag(h) Z for chosen bins, by counting the bits that two
+sets of rows have in common.
 
-Random binning features are constant where they are not zero, so that an entry of the Gram matrix is the sum of the weights h
-of the rows that are in both bins. Rows of equal weight make one run of bits; the processor counts the bits of 64 rows at once,
-for the squared and the squared hinge loss, where the weights are 0 and 1 or 2, some twenty times as fast as a float32 product.
+Random binning features are constant where they are not zero, so that an entry of the Gram matrix is
+the sum of the weights h of the rows that are in both bins. Rows of equal weight make one run of
+bits; the processor counts the bits of 64 rows at once, for the squared and the squared hinge loss,
+where the weights are 0 and 1 or 2, some twenty times as fast as a float32 product.
 """
 
 from __future__ import annotations
@@ -17,14 +19,25 @@ from rfx.compiled import njit
 if TYPE_CHECKING:
     from rfx.operators.blocks import GramOrPair
 
-# Numbers of 64 bits of a bin that are counted before the next bin is looked at: what stays in the first cache.
+# Numbers of 64 bits of a bin that are counted before the next bin is looked at: what stays in the
+# first cache.
 _LENGTH, _PARTS = 256, 16
-_M1, _M2, _M4, _ONES = (np.uint64(x) for x in (0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F, 0x0101010101010101))
+_M1, _M2, _M4, _ONES = (
+    np.uint64(x)
+    for x in (0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F, 0x0101010101010101)
+)
 _S1, _S2, _S4, _S56 = (np.uint64(x) for x in (1, 2, 4, 56))
 
 
-def meetings(ids: np.ndarray, starts: np.ndarray, weights: np.ndarray, left: np.ndarray, right: np.ndarray | None = None) -> GramOrPair:
-    """(|left|, |left|) float64 sums of the weights of the rows that two bins share; with `right`, a pair: that and (|left|, |right|).
+def meetings(
+    ids: np.ndarray,
+    starts: np.ndarray,
+    weights: np.ndarray,
+    left: np.ndarray,
+    right: np.ndarray | None = None,
+) -> GramOrPair:
+    """(|left|, |left|) float64 sums of the weights of the rows that two bins share; with `right`, a
+    pair: that and (|left|, |right|).
 
     ids, starts: as in BinnedMatrix. weights: (N,). left, right: column numbers.
     """
@@ -50,15 +63,20 @@ def meetings(ids: np.ndarray, starts: np.ndarray, weights: np.ndarray, left: np.
     return square if right is None else (square, rest)
 
 
-def _bits(ids: np.ndarray, starts: np.ndarray, weights: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(bits (columns, numbers), runs, values): the rows in each column, those of weight values[k] in numbers runs[k] .. runs[k + 1]."""
+def _bits(
+    ids: np.ndarray, starts: np.ndarray, weights: np.ndarray, columns: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(bits (columns, numbers), runs, values): the rows in each column, those of weight
+    values[k] in numbers runs[k] .. runs[k + 1].
+    """
     rows = np.flatnonzero(weights)
     values, kind = np.unique(weights[rows], return_inverse=True)
     order = np.argsort(kind, kind="stable")
     counts = np.bincount(kind, minlength=len(values))
     runs = np.concatenate([[0], np.cumsum(-(-counts // 64))])
     firsts = np.cumsum(counts) - counts
-    # where each row's bit is: its place among the rows of its weight, after the numbers of the weights before
+    # where each row's bit is: its place among the rows of its weight, after the numbers of the
+    # weights before
     places = np.arange(len(rows)) + (64 * runs[:-1] - firsts)[kind[order]]
     bits = np.zeros((len(columns), int(runs[-1])), np.uint64)
     sorted_rows = rows[order]
@@ -71,14 +89,18 @@ def _bits(ids: np.ndarray, starts: np.ndarray, weights: np.ndarray, columns: np.
         table = np.full(int(np.diff(starts).max()), -1, np.int32)
         for k in range(start, stop):
             own = by_grid[begins[k] : begins[k + 1]]
-            _fill(ids[used[k]], sorted_rows, places, columns[own] - starts[used[k]], own, table, bits)
+            _fill(
+                ids[used[k]], sorted_rows, places, columns[own] - starts[used[k]], own, table, bits
+            )
 
     parallel.for_ranges(part, len(used), work=2 * len(used) * len(rows))
     return bits, runs, values
 
 
 def _evenly(start: int, stop: int, count: int) -> tuple[int, int]:
-    """Rows of a triangle of `count` rows that hold the parts start .. stop-1 of _PARTS parts of equal size."""
+    """Rows of a triangle of `count` rows that hold the parts start .. stop-1 of _PARTS
+    parts of equal size.
+    """
     first, last = (int(round(count * np.sqrt(part / _PARTS))) for part in (start, stop))
     return first, last
 
@@ -94,9 +116,17 @@ def _mirror(square: np.ndarray) -> None:
 
 @njit(cache=True, nogil=True)
 def _fill(
-    ids: np.ndarray, rows: np.ndarray, places: np.ndarray, bins: np.ndarray, columns: np.ndarray, table: np.ndarray, bits: np.ndarray
+    ids: np.ndarray,
+    rows: np.ndarray,
+    places: np.ndarray,
+    bins: np.ndarray,
+    columns: np.ndarray,
+    table: np.ndarray,
+    bits: np.ndarray,
 ) -> None:
-    """bits[columns_k] <- the places of the rows that are in bin bins_k of the grid; table: scratch of -1, given back so."""
+    """bits[columns_k] <- the places of the rows that are in bin bins_k of the grid; table:
+    scratch of -1, given back so.
+    """
     for k in range(len(bins)):
         table[bins[k]] = columns[k]
     for t in range(len(rows)):
@@ -116,30 +146,54 @@ def _ones(x: np.uint64) -> np.uint64:
 
 
 @njit(cache=True, nogil=True)
-def _triangle(bits: np.ndarray, runs: np.ndarray, values: np.ndarray, out: np.ndarray, start: int, stop: int) -> None:
-    """out[i, j] <- the weight of the bits that i and j have in common, for j <= i (and some above), start <= i < stop."""
+def _triangle(
+    bits: np.ndarray, runs: np.ndarray, values: np.ndarray, out: np.ndarray, start: int, stop: int
+) -> None:
+    """out[i, j] <- the weight of the bits that i and j have in common, for j <= i (and some
+    above), start <= i < stop.
+    """
     for k in range(len(values)):
         for low in range(runs[k], runs[k + 1], _LENGTH):
             high = min(low + _LENGTH, runs[k + 1])
             for first in range(0, stop, 64):
                 for i in range(max(start, first), stop):
-                    _count(bits[i, low:high], bits[:, low:high], first, min(first + 64, i + 1), values[k], out[i])
+                    _count(
+                        bits[i, low:high],
+                        bits[:, low:high],
+                        first,
+                        min(first + 64, i + 1),
+                        values[k],
+                        out[i],
+                    )
 
 
 @njit(cache=True, nogil=True)
-def _rectangle(left: np.ndarray, right: np.ndarray, runs: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
+def _rectangle(
+    left: np.ndarray, right: np.ndarray, runs: np.ndarray, values: np.ndarray, out: np.ndarray
+) -> None:
     """out[i, j] <- out[i, j] + the weight of the bits that left_i and right_j have in common."""
     for k in range(len(values)):
         for low in range(runs[k], runs[k + 1], _LENGTH):
             high = min(low + _LENGTH, runs[k + 1])
             for first in range(0, len(right), 64):
                 for i in range(len(left)):
-                    _count(left[i, low:high], right[:, low:high], first, min(first + 64, len(right)), values[k], out[i])
+                    _count(
+                        left[i, low:high],
+                        right[:, low:high],
+                        first,
+                        min(first + 64, len(right)),
+                        values[k],
+                        out[i],
+                    )
 
 
 @njit(cache=True, nogil=True)
-def _count(own: np.ndarray, others: np.ndarray, start: int, stop: int, value: float, out: np.ndarray) -> None:
-    """out_j <- out_j + value times the bits that `own` and others_j have in common; four at a time, a few beyond `stop` too."""
+def _count(
+    own: np.ndarray, others: np.ndarray, start: int, stop: int, value: float, out: np.ndarray
+) -> None:
+    """out_j <- out_j + value times the bits that `own` and others_j have in common; four at
+    a time, a few beyond `stop` too.
+    """
     j = start
     while j < stop and j + 4 <= len(others):
         a, b, c, d = others[j], others[j + 1], others[j + 2], others[j + 3]

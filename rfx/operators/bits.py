@@ -1,4 +1,6 @@
-"""Features that are +h_j or -h_j, perceptrons and stumps, in memory as a bit each: nothing is lost, in a 32nd of the room of float32."""
+"""Features that are +h_j or -h_j, perceptrons and stumps, in memory as a bit each: nothing
+is lost, in a 32nd of the room of float32.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,17 @@ if TYPE_CHECKING:
 # Bytes of signs, a byte each, that stay in cache.
 _UNPACKED = 1 << 19
 # The eight signs of a byte, a byte each.
-_SIGNS = (2 * np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little").astype(np.int8) - 1).view(np.int64).ravel()
+_SIGNS = (
+    (
+        2
+        * np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little").astype(
+            np.int8
+        )
+        - 1
+    )
+    .view(np.int64)
+    .ravel()
+)
 
 
 def packed(Z: Matrix, heights: np.ndarray) -> BitMatrix:
@@ -42,13 +54,22 @@ def packed(Z: Matrix, heights: np.ndarray) -> BitMatrix:
 
 
 class BitMatrix(WalkedMatrix):
-    """The rows `index` (N,) of bits (n, -(-D // 8)), as features +-heights[j] of a type; a set bit is a plus."""
+    """The rows `index` (N,) of bits (n, -(-D // 8)), as features +-heights[j] of a type; a
+    set bit is a plus.
+    """
 
     cost = READ / 2
     heights: np.ndarray
 
-    def __init__(self, bits: np.ndarray, heights: np.ndarray, dtype: DTypeLike, index: np.ndarray) -> None:
-        self.bits, self.heights, self.dtype, self.index = bits, np.asarray(heights, np.float64), np.dtype(dtype), index
+    def __init__(
+        self, bits: np.ndarray, heights: np.ndarray, dtype: DTypeLike, index: np.ndarray
+    ) -> None:
+        self.bits, self.heights, self.dtype, self.index = (
+            bits,
+            np.asarray(heights, np.float64),
+            np.dtype(dtype),
+            index,
+        )
         self.shape = (len(index), len(self.heights))
 
     def parts(self) -> Iterator[tuple[Index, Matrix]]:
@@ -61,7 +82,11 @@ class BitMatrix(WalkedMatrix):
     def columns(self, index: Index) -> Matrix:
         chosen = np.arange(self.shape[1])[index]
         bits = np.empty((self.shape[0], -(-len(chosen) // 8)), np.uint8)
-        parallel.for_ranges(lambda a, b: _take_columns(self.bits, self.index[a:b], chosen, bits[a:b]), len(bits), smallest=256)
+        parallel.for_ranges(
+            lambda a, b: _take_columns(self.bits, self.index[a:b], chosen, bits[a:b]),
+            len(bits),
+            smallest=256,
+        )
         return BitMatrix(bits, self.heights[chosen], self.dtype, np.arange(len(bits)))
 
     def to_array(self, out: np.ndarray | None = None) -> np.ndarray:
@@ -69,14 +94,29 @@ class BitMatrix(WalkedMatrix):
         every, heights = np.arange(self.shape[1]), self.heights.astype(self.dtype)
 
         def part(a: int, b: int) -> None:
-            self.pick(self.index[a:b], every, np.ones(b - a, self.dtype), np.ones(len(every), self.dtype), out[a:b])
+            self.pick(
+                self.index[a:b],
+                every,
+                np.ones(b - a, self.dtype),
+                np.ones(len(every), self.dtype),
+                out[a:b],
+            )
             out[a:b] *= heights
 
         parallel.for_ranges(part, len(out), smallest=64)
         return out
 
-    def pick(self, rows: np.ndarray, columns: np.ndarray, scale: np.ndarray, unit: np.ndarray, out: np.ndarray) -> None:
-        """Signs for `weighted_gram`, which has nothing to do with heights; rows: numbers of rows of `bits`."""
+    def pick(
+        self,
+        rows: np.ndarray,
+        columns: np.ndarray,
+        scale: np.ndarray,
+        unit: np.ndarray,
+        out: np.ndarray,
+    ) -> None:
+        """Signs for `weighted_gram`, which has nothing to do with heights; rows: numbers of
+        rows of `bits`.
+        """
         _pick_signs(self.bits, rows, columns, scale, unit, out)
 
     def hold(self, max_mb: float = np.inf) -> Matrix:
@@ -88,7 +128,9 @@ class BitMatrix(WalkedMatrix):
         if W.ndim > 1:
             return super().matvec(W)
         w, out = self.heights * W, np.empty(self.shape[0])
-        self._by_signs(lambda some, signs, numbers, ones, own: dot_rows(signs, numbers, ones, w, out[some]))
+        self._by_signs(
+            lambda some, signs, numbers, ones, own: dot_rows(signs, numbers, ones, w, out[some])
+        )
         return out
 
     def rmatvec(self, U: np.ndarray) -> np.ndarray:
@@ -98,30 +140,41 @@ class BitMatrix(WalkedMatrix):
         if len(used) < len(U):
             return self.rows(used).rmatvec(u[used]) if len(used) else np.zeros(self.shape[1])
         found: np.ndarray = self.heights * self._by_signs(
-            lambda some, signs, numbers, ones, own: add_rows(signs, numbers, u[some], own, 0, len(own))
+            lambda some, signs, numbers, ones, own: add_rows(
+                signs, numbers, u[some], own, 0, len(own)
+            )
         )
         return found
 
     def normal(self, P: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
         if P.ndim > 1:
             return super().normal(P, weights)
-        p, factors = (self.heights * P).astype(np.float32), np.ones(self.shape[0]) if weights is None else weights
+        p, factors = (
+            (self.heights * P).astype(np.float32),
+            np.ones(self.shape[0]) if weights is None else weights,
+        )
         factors = factors.astype(np.float32)
         found: np.ndarray = self.heights * self._by_signs(
-            lambda some, signs, numbers, ones, own: add_normal(signs, numbers, factors[some], p, own)
+            lambda some, signs, numbers, ones, own: add_normal(
+                signs, numbers, factors[some], p, own
+            )
         )
         return found
 
     def _walk(self, w: np.ndarray, loss: Loss, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         w, F = self.heights * w, np.empty(self.shape[0])
 
-        def add(some: slice, signs: np.ndarray, numbers: np.ndarray, ones: np.ndarray, own: np.ndarray) -> None:
+        def add(
+            some: slice, signs: np.ndarray, numbers: np.ndarray, ones: np.ndarray, own: np.ndarray
+        ) -> None:
             dot_rows(signs, numbers, ones, w, F[some])
             add_rows(signs, numbers, loss.derivative(F[some], y[some]), own, 0, len(own))
 
         return F, self.heights * self._by_signs(add)
 
-    def _by_signs(self, add: Callable[[slice, np.ndarray, np.ndarray, np.ndarray, np.ndarray], Any]) -> np.ndarray:
+    def _by_signs(
+        self, add: Callable[[slice, np.ndarray, np.ndarray, np.ndarray, np.ndarray], Any]
+    ) -> np.ndarray:
         """`_summed` of add(slice of rows, their signs, the numbers of these, ones, sums)."""
         together = max(16, _UNPACKED // max(8, 8 * self.bits.shape[1]))
         numbers, ones = np.arange(together), np.ones(together, np.float32)
@@ -131,10 +184,16 @@ class BitMatrix(WalkedMatrix):
             _unpack(self.bits, self.index[some], _SIGNS, room)
             add(some, room.view(np.int8)[:, : self.shape[1]], numbers[:count], ones[:count], own)
 
-        return self._summed(unpacked, together, room=lambda: np.empty((together, self.bits.shape[1]), np.int64))
+        return self._summed(
+            unpacked, together, room=lambda: np.empty((together, self.bits.shape[1]), np.int64)
+        )
 
     def gram(
-        self, left: np.ndarray, right: np.ndarray | None = None, weights: np.ndarray | None = None, dtype: DTypeLike | None = None
+        self,
+        left: np.ndarray,
+        right: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
+        dtype: DTypeLike | None = None,
     ) -> GramOrPair:
         used = slice(None) if weights is None else np.flatnonzero(weights)
         rows = self.index[used]
@@ -143,7 +202,9 @@ class BitMatrix(WalkedMatrix):
         by_left = self.heights[left]
         if right is None:
             return found * np.outer(by_left, by_left)
-        return found[0] * np.outer(by_left, by_left), found[1] * np.outer(by_left, self.heights[right])
+        return found[0] * np.outer(by_left, by_left), found[1] * np.outer(
+            by_left, self.heights[right]
+        )
 
     def squares(self, weights: np.ndarray | None = None) -> np.ndarray:
         return self.heights**2 * (self.shape[0] if weights is None else float(np.sum(weights)))
@@ -182,7 +243,14 @@ def _unpack(bits: np.ndarray, rows: np.ndarray, table: np.ndarray, out: np.ndarr
 
 
 @njit(cache=True, nogil=True)
-def _pick_signs(bits: np.ndarray, rows: np.ndarray, columns: np.ndarray, scale: np.ndarray, unit: np.ndarray, out: np.ndarray) -> None:
+def _pick_signs(
+    bits: np.ndarray,
+    rows: np.ndarray,
+    columns: np.ndarray,
+    scale: np.ndarray,
+    unit: np.ndarray,
+    out: np.ndarray,
+) -> None:
     for i in range(len(rows)):
         own, factor = bits[rows[i]], scale[i]
         for k in range(len(columns)):

@@ -1,4 +1,6 @@
-"""Matrices that are computed anew at every use, some of whose rows or columns are cached in memory."""
+"""Matrices that are computed anew at every use, some of whose rows or columns are cached in
+memory.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ _CHUNK = 2048
 def cache_rows(Z: Matrix, max_mb: float, kind: DTypeLike | None = None) -> Matrix:
     """Z, but what `rows` gives stays in memory, up to `max_mb`, and is not computed again.
 
-    kind: int8 or int16 for rows that are cached as codes (rfx.operators.coded), all of them at once where they fit; None for features.
+    kind: int8 or int16 for rows that are cached as codes (rfx.operators.coded), all of them at once
+    where they fit; None for features.
     """
     if not Z.computed:
         return Z
@@ -35,15 +38,22 @@ def cache_rows(Z: Matrix, max_mb: float, kind: DTypeLike | None = None) -> Matri
 
 
 class CachedRows(Matrix):
-    """A matrix whose `rows` stay in memory, as many as `max_mb` allows: those asked for before are not computed again.
+    """A matrix whose `rows` stay in memory, as many as `max_mb` allows: those asked for before are
+    not computed again.
 
-    Newcomers take the places of rows that are no longer asked for, so that what `rows` gives is valid until it is called again.
-    Where all rows fit, the first walk through them keeps them. kind: int8 or int16 for rows that are held as codes; None for
-    features.
+    Newcomers take the places of rows that are no longer asked for, so that what `rows` gives is
+    valid until it is called again. Where all rows fit, the first walk through them keeps them.
+    kind: int8 or int16 for rows that are held as codes; None for features.
     """
 
     def __init__(self, inner: Matrix, max_mb: float, kind: DTypeLike | None = None) -> None:
-        self.inner, self.shape, self.dtype, self.cost, self.kind = inner, inner.shape, inner.dtype, inner.cost, kind
+        self.inner, self.shape, self.dtype, self.cost, self.kind = (
+            inner,
+            inner.shape,
+            inner.dtype,
+            inner.cost,
+            kind,
+        )
         itemsize = (inner.dtype if kind is None else np.dtype(kind)).itemsize
         self.capacity = int(max_mb * 2**20 / (inner.shape[1] * itemsize))
         self._store: _Plain | Codes | None = None
@@ -74,7 +84,11 @@ class CachedRows(Matrix):
         self._store = None
         self._places[:] = -1
         width = self.shape[1]
-        self._store = _Plain(count, width, self.dtype) if self.kind is None else Codes.empty(count, width, self.kind, self.dtype)
+        self._store = (
+            _Plain(count, width, self.dtype)
+            if self.kind is None
+            else Codes.empty(count, width, self.kind, self.dtype)
+        )
         return self._store
 
     def rows(self, index: Index) -> Matrix:
@@ -101,7 +115,12 @@ class CachedRows(Matrix):
         if here.all():
             return self._store.at(self._places[index])
         held, rest = np.flatnonzero(here), np.flatnonzero(~here)
-        return SplitRows([(held, self._store.at(self._places[index[held]])), (rest, self.inner.rows(index[rest]))])
+        return SplitRows(
+            [
+                (held, self._store.at(self._places[index[held]])),
+                (rest, self.inner.rows(index[rest])),
+            ]
+        )
 
     def columns(self, index: Index) -> Matrix:
         return self.inner.columns(index)
@@ -126,20 +145,25 @@ class _Plain:
 class CachedColumns(Matrix):
     """A matrix of which some columns are held and all others are zero.
 
-    columns: sorted integer array. before: CachedColumns of the same matrix, whose columns are not computed again.
+    columns: sorted integer array. before: CachedColumns of the same matrix, whose columns are not
+    computed again.
     """
 
     _at: np.ndarray
     _matrix: DenseMatrix
 
-    def __init__(self, inner: Matrix, columns: np.ndarray, before: CachedColumns | None = None) -> None:
+    def __init__(
+        self, inner: Matrix, columns: np.ndarray, before: CachedColumns | None = None
+    ) -> None:
         self.shape, self.dtype, self.held = inner.shape, inner.dtype, columns
         # the last column is zero: that of all columns that are not held
         Z = np.empty((self.shape[0], len(columns) + 1), self.dtype)
         Z[:, -1] = 0
         self._at = np.full(self.shape[1], len(columns))
         self._at[columns] = np.arange(len(columns))
-        known = np.isin(columns, before.held) if before is not None else np.zeros(len(columns), bool)
+        known = (
+            np.isin(columns, before.held) if before is not None else np.zeros(len(columns), bool)
+        )
         if before is not None and known.any():
             at, places = before._at[columns[known]], np.flatnonzero(known)
             for rows in ranges(len(Z), _CHUNK):
@@ -173,9 +197,15 @@ class CachedColumns(Matrix):
         return self._widened(self._matrix.normal(self._narrow(P), weights))
 
     def gram(
-        self, left: np.ndarray, right: np.ndarray | None = None, weights: np.ndarray | None = None, dtype: DTypeLike | None = None
+        self,
+        left: np.ndarray,
+        right: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
+        dtype: DTypeLike | None = None,
     ) -> GramOrPair:
-        return self._matrix.gram(self._at[left], None if right is None else self._at[right], weights, dtype)
+        return self._matrix.gram(
+            self._at[left], None if right is None else self._at[right], weights, dtype
+        )
 
     def _narrow(self, W: np.ndarray) -> np.ndarray:
         return np.concatenate([W[self.held], np.zeros((1, *W.shape[1:]))])
@@ -190,8 +220,13 @@ class SplitRows(Matrix):
     """Rows from several matrices with the same columns."""
 
     def __init__(self, pieces: Iterable[tuple[np.ndarray, Matrix]]) -> None:
-        """pieces: (row numbers, matrix of these rows), every row in one of them; what is computed, and needs more memory, goes first."""
-        self.pieces = sorted([(np.asarray(numbers), Z) for numbers, Z in pieces if len(numbers)], key=lambda piece: not piece[1].computed)
+        """pieces: (row numbers, matrix of these rows), every row in one of them; what is
+        computed, and needs more memory, goes first.
+        """
+        self.pieces = sorted(
+            [(np.asarray(numbers), Z) for numbers, Z in pieces if len(numbers)],
+            key=lambda piece: not piece[1].computed,
+        )
         matrices = [Z for _, Z in self.pieces]
         n_rows = sum(Z.shape[0] for Z in matrices)
         self.shape, self.dtype = (n_rows, matrices[0].shape[1]), matrices[0].dtype
@@ -219,18 +254,37 @@ class SplitRows(Matrix):
         return cast(np.ndarray, sum(Z.rmatvec(U[numbers]) for numbers, Z in self.pieces))
 
     def normal(self, P: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-        return cast(np.ndarray, sum(Z.normal(P, None if weights is None else weights[numbers]) for numbers, Z in self.pieces))
+        return cast(
+            np.ndarray,
+            sum(
+                Z.normal(P, None if weights is None else weights[numbers])
+                for numbers, Z in self.pieces
+            ),
+        )
 
     def gram(
-        self, left: np.ndarray, right: np.ndarray | None = None, weights: np.ndarray | None = None, dtype: DTypeLike | None = None
+        self,
+        left: np.ndarray,
+        right: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
+        dtype: DTypeLike | None = None,
     ) -> GramOrPair:
-        return _added(Z.gram(left, right, None if weights is None else weights[numbers], dtype) for numbers, Z in self.pieces)
+        return _added(
+            Z.gram(left, right, None if weights is None else weights[numbers], dtype)
+            for numbers, Z in self.pieces
+        )
 
     def gram_update(
-        self, old: np.ndarray, change: np.ndarray, new: np.ndarray, weights: np.ndarray, dtype: DTypeLike | None = None
+        self,
+        old: np.ndarray,
+        change: np.ndarray,
+        new: np.ndarray,
+        weights: np.ndarray,
+        dtype: DTypeLike | None = None,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         found: tuple[np.ndarray, np.ndarray, np.ndarray] = _added(
-            Z.gram_update(old, change[numbers], new, weights[numbers], dtype) for numbers, Z in self.pieces
+            Z.gram_update(old, change[numbers], new, weights[numbers], dtype)
+            for numbers, Z in self.pieces
         )
         return found
 
@@ -251,7 +305,9 @@ class SplitRows(Matrix):
 
 
 def _added(found: Iterator[Any]) -> Any:
-    """The sum of arrays, or of tuples of them, in the place of the first: Gram matrices are large."""
+    """The sum of arrays, or of tuples of them, in the place of the first: Gram matrices are
+    large.
+    """
     total = next(found)
     for more in found:
         for own, other in [(total, more)] if isinstance(total, np.ndarray) else zip(total, more):
@@ -260,11 +316,18 @@ def _added(found: Iterator[Any]) -> Any:
 
 
 def hold_part(Z: Matrix, max_mb: float) -> Matrix:
-    """Z with as many of its first rows in memory as take at most `max_mb`; Z itself where it is there already, or none fits."""
+    """Z with as many of its first rows in memory as take at most `max_mb`; Z itself where
+    it is there already, or none fits.
+    """
     count = min(Z.shape[0], int(max_mb * 2**20 / max(1, Z.shape[1] * Z.dtype.itemsize)))
     if not Z.computed or not count:
         return Z
     if count == Z.shape[0]:
         return Z.hold(max_mb)
     first = Z.rows(slice(0, count)).hold()
-    return SplitRows([(np.arange(count), first), (np.arange(count, Z.shape[0]), Z.rows(slice(count, Z.shape[0])))])
+    return SplitRows(
+        [
+            (np.arange(count), first),
+            (np.arange(count, Z.shape[0]), Z.rows(slice(count, Z.shape[0]))),
+        ]
+    )

@@ -19,12 +19,13 @@ def conjugate_gradients(
     max_iter: int,
     deadline: float | None = None,
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """x with H x close to `residual`, from x = 0, one column at a time in step (Polak-Ribiere form).
+    """x with H x close to `residual`, from x = 0, one column at a time in step (Polak-Ribiere
+    form).
 
-    product: p -> H p. precondition: r -> M^-1 r; the flexible form of beta keeps the directions conjugate when M^-1 is
-    only symmetric up to float32 rounding (Notay 2000). enough(x, r): whether the residual (n,) or (n, k) is small enough.
-    deadline: value of time.monotonic() after which no new step starts; a product that raises Late ends it, too.
-    Returns (x, residual, iterations).
+    product: p -> H p. precondition: r -> M^-1 r; the flexible form of beta keeps the directions
+    conjugate when M^-1 is only symmetric up to float32 rounding (Notay 2000). enough(x, r): whether
+    the residual (n,) or (n, k) is small enough. deadline: value of time.monotonic() after which no
+    new step starts; a product that raises Late ends it, too. Returns (x, residual, iterations).
     """
     r = residual.copy()
     x = np.zeros_like(r)
@@ -39,7 +40,11 @@ def conjugate_gradients(
         x += step * p
         before = r
         r = r - step * q
-        if enough(x, r) or not np.any(step) or (deadline is not None and time.monotonic() >= deadline):
+        if (
+            enough(x, r)
+            or not np.any(step)
+            or (deadline is not None and time.monotonic() >= deadline)
+        ):
             return x, r, iteration
         z = precondition(r)
         beta = np.maximum(0.0, ratio(dots(r - before, z), rz))
@@ -54,5 +59,7 @@ def dots(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def ratio(a: Any, b: Any) -> np.ndarray:
-    """a / b, and 0 where b is not positive: a column that is solved, or where rounding has taken over."""
+    """a / b, and 0 where b is not positive: a column that is solved, or where rounding has
+    taken over.
+    """
     return np.where(b > 0, a / np.where(b > 0, b, 1.0), 0.0)

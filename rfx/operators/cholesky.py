@@ -1,7 +1,8 @@
 """Cholesky factorisation in place by tiles, for matrices that take gigabytes.
 
-OpenBLAS's own parallel factorisation ends the process with a segmentation fault from some 16,000 float64 rows on (seen
-with 0.3.30); here every call of LAPACK or BLAS is for one tile and by one thread, and threads share the tiles.
+OpenBLAS's own parallel factorisation ends the process with a segmentation fault from some 16,000
+float64 rows on (seen with 0.3.30); here every call of LAPACK or BLAS is for one tile and by one
+thread, and threads share the tiles.
 """
 
 from __future__ import annotations
@@ -21,12 +22,15 @@ _SMALL = 512
 
 
 def positive(A: np.ndarray) -> np.ndarray:
-    """The factor, for `solve`, of A (n, n), Fortran order, float32 or float64, which it takes the place of.
+    """The factor, for `solve`, of A (n, n), Fortran order, float32 or float64, which it takes the
+    place of.
 
     Raises LinAlgError where A is not positive definite.
     """
     if len(A) <= _ALONE:
-        found: np.ndarray = linalg.cho_factor(A, lower=True, overwrite_a=True, check_finite=False)[0]
+        found: np.ndarray = linalg.cho_factor(A, lower=True, overwrite_a=True, check_finite=False)[
+            0
+        ]
         return found
     if info := factor_in_place(A):
         raise linalg.LinAlgError(f"the leading minor of order {info} is not positive definite")
@@ -34,10 +38,12 @@ def positive(A: np.ndarray) -> np.ndarray:
 
 
 def solve(factor: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """x with L L'x = b, for L in the lower triangle of `factor` (n, n), Fortran order, and b (n,) or (n, k), in the factor's type.
+    """x with L L'x = b, for L in the lower triangle of `factor` (n, n), Fortran order, and b (n,)
+    or (n, k), in the factor's type.
 
-    One right-hand side goes through a large triangle by trsv, which takes a quarter of the time of potrs (n = 4,096 and 7,812); small
-    systems go by potrs, for where minimisers are many it is rounding that says at which of them a solver ends.
+    One right-hand side goes through a large triangle by trsv, which takes a quarter of the time of
+    potrs (n = 4,096 and 7,812); small systems go by potrs, for where minimisers are many it is
+    rounding that says at which of them a solver ends.
     """
     single = factor.dtype == np.float32
     if len(factor) > _SMALL and (b.ndim == 1 or b.shape[1] == 1):
@@ -45,15 +51,18 @@ def solve(factor: np.ndarray, b: np.ndarray) -> np.ndarray:
         x: np.ndarray = substitute(factor, b.ravel().astype(factor.dtype), lower=1, overwrite_x=1)
         x = substitute(factor, x, lower=1, trans=1, overwrite_x=1).reshape(b.shape)
         return x
-    x = (lapack.spotrs if single else lapack.dpotrs)(factor, np.asfortranarray(b, dtype=factor.dtype), lower=1)[0]
+    x = (lapack.spotrs if single else lapack.dpotrs)(
+        factor, np.asfortranarray(b, dtype=factor.dtype), lower=1
+    )[0]
     return x
 
 
 def factor_in_place(A: np.ndarray) -> int:
-    """L over the lower triangle of A (n, n), Fortran order, float32 or float64; what is above the diagonal stays.
+    """L over the lower triangle of A (n, n), Fortran order, float32 or float64; what is above the
+    diagonal stays.
 
-    Returns 0, or the order of the first leading minor that is not positive definite, A being half done then. The result
-    does not depend on the number of threads.
+    Returns 0, or the order of the first leading minor that is not positive definite, A being half
+    done then. The result does not depend on the number of threads.
     """
     potrf = lapack.spotrf if A.dtype == np.float32 else lapack.dpotrf
     n = len(A)
@@ -67,7 +76,13 @@ def factor_in_place(A: np.ndarray) -> int:
             A[own, own] = factor
             rest = tiles[k + 1 :]
 
-            def panel(start: int, stop: int, own: slice = own, factor: np.ndarray = factor, rest: list[slice] = rest) -> None:
+            def panel(
+                start: int,
+                stop: int,
+                own: slice = own,
+                factor: np.ndarray = factor,
+                rest: list[slice] = rest,
+            ) -> None:
                 for rows in rest[start:stop]:
                     tile = np.ascontiguousarray(A[rows, own])
                     solve_rows(factor, tile)
@@ -77,7 +92,9 @@ def factor_in_place(A: np.ndarray) -> int:
             parallel.for_ranges(panel, len(rest), work=height * _TILE**2 / 2 / parallel.DENSE)
             pairs = [(rows, columns) for j, columns in enumerate(rest) for rows in rest[j:]]
 
-            def trailing(start: int, stop: int, own: slice = own, pairs: list[tuple[slice, slice]] = pairs) -> None:
+            def trailing(
+                start: int, stop: int, own: slice = own, pairs: list[tuple[slice, slice]] = pairs
+            ) -> None:
                 for rows, columns in pairs[start:stop]:
                     product = A[columns, own] @ A[rows, own].T
                     A[rows, columns] -= (np.triu(product) if rows is columns else product).T

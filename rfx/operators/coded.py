@@ -1,7 +1,8 @@
-"""Features in memory as whole numbers of 8 or 16 bits, a factor a row: two or four times as many rows fit, and reading takes less.
+"""Features in memory as whole numbers of 8 or 16 bits, a factor a row: two or four times as many
+rows fit, and reading takes less.
 
-A code is off by up to half a unit, at random as far as sums over features or rows can tell, so that an answer is found with codes;
-what it is worth the features themselves say.
+A code is off by up to half a unit, at random as far as sums over features or rows can tell, so that
+an answer is found with codes; what it is worth the features themselves say.
 """
 
 from __future__ import annotations
@@ -36,13 +37,15 @@ _TOGETHER = 512
 _SAMPLE = 64
 # Entries that are compared with as many others at a time.
 _LANES = 64
-# The code of a row's largest entry where others are to come: with 16 bits, these may be larger by a few hundredths.
+# The code of a row's largest entry where others are to come: with 16 bits, these may be larger by a
+# few hundredths.
 _FIRST = {np.int8: 127, np.int16: 32000}
 _float = np.float32
 
 
 def code_type(Z: Matrix, error: float) -> Kind | None:
-    """The smallest type of codes that change no row of Z by more than the root of `error` in all; None where there is none.
+    """The smallest type of codes that change no row of Z by more than the root of `error` in all;
+    None where there is none.
 
     The rows that tell are 64 that are drawn.
     """
@@ -57,7 +60,9 @@ def code_type(Z: Matrix, error: float) -> Kind | None:
 
 
 def coded(Z: Matrix, kind: DTypeLike, room: int = 0) -> CodedMatrix:
-    """All rows of Z as codes of that type, in memory, with room for that many columns, for `recoded`."""
+    """All rows of Z as codes of that type, in memory, with room for that many columns, for
+    `recoded`.
+    """
     store, numbers = Codes.empty(*Z.shape, kind, Z.dtype, room), np.arange(Z.shape[0])
 
     def part(first: int, last: int) -> None:
@@ -70,9 +75,11 @@ def coded(Z: Matrix, kind: DTypeLike, room: int = 0) -> CodedMatrix:
 
 
 def recoded(before: CodedMatrix, kept: np.ndarray, new: Matrix) -> CodedMatrix | None:
-    """The columns `kept` (k,), ascending, of `before`, all of whose rows are in its store, then those of `new` as codes of the same units.
+    """The columns `kept` (k,), ascending, of `before`, all of whose rows are in its store, then
+    those of `new` as codes of the same units.
 
-    It takes the place of `before`. None where there is no room, or a new feature is too large for its row's unit.
+    It takes the place of `before`. None where there is no room, or a new feature is too large for
+    its row's unit.
     """
     store, numbers = before.store, np.arange(before.shape[0])
     if not store.keep(kept, len(kept) + new.shape[1]):
@@ -84,15 +91,30 @@ def recoded(before: CodedMatrix, kept: np.ndarray, new: Matrix) -> CodedMatrix |
 
 
 class Codes:
-    """codes (n, at least D), int8 or int16, of n rows of D = `width` features of type `dtype`, each with its unit (n,)."""
+    """codes (n, at least D), int8 or int16, of n rows of D = `width` features of type
+    `dtype`, each with its unit (n,).
+    """
 
-    def __init__(self, codes: np.ndarray, units: np.ndarray, dtype: DTypeLike, width: int | None = None) -> None:
-        self.codes, self.units, self.dtype, self.width = codes, units, np.dtype(dtype), codes.shape[1] if width is None else width
+    def __init__(
+        self, codes: np.ndarray, units: np.ndarray, dtype: DTypeLike, width: int | None = None
+    ) -> None:
+        self.codes, self.units, self.dtype, self.width = (
+            codes,
+            units,
+            np.dtype(dtype),
+            codes.shape[1] if width is None else width,
+        )
 
     @classmethod
-    def empty(cls, count: int, width: int, kind: DTypeLike, dtype: DTypeLike, room: int = 0) -> Codes:
-        """Room for `count` rows of `width` features, or `room` if that is more; kind: int8 or int16."""
-        return cls(np.empty((count, max(width, room)), kind), np.zeros(count, np.float32), dtype, width)
+    def empty(
+        cls, count: int, width: int, kind: DTypeLike, dtype: DTypeLike, room: int = 0
+    ) -> Codes:
+        """Room for `count` rows of `width` features, or `room` if that is more; kind: int8
+        or int16.
+        """
+        return cls(
+            np.empty((count, max(width, room)), kind), np.zeros(count, np.float32), dtype, width
+        )
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -101,19 +123,33 @@ class Codes:
         """The rows of Z (k, width), C-contiguous, at these places (k,)."""
         kind = self.codes.dtype.type
         largest = _FIRST[kind] if self.width < self.codes.shape[1] else np.iinfo(kind).max
-        parallel.for_ranges(lambda a, b: _encode(Z[a:b], places[a:b], largest, self.codes, self.units), len(Z), smallest=16)
+        parallel.for_ranges(
+            lambda a, b: _encode(Z[a:b], places[a:b], largest, self.codes, self.units),
+            len(Z),
+            smallest=16,
+        )
 
     def put_beside(self, places: np.ndarray, Z: np.ndarray, start: int) -> bool:
-        """The rows of Z (k, columns), C-contiguous, at these places from column `start` on, by the units there; whether these will do."""
+        """The rows of Z (k, columns), C-contiguous, at these places from column `start` on,
+        by the units there; whether these will do.
+        """
         limit = np.iinfo(self.codes.dtype).max
-        own = parallel.for_ranges(lambda a, b: _encode_beside(Z[a:b], places[a:b], start, limit, self.codes, self.units), len(Z), 16)
+        own = parallel.for_ranges(
+            lambda a, b: _encode_beside(Z[a:b], places[a:b], start, limit, self.codes, self.units),
+            len(Z),
+            16,
+        )
         return all(own)
 
     def keep(self, kept: np.ndarray, width: int) -> bool:
-        """Have `width` columns, the first of them those of the numbers `kept` (k,), ascending; whether there is room for them."""
+        """Have `width` columns, the first of them those of the numbers `kept` (k,),
+        ascending; whether there is room for them.
+        """
         fits = width <= self.codes.shape[1]
         if fits:
-            parallel.for_ranges(lambda a, b: _pick_columns(self.codes[a:b], kept), len(self), smallest=256)
+            parallel.for_ranges(
+                lambda a, b: _pick_columns(self.codes[a:b], kept), len(self), smallest=256
+            )
             self.width = width
         found: bool = fits
         return found
@@ -141,7 +177,11 @@ class CodedMatrix(WalkedMatrix):
 
     def columns(self, index: Index) -> Matrix:
         if isinstance(index, slice):
-            return self._copy(np.ascontiguousarray(self.store.codes[self.index, slice(*index.indices(self.shape[1]))]))
+            return self._copy(
+                np.ascontiguousarray(
+                    self.store.codes[self.index, slice(*index.indices(self.shape[1]))]
+                )
+            )
         return self._copy(np.ascontiguousarray(self.store.codes[self.index[:, None], index]))
 
     def hold(self, max_mb: float = np.inf) -> Matrix:
@@ -152,18 +192,35 @@ class CodedMatrix(WalkedMatrix):
 
     def to_array(self, out: np.ndarray | None = None) -> np.ndarray:
         out = np.empty(self.shape, self.dtype) if out is None else out
-        parallel.for_ranges(lambda a, b: _decode(self.store.codes, self.index[a:b], self.store.units, out[a:b]), self.shape[0], smallest=16)
+        parallel.for_ranges(
+            lambda a, b: _decode(self.store.codes, self.index[a:b], self.store.units, out[a:b]),
+            self.shape[0],
+            smallest=16,
+        )
         return out
 
     def gram(
-        self, left: np.ndarray, right: np.ndarray | None = None, weights: np.ndarray | None = None, dtype: DTypeLike | None = None
+        self,
+        left: np.ndarray,
+        right: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
+        dtype: DTypeLike | None = None,
     ) -> GramOrPair:
-        """As ever, but without a dtype factors of rows (weight and unit) that differ by a hundredth at most may be taken as one."""
+        """As ever, but without a dtype factors of rows (weight and unit) that differ by a
+        hundredth at most may be taken as one.
+        """
         used = slice(None) if weights is None else np.flatnonzero(weights)
         rows = self.index[used]
-        factors = self.store.units[rows].astype(np.float64) ** 2 * (1.0 if weights is None else weights[used])
+        factors = self.store.units[rows].astype(np.float64) ** 2 * (
+            1.0 if weights is None else weights[used]
+        )
         size = len(rows) * len(left) * (len(left) if right is None else len(left) + len(right))
-        if dtype is None and size > SMALL and self.store.codes.dtype == np.int8 and integer_gram.available():
+        if (
+            dtype is None
+            and size > SMALL
+            and self.store.codes.dtype == np.int8
+            and integer_gram.available()
+        ):
             factor = integer_gram.one_factor(factors)
             if factor is not None:
                 found = integer_gram.integer_gram(self.store.codes, rows, factors, left, right)
@@ -175,8 +232,16 @@ class CodedMatrix(WalkedMatrix):
     def matvec(self, W: np.ndarray) -> np.ndarray:
         if W.ndim > 1:
             return super().matvec(W)
-        out, w, store = np.empty(self.shape[0]), np.ascontiguousarray(W, dtype=np.float64), self.store
-        parallel.for_ranges(lambda a, b: dot_rows(store.codes, self.index[a:b], store.units, w, out[a:b]), len(out), smallest=16)
+        out, w, store = (
+            np.empty(self.shape[0]),
+            np.ascontiguousarray(W, dtype=np.float64),
+            self.store,
+        )
+        parallel.for_ranges(
+            lambda a, b: dot_rows(store.codes, self.index[a:b], store.units, w, out[a:b]),
+            len(out),
+            smallest=16,
+        )
         return out
 
     def rmatvec(self, U: np.ndarray) -> np.ndarray:
@@ -185,18 +250,26 @@ class CodedMatrix(WalkedMatrix):
         out, used = np.zeros(self.shape[1]), np.flatnonzero(U)
         rows = self.index[used]
         u = U[used] * self.store.units[rows]
-        parallel.for_ranges(lambda a, b: add_rows(self.store.codes, rows, u, out, a, b), len(out), smallest=256)
+        parallel.for_ranges(
+            lambda a, b: add_rows(self.store.codes, rows, u, out, a, b), len(out), smallest=256
+        )
         return out
 
     def normal(self, P: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-        """As ever, but with float32 sums over the features and over up to 512 rows: for directions."""
+        """As ever, but with float32 sums over the features and over up to 512 rows: for
+        directions.
+        """
         if P.ndim > 1:
             return super().normal(P, weights)
         factors = self.store.units[self.index].astype(np.float64) ** 2
         factors = (factors if weights is None else factors * weights).astype(np.float32)
         p = P.astype(np.float32)
         return self._summed(
-            lambda some, own, room: add_normal(self.store.codes, self.index[some], factors[some], p, own), _TOGETHER, np.float32
+            lambda some, own, room: add_normal(
+                self.store.codes, self.index[some], factors[some], p, own
+            ),
+            _TOGETHER,
+            np.float32,
         )
 
     def _walk(self, w: np.ndarray, loss: Loss, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -215,7 +288,9 @@ class CodedMatrix(WalkedMatrix):
 
 @njit(cache=True, nogil=True, fastmath=_FAST | {"nnan"})
 def _largest(z: np.ndarray, room: np.ndarray) -> np.float32:
-    """The largest size of an entry, by way of those of every 64th in `room`, which a processor compares all at once."""
+    """The largest size of an entry, by way of those of every 64th in `room`, which a
+    processor compares all at once.
+    """
     room[:] = 0
     whole = len(z) - len(z) % _LANES
     for start in range(0, whole, _LANES):
@@ -231,7 +306,9 @@ def _largest(z: np.ndarray, room: np.ndarray) -> np.float32:
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST | {"nnan"})
-def _encode(Z: np.ndarray, places: np.ndarray, limit: int, codes: np.ndarray, units: np.ndarray) -> None:
+def _encode(
+    Z: np.ndarray, places: np.ndarray, limit: int, codes: np.ndarray, units: np.ndarray
+) -> None:
     half, room = _float(0.5), np.empty(_LANES, np.float32)
     for i in range(len(Z)):
         z, own = Z[i], codes[places[i]]
@@ -243,9 +320,16 @@ def _encode(Z: np.ndarray, places: np.ndarray, limit: int, codes: np.ndarray, un
 
 
 @njit(cache=True, nogil=True)
-def _encode_beside(Z: np.ndarray, places: np.ndarray, start: int, limit: int, codes: np.ndarray, units: np.ndarray) -> bool:
+def _encode_beside(
+    Z: np.ndarray, places: np.ndarray, start: int, limit: int, codes: np.ndarray, units: np.ndarray
+) -> bool:
     """Whether all of these are within half a unit of a code."""
-    half, least, most, room = _float(0.5), _float(-limit), _float(limit), np.empty(_LANES, np.float32)
+    half, least, most, room = (
+        _float(0.5),
+        _float(-limit),
+        _float(limit),
+        np.empty(_LANES, np.float32),
+    )
     fits = True
     for i in range(len(Z)):
         z, own, unit = Z[i], codes[places[i]], units[places[i]]
@@ -278,11 +362,27 @@ def _add(codes: np.ndarray, rows: np.ndarray, u: np.ndarray, g: np.ndarray) -> N
     count, width = len(rows), len(g)
     for i in range(0, count - 7, 8):
         za, zb, zc, zd = codes[rows[i]], codes[rows[i + 1]], codes[rows[i + 2]], codes[rows[i + 3]]
-        ze, zf, zg, zh = codes[rows[i + 4]], codes[rows[i + 5]], codes[rows[i + 6]], codes[rows[i + 7]]
-        ua, ub, uc, ud, ue, uf, ug, uh = u[i], u[i + 1], u[i + 2], u[i + 3], u[i + 4], u[i + 5], u[i + 6], u[i + 7]
+        ze, zf, zg, zh = (
+            codes[rows[i + 4]],
+            codes[rows[i + 5]],
+            codes[rows[i + 6]],
+            codes[rows[i + 7]],
+        )
+        ua, ub, uc, ud, ue, uf, ug, uh = (
+            u[i],
+            u[i + 1],
+            u[i + 2],
+            u[i + 3],
+            u[i + 4],
+            u[i + 5],
+            u[i + 6],
+            u[i + 7],
+        )
         for j in range(width):
             low = ua * _float(za[j]) + ub * _float(zb[j]) + uc * _float(zc[j]) + ud * _float(zd[j])
-            g[j] += low + (ue * _float(ze[j]) + uf * _float(zf[j]) + ug * _float(zg[j]) + uh * _float(zh[j]))
+            g[j] += low + (
+                ue * _float(ze[j]) + uf * _float(zf[j]) + ug * _float(zg[j]) + uh * _float(zh[j])
+            )
     for i in range(count - count % 8, count):
         z, a = codes[rows[i]], u[i]
         for j in range(width):

@@ -1,4 +1,6 @@
-"""Rows and columns of square matrices that take hundreds of megabytes: numpy's own indexing takes several times as long."""
+"""Rows and columns of square matrices that take hundreds of megabytes: numpy's own indexing
+takes several times as long.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +11,23 @@ from rfx.compiled import njit
 
 
 def corner(M: np.ndarray, chosen: np.ndarray) -> np.ndarray:
-    """M[chosen][:, chosen] as a new array in C order, for M (n, n) in C order and chosen (k,) integers."""
+    """M[chosen][:, chosen] as a new array in C order, for M (n, n) in C order and chosen
+    (k,) integers.
+    """
     out = np.empty((len(chosen), len(chosen)), M.dtype)
-    parallel.for_ranges(lambda start, stop: _pick(M, chosen[start:stop], chosen, out[start:stop]), len(chosen), 16, work=out.size)
+    parallel.for_ranges(
+        lambda start, stop: _pick(M, chosen[start:stop], chosen, out[start:stop]),
+        len(chosen),
+        16,
+        work=out.size,
+    )
     return out
 
 
 def keep_corner(M: np.ndarray, chosen: np.ndarray) -> None:
-    """M[:k, :k] <- M[chosen][:, chosen] for M (n, n) in C order and chosen (k,) ascending integers."""
+    """M[:k, :k] <- M[chosen][:, chosen] for M (n, n) in C order and chosen (k,) ascending
+    integers.
+    """
     _pick(M, chosen, chosen, M[: len(chosen), : len(chosen)])
 
 

@@ -1,7 +1,8 @@
 """Gram matrices and their factors as preconditioners of H = lam I + Z' diag(d) Z.
 
-Factors are made in one array, in the features' type: a float32 factor is a preconditioner, never the answer. It is none where its own
-rounding is not small beside lam; one of rows is then made in float64.
+Factors are made in one array, in the features' type: a float32 factor is a preconditioner, never
+the answer. It is none where its own rounding is not small beside lam; one of rows is then made in
+float64.
 """
 
 from __future__ import annotations
@@ -23,18 +24,22 @@ if TYPE_CHECKING:
 
 _TILE = 1024
 _ROWS_PER_COLUMN = 8
-# The more entries that a factor has than its matrix for it to take longer in products than it saves.
+# The more entries that a factor has than its matrix for it to take longer in products than it
+# saves.
 _FULLER = 10
-# The rounding of a float32 Gram matrix of rows, as a part of lam, from which its factor costs more steps than one in float64 takes time
-# (docs/benchmarks.md), and the products by which its largest eigenvalue is looked for.
+# The rounding of a float32 Gram matrix of rows, as a part of lam, from which its factor costs more
+# steps than one in float64 takes time (docs/benchmarks.md), and the products by which its largest
+# eigenvalue is looked for.
 _LOST, _PRODUCTS = 0.1, 4
 
 
 class Gram:
-    """A positive semidefinite n x n Gram matrix and the Cholesky factor of (Gram + diagonal), in one array.
+    """A positive semidefinite n x n Gram matrix and the Cholesky factor of (Gram + diagonal), in
+    one array.
 
-    The Gram matrix stays in the upper triangle (its diagonal apart), the factor is made in the lower one, so that a
-    second diagonal needs neither another pass over the features nor another array.
+    The Gram matrix stays in the upper triangle (its diagonal apart), the factor is made in the
+    lower one, so that a second diagonal needs neither another pass over the features nor another
+    array.
     """
 
     def __init__(self, size: int, dtype: DTypeLike) -> None:
@@ -44,7 +49,9 @@ class Gram:
 
     @classmethod
     def of(cls, matrix: np.ndarray) -> Gram:
-        """Of a Gram matrix whose upper triangle is that of `matrix` (n, n), which it takes over where it is in Fortran order."""
+        """Of a Gram matrix whose upper triangle is that of `matrix` (n, n), which it takes
+        over where it is in Fortran order.
+        """
         own = cls.__new__(cls)
         cls.__init__(own, 0, matrix.dtype)
         own.matrix = np.asfortranarray(matrix)
@@ -61,12 +68,14 @@ class Gram:
     def factor(self, diagonal: float | np.ndarray) -> Gram:
         """Factor Gram + diagonal (a number or an (n,) array).
 
-        A diagonal too small for the type is raised, `diagonal` says to what: the factor is then a preconditioner for
-        the rest of the spectrum only.
+        A diagonal too small for the type is raised, `diagonal` says to what: the factor is then a
+        preconditioner for the rest of the spectrum only.
         """
         if self._diagonal is None:
             self._diagonal = self.matrix.diagonal().astype(np.float64)
-        floor = float(np.finfo(self.matrix.dtype).eps) * max(1e-30, float(self._diagonal.max(initial=0.0)))
+        floor = float(np.finfo(self.matrix.dtype).eps) * max(
+            1e-30, float(self._diagonal.max(initial=0.0))
+        )
         shift = 0.0
         while True:
             self._copy_down()
@@ -77,7 +86,9 @@ class Gram:
             shift = max(8 * floor, 8 * shift)
 
     def largest(self, weights: np.ndarray | None = None) -> float:
-        """The largest eigenvalue of diag(weights)^1/2 Gram diag(weights)^1/2 from below, weights (n,); before the first `factor`."""
+        """The largest eigenvalue of diag(weights)^1/2 Gram diag(weights)^1/2 from below,
+        weights (n,); before the first `factor`.
+        """
         multiply = blas.ssymv if self.matrix.dtype == np.float32 else blas.dsymv
         root, found = 1.0 if weights is None else np.sqrt(weights), 0.0
         v = root * np.ones(len(self.matrix))
@@ -114,7 +125,9 @@ def column_gram(Z: Matrix, weights: np.ndarray | None = None) -> Gram:
 def _column_gram(Z: Matrix, weights: np.ndarray | None) -> np.ndarray:
     gram = Gram(Z.shape[1], Z.dtype)
     for rows, part in Z.row_blocks():
-        gram.add_rows(part if weights is None else part * np.sqrt(weights[rows]).astype(part.dtype)[:, None])
+        gram.add_rows(
+            part if weights is None else part * np.sqrt(weights[rows]).astype(part.dtype)[:, None]
+        )
     return gram.matrix
 
 
@@ -127,9 +140,11 @@ def row_gram(Z: Matrix, dtype: DTypeLike | None = None) -> Gram:
 
 
 class Factor(ABC):
-    """r -> M^-1 r for r (D,) or (D, k), M close to lam I + Z' diag(d) Z with the lam of `prepare`; d: (N,) or None for ones.
+    """r -> M^-1 r for r (D,) or (D, k), M close to lam I + Z' diag(d) Z with the lam of `prepare`;
+    d: (N,) or None for ones.
 
-    gram: None for a factor of low rank. Else its own, smaller system: weights(gram.solve(right(Y))) is close to M^-1 Z'Y, d = 1.
+    gram: None for a factor of low rank. Else its own, smaller system: weights(gram.solve(right(Y)))
+    is close to M^-1 Z'Y, d = 1.
     """
 
     gram: Gram | None = None
@@ -173,8 +188,8 @@ class ColumnFactor(Factor):
 class RowFactor(Factor):
     """By the N x N factor: (r - Z'(lam / d + Z Z')^-1 Z r) / lam (Woodbury).
 
-    Of the two terms that nearly cancel the second has the rounding of the Gram matrix, so that the difference says nothing of r where
-    that is as large as lam.
+    Of the two terms that nearly cancel the second has the rounding of the Gram matrix, so that the
+    difference says nothing of r where that is as large as lam.
     """
 
     gram: Gram
@@ -224,8 +239,9 @@ class DiagonalFactor(Factor):
 class NystromFactor(Factor):
     """By a low-rank approximation of Z' diag(d) Z: the randomised Nystrom preconditioner.
 
-    Frangella, Tropp and Udell (2023), SIAM J. Matrix Anal. Appl. 44(2), algorithm 2.1 and equation (1.3): one pass with
-    `rank` columns, then (l + lam) U (L + lam)^-1 U' + (I - U U'), l the smallest of the eigenvalues L found.
+    Frangella, Tropp and Udell (2023), SIAM J. Matrix Anal. Appl. 44(2), algorithm 2.1 and equation
+    (1.3): one pass with `rank` columns, then (l + lam) U (L + lam)^-1 U' + (I - U U'), l the
+    smallest of the eigenvalues L found.
     """
 
     def __init__(self, Z: Matrix, weights: np.ndarray | None, rank: int) -> None:
@@ -234,8 +250,13 @@ class NystromFactor(Factor):
         rank = min(rank, size)
         test = _test_matrix(size, rank, dtype)
         sketch = Z.total(partial(_sketch, rank), weights)
-        # a shift of the size of the rounding keeps the small factor positive definite; it is taken off again
-        shift = float(np.finfo(dtype).eps) * np.sqrt(size) * max(np.sqrt(np.einsum("ij,ij", sketch, sketch, dtype=np.float64)), 1e-30)
+        # a shift of the size of the rounding keeps the small factor positive definite; it is taken
+        # off again
+        shift = (
+            float(np.finfo(dtype).eps)
+            * np.sqrt(size)
+            * max(np.sqrt(np.einsum("ij,ij", sketch, sketch, dtype=np.float64)), 1e-30)
+        )
         inner = _inner(test, sketch)
         inner = (inner + inner.T) / 2 + shift * _inner(test, test)
         values, vectors = np.linalg.eigh(inner)
@@ -260,16 +281,24 @@ class NystromFactor(Factor):
     def __call__(self, r: np.ndarray) -> np.ndarray:
         inside = (self.vectors.T @ r.astype(self.vectors.dtype)).astype(np.float64)
         inside *= self.shrink if r.ndim == 1 else self.shrink[:, None]
-        found: np.ndarray = self.scale * r + (self.vectors @ inside.astype(self.vectors.dtype)).astype(np.float64)
+        found: np.ndarray = self.scale * r + (
+            self.vectors @ inside.astype(self.vectors.dtype)
+        ).astype(np.float64)
         return found
 
 
 def _test_matrix(size: int, rank: int, dtype: DTypeLike) -> np.ndarray:
-    return np.random.default_rng(0).standard_normal((size, rank), dtype=np.float32).astype(dtype, copy=False)
+    return (
+        np.random.default_rng(0)
+        .standard_normal((size, rank), dtype=np.float32)
+        .astype(dtype, copy=False)
+    )
 
 
 def _sketch(rank: int, Z: Matrix, weights: np.ndarray | None) -> np.ndarray:
-    """Z' diag(weights) Z times the test matrix, which is made where it is needed: it has D x rank numbers."""
+    """Z' diag(weights) Z times the test matrix, which is made where it is needed: it has D
+    x rank numbers.
+    """
     test = _test_matrix(Z.shape[1], rank, Z.dtype)
     sketch = np.zeros_like(test)
     for rows, part in Z.row_blocks():
@@ -290,9 +319,11 @@ def _inner(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 
 def choose_factor(Z: Matrix, max_memory_mb: float, lam: float) -> Factor:
-    """A preconditioner of lam I + Z'Z for any lam, `lam` being the smallest asked for, that takes less than `max_memory_mb`.
+    """A preconditioner of lam I + Z'Z for any lam, `lam` being the smallest asked for, that takes
+    less than `max_memory_mb`.
 
-    The smaller of the two Gram matrices where it fits, else the largest low rank that does (1,024 at most).
+    The smaller of the two Gram matrices where it fits, else the largest low rank that does (1,024
+    at most).
     """
     n_rows, n_columns = Z.shape
     if min(Z.shape) ** 2 * Z.dtype.itemsize / 2**20 <= max_memory_mb:
@@ -304,12 +335,15 @@ def choose_factor(Z: Matrix, max_memory_mb: float, lam: float) -> Factor:
     return NystromFactor(Z, None, _rank(n_columns, Z.dtype, max_memory_mb))
 
 
-def sampled_factor(Z: Matrix, weights: np.ndarray | None, lam: float, rows: int, max_memory_mb: float) -> Factor:
-    """A preconditioner of lam I + Z' diag(weights) Z from about `rows` of the N rows, in less than `max_memory_mb`.
+def sampled_factor(
+    Z: Matrix, weights: np.ndarray | None, lam: float, rows: int, max_memory_mb: float
+) -> Factor:
+    """A preconditioner of lam I + Z' diag(weights) Z from about `rows` of the N rows, in less than
+    `max_memory_mb`.
 
-    With m rows drawn for an effective dimension d the condition number is about ((1 + sqrt(d/m)) / (1 - sqrt(d/m)))^2.
-    weights: (N,), None for ones. The rows' own Gram matrix is the smaller one as long as rows < D. Of a matrix with far fewer entries
-    than these have, the diagonal.
+    With m rows drawn for an effective dimension d the condition number is about ((1 + sqrt(d/m)) /
+    (1 - sqrt(d/m)))^2. weights: (N,), None for ones. The rows' own Gram matrix is the smaller one
+    as long as rows < D. Of a matrix with far fewer entries than these have, the diagonal.
     """
     n_rows, n_columns = Z.shape
     if _FULLER * Z.n_entries < min(rows, n_rows, n_columns) ** 2:
@@ -318,8 +352,11 @@ def sampled_factor(Z: Matrix, weights: np.ndarray | None, lam: float, rows: int,
     available = max_memory_mb * 2**20 / itemsize
     rows = min(rows, n_rows)
     if n_columns <= rows and n_columns**2 <= available:
-        # here a row adds nothing to the size of the factor, so that there can be several times D of them, for the same time
-        part, weights = _draw(Z, weights, max(rows, min(_ROWS_PER_COLUMN * n_columns, rows**2 // n_columns)))
+        # here a row adds nothing to the size of the factor, so that there can be several times D of
+        # them, for the same time
+        part, weights = _draw(
+            Z, weights, max(rows, min(_ROWS_PER_COLUMN * n_columns, rows**2 // n_columns))
+        )
         return ColumnFactor(part, weights).prepare(lam)
     rows = int(min(rows, np.sqrt(n_columns**2 / 4 + available) - n_columns / 2))
     if rows < min(n_rows, n_columns, 64):
@@ -339,13 +376,17 @@ def _wide_rows(n_columns: int, available: float) -> int:
 
 
 def _draw(Z: Matrix, weights: np.ndarray | None, count: int) -> tuple[Matrix, np.ndarray | None]:
-    """`count` rows without replacement, their weights raised so that the sum keeps its expectation."""
+    """`count` rows without replacement, their weights raised so that the sum keeps its
+    expectation.
+    """
     n_rows = Z.shape[0]
     if count >= n_rows:
         return Z, weights
     chosen = Z.draw(count)
     part = Z.rows(chosen)
-    return part, part.constant(n_rows / count) if weights is None else weights[chosen] * (n_rows / count)
+    return part, part.constant(n_rows / count) if weights is None else weights[chosen] * (
+        n_rows / count
+    )
 
 
 def _rank(n_columns: int, dtype: np.dtype[Any], max_memory_mb: float) -> int:

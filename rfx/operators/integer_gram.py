@@ -1,7 +1,9 @@
-"""Gram matrices of codes of 8 bits, exactly, in whole numbers: four products by one instruction, where the processor has it.
+"""Gram matrices of codes of 8 bits, exactly, in whole numbers: four products by one instruction,
+where the processor has it.
 
-AVX-512 VNNI's vpdpbusd adds four products of an unsigned and a signed byte to each of 16 sums of 32 bits. One factor is therefore shifted
-by 128, of which 128 times the other one's sums are taken off again at the end.
+AVX-512 VNNI's vpdpbusd adds four products of an unsigned and a signed byte to each of 16 sums of 32
+bits. One factor is therefore shifted by 128, of which 128 times the other one's sums are taken off
+again at the end.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ _WIDTH = 16 * _VECTORS
 _ROWS = 1024
 # Rows that 32 bits hold the sums of: 255 * 127 each at most.
 _MOST = 64 * _ROWS
-# Factors of rows that differ by less than this are one and the same: codes themselves are off by up to a 254th of a row's largest entry.
+# Factors of rows that differ by less than this are one and the same: codes themselves are off by up
+# to a 254th of a row's largest entry.
 _SAME = 1e-2
 
 
@@ -47,16 +50,27 @@ def one_factor(factors: np.ndarray) -> float | None:
     return float(sizes.mean()) if largest > 0 and sizes.min() >= (1 - _SAME) * largest else None
 
 
-def integer_gram(codes: np.ndarray, rows: np.ndarray, signs: np.ndarray, left: np.ndarray, right: np.ndarray | None = None) -> GramOrPair:
-    """Sum over i of signs_i c_i c_i' for c_i = codes[rows_i, left]; with `right`, a pair: that and the same with codes[rows_i, right].
+def integer_gram(
+    codes: np.ndarray,
+    rows: np.ndarray,
+    signs: np.ndarray,
+    left: np.ndarray,
+    right: np.ndarray | None = None,
+) -> GramOrPair:
+    """Sum over i of signs_i c_i c_i' for c_i = codes[rows_i, left]; with `right`, a pair: that and
+    the same with codes[rows_i, right].
 
-    In float64. codes: int8, -127 to 127. rows, left, right: integer arrays. signs: those of numbers other than zero.
+    In float64. codes: int8, -127 to 127. rows, left, right: integer arrays. signs: those of numbers
+    other than zero.
     """
     sides = [left] if right is None else [left, right]
     starts = [0, -(-len(left) // _WIDTH) * _WIDTH]
-    columns = np.zeros(starts[1] + (0 if right is None else -(-len(right) // _WIDTH) * _WIDTH), np.intp)
+    columns = np.zeros(
+        starts[1] + (0 if right is None else -(-len(right) // _WIDTH) * _WIDTH), np.intp
+    )
     for side, start in zip(sides, starts):
-        columns[start : start + len(side)] = side  # what is beyond a side's columns is not looked at
+        # what is beyond a side's columns is not looked at
+        columns[start : start + len(side)] = side
     found = [np.zeros((len(left), len(side))) for side in sides]
     sums = np.zeros((starts[1], len(columns)), np.int32)
     shifted, plain = (_aligned(len(columns) // _WIDTH) for _ in range(2))
@@ -66,16 +80,25 @@ def integer_gram(codes: np.ndarray, rows: np.ndarray, signs: np.ndarray, left: n
             sums[:], shifts[:] = 0, 0
             for first in range(start, min(start + _MOST, len(own)), _ROWS):
                 some = own[first : first + _ROWS]
-                parallel.for_ranges(lambda a, b: _pack(codes, some, columns, shifted, plain, shifts, a, b), len(columns) // _WIDTH)
-                parallel.for_ranges(lambda a, b: _add_tiles(shifted, plain, sums, a, b, threads), threads)
+                parallel.for_ranges(
+                    lambda a, b: _pack(codes, some, columns, shifted, plain, shifts, a, b),
+                    len(columns) // _WIDTH,
+                )
+                parallel.for_ranges(
+                    lambda a, b: _add_tiles(shifted, plain, sums, a, b, threads), threads
+                )
             for place, total in zip(starts, found):
-                parallel.for_ranges(lambda a, b: _unpack(sums, shifts, sign, place, total, a, b), len(left), 64)
+                parallel.for_ranges(
+                    lambda a, b: _unpack(sums, shifts, sign, place, total, a, b), len(left), 64
+                )
     _mirror(found[0])
     return found[0] if right is None else (found[0], found[1])
 
 
 def _aligned(panels: int) -> np.ndarray:
-    """(panels, steps of four rows, columns) words of 32 bits, at an address that vectors may be read from."""
+    """(panels, steps of four rows, columns) words of 32 bits, at an address that vectors
+    may be read from.
+    """
     shape = (panels, _ROWS // 4, _WIDTH)
     room = np.empty(int(np.prod(shape)) + 16, np.uint32)
     start = -room.ctypes.data % 64 // 4
@@ -93,19 +116,30 @@ def _pack(
     first: int,
     last: int,
 ) -> None:
-    """Panels first .. last-1 of codes[rows][:, columns], four rows a word, zeros for rows beyond the last; shifts: 128 times their sums."""
+    """Panels first .. last-1 of codes[rows][:, columns], four rows a word, zeros for rows
+    beyond the last; shifts: 128 times their sums.
+    """
     byte = np.uint32(255)
     for p in range(first, last):
         own = columns[p * _WIDTH : (p + 1) * _WIDTH]
         total = np.zeros(_WIDTH, np.int32)
         for t in range(shifted.shape[1]):
             if 4 * t + 4 <= len(rows):
-                a, b, c, d = codes[rows[4 * t]], codes[rows[4 * t + 1]], codes[rows[4 * t + 2]], codes[rows[4 * t + 3]]
+                a, b, c, d = (
+                    codes[rows[4 * t]],
+                    codes[rows[4 * t + 1]],
+                    codes[rows[4 * t + 2]],
+                    codes[rows[4 * t + 3]],
+                )
                 for k in range(_WIDTH):
                     j = own[k]
                     total[k] += np.int32(a[j]) + np.int32(b[j]) + np.int32(c[j]) + np.int32(d[j])
                     low = (np.uint32(a[j]) & byte) | (np.uint32(b[j]) & byte) << np.uint32(8)
-                    word = low | (np.uint32(c[j]) & byte) << np.uint32(16) | (np.uint32(d[j]) & byte) << np.uint32(24)
+                    word = (
+                        low
+                        | (np.uint32(c[j]) & byte) << np.uint32(16)
+                        | (np.uint32(d[j]) & byte) << np.uint32(24)
+                    )
                     plain[p, t, k] = word
                     shifted[p, t, k] = word ^ np.uint32(0x80808080)
             else:
@@ -123,14 +157,18 @@ def _pack(
 
 @intrinsic
 def _add_tile(typing: Any, a: Any, b: Any, steps: Any, stride: Any, c: Any, width: Any) -> Any:
-    """c <- c + A'B for one tile: the addresses of A (uint8), of B (int8) and of c (int32), rows of which are `width` apart."""
+    """c <- c + A'B for one tile: the addresses of A (uint8), of B (int8) and of c (int32),
+    rows of which are `width` apart.
+    """
 
     def made(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         a, b, steps, stride, c, width = given
         word, size = ir.IntType(32), ir.IntType(64)
         vector = ir.VectorType(word, 16)
         get_function: Any = cgutils.get_or_insert_function  # which has no types
-        dot = get_function(builder.module, ir.FunctionType(vector, [vector] * 3), "llvm.x86.avx512.vpdpbusd.512")
+        dot = get_function(
+            builder.module, ir.FunctionType(vector, [vector] * 3), "llvm.x86.avx512.vpdpbusd.512"
+        )
 
         def number(value: Any) -> Any:
             return ir.Constant(size, value)
@@ -143,7 +181,11 @@ def _add_tile(typing: Any, a: Any, b: Any, steps: Any, stride: Any, c: Any, widt
             value.align = align
             return value
 
-        before, loop, after = builder.block, builder.append_basic_block("steps"), builder.append_basic_block("end")
+        before, loop, after = (
+            builder.block,
+            builder.append_basic_block("steps"),
+            builder.append_basic_block("end"),
+        )
         builder.branch(loop)
         builder.position_at_end(loop)
         step, sums = builder.phi(size), [builder.phi(vector) for _ in range(_HEIGHT * _VECTORS)]
@@ -154,9 +196,14 @@ def _add_tile(typing: Any, a: Any, b: Any, steps: Any, stride: Any, c: Any, widt
         for r in range(_HEIGHT):
             four = builder.insert_element(none, load(own_a, 4 * r, word, 4), ir.Constant(word, 0))
             four = builder.shuffle_vector(four, none, ir.Constant(vector, [0] * 16))
-            new += [builder.call(dot, [sums[r * _VECTORS + v], four, columns[v]]) for v in range(_VECTORS)]
+            new += [
+                builder.call(dot, [sums[r * _VECTORS + v], four, columns[v]])
+                for v in range(_VECTORS)
+            ]
         more = builder.add(step, number(1))
-        for phi, first, value in zip([step, *sums], [number(0)] + [ir.Constant(vector, [0] * 16)] * len(sums), [more, *new]):
+        for phi, first, value in zip(
+            [step, *sums], [number(0)] + [ir.Constant(vector, [0] * 16)] * len(sums), [more, *new]
+        ):
             phi.add_incoming(first, before)
             phi.add_incoming(value, loop)
         builder.cbranch(builder.icmp_signed("<", more, steps), loop, after)
@@ -169,12 +216,18 @@ def _add_tile(typing: Any, a: Any, b: Any, steps: Any, stride: Any, c: Any, widt
             builder.store(builder.add(old, value), place).align = 4
         return context.get_dummy_value()
 
-    return types.void(types.uintp, types.uintp, types.intp, types.intp, types.uintp, types.intp), made
+    return types.void(
+        types.uintp, types.uintp, types.intp, types.intp, types.uintp, types.intp
+    ), made
 
 
 @njit(cache=True, nogil=True)
-def _add_tiles(shifted: np.ndarray, plain: np.ndarray, sums: np.ndarray, first: int, last: int, threads: int) -> None:
-    """sums <- sums + the panels' products, on and above the diagonal; thread k of `threads` takes panels k, k + threads, ..."""
+def _add_tiles(
+    shifted: np.ndarray, plain: np.ndarray, sums: np.ndarray, first: int, last: int, threads: int
+) -> None:
+    """sums <- sums + the panels' products, on and above the diagonal; thread k of `threads`
+    takes panels k, k + threads, ...
+    """
     steps, stride = shifted.shape[1], 4 * _WIDTH
     height, width = sums.shape
     a, b, c = shifted.ctypes.data, plain.ctypes.data, sums.ctypes.data
@@ -183,12 +236,30 @@ def _add_tiles(shifted: np.ndarray, plain: np.ndarray, sums: np.ndarray, first: 
             for i in range(min(j + 1, height // _WIDTH)):
                 for r in range(0, _WIDTH, _HEIGHT):
                     place = c + 4 * ((i * _WIDTH + r) * width + j * _WIDTH)
-                    _add_tile(a + i * steps * stride + 4 * r, b + j * steps * stride, steps, stride, place, width)  # type: ignore[call-arg]  # numba gives the first
+                    # numba gives the first
+                    _add_tile(
+                        a + i * steps * stride + 4 * r,
+                        b + j * steps * stride,
+                        steps,
+                        stride,
+                        place,
+                        width,
+                    )  # type: ignore[call-arg]
 
 
 @njit(cache=True, nogil=True)
-def _unpack(sums: np.ndarray, shifts: np.ndarray, sign: int, place: int, total: np.ndarray, first: int, last: int) -> None:
-    """Rows first .. last-1 of total <- total + sign (sums - shifts), the columns of sums from `place` on, as far as sums are there."""
+def _unpack(
+    sums: np.ndarray,
+    shifts: np.ndarray,
+    sign: int,
+    place: int,
+    total: np.ndarray,
+    first: int,
+    last: int,
+) -> None:
+    """Rows first .. last-1 of total <- total + sign (sums - shifts), the columns of sums
+    from `place` on, as far as sums are there.
+    """
     for i in range(first, last):
         for j in range(0 if place else i, total.shape[1]):
             total[i, j] += sign * (sums[i, place + j] - shifts[place + j])

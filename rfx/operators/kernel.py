@@ -1,4 +1,6 @@
-"""The matrix of an exact kernel's values among N rows, as an operator: no entry is kept unless it is asked for."""
+"""The matrix of an exact kernel's values among N rows, as an operator: no entry is kept
+unless it is asked for.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,9 @@ _TILE = 2048
 class KernelMatrix:
     """K with K[i, j] = k(x_i, x_j), symmetric and positive semidefinite.
 
-    name, params: the kernel. X: (N, d) rows, dense or CSR. shape: (N, N). diagonal: (N,) float64. factors: what rows and columns
-    are multiplied by, (N,), None for ones; prepared rows are without them.
+    name, params: the kernel. X: (N, d) rows, dense or CSR. shape: (N, N). diagonal: (N,) float64.
+    factors: what rows and columns are multiplied by, (N,), None for ones; prepared rows are without
+    them.
     """
 
     factors: np.ndarray | None = None
@@ -40,7 +43,9 @@ class KernelMatrix:
         return self._prepared.astype(dtype)
 
     def matvec(self, V: np.ndarray, dtype: DTypeLike = np.float64) -> np.ndarray:
-        """K V in float64 for V (N,) or (N, k), with values in `dtype`; a tile above the diagonal serves its mirror image too."""
+        """K V in float64 for V (N,) or (N, k), with values in `dtype`; a tile above the
+        diagonal serves its mirror image too.
+        """
         rows, n_rows, shape = self.prepared(dtype), len(V), V.shape
         # a single column as a vector: that is another routine of BLAS, several times as fast
         V = np.ascontiguousarray(V.ravel() if V.size == n_rows else V, dtype=dtype)
@@ -58,7 +63,9 @@ class KernelMatrix:
         return product.reshape(shape)
 
     def upper(self, dtype: DTypeLike) -> np.ndarray:
-        """(N, N) array that holds the values on and above the diagonal; what is below is arbitrary."""
+        """(N, N) array that holds the values on and above the diagonal; what is below is
+        arbitrary.
+        """
         n_rows, rows = self.shape[0], self.prepared(dtype)
         K = np.empty(self.shape, dtype)
         step = max(64, min(_TILE, (1 << 22) // max(1, n_rows)))
@@ -74,7 +81,9 @@ class KernelMatrix:
 
 
 class ScaledKernel(KernelMatrix):
-    """S K S with S = diag(factors), factors (N,) above 0: the kernel matrix of weighted least squares."""
+    """S K S with S = diag(factors), factors (N,) above 0: the kernel matrix of weighted
+    least squares.
+    """
 
     factors: np.ndarray
 

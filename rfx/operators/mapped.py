@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from rfx.types import Index, Inputs
 
 _DENSE_BYTES = 64 * 2**20
-# What a thread computes at a time where that need not be more, so that it is read from its own cache, and the rows that it takes at least.
+# What a thread computes at a time where that need not be more, so that it is read from its own
+# cache, and the rows that it takes at least.
 _CACHED_BYTES, _LEAST_ROWS = 4 * 2**20, 64
 # The most that the features of rows may take that a Gram matrix is given at a time.
 _GRAM_BYTES = 256 * 2**20
@@ -51,13 +52,16 @@ class Features(Protocol):
 class MapMatrix(WalkedMatrix):
     """scale * feature_map(X): a map has n_features, dtype, transform(X, out) and select(columns).
 
-    X: (N, d) array or CSR. block: rows that are computed at a time, by default so many that they take 32 MiB. Products with one vector
-    walk over fewer, each thread over its own, so that they stay in its cache.
+    X: (N, d) array or CSR. block: rows that are computed at a time, by default so many that they
+    take 32 MiB. Products with one vector walk over fewer, each thread over its own, so that they
+    stay in its cache.
     """
 
     cost = COMPUTED
 
-    def __init__(self, feature_map: Features, X: Inputs, scale: float = 1.0, block: int | None = None) -> None:
+    def __init__(
+        self, feature_map: Features, X: Inputs, scale: float = 1.0, block: int | None = None
+    ) -> None:
         self.map, self.X, self.scale = feature_map, dense(X, feature_map.dtype), scale
         self.shape, self.dtype = (X.shape[0], feature_map.n_features), feature_map.dtype
         self.block = block or block_size(self.shape[1], self.dtype)
@@ -71,7 +75,9 @@ class MapMatrix(WalkedMatrix):
         self.map.transform(self.X[rows], out=out)
         if self.scale != 1.0:
             scale = self.dtype.type(self.scale)
-            parallel.for_ranges(lambda a, b: np.multiply(out[a:b], scale, out=out[a:b]), len(out), 64, work=out.size)
+            parallel.for_ranges(
+                lambda a, b: np.multiply(out[a:b], scale, out=out[a:b]), len(out), 64, work=out.size
+            )
         return out
 
     def rows(self, index: Index) -> Matrix:
@@ -81,27 +87,58 @@ class MapMatrix(WalkedMatrix):
         return MapMatrix(self.map.select(index), self.X, self.scale)
 
     def gram(
-        self, left: np.ndarray, right: np.ndarray | None = None, weights: np.ndarray | None = None, dtype: DTypeLike | None = None
+        self,
+        left: np.ndarray,
+        right: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
+        dtype: DTypeLike | None = None,
     ) -> GramOrPair:
         (found,) = self._grams([(left, right, weights)], dtype)
         return found
 
     def gram_update(
-        self, old: np.ndarray, change: np.ndarray, new: np.ndarray, weights: np.ndarray, dtype: DTypeLike | None = None
+        self,
+        old: np.ndarray,
+        change: np.ndarray,
+        new: np.ndarray,
+        weights: np.ndarray,
+        dtype: DTypeLike | None = None,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         first, second = self._grams([(old, None, change), (new, old, weights)], dtype)
         return first, *second
 
-    def _grams(self, wanted: list[tuple[np.ndarray, np.ndarray | None, np.ndarray | None]], dtype: DTypeLike | None) -> list[GramOrPair]:
-        """Gram matrices for (left, right, weights) each, from features that are made once, for so many rows that all threads have some."""
-        given = [(left, right, np.ones(self.shape[0]) if weights is None else weights) for left, right, weights in wanted]
-        columns = np.unique(np.concatenate([side for left, right, _ in given for side in (left, right) if side is not None]))
+    def _grams(
+        self,
+        wanted: list[tuple[np.ndarray, np.ndarray | None, np.ndarray | None]],
+        dtype: DTypeLike | None,
+    ) -> list[GramOrPair]:
+        """Gram matrices for (left, right, weights) each, from features that are made once,
+        for so many rows that all threads have some.
+        """
+        given = [
+            (left, right, np.ones(self.shape[0]) if weights is None else weights)
+            for left, right, weights in wanted
+        ]
+        columns = np.unique(
+            np.concatenate(
+                [side for left, right, _ in given for side in (left, right) if side is not None]
+            )
+        )
         used = np.flatnonzero(np.any([weights != 0 for _, _, weights in given], axis=0))
         own, sums = MapMatrix(self.map.select(columns), self.X, self.scale), []
         for left, right, weights in given:
             right_at = None if right is None else np.searchsorted(columns, right)
             count, peak = int(np.count_nonzero(weights)), np.abs(weights).max(initial=0.0)
-            sums.append(GramSum(np.searchsorted(columns, left), right_at, count, dtype or self.dtype, peak, len(columns)))
+            sums.append(
+                GramSum(
+                    np.searchsorted(columns, left),
+                    right_at,
+                    count,
+                    dtype or self.dtype,
+                    peak,
+                    len(columns),
+                )
+            )
         most = GIVEN // (2 if sums[0].large else 1)
         most = max(own.block, min(most, block_size(own.shape[1], own.dtype, _GRAM_BYTES)))
         buffer = np.empty((min(most, len(used)), own.shape[1]), own.dtype)
@@ -172,7 +209,9 @@ class MapMatrix(WalkedMatrix):
         """(D,) the sum of product(features of some rows, these rows)."""
 
         def add(rows: slice, own: np.ndarray, buffer: np.ndarray) -> None:
-            own += product(DenseMatrix(self._features(rows, buffer[: rows.stop - rows.start])), rows)
+            own += product(
+                DenseMatrix(self._features(rows, buffer[: rows.stop - rows.start])), rows
+            )
 
         size = self._cached_rows
         with parallel.one_blas_thread():
@@ -180,28 +219,52 @@ class MapMatrix(WalkedMatrix):
 
     @property
     def _cached_rows(self) -> int:
-        return max(1, min(self.block, self.shape[0], max(_LEAST_ROWS, _CACHED_BYTES // (self.shape[1] * self.dtype.itemsize))))
+        return max(
+            1,
+            min(
+                self.block,
+                self.shape[0],
+                max(_LEAST_ROWS, _CACHED_BYTES // (self.shape[1] * self.dtype.itemsize)),
+            ),
+        )
 
     def cached_blocks(self, first: int, last: int) -> Iterator[tuple[Index, np.ndarray]]:
         size = self._cached_rows
         buffer = np.empty((size, self.shape[1]), self.dtype)
         for own in ranges(last - first, size):
-            yield own, self._features(slice(first + own.start, first + own.stop), buffer[: own.stop - own.start])
+            yield (
+                own,
+                self._features(
+                    slice(first + own.start, first + own.stop), buffer[: own.stop - own.start]
+                ),
+            )
 
 
 def computed(feature_map: Features, X: Inputs, scale: float = 1.0) -> Matrix:
     """scale * feature_map(X), computed anew at every use: here, or where the parts of X lie."""
-    return X.features(feature_map, scale) if isinstance(X, Rows) else MapMatrix(feature_map, X, scale)
+    return (
+        X.features(feature_map, scale) if isinstance(X, Rows) else MapMatrix(feature_map, X, scale)
+    )
 
 
-def feature_matrix(feature_map: Features, X: Inputs, scale: float = 1.0, max_mb: float | None = None, worth_mb: float = np.inf) -> Matrix:
-    """scale * feature_map(X), in memory where it takes less than `max_mb` (by default, of what is free), else computed anew.
+def feature_matrix(
+    feature_map: Features,
+    X: Inputs,
+    scale: float = 1.0,
+    max_mb: float | None = None,
+    worth_mb: float = np.inf,
+) -> Matrix:
+    """scale * feature_map(X), in memory where it takes less than `max_mb` (by default, of what is
+    free), else computed anew.
 
-    Features of sparse rows that are sparse themselves are kept as CSR; those of rows in parts lie where these do. worth_mb: the most
-    that is worth holding, of what a solver holds in a way of its own.
+    Features of sparse rows that are sparse themselves are kept as CSR; those of rows in parts lie
+    where these do. worth_mb: the most that is worth holding, of what a solver holds in a way of its
+    own.
     """
     if isinstance(X, Rows):
-        found: Matrix = X.features(feature_map, scale, np.inf if max_mb is None else max_mb).hold(worth_mb)
+        found: Matrix = X.features(feature_map, scale, np.inf if max_mb is None else max_mb).hold(
+            worth_mb
+        )
         return found
     few = feature_map.sparse_features(X) if hasattr(feature_map, "sparse_features") else None
     if few is not None:
@@ -215,7 +278,10 @@ def told_memory_mb(needed: float) -> float:
     """`default_memory_mb`, which is said, once, where it is less than the features need."""
     limit = default_memory_mb()
     if needed > limit:
-        _tell(f"the features take {needed:,.0f} MiB and {limit:,.0f}, a third of what is free, are used (see --max-memory)")
+        _tell(
+            f"the features take {needed:,.0f} MiB and {limit:,.0f}, a third of what is free, are"
+            " used (see --max-memory)"
+        )
     return limit
 
 
@@ -231,7 +297,9 @@ def _tell(message: str) -> None:
 
 
 def dense(X: Inputs, dtype: DTypeLike = np.float64) -> Any:
-    """X, as an array of that type where it is sparse and that costs little memory: products with sparse rows are far slower."""
+    """X, as an array of that type where it is sparse and that costs little memory: products
+    with sparse rows are far slower.
+    """
     if not sp.issparse(X):
         return X
     size = X.shape[0] * X.shape[1] * np.dtype(dtype).itemsize

@@ -1,11 +1,14 @@
-"""The feature matrix as solvers see it: products, Gram matrices, rows and columns, whatever holds or computes the entries.
+"""The feature matrix as solvers see it: products, Gram matrices, rows and columns, whatever holds
+or computes the entries.
 
-Every reduction over the rows is a sum over the parts that `Matrix.parts` names, each part a matrix of its own rows: blocks that are
-computed one after the other, rows that are held beside rows that are not, or rows on other machines. Features keep their own
-type, sums are in float64: the duality gap of a float32 sum can't get below a few thousandths of the objective.
+Every reduction over the rows is a sum over the parts that `Matrix.parts` names, each part a matrix
+of its own rows: blocks that are computed one after the other, rows that are held beside rows that
+are not, or rows on other machines. Features keep their own type, sums are in float64: the duality
+gap of a float32 sum can't get below a few thousandths of the objective.
 
-`DenseMatrix` is the kind in memory. Its products of float32 or float64 entries have float64 sums, one loop over the features each.
-Threads share rows or columns, never a sum, or sums are made in a fixed number of parts: no result depends on their number.
+`DenseMatrix` is the kind in memory. Its products of float32 or float64 entries have float64 sums,
+one loop over the features each. Threads share rows or columns, never a sum, or sums are made in a
+fixed number of parts: no result depends on their number.
 """
 
 from __future__ import annotations
@@ -38,28 +41,35 @@ ColumnList: TypeAlias = tuple[slice, Any, np.ndarray | None, np.ndarray | None]
 T = TypeVar("T")
 _CAST_BYTES = 2 * 2**20
 _PARTS = 4
-# Where fewer than this share of the weights is not zero, these are picked out rather than all entries of a row read.
+# Where fewer than this share of the weights is not zero, these are picked out rather than all
+# entries of a row read.
 _PICKED = 1 / 32
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 
 
 class Matrix(ABC):
-    """An (N, D) feature matrix Z; a kind defines `parts`, `rows` and `columns`, and what it has a quicker way for.
+    """An (N, D) feature matrix Z; a kind defines `parts`, `rows` and `columns`, and what it has a
+    quicker way for.
 
-    shape: (N, D). dtype: of the entries, float32 or float64. cost: seconds that one use of an entry takes.
+    shape: (N, D). dtype: of the entries, float32 or float64. cost: seconds that one use of an entry
+    takes.
     """
 
     shape: tuple[int, int]
     dtype: np.dtype
     cost = READ
-    # whether what has a number for each row is an array in this process, so that an N x N matrix can be made
+    # whether what has a number for each row is an array in this process, so that an N x N matrix
+    # can be made
     rows_here = True
-    # (D,) h where every entry of column j is +h_j or -h_j and bits for them are worth while, else None
+    # (D,) h where every entry of column j is +h_j or -h_j and bits for them are worth while, else
+    # None
     heights: np.ndarray | None = None
 
     @property
     def computed(self) -> bool:
-        """Whether the entries are computed anew at every use, so that those needed often should be held."""
+        """Whether the entries are computed anew at every use, so that those needed often
+        should be held.
+        """
         return self.cost > READ
 
     @property
@@ -80,7 +90,8 @@ class Matrix(ABC):
     # ------------------------------------------------------------------ rows and columns
 
     def parts(self) -> Iterator[tuple[Index, Matrix]]:
-        """(rows, Matrix of these rows): every row in one of them, each valid until the next turn; rows is a slice or an index array.
+        """(rows, Matrix of these rows): every row in one of them, each valid until the next turn;
+        rows is a slice or an index array.
 
         A kind that has but one part, itself, defines matvec, rmatvec, normal, gram and row_blocks.
         """
@@ -95,34 +106,46 @@ class Matrix(ABC):
         """The matrix of some columns, given by an integer array or a slice."""
 
     def row_blocks(self) -> Iterator[tuple[Index, np.ndarray]]:
-        """(rows, C-contiguous (rows, D) array) for all rows, each valid until the next turn; rows as in `parts`."""
+        """(rows, C-contiguous (rows, D) array) for all rows, each valid until the next
+        turn; rows as in `parts`.
+        """
         for rows, part in self.parts():
             yield rows, np.ascontiguousarray(part.to_array())
 
     def cached_blocks(self, first: int, last: int) -> Iterator[tuple[Index, np.ndarray]]:
-        """`row_blocks` of the rows first .. last-1, counted from `first`, in one thread's cache where entries are computed."""
+        """`row_blocks` of the rows first .. last-1, counted from `first`, in one thread's
+        cache where entries are computed.
+        """
         return self.rows(slice(first, last)).row_blocks()
 
     def column_blocks(self, width: int | None = None) -> Iterator[tuple[slice, np.ndarray]]:
-        """(slice of columns, C-contiguous (N, columns) array) for all columns, at most `width` at a time, as `row_blocks`."""
+        """(slice of columns, C-contiguous (N, columns) array) for all columns, at most
+        `width` at a time, as `row_blocks`.
+        """
         n_rows, n_columns = self.shape
         width = min(width or block_size(n_rows, self.dtype), n_columns)
         buffer = np.empty(n_rows * width, self.dtype)
         for columns in ranges(n_columns, width):
             count = columns.stop - columns.start
-            yield columns, self.columns(columns).to_array(buffer[: n_rows * count].reshape(n_rows, count))
+            yield (
+                columns,
+                self.columns(columns).to_array(buffer[: n_rows * count].reshape(n_rows, count)),
+            )
 
     def column_lists(self, width: int) -> Iterator[ColumnList]:
-        """(slice of columns, values, rows, ends) for coordinate descent, at most `width` columns at a time where they are not held.
+        """(slice of columns, values, rows, ends) for coordinate descent, at most `width` columns at
+        a time where they are not held.
 
-        values is an array (columns, N), rows and ends are None; or values is the one number that all entries have that are not
-        zero, those of column j being in rows[ends[j] : ends[j + 1]].
+        values is an array (columns, N), rows and ends are None; or values is the one number that
+        all entries have that are not zero, those of column j being in rows[ends[j] : ends[j + 1]].
         """
         for columns, Z in self.column_blocks(width):
             yield columns, np.ascontiguousarray(Z.T), None, None
 
     def to_array(self, out: np.ndarray | None = None) -> np.ndarray:
-        """All entries, in `out` if given; the matrix's own array, not to be written to, where it is one already."""
+        """All entries, in `out` if given; the matrix's own array, not to be written to,
+        where it is one already.
+        """
         out = np.empty(self.shape, self.dtype) if out is None else out
         for rows, part in self.parts():
             out[rows] = part.to_array()
@@ -133,7 +156,9 @@ class Matrix(ABC):
         return DenseMatrix(self.to_array()) if self.computed and self.size_mb <= max_mb else self
 
     def by_columns(self, max_mb: float) -> Matrix:
-        """This matrix in a form whose `column_lists` cost nothing, where that takes at most `max_mb`, else as it is."""
+        """This matrix in a form whose `column_lists` cost nothing, where that takes at most
+        `max_mb`, else as it is.
+        """
         if self.size_mb > max_mb:
             return self
         out = np.empty(self.shape[::-1], self.dtype)
@@ -146,7 +171,9 @@ class Matrix(ABC):
         return drawn(self.shape[0], count)
 
     def subset(self, count: int) -> tuple[Matrix, np.ndarray]:
-        """(`count` of the rows as a matrix, what `rows` and vectors over the rows take for them), as `draw` has them."""
+        """(`count` of the rows as a matrix, what `rows` and vectors over the rows take for
+        them), as `draw` has them.
+        """
         chosen = self.draw(count)
         return self.rows(chosen), chosen
 
@@ -159,9 +186,11 @@ class Matrix(ABC):
         return self.hold()
 
     def total(self, function: Callable[..., T], *vectors: np.ndarray | None) -> T:
-        """function(matrix, *vectors), a sum over the rows: an array or a tuple of them; vectors: (N,) or (N, k), or None.
+        """function(matrix, *vectors), a sum over the rows: an array or a tuple of them; vectors:
+        (N,) or (N, k), or None.
 
-        Where the rows are parts, it is the sum of what the function, one of a module, gives for each of them.
+        Where the rows are parts, it is the sum of what the function, one of a module, gives for
+        each of them.
         """
         return function(self, *vectors)
 
@@ -192,8 +221,11 @@ class Matrix(ABC):
         """Z Z'U for U (N,) or (N, k)."""
         return self.matvec(self.rmatvec(U))
 
-    def loss_pass(self, W: np.ndarray, loss: Loss, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(Z W, sum over rows of loss(Z W, y), its gradient Z' loss'(Z W, y)) in one pass over the features.
+    def loss_pass(
+        self, W: np.ndarray, loss: Loss, y: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(Z W, sum over rows of loss(Z W, y), its gradient Z' loss'(Z W, y)) in one pass over the
+        features.
 
         W, y: (D,) and (N,), or (D, k) and (N, k); the sum has shape () or (k,).
         """
@@ -203,7 +235,9 @@ class Matrix(ABC):
             G += own
         return F, loss.value(F, y).sum(axis=0), G
 
-    def _scores_and_gradient(self, W: np.ndarray, loss: Loss, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _scores_and_gradient(
+        self, W: np.ndarray, loss: Loss, y: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """(Z W, Z' loss'(Z W, y)) of a part."""
         F = self.matvec(W)
         return F, self.rmatvec(loss.derivative(F, y))
@@ -211,11 +245,17 @@ class Matrix(ABC):
     # ------------------------------------------------------------------ Gram matrices, in float64
 
     def gram(
-        self, left: np.ndarray, right: np.ndarray | None = None, weights: np.ndarray | None = None, dtype: DTypeLike | None = None
+        self,
+        left: np.ndarray,
+        right: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
+        dtype: DTypeLike | None = None,
     ) -> GramOrPair:
-        """Z_l' diag(weights) Z_l for Z_l the columns `left`, (|left|, |left|); with `right`, a pair: that and Z_l' diag(weights) Z_r.
+        """Z_l' diag(weights) Z_l for Z_l the columns `left`, (|left|, |left|); with `right`, a
+        pair: that and Z_l' diag(weights) Z_r.
 
-        left, right: integer arrays. weights: (N,), None for ones, those of zero cost nothing. dtype: of the products, at least.
+        left, right: integer arrays. weights: (N,), None for ones, those of zero cost nothing.
+        dtype: of the products, at least.
         """
         weights = np.ones(self.shape[0]) if weights is None else weights
         columns = np.unique(left if right is None else np.concatenate([left, right]))
@@ -234,9 +274,15 @@ class Matrix(ABC):
         return square if right is None else (square, cross)
 
     def gram_update(
-        self, old: np.ndarray, change: np.ndarray, new: np.ndarray, weights: np.ndarray, dtype: DTypeLike | None = None
+        self,
+        old: np.ndarray,
+        change: np.ndarray,
+        new: np.ndarray,
+        weights: np.ndarray,
+        dtype: DTypeLike | None = None,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(Z_o' diag(change) Z_o, Z_n' diag(weights) Z_n, Z_n' diag(weights) Z_o), in one pass where entries are computed.
+        """(Z_o' diag(change) Z_o, Z_n' diag(weights) Z_n, Z_n' diag(weights) Z_o), in one pass
+        where entries are computed.
 
         old, new: integer arrays of columns, disjoint. change, weights: (N,).
         """
@@ -244,36 +290,61 @@ class Matrix(ABC):
             return self.gram(old, None, change, dtype), *self.gram(new, old, weights, dtype)
         used = np.flatnonzero((change != 0) | (weights != 0))
         change, weights = change[used], weights[used]
-        own, old_at, new_at = self.columns(np.concatenate([old, new])).rows(used), np.arange(len(old)), len(old) + np.arange(len(new))
-        totals = [np.zeros((len(old), len(old))), np.zeros((len(new), len(new))), np.zeros((len(new), len(old)))]
+        own, old_at, new_at = (
+            self.columns(np.concatenate([old, new])).rows(used),
+            np.arange(len(old)),
+            len(old) + np.arange(len(new)),
+        )
+        totals = [
+            np.zeros((len(old), len(old))),
+            np.zeros((len(new), len(new))),
+            np.zeros((len(new), len(old))),
+        ]
         for rows, part in own.parts():
             for total, found in zip(
-                totals, (part.gram(old_at, None, change[rows], dtype), *part.gram(new_at, old_at, weights[rows], dtype))
+                totals,
+                (
+                    part.gram(old_at, None, change[rows], dtype),
+                    *part.gram(new_at, old_at, weights[rows], dtype),
+                ),
             ):
                 total += found
         return totals[0], totals[1], totals[2]
 
     def gram_weights(self, weights: np.ndarray) -> np.ndarray:
-        """Row weights (N,) >= 0 close to those given that `gram` is quick with, for what needs a metric and not this one."""
+        """Row weights (N,) >= 0 close to those given that `gram` is quick with, for what
+        needs a metric and not this one.
+        """
         return weights
 
     def unscaled(self, weights: np.ndarray) -> tuple[Matrix, np.ndarray]:
-        """(Z, weights (N,)) of the same Gram matrix at row weights (N,), Z without factors of its rows."""
+        """(Z, weights (N,)) of the same Gram matrix at row weights (N,), Z without factors
+        of its rows.
+        """
         return self, weights
 
     def squares(self, weights: np.ndarray | None = None) -> np.ndarray:
         """(D,) the diagonal of Z' diag(weights) Z; weights (N,), None for ones."""
         weights = np.ones(self.shape[0]) if weights is None else weights
-        return sum((weights[rows] @ np.square(Z, dtype=np.float64) for rows, Z in self.row_blocks()), np.zeros(self.shape[1]))
+        return sum(
+            (weights[rows] @ np.square(Z, dtype=np.float64) for rows, Z in self.row_blocks()),
+            np.zeros(self.shape[1]),
+        )
 
 
 class DenseMatrix(Matrix):
-    """An (N, D) float32 or float64 array, C or F order needs no copy; or some rows of a C-order one, which are not copied either."""
+    """An (N, D) float32 or float64 array, C or F order needs no copy; or some rows of a
+    C-order one, which are not copied either.
+    """
 
     def __init__(self, Z: np.ndarray, index: np.ndarray | None = None) -> None:
-        """index: the rows, an integer array, None for all. Raises UsageError where Z is no array of two dimensions."""
+        """index: the rows, an integer array, None for all. Raises UsageError where Z is no
+        array of two dimensions.
+        """
         if not isinstance(Z, np.ndarray) or Z.ndim != 2:
-            given = f"array of {Z.ndim} dimensions" if isinstance(Z, np.ndarray) else type(Z).__name__
+            given = (
+                f"array of {Z.ndim} dimensions" if isinstance(Z, np.ndarray) else type(Z).__name__
+            )
             raise UsageError(f"the features are a {given}; an array of rows and columns is needed")
         if Z.dtype.char not in "fd":
             Z = Z.astype(np.float64)
@@ -331,7 +402,9 @@ class DenseMatrix(Matrix):
         return out
 
     def hold(self, max_mb: float = np.inf) -> Matrix:
-        return self if self.index is None or self.size_mb > max_mb else DenseMatrix(self.Z[self.index])
+        return (
+            self if self.index is None or self.size_mb > max_mb else DenseMatrix(self.Z[self.index])
+        )
 
     def by_columns(self, max_mb: float) -> Matrix:
         return super().by_columns(max_mb) if self._by_rows else self
@@ -341,9 +414,11 @@ class DenseMatrix(Matrix):
         return [self.shape[0] * k // _PARTS for k in range(_PARTS + 1)]
 
     def _for_wide(self, function: Callable[[int, slice, np.ndarray], Any], n_columns: int) -> None:
-        """function(part, rows, these rows in float64), little by little: what BLAS multiplies by several columns.
+        """function(part, rows, these rows in float64), little by little: what BLAS multiplies by
+        several columns.
 
-        Threads share the parts; a BLAS with threads of its own would have them wait for work while ours widen the next rows.
+        Threads share the parts; a BLAS with threads of its own would have them wait for work while
+        ours widen the next rows.
         """
         size, bounds = block_size(self.shape[1], np.float64, _CAST_BYTES), self._bounds()
 
@@ -375,7 +450,11 @@ class DenseMatrix(Matrix):
         if not self._by_rows:
             _combine(self.Z.T, used, values, out)
         elif len(used):
-            parallel.for_ranges(lambda a, b: _dot_picked(self.Z, rows[a:b], used, values, out[a:b]), len(out), smallest=512)
+            parallel.for_ranges(
+                lambda a, b: _dot_picked(self.Z, rows[a:b], used, values, out[a:b]),
+                len(out),
+                smallest=512,
+            )
         return out
 
     def rmatvec(self, U: np.ndarray) -> np.ndarray:
@@ -384,7 +463,9 @@ class DenseMatrix(Matrix):
             return self.rmatvec(U[:, 0])[:, None]
         if U.ndim > 1:
             sums = np.zeros((_PARTS, self.shape[1], U.shape[1]))
-            self._for_wide(lambda k, rows, Z: np.add(sums[k], Z.T @ U[rows], out=sums[k]), U.shape[1])
+            self._for_wide(
+                lambda k, rows, Z: np.add(sums[k], Z.T @ U[rows], out=sums[k]), U.shape[1]
+            )
             found: np.ndarray = sums.sum(axis=0)
             return found
         out = np.zeros(self.shape[1])
@@ -403,7 +484,12 @@ class DenseMatrix(Matrix):
             return self.normal(P[:, 0], weights)[:, None]
         sums = np.zeros((_PARTS, *P.shape))
         if P.ndim > 1:
-            self._for_wide(lambda k, rows, Z: np.add(sums[k], Z.T @ (weights[rows, None] * (Z @ P)), out=sums[k]), 2 * P.shape[1])
+            self._for_wide(
+                lambda k, rows, Z: np.add(
+                    sums[k], Z.T @ (weights[rows, None] * (Z @ P)), out=sums[k]
+                ),
+                2 * P.shape[1],
+            )
             found: np.ndarray = sums.sum(axis=0)
             return found
         if not self._by_rows:
@@ -420,7 +506,11 @@ class DenseMatrix(Matrix):
         return total
 
     def gram(
-        self, left: np.ndarray, right: np.ndarray | None = None, weights: np.ndarray | None = None, dtype: DTypeLike | None = None
+        self,
+        left: np.ndarray,
+        right: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
+        dtype: DTypeLike | None = None,
     ) -> GramOrPair:
         weights = np.ones(self.shape[0]) if weights is None else weights
         used = np.flatnonzero(weights)
@@ -429,19 +519,31 @@ class DenseMatrix(Matrix):
 
 def _dots(Z: np.ndarray, rows: np.ndarray, w: np.ndarray, out: np.ndarray) -> None:
     """out <- Z[rows] w for Z in C order."""
-    parallel.for_ranges(lambda start, stop: _dot_rows(Z, rows[start:stop], w, out[start:stop]), len(rows), 16, work=len(rows) * len(w))
+    parallel.for_ranges(
+        lambda start, stop: _dot_rows(Z, rows[start:stop], w, out[start:stop]),
+        len(rows),
+        16,
+        work=len(rows) * len(w),
+    )
 
 
 def _combine(Z: np.ndarray, rows: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
     """out <- out + Z[rows]' values for Z in C order."""
-    parallel.for_ranges(lambda start, stop: add_rows(Z, rows, values, out, start, stop), len(out), 256, work=len(rows) * len(out))
+    parallel.for_ranges(
+        lambda start, stop: add_rows(Z, rows, values, out, start, stop),
+        len(out),
+        256,
+        work=len(rows) * len(out),
+    )
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def _dot_rows(Z: np.ndarray, rows: np.ndarray, w: np.ndarray, out: np.ndarray) -> None:
-    """out_i <- sum_j Z[rows_i, j] w_j, two rows at a time so that w is read half as often; of an odd number, the last with itself.
+    """out_i <- sum_j Z[rows_i, j] w_j, two rows at a time so that w is read half as often; of an
+    odd number, the last with itself.
 
-    A loop of its own would add the last row's terms in another order: its sum would depend on how many rows came before it.
+    A loop of its own would add the last row's terms in another order: its sum would depend on how
+    many rows came before it.
     """
     count, n_columns = len(rows), Z.shape[1]
     for i in range(0, count, 2):
@@ -456,7 +558,9 @@ def _dot_rows(Z: np.ndarray, rows: np.ndarray, w: np.ndarray, out: np.ndarray) -
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _dot_picked(Z: np.ndarray, rows: np.ndarray, columns: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
+def _dot_picked(
+    Z: np.ndarray, rows: np.ndarray, columns: np.ndarray, values: np.ndarray, out: np.ndarray
+) -> None:
     """out_i <- sum_k Z[rows_i, columns_k] values_k."""
     for i in range(len(rows)):
         z, total = Z[rows[i]], 0.0
@@ -466,7 +570,9 @@ def _dot_picked(Z: np.ndarray, rows: np.ndarray, columns: np.ndarray, values: np
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def add_rows(Z: np.ndarray, rows: np.ndarray, u: np.ndarray, g: np.ndarray, start: int, stop: int) -> None:
+def add_rows(
+    Z: np.ndarray, rows: np.ndarray, u: np.ndarray, g: np.ndarray, start: int, stop: int
+) -> None:
     """g_j <- g_j + sum_i u_i Z[rows_i, j] for start <= j < stop.
 
     Four rows at a time on so many columns that their part of g stays in the first cache.
@@ -488,8 +594,12 @@ def add_rows(Z: np.ndarray, rows: np.ndarray, u: np.ndarray, g: np.ndarray, star
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _add_normal(Z: np.ndarray, rows: np.ndarray, p: np.ndarray, weights: np.ndarray, g: np.ndarray) -> None:
-    """g <- g + Z_r' diag(weights) Z_r p for Z_r = Z[rows], four rows at a time, each read from memory once."""
+def _add_normal(
+    Z: np.ndarray, rows: np.ndarray, p: np.ndarray, weights: np.ndarray, g: np.ndarray
+) -> None:
+    """g <- g + Z_r' diag(weights) Z_r p for Z_r = Z[rows], four rows at a time, each read
+    from memory once.
+    """
     count, n_columns = len(rows), Z.shape[1]
     for i in range(0, count - 3, 4):
         za, zb, zc, zd = Z[rows[i]], Z[rows[i + 1]], Z[rows[i + 2]], Z[rows[i + 3]]

@@ -1,8 +1,9 @@
 """Randomly pivoted Cholesky factorisation of a kernel matrix: few columns that explain most of it.
 
-Every pivot is drawn with probability proportional to what the earlier ones leave of the diagonal (Chen, Epperly, Tropp and
-Webber 2025, Comm. Pure Appl. Math. 78, algorithm 2.1), so that rows which F explains already are left alone; a round proposes
-many at once and rejects so many that the distribution is the same (Epperly, Tropp and Webber 2024, "Embrace rejection").
+Every pivot is drawn with probability proportional to what the earlier ones leave of the diagonal
+(Chen, Epperly, Tropp and Webber 2025, Comm. Pure Appl. Math. 78, algorithm 2.1), so that rows which
+F explains already are left alone; a round proposes many at once and rejects so many that the
+distribution is the same (Epperly, Tropp and Webber 2024, "Embrace rejection").
 """
 
 from __future__ import annotations
@@ -21,20 +22,28 @@ if TYPE_CHECKING:
 
 # Pivots proposed in one round.
 PROPOSALS = 128
-# Rows that one thread handles at a time; the same for any number of threads, so that the result is, too.
+# Rows that one thread handles at a time; the same for any number of threads, so that the result is,
+# too.
 _CHUNK = 512
-# Rows of a factor that become float64 at a time for its Gram matrix, and the parts of a sum over rows.
+# Rows of a factor that become float64 at a time for its Gram matrix, and the parts of a sum over
+# rows.
 _ROWS, _PARTS = 2048, 16
 
 
 def pivoted_cholesky(
-    rows: kernels.Prepared, count: int, draws: Callable[[int, int], np.ndarray], dtype: DTypeLike = np.float64, floor: float | None = None
+    rows: kernels.Prepared,
+    count: int,
+    draws: Callable[[int, int], np.ndarray],
+    dtype: DTypeLike = np.float64,
+    floor: float | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(pivots, F): at most `count` row numbers and F (n, pivots) with F F' close to the kernel matrix of `rows` (n, d).
+    """(pivots, F): at most `count` row numbers and F (n, pivots) with F F' close to the kernel
+    matrix of `rows` (n, d).
 
-    draws(start, stop): uniform numbers in (0, 1), (stop - start, 2), items start to stop of a stream. dtype: of F; kernel values
-    are in that of `rows`. floor: the part of the largest diagonal entry below which what is left of one counts as rounding,
-    by default n eps of the rows' type. Fewer pivots come back where nothing but rounding is left.
+    draws(start, stop): uniform numbers in (0, 1), (stop - start, 2), items start to stop of a
+    stream. dtype: of F; kernel values are in that of `rows`. floor: the part of the largest
+    diagonal entry below which what is left of one counts as rounding, by default n eps of the rows'
+    type. Fewer pivots come back where nothing but rounding is left.
     """
     n_rows = rows.n_rows
     left = np.array(kernels.diagonal(rows.name, rows, rows.params), dtype=np.float64)
@@ -49,7 +58,9 @@ def pivoted_cholesky(
             break
         drawn = draws(turn * PROPOSALS, (turn + 1) * PROPOSALS)
         turn += 1
-        proposed = np.minimum(np.searchsorted(total, drawn[:, 0] * total[-1], side="right"), n_rows - 1)
+        proposed = np.minimum(
+            np.searchsorted(total, drawn[:, 0] * total[-1], side="right"), n_rows - 1
+        )
         own = rows.take(proposed)
         known = F[proposed, :done].astype(np.float64)
         residual = kernels.block(rows.name, own, own, rows.params) - known @ known.T
@@ -61,17 +72,25 @@ def pivoted_cholesky(
         new = proposed[accepted]
         fresh = slice(done, done + len(new))
         pivots[fresh] = new
-        _extend(F[:, :done], F[:, fresh], left, kernels.block(rows.name, rows, rows.take(new), rows.params), F[new, :done], factor)
+        _extend(
+            F[:, :done],
+            F[:, fresh],
+            left,
+            kernels.block(rows.name, rows, rows.take(new), rows.params),
+            F[new, :done],
+            factor,
+        )
         left[new] = 0.0
         done += len(new)
     return pivots[:done], F[:, :done]
 
 
 class PivotedFactor:
-    """v -> (lam + S F F' S)^-1 v for F (n, r) and S = diag(scale): a preconditioner of lam + S K S (Woodbury).
+    """v -> (lam + S F F' S)^-1 v for F (n, r) and S = diag(scale): a preconditioner of lam + S K S
+    (Woodbury).
 
-    F is kept in its own type, and what is made of it is float64: float32 products lose of v along the largest eigenvectors what K makes
-    large again.
+    F is kept in its own type, and what is made of it is float64: float32 products lose of v along
+    the largest eigenvectors what K makes large again.
     """
 
     def __init__(self, F: np.ndarray, lam: float, scale: np.ndarray | None = None) -> None:
@@ -91,7 +110,9 @@ class PivotedFactor:
 
 
 def _inner(F: np.ndarray, V: np.ndarray) -> np.ndarray:
-    """F'V for F (n, r) and V (n,) or (n, k) in float64; the sums are the same for any number of threads."""
+    """F'V for F (n, r) and V (n,) or (n, k) in float64; the sums are the same for any
+    number of threads.
+    """
 
     def part(start: int, stop: int) -> np.ndarray:
         chunks = (slice(i, min(i + _CHUNK, stop)) for i in range(start, stop, _CHUNK))
@@ -110,8 +131,17 @@ def _outer(F: np.ndarray, W: np.ndarray) -> np.ndarray:
     return out
 
 
-def _extend(F: np.ndarray, columns: np.ndarray, left: np.ndarray, G: np.ndarray, pivot_rows: np.ndarray, factor: np.ndarray) -> None:
-    """The next columns of the factor F from G, the kernel values with their pivots, and what they leave of the diagonal."""
+def _extend(
+    F: np.ndarray,
+    columns: np.ndarray,
+    left: np.ndarray,
+    G: np.ndarray,
+    pivot_rows: np.ndarray,
+    factor: np.ndarray,
+) -> None:
+    """The next columns of the factor F from G, the kernel values with their pivots, and
+    what they leave of the diagonal.
+    """
 
     def part(rows: slice) -> None:
         own = np.asarray(G[rows], dtype=np.float64)
@@ -123,11 +153,15 @@ def _extend(F: np.ndarray, columns: np.ndarray, left: np.ndarray, G: np.ndarray,
     each_chunk(len(G), part)
 
 
-def _reject(H: np.ndarray, draws: np.ndarray, most: int, floor: float) -> tuple[np.ndarray, np.ndarray]:
-    """(accepted, factor): which of the proposals, at most `most`, are taken, and the Cholesky factor of H for these.
+def _reject(
+    H: np.ndarray, draws: np.ndarray, most: int, floor: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """(accepted, factor): which of the proposals, at most `most`, are taken, and the Cholesky
+    factor of H for these.
 
-    H (b, b): what is left of the kernel matrix for the proposed rows, destroyed. A proposal is taken with probability
-    (what is left of it after those taken before) / (what was left of it when it was proposed).
+    H (b, b): what is left of the kernel matrix for the proposed rows, destroyed. A proposal is
+    taken with probability (what is left of it after those taken before) / (what was left of it when
+    it was proposed).
     """
     before = np.diagonal(H).copy()
     columns = np.zeros_like(H)

@@ -1,4 +1,6 @@
-"""Weighted Gram matrices of some columns of an array, chunk by chunk, in the features' own precision where they are large."""
+"""Weighted Gram matrices of some columns of an array, chunk by chunk, in the features' own
+precision where they are large.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +20,18 @@ if TYPE_CHECKING:
 
 # sums, products of a tile for each thread, gathered rows
 _Room: TypeAlias = tuple[list[np.ndarray], np.ndarray, list[np.ndarray]]
-# Rows of a chunk whose products are summed in the features' own precision before they join the float64 total.
+# Rows of a chunk whose products are summed in the features' own precision before they join the
+# float64 total.
 CHUNK = 2048
 # Multiplications that take no time worth saving.
 SMALL = 2**28
 # Rows by which the size of a column is judged.
 _TOP = 256
-# Columns on all sides of a sum up to which each thread has one of its own, and those of a tile beyond.
+# Columns on all sides of a sum up to which each thread has one of its own, and those of a tile
+# beyond.
 _ONE_TILE, _TILE = 2**11, 512
-# Rows that sums are given at a time, chunks for each thread, where they are computed; half as many for a sum that all threads work on.
+# Rows that sums are given at a time, chunks for each thread, where they are computed; half as many
+# for a sum that all threads work on.
 GIVEN = 4 * CHUNK
 
 
@@ -35,16 +40,28 @@ class Picked(Protocol):
 
     dtype: np.dtype
 
-    def pick(self, rows: np.ndarray, columns: np.ndarray, scale: np.ndarray, unit: np.ndarray, out: np.ndarray) -> None: ...
+    def pick(
+        self,
+        rows: np.ndarray,
+        columns: np.ndarray,
+        scale: np.ndarray,
+        unit: np.ndarray,
+        out: np.ndarray,
+    ) -> None: ...
 
 
 def working_bytes(n_rows: int, columns: int, itemsize: int) -> int:
-    """Bytes, beside itself, that the Gram matrix of so many columns takes while GramSum makes it of computed rows."""
+    """Bytes, beside itself, that the Gram matrix of so many columns takes while GramSum
+    makes it of computed rows.
+    """
     large, itemsize = columns > _ONE_TILE, 8 if n_rows * columns**2 <= SMALL else itemsize
     sums, rows = (1, GIVEN // 2) if large else (env.threads(), GIVEN)
     entry = 8 if large else 8 + itemsize
     # chunks are of at most two kinds of columns
-    return sums * entry * columns**2 + (min(n_rows, rows) + 2 * sums * min(n_rows, CHUNK)) * columns * itemsize
+    return (
+        sums * entry * columns**2
+        + (min(n_rows, rows) + 2 * sums * min(n_rows, CHUNK)) * columns * itemsize
+    )
 
 
 def weighted_gram(
@@ -55,9 +72,11 @@ def weighted_gram(
     right: np.ndarray | None = None,
     dtype: DTypeLike | None = None,
 ) -> GramOrPair:
-    """Sum of weight * Z[row, left] Z[row, left]' in float64; with `right`, a pair: that and the same with Z[row, right].
+    """Sum of weight * Z[row, left] Z[row, left]' in float64; with `right`, a pair: that and the
+    same with Z[row, right].
 
-    Z: an array, or what has a dtype and pick(rows, columns, scale, unit, out), as `_pick`. dtype: as for GramSum.
+    Z: an array, or what has a dtype and pick(rows, columns, scale, unit, out), as `_pick`. dtype:
+    as for GramSum.
     """
     sums = GramSum(left, right, len(rows), dtype or Z.dtype, np.abs(weights).max(initial=0.0))
     sums.add(Z, rows, weights)
@@ -67,26 +86,47 @@ def weighted_gram(
 class GramSum:
     """What `weighted_gram` returns, of rows that are given some at a time.
 
-    GEMM and SYRK in the precision asked for, in float64 up to SMALL products, of columns and weights relative to their largest:
-    signs and 0/1 weights are then summed without rounding, whose noise would otherwise outweigh the least eigenvalues. Each thread
-    takes some of the chunks or, of a sum that is large, some of its tiles, for one sum a thread would be many times the memory: BLAS's
-    own threads spin while they wait for each other, which on a busy machine costs many times the work. numpy calls SYRK where a matrix
-    is multiplied by itself, and lets other threads run meanwhile, which scipy.linalg.blas does not.
+    GEMM and SYRK in the precision asked for, in float64 up to SMALL products, of columns and
+    weights relative to their largest: signs and 0/1 weights are then summed without rounding, whose
+    noise would otherwise outweigh the least eigenvalues. Each thread takes some of the chunks or,
+    of a sum that is large, some of its tiles, for one sum a thread would be many times the memory:
+    BLAS's own threads spin while they wait for each other, which on a busy machine costs many times
+    the work. numpy calls SYRK where a matrix is multiplied by itself, and lets other threads run
+    meanwhile, which scipy.linalg.blas does not.
     """
 
-    def __init__(self, left: np.ndarray, right: np.ndarray | None, n_rows: int, dtype: DTypeLike, peak: float, beside: int = 0) -> None:
-        """left, right: integer arrays of columns, right may be None; n_rows: of all together; peak: the largest weight, by its size.
+    def __init__(
+        self,
+        left: np.ndarray,
+        right: np.ndarray | None,
+        n_rows: int,
+        dtype: DTypeLike,
+        peak: float,
+        beside: int = 0,
+    ) -> None:
+        """left, right: integer arrays of columns, right may be None; n_rows: of all together; peak:
+        the largest weight, by its size.
 
         beside: columns of all sums that are made at the same time, where they are more.
         """
         self.sides = (left,) if right is None else (left, right)
         width, threads = sum(map(len, self.sides)), env.threads()
-        self.dtype, self.peak = np.dtype(np.float64 if n_rows * len(left) * width <= SMALL else dtype), peak or 1.0
+        self.dtype, self.peak = (
+            np.dtype(np.float64 if n_rows * len(left) * width <= SMALL else dtype),
+            peak or 1.0,
+        )
         self.tops: list[np.ndarray] | None = None
-        self.large, self.n_rows = max(width, beside) > _ONE_TILE, n_rows  # large: one sum for all threads
-        self.parts: list[_Room | None] = [None] * (1 if self.large else max(1, min(threads, -(-n_rows // CHUNK))))
+        # large: one sum for all threads
+        self.large, self.n_rows = max(width, beside) > _ONE_TILE, n_rows
+        self.parts: list[_Room | None] = [None] * (
+            1 if self.large else max(1, min(threads, -(-n_rows // CHUNK)))
+        )
         side = _TILE if self.large else max(map(len, self.sides))
-        self.tiles = [(k, *tile) for k, columns in enumerate(self.sides) for tile in _tiles(len(left), len(columns), side, upper=k == 0)]
+        self.tiles = [
+            (k, *tile)
+            for k, columns in enumerate(self.sides)
+            for tile in _tiles(len(left), len(columns), side, upper=k == 0)
+        ]
 
     def add(self, Z: np.ndarray | Picked, rows: np.ndarray, weights: np.ndarray) -> None:
         """Add these rows of Z, an integer array, with their weights."""
@@ -108,14 +148,21 @@ class GramSum:
         for_ranges(part, len(self.parts), work=work)
 
     def _add(
-        self, number: int, chunks: list[tuple[int, np.ndarray]], Z: np.ndarray | Picked, rows: np.ndarray, weights: np.ndarray
+        self,
+        number: int,
+        chunks: list[tuple[int, np.ndarray]],
+        Z: np.ndarray | Picked,
+        rows: np.ndarray,
+        weights: np.ndarray,
     ) -> None:
         held = self.parts[number]
         if held is None:
             held = self.parts[number] = self._room()
         for sign, chosen in chunks:
             check_time()
-            self._add_chunk(sign, Z, rows[chosen], np.sqrt(np.abs(weights[chosen]) / self.peak), *held)
+            self._add_chunk(
+                sign, Z, rows[chosen], np.sqrt(np.abs(weights[chosen]) / self.peak), *held
+            )
 
     def _add_chunk(
         self,
@@ -127,7 +174,9 @@ class GramSum:
         products: np.ndarray,
         room: list[np.ndarray],
     ) -> None:
-        """Add rows times their roots; from within a part, where each thread has one, the work is not shared out again."""
+        """Add rows times their roots; from within a part, where each thread has one, the
+        work is not shared out again.
+        """
         tops, gathered = self.tops or [], [own[: len(rows)] for own in room]
 
         def gather(first: int, last: int) -> None:
@@ -148,12 +197,21 @@ class GramSum:
         for_ranges(multiply, len(products), work=len(rows) * widths[0] * sum(widths) / DENSE)
 
     def _room(self) -> _Room:
-        """Sums, products of a tile for each thread, gathered rows: new arrays for every chunk would be new pages of memory every time."""
+        """Sums, products of a tile for each thread, gathered rows: new arrays for every
+        chunk would be new pages of memory every time.
+        """
         left, rows = len(self.sides[0]), min(CHUNK, self.n_rows)
-        largest = max([(own.stop - own.start) * (other.stop - other.start) for _, own, other in self.tiles], default=0)
+        largest = max(
+            [(own.stop - own.start) * (other.stop - other.start) for _, own, other in self.tiles],
+            default=0,
+        )
         threads = min(env.threads() if len(self.parts) == 1 else 1, max(1, len(self.tiles)))
         totals = [np.zeros((left, len(columns))) for columns in self.sides]
-        return totals, np.empty((threads, largest), self.dtype), [np.empty((rows, len(columns)), self.dtype) for columns in self.sides]
+        return (
+            totals,
+            np.empty((threads, largest), self.dtype),
+            [np.empty((rows, len(columns)), self.dtype) for columns in self.sides],
+        )
 
     def total(self) -> GramOrPair:
         """The sum, or the pair of them; nothing can be added any more."""
@@ -165,7 +223,11 @@ class GramSum:
         for other in others:
             for total, more in zip(totals, other):
                 total += more
-        tops = [np.ones(len(columns)) for columns in self.sides] if self.tops is None else [top.astype(np.float64) for top in self.tops]
+        tops = (
+            [np.ones(len(columns)) for columns in self.sides]
+            if self.tops is None
+            else [top.astype(np.float64) for top in self.tops]
+        )
         _finish(totals[0], self.peak, tops[0])
         for total, top in zip(totals[1:], tops[1:]):
             total *= self.peak * tops[0][:, None]
@@ -174,21 +236,29 @@ class GramSum:
 
 
 def _tiles(height: int, width: int, side: int, upper: bool) -> list[tuple[slice, slice]]:
-    """Slices of rows and columns, no longer than `side`, that cover (height, width), or what is on and above its diagonal."""
+    """Slices of rows and columns, no longer than `side`, that cover (height, width), or
+    what is on and above its diagonal.
+    """
     rows, columns = (list(ranges(size, max(1, side))) for size in (height, width))
-    return [(own, other) for i, own in enumerate(rows) for other in (columns[i:] if upper else columns)]
+    return [
+        (own, other) for i, own in enumerate(rows) for other in (columns[i:] if upper else columns)
+    ]
 
 
 def _largest(Z: np.ndarray | Picked, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
     """The largest |Z[row, column]| of each column, in Z's precision; 1 where all are zero."""
     room = np.empty((len(rows), len(columns)), Z.dtype)
-    top = np.abs(_gather(Z, rows, columns, np.ones(len(rows)), np.ones(len(columns)), room)).max(axis=0, initial=0.0)
+    top = np.abs(_gather(Z, rows, columns, np.ones(len(rows)), np.ones(len(columns)), room)).max(
+        axis=0, initial=0.0
+    )
     return np.where(top > 0, top, 1).astype(Z.dtype)
 
 
 @njit(cache=True, nogil=True)
 def _finish(total: np.ndarray, factor: float, top: np.ndarray) -> None:
-    """total <- factor diag(top) total diag(top), all of it from its upper triangle, tile by tile."""
+    """total <- factor diag(top) total diag(top), all of it from its upper triangle, tile by
+    tile.
+    """
     n = len(total)
     for i in range(0, n, 64):
         for j in range(i, n, 64):
@@ -200,9 +270,16 @@ def _finish(total: np.ndarray, factor: float, top: np.ndarray) -> None:
 
 
 def _gather(
-    Z: np.ndarray | Picked, rows: np.ndarray, columns: np.ndarray, scale: np.ndarray, unit: np.ndarray, room: np.ndarray
+    Z: np.ndarray | Picked,
+    rows: np.ndarray,
+    columns: np.ndarray,
+    scale: np.ndarray,
+    unit: np.ndarray,
+    room: np.ndarray,
 ) -> np.ndarray:
-    """Z[rows][:, columns] / unit, each row times its scale, in C order and the type of `room`, the first rows of which they take."""
+    """Z[rows][:, columns] / unit, each row times its scale, in C order and the type of
+    `room`, the first rows of which they take.
+    """
     out = room[: len(rows)]
     given = rows, columns, scale.astype(out.dtype), unit.astype(out.dtype), out
     if isinstance(Z, np.ndarray):
@@ -213,7 +290,14 @@ def _gather(
 
 
 @njit(cache=True, nogil=True)
-def _pick(Z: np.ndarray, rows: np.ndarray, columns: np.ndarray, scale: np.ndarray, unit: np.ndarray, out: np.ndarray) -> None:
+def _pick(
+    Z: np.ndarray,
+    rows: np.ndarray,
+    columns: np.ndarray,
+    scale: np.ndarray,
+    unit: np.ndarray,
+    out: np.ndarray,
+) -> None:
     for i in range(len(rows)):
         row, factor = rows[i], scale[i]
         for k in range(len(columns)):

@@ -1,4 +1,6 @@
-"""A matrix whose rows are multiplied by numbers, as weighted least squares asks for: Z becomes S Z, the targets S y."""
+"""A matrix whose rows are multiplied by numbers, as weighted least squares asks for: Z
+becomes S Z, the targets S y.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ if TYPE_CHECKING:
 
 
 class ScaledRows(Matrix):
-    """S Z for a matrix Z (N, D) and S = diag(factors), factors (N,) above 0. Nothing is copied: products are scaled."""
+    """S Z for a matrix Z (N, D) and S = diag(factors), factors (N,) above 0. Nothing is
+    copied: products are scaled.
+    """
 
     def __init__(self, inner: Matrix, factors: np.ndarray) -> None:
         self.inner, self.factors = inner, np.asarray(factors, np.float64)
@@ -42,7 +46,9 @@ class ScaledRows(Matrix):
             yield rows, Z * self.factors[rows, None].astype(Z.dtype)
 
     def to_array(self, out: np.ndarray | None = None) -> np.ndarray:
-        found: np.ndarray = np.multiply(self.inner.to_array(), self.factors[:, None].astype(self.dtype), out=out)
+        found: np.ndarray = np.multiply(
+            self.inner.to_array(), self.factors[:, None].astype(self.dtype), out=out
+        )
         return found
 
     def matvec(self, W: np.ndarray) -> np.ndarray:
@@ -58,7 +64,11 @@ class ScaledRows(Matrix):
         return _times(self.factors, self.inner.outer(_times(self.factors, U)))
 
     def gram(
-        self, left: np.ndarray, right: np.ndarray | None = None, weights: np.ndarray | None = None, dtype: DTypeLike | None = None
+        self,
+        left: np.ndarray,
+        right: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
+        dtype: DTypeLike | None = None,
     ) -> GramOrPair:
         return self.inner.gram(left, right, self._squared(weights), dtype)
 

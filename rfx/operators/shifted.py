@@ -10,7 +10,8 @@ from scipy.linalg import eigh_tridiagonal
 from rfx.operators.cg import dots
 
 _CHECK = 5
-# The smallest eigenvalue of a system may be this part of what it should be; below it, the factor's rounding has the say.
+# The smallest eigenvalue of a system may be this part of what it should be; below it, the factor's
+# rounding has the say.
 _TRUSTED = 0.1
 
 
@@ -23,15 +24,18 @@ def solve_shifted(
     tol: float = 1e-6,
     max_steps: int = 300,
 ) -> list[np.ndarray | None]:
-    """x with (K + lam) x = b for every lam of `lams`, where v -> `inverse`(v) is (K + base)^-1 v and K is semidefinite.
+    """x with (K + lam) x = b for every lam of `lams`, where v -> `inverse`(v) is (K + base)^-1 v
+    and K is semidefinite.
 
-    (I + (lam - base) A) x = A b for A = (K + base)^-1: all these systems have the same Krylov space (Frommer and Maass 1999,
-    SIAM J. Sci. Comput. 19), for which Lanczos's method is run once, with full reorthogonalisation, each column of b on
-    its own but all in step. The space has as many dimensions as the worst-conditioned system needs, some times the root of
-    lam / base or of its inverse.
+    (I + (lam - base) A) x = A b for A = (K + base)^-1: all these systems have the same Krylov space
+    (Frommer and Maass 1999, SIAM J. Sci. Comput. 19), for which Lanczos's method is run once, with
+    full reorthogonalisation, each column of b on its own but all in step. The space has as many
+    dimensions as the worst-conditioned system needs, some times the root of lam / base or of its
+    inverse.
 
-    inverse: (n,) or (n, k) arrays to their like; one call a dimension. b: (n,) or (n, k). tol: the residual, relative to x.
-    Returns a list of arrays like b; None for a lam so small that the rounding of `inverse` leaves its system indefinite.
+    inverse: (n,) or (n, k) arrays to their like; one call a dimension. b: (n,) or (n, k). tol: the
+    residual, relative to x. Returns a list of arrays like b; None for a lam so small that the
+    rounding of `inverse` leaves its system indefinite.
     """
     first = inverse(b)
     columns = first.reshape(len(first), -1)
@@ -62,7 +66,9 @@ def solve_shifted(
 def _small_systems(
     alphas: np.ndarray, betas: np.ndarray, beta: np.ndarray, base: float, lams: Sequence[float]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(I + (lam - base) T)^-1 e_1 as (lams, steps, k), and the largest relative residual for each lam, nan where T is no good."""
+    """(I + (lam - base) T)^-1 e_1 as (lams, steps, k), and the largest relative residual
+    for each lam, nan where T is no good.
+    """
     steps, k = alphas.shape
     small, residuals = np.zeros((len(lams), steps, k)), np.zeros(len(lams))
     for j in range(k):
@@ -73,5 +79,7 @@ def _small_systems(
                 residuals[i] = np.nan
                 continue
             small[i, :, j] = x = vectors @ (vectors[0] / scaled)
-            residuals[i] = np.maximum(residuals[i], abs(lam - base) * beta[j] * abs(x[-1]) / np.linalg.norm(x))
+            residuals[i] = np.maximum(
+                residuals[i], abs(lam - base) * beta[j] * abs(x[-1]) / np.linalg.norm(x)
+            )
     return small, residuals

@@ -1,4 +1,6 @@
-"""Signs +-1 by columns, one byte each, to which columns are added: the features that boosting has found so far."""
+"""Signs +-1 by columns, one byte each, to which columns are added: the features that
+boosting has found so far.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,17 @@ if TYPE_CHECKING:
     from rfx.types import Index
 
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
-# Rows whose sums stay in the first cache, rows of a chunk of a Gram matrix, and so few columns that products are the quicker way to one.
+# Rows whose sums stay in the first cache, rows of a chunk of a Gram matrix, and so few columns that
+# products are the quicker way to one.
 _ROWS, _CHUNK, _FEW = 2048, 2048, 4
 
 
 class SignColumns(Matrix):
-    """An (N, D) matrix of entries +-1; D grows by `append`, without a copy of what is there but when its room doubles.
+    """An (N, D) matrix of entries +-1; D grows by `append`, without a copy of what is there but
+    when its room doubles.
 
-    Gram matrices of weights that are all one number, or zero, are exact in float32, too: sums of whole numbers.
+    Gram matrices of weights that are all one number, or zero, are exact in float32, too: sums of
+    whole numbers.
     """
 
     def __init__(self, n_rows: int) -> None:
@@ -72,7 +77,11 @@ class SignColumns(Matrix):
             return np.stack([self.matvec(w) for w in W.T], axis=-1)
         used, out = np.flatnonzero(W), np.zeros(self.shape[0])
         values = W[used]
-        parallel.for_ranges(lambda start, stop: _combine(self._own, used, values, out, start, stop), len(out), smallest=_ROWS)
+        parallel.for_ranges(
+            lambda start, stop: _combine(self._own, used, values, out, start, stop),
+            len(out),
+            smallest=_ROWS,
+        )
         return out
 
     def rmatvec(self, U: np.ndarray) -> np.ndarray:
@@ -80,7 +89,11 @@ class SignColumns(Matrix):
         if U.ndim > 1:
             return np.stack([self.rmatvec(np.ascontiguousarray(u)) for u in U.T], axis=-1)
         out = np.zeros(self.shape[1])
-        parallel.for_ranges(lambda start, stop: _dots(self._own[start:stop], U, out[start:stop]), len(out), smallest=4)
+        parallel.for_ranges(
+            lambda start, stop: _dots(self._own[start:stop], U, out[start:stop]),
+            len(out),
+            smallest=4,
+        )
         return out
 
     def normal(self, P: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
@@ -88,12 +101,18 @@ class SignColumns(Matrix):
         return self.rmatvec(F if weights is None else weights.reshape(-1, *[1] * (F.ndim - 1)) * F)
 
     def gram(
-        self, left: np.ndarray, right: np.ndarray | None = None, weights: np.ndarray | None = None, dtype: DTypeLike | None = None
+        self,
+        left: np.ndarray,
+        right: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
+        dtype: DTypeLike | None = None,
     ) -> GramOrPair:
         weights = np.ones(self.shape[0]) if weights is None else np.asarray(weights, np.float64)
         if len(left) <= _FEW:
             products = (
-                np.stack([self.rmatvec(weights * self._own[column]) for column in left]) if len(left) else np.zeros((0, self.shape[1]))
+                np.stack([self.rmatvec(weights * self._own[column]) for column in left])
+                if len(left)
+                else np.zeros((0, self.shape[1]))
             )
             return products[:, left] if right is None else (products[:, left], products[:, right])
         rows = np.flatnonzero(weights)
@@ -107,7 +126,9 @@ class SignColumns(Matrix):
                 for sign in (1.0, -1.0):
                     some = chosen[sign * weights[chosen] > 0]
                     roots = np.sqrt(sign * weights[some] / peak).astype(dtype or self.dtype)
-                    by_left, *by_right = [_picked(self._own, some, columns, roots) for columns in sides]
+                    by_left, *by_right = [
+                        _picked(self._own, some, columns, roots) for columns in sides
+                    ]
                     # numpy sees X' X and calls SYRK: half the work
                     totals[0] += sign * (by_left.T @ by_left)
                     for total, out in zip(totals[1:], by_right):
@@ -127,7 +148,14 @@ class SignColumns(Matrix):
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def _combine(columns: np.ndarray, used: np.ndarray, values: np.ndarray, out: np.ndarray, start: int, stop: int) -> None:
+def _combine(
+    columns: np.ndarray,
+    used: np.ndarray,
+    values: np.ndarray,
+    out: np.ndarray,
+    start: int,
+    stop: int,
+) -> None:
     """out_i <- sum_k values_k columns[used_k, i] for start <= i < stop, four columns at a time."""
     for low in range(start, stop, _ROWS):
         high = min(low + _ROWS, stop)
@@ -161,7 +189,9 @@ def _dots(columns: np.ndarray, u: np.ndarray, out: np.ndarray) -> None:
             out[k] += total
 
 
-def _picked(columns: np.ndarray, rows: np.ndarray, chosen: np.ndarray, roots: np.ndarray) -> np.ndarray:
+def _picked(
+    columns: np.ndarray, rows: np.ndarray, chosen: np.ndarray, roots: np.ndarray
+) -> np.ndarray:
     """columns[chosen][:, rows]' in the type of the roots, each row times its root."""
     out = np.empty((len(rows), len(chosen)), roots.dtype)
     _pick(columns, rows, chosen, roots, out)
@@ -169,7 +199,9 @@ def _picked(columns: np.ndarray, rows: np.ndarray, chosen: np.ndarray, roots: np
 
 
 @njit(cache=True, nogil=True)
-def _pick(columns: np.ndarray, rows: np.ndarray, chosen: np.ndarray, roots: np.ndarray, out: np.ndarray) -> None:
+def _pick(
+    columns: np.ndarray, rows: np.ndarray, chosen: np.ndarray, roots: np.ndarray, out: np.ndarray
+) -> None:
     for k in range(len(chosen)):
         column = columns[chosen[k]]
         for i in range(len(rows)):

@@ -1,4 +1,6 @@
-"""A feature matrix of which few entries are not zero, kept as CSR: products take time and memory in proportion to these."""
+"""A feature matrix of which few entries are not zero, kept as CSR: products take time and
+memory in proportion to these.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,16 @@ if TYPE_CHECKING:
 
 
 class SparseMatrix(Matrix):
-    """An (N, D) CSR matrix with entries of `dtype`, which are kept in float64 for sums in float64."""
+    """An (N, D) CSR matrix with entries of `dtype`, which are kept in float64 for sums in
+    float64.
+    """
 
     def __init__(self, Z: sp.csr_matrix, dtype: DTypeLike) -> None:
-        self.Z, self.shape, self.dtype = sp.csr_matrix(Z, dtype=np.float64), Z.shape, np.dtype(dtype)
+        self.Z, self.shape, self.dtype = (
+            sp.csr_matrix(Z, dtype=np.float64),
+            Z.shape,
+            np.dtype(dtype),
+        )
 
     @property
     def n_entries(self) -> int:
@@ -65,13 +73,23 @@ class SparseMatrix(Matrix):
         return self.rmatvec(values if weights is None else (weights * values.T).T)
 
     def gram(
-        self, left: np.ndarray, right: np.ndarray | None = None, weights: np.ndarray | None = None, dtype: DTypeLike | None = None
+        self,
+        left: np.ndarray,
+        right: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
+        dtype: DTypeLike | None = None,
     ) -> GramOrPair:
         first = self.Z[:, left]
-        weighted = first if weights is None else sp.diags_array(np.asarray(weights, np.float64)) @ first
+        weighted = (
+            first if weights is None else sp.diags_array(np.asarray(weights, np.float64)) @ first
+        )
         square = (weighted.T @ first).toarray()
         return square if right is None else (square, (weighted.T @ self.Z[:, right]).toarray())
 
     def squares(self, weights: np.ndarray | None = None) -> np.ndarray:
         Z = self.Z.multiply(self.Z)
-        return np.asarray(Z.sum(axis=0)).ravel() if weights is None else Z.T @ np.asarray(weights, np.float64)
+        return (
+            np.asarray(Z.sum(axis=0)).ravel()
+            if weights is None
+            else Z.T @ np.asarray(weights, np.float64)
+        )

@@ -1,7 +1,7 @@
 """Triangular systems solved by several threads at a time.
 
-scipy.linalg.blas keeps Python's lock while TRSM runs, so that threads which call it wait for each other; numpy's products and compiled
-code do not.
+scipy.linalg.blas keeps Python's lock while TRSM runs, so that threads which call it wait for each
+other; numpy's products and compiled code do not.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ _TILE, _ROWS = 64, 64
 
 
 def solve_rows(factor: np.ndarray, K: np.ndarray, start: int = 0, stop: int | None = None) -> None:
-    """K (n, m) <- K L^-T in place, for C-contiguous K and the lower triangle L of `factor` (m, m) of the same type.
+    """K (n, m) <- K L^-T in place, for C-contiguous K and the lower triangle L of `factor` (m, m)
+    of the same type.
 
     start, stop: the columns that are meant, as if there were no others.
     """

@@ -1,4 +1,6 @@
-"""Matrices whose entries are packed: some rows at a time are unpacked, in cache, for all that a pass wants of them."""
+"""Matrices whose entries are packed: some rows at a time are unpacked, in cache, for all
+that a pass wants of them.
+"""
 
 from __future__ import annotations
 
@@ -23,19 +25,29 @@ _float = np.float32
 
 
 class WalkedMatrix(Matrix):
-    """A kind defines _walk(w, loss, y): (Z w, Z' loss'(Z w, y)) for w (D,), in one walk over its rows."""
+    """A kind defines _walk(w, loss, y): (Z w, Z' loss'(Z w, y)) for w (D,), in one walk
+    over its rows.
+    """
 
     @abstractmethod
     def _walk(self, w: np.ndarray, loss: Loss, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
 
-    def loss_pass(self, W: np.ndarray, loss: Loss, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def loss_pass(
+        self, W: np.ndarray, loss: Loss, y: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if W.ndim > 1:
             return super().loss_pass(W, loss, y)
         F, G = self._scores_and_gradient(W, loss, y)
         return F, loss.value(F, y).sum(axis=0), G
 
-    def _scores_and_gradient(self, W: np.ndarray, loss: Loss, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return super()._scores_and_gradient(W, loss, y) if W.ndim > 1 else self._walk(np.ascontiguousarray(W, dtype=np.float64), loss, y)
+    def _scores_and_gradient(
+        self, W: np.ndarray, loss: Loss, y: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        return (
+            super()._scores_and_gradient(W, loss, y)
+            if W.ndim > 1
+            else self._walk(np.ascontiguousarray(W, dtype=np.float64), loss, y)
+        )
 
     def _summed(
         self,
@@ -44,11 +56,15 @@ class WalkedMatrix(Matrix):
         dtype: DTypeLike = np.float64,
         room: Callable[[], Any] = lambda: None,
     ) -> np.ndarray:
-        """(D,) what add(slice of rows, sums, room) adds to sums, of that type, of `together` rows at most, by any number of threads.
+        """(D,) what add(slice of rows, sums, room) adds to sums, of that type, of `together` rows
+        at most, by any number of threads.
 
         room: makes what a thread unpacks rows into.
         """
-        sums, bounds = np.zeros((_PARTS, self.shape[1])), [self.shape[0] * k // _PARTS for k in range(_PARTS + 1)]
+        sums, bounds = (
+            np.zeros((_PARTS, self.shape[1])),
+            [self.shape[0] * k // _PARTS for k in range(_PARTS + 1)],
+        )
 
         def part(first: int, last: int) -> None:
             own, free = np.empty(self.shape[1], dtype), room()
@@ -65,8 +81,12 @@ class WalkedMatrix(Matrix):
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def dot_rows(codes: np.ndarray, rows: np.ndarray, units: np.ndarray, w: np.ndarray, out: np.ndarray) -> None:
-    """out_i <- unit_i codes[rows_i].w, two rows at a time; of an odd number, the last with itself."""
+def dot_rows(
+    codes: np.ndarray, rows: np.ndarray, units: np.ndarray, w: np.ndarray, out: np.ndarray
+) -> None:
+    """out_i <- unit_i codes[rows_i].w, two rows at a time; of an odd number, the last with
+    itself.
+    """
     count = len(rows)
     for i in range(0, count, 2):
         k = min(i + 1, count - 1)
@@ -80,13 +100,31 @@ def dot_rows(codes: np.ndarray, rows: np.ndarray, units: np.ndarray, w: np.ndarr
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def add_normal(codes: np.ndarray, rows: np.ndarray, factors: np.ndarray, p: np.ndarray, g: np.ndarray) -> None:
-    """g <- g + C' diag(factors) C p for C = codes[rows], eight rows at a time, each read from memory once."""
+def add_normal(
+    codes: np.ndarray, rows: np.ndarray, factors: np.ndarray, p: np.ndarray, g: np.ndarray
+) -> None:
+    """g <- g + C' diag(factors) C p for C = codes[rows], eight rows at a time, each read
+    from memory once.
+    """
     count, width = len(rows), len(p)
     for i in range(0, count - 7, 8):
         za, zb, zc, zd = codes[rows[i]], codes[rows[i + 1]], codes[rows[i + 2]], codes[rows[i + 3]]
-        ze, zf, zg, zh = codes[rows[i + 4]], codes[rows[i + 5]], codes[rows[i + 6]], codes[rows[i + 7]]
-        a, b, c, d, e, f, x, y = _float(0), _float(0), _float(0), _float(0), _float(0), _float(0), _float(0), _float(0)
+        ze, zf, zg, zh = (
+            codes[rows[i + 4]],
+            codes[rows[i + 5]],
+            codes[rows[i + 6]],
+            codes[rows[i + 7]],
+        )
+        a, b, c, d, e, f, x, y = (
+            _float(0),
+            _float(0),
+            _float(0),
+            _float(0),
+            _float(0),
+            _float(0),
+            _float(0),
+            _float(0),
+        )
         for j in range(width):
             q = p[j]
             a += _float(za[j]) * q
@@ -101,7 +139,9 @@ def add_normal(codes: np.ndarray, rows: np.ndarray, factors: np.ndarray, p: np.n
         e, f, x, y = e * factors[i + 4], f * factors[i + 5], x * factors[i + 6], y * factors[i + 7]
         for j in range(width):
             low = a * _float(za[j]) + b * _float(zb[j]) + c * _float(zc[j]) + d * _float(zd[j])
-            g[j] += low + (e * _float(ze[j]) + f * _float(zf[j]) + x * _float(zg[j]) + y * _float(zh[j]))
+            g[j] += low + (
+                e * _float(ze[j]) + f * _float(zf[j]) + x * _float(zg[j]) + y * _float(zh[j])
+            )
     for i in range(count - count % 8, count):
         z, a = codes[rows[i]], _float(0)
         for j in range(width):

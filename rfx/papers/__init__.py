@@ -1,8 +1,10 @@
-"""The papers, a folder each: its plans, its printed numbers, its tables and its figures. Nothing of a paper is elsewhere.
+"""The papers, a folder each: its plans, its printed numbers, its tables and its figures. Nothing of
+a paper is elsewhere.
 
-A folder is found by its presence: `yen2014/plans/table1.toml` is the plan `yen2014-table1`; the table `table1` in the TABLES of
-`yen2014/tables.py` is the table `yen2014-table1`, and so with FIGURES of `figures.py` (see `rfx.plans.catalogue`).
-Printed numbers are CSV files in the folder (see `rfx.reporting.printed`).
+A folder is found by its presence: `yen2014/plans/table1.toml` is the plan `yen2014-table1`; the
+table `table1` in the TABLES of `yen2014/tables.py` is the table `yen2014-table1`, and so with
+FIGURES of `figures.py` (see `rfx.plans.catalogue`). Printed numbers are CSV files in the folder
+(see `rfx.reporting.printed`).
 """
 
 import importlib
@@ -40,8 +42,17 @@ def folder(paper: str) -> catalogue.Folder:
     package = f"{__name__}.{paper}"
     about = " ".join((importlib.import_module(package).__doc__ or "").split())
     named = lambda found: {f"{paper}-{name}": item for name, item in found.items()}
-    plans, tables, figures = (find(package) for find in (catalogue.plans, catalogue.tables, catalogue.figures))
-    return catalogue.Folder(paper, about, named(plans), named(tables), named(figures), resources.files(package) / "costs.csv")
+    plans, tables, figures = (
+        find(package) for find in (catalogue.plans, catalogue.tables, catalogue.figures)
+    )
+    return catalogue.Folder(
+        paper,
+        about,
+        named(plans),
+        named(tables),
+        named(figures),
+        resources.files(package) / "costs.csv",
+    )
 
 
 def folders(wanted=()) -> list[catalogue.Folder]:

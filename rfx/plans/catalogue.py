@@ -1,7 +1,9 @@
-"""What a folder of plans, tables and figures has: found by its presence, so that no list is edited to add one.
+"""What a folder of plans, tables and figures has: found by its presence, so that no list is edited
+to add one.
 
-A folder is a package with a folder `plans/` of TOML files, modules `tables*.py` with a dict TABLES and modules `figures*.py` with
-a dict FIGURES, each of them optional; the dicts go from name to builder(rows, setting).
+A folder is a package with a folder `plans/` of TOML files, modules `tables*.py` with a dict TABLES
+and modules `figures*.py` with a dict FIGURES, each of them optional; the dicts go from name to
+builder(rows, setting).
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ PLANS, REPORTING = "rfx.plans", "rfx.reporting"
 
 @dataclass(frozen=True)
 class Folder:
-    """What one paper's folder has, by names such as yen2014-table1; about: its authors, title and place; costs: what its plans take."""
+    """What one paper's folder has, by names such as yen2014-table1; about: its authors,
+    title and place; costs: what its plans take.
+    """
 
     name: str
     about: str
@@ -34,11 +38,15 @@ class Folder:
 
     @property
     def citation(self) -> str:
-        """Authors and year as texts cite it: of "B. Dai, B. Xie and L. Song: Title, NIPS 2014." Dai et al. 2014."""
+        """Authors and year as texts cite it: of "B. Dai, B. Xie and L. Song: Title, NIPS
+        2014." Dai et al. 2014.
+        """
         authors, _, rest = self.about.partition(":")
         surnames = [author.split()[-1] for author in re.split(r", | and ", authors)]
         year = re.findall(r"\d{4}", rest)[-1:]
-        return " ".join([" and ".join(surnames) if len(surnames) < 3 else f"{surnames[0]} et al.", *year])
+        return " ".join(
+            [" and ".join(surnames) if len(surnames) < 3 else f"{surnames[0]} et al.", *year]
+        )
 
 
 def plans(package: str = PLANS) -> dict[str, Traversable]:

@@ -1,6 +1,6 @@
 """Plans: a TOML file that describes a grid of runs.
 
-    title = "…"                     # what it is; description and table (the table it fills) are optional
+    title = "…"                     # what it is; description and table it fills: optional
     [defaults]                      # fields of every run
     split = "yen2014"
     options.scaling = "minmax01"
@@ -13,16 +13,17 @@
     options.gamma = 0.5
     [[skip]]                        # runs that are left out
     when = {kernel = "perceptron", label = "tuned"}
-    [quick]                         # the small form: what is kept of the above, then its own set and skip
+    [quick]                         # the small form: what is kept of the above, its set and skip
     keep = {dataset = "cpu"}
 
-A run (`rfx.records.run.Run`) has the fields dataset, split, test, method, seed, threads, label, timeout, zero_based, train_score (score
-the training rows too), curve (the error on the test rows as training goes on: in its row, or in the trace), fixed_threads (threads
-are what the run is about: they tell it from other runs, and runs with more threads than there are cores are left out), trace
-(keep what the solver reports step by step), cv and holdout (score on training rows that were held out: see rfx.runs.held_out),
-and the dict options, which holds what the method is given. `repetitions = 5`
-stands for seed = [0, 1, 2, 3, 4]. Files are looked for beside the plan's file, then in the current folder. `example()` is a
-plan with all of this that runs.
+A run (`rfx.records.run.Run`) has the fields dataset, split, test, method, seed, threads, label,
+timeout, zero_based, train_score (score the training rows too), curve (the error on the test rows as
+training goes on: in its row, or in the trace), fixed_threads (threads are what the run is about:
+they tell it from other runs, and runs with more threads than there are cores are left out), trace
+(keep what the solver reports step by step), cv and holdout (score on training rows that were held
+out: see rfx.runs.held_out), and the dict options, which holds what the method is given.
+`repetitions = 5` stands for seed = [0, 1, 2, 3, 4]. Files are looked for beside the plan's file,
+then in the current folder. `example()` is a plan with all of this that runs.
 """
 
 import itertools
@@ -45,10 +46,29 @@ from rfx.records import keys
 from rfx.records.run import Run
 
 FIELDS = (
-    "dataset", "split", "test", "method", "seed", "threads", "label", "timeout", "zero_based", "train_score", "fixed_threads", "curve",
-    "trace", "cv", "holdout",
-)  # fmt: skip
-_SHORT = (("n_features", "D"), ("n_grids", "R"), ("block_size", "R"), ("gamma", "gamma"), ("lam", "lam"))
+    "dataset",
+    "split",
+    "test",
+    "method",
+    "seed",
+    "threads",
+    "label",
+    "timeout",
+    "zero_based",
+    "train_score",
+    "fixed_threads",
+    "curve",
+    "trace",
+    "cv",
+    "holdout",
+)
+_SHORT = (
+    ("n_features", "D"),
+    ("n_grids", "R"),
+    ("block_size", "R"),
+    ("gamma", "gamma"),
+    ("lam", "lam"),
+)
 # A plan is written by hand: what is larger is no plan, and reading it could take long.
 _MOST_BYTES = 256 * 1024
 _MOST_PARTS = 200  # of a dotted key, on which the parser's work grows as the square
@@ -60,10 +80,25 @@ _MOST_SAID = 1000
 _TOP = ("title", "description", "table", "defaults", "run", "set", "skip", "quick")
 _QUICK = ("keep", "set", "skip")
 _TYPES: dict[str, type | tuple[type, ...]] = {
-    "seed": int, "threads": int, "timeout": (int, float), "zero_based": bool, "train_score": bool, "fixed_threads": bool,
-    "trace": bool, "repetitions": int, "cv": int, "holdout": (int, float),
-}  # fmt: skip
-_LOWEST: dict[str, float] = {"seed": 0, "threads": 1, "repetitions": 1, "timeout": 1e-3, "cv": 2, "holdout": 1e-9}
+    "seed": int,
+    "threads": int,
+    "timeout": (int, float),
+    "zero_based": bool,
+    "train_score": bool,
+    "fixed_threads": bool,
+    "trace": bool,
+    "repetitions": int,
+    "cv": int,
+    "holdout": (int, float),
+}
+_LOWEST: dict[str, float] = {
+    "seed": 0,
+    "threads": 1,
+    "repetitions": 1,
+    "timeout": 1e-3,
+    "cv": 2,
+    "holdout": 1e-9,
+}
 _HIGHEST = 2**63 - 1
 
 
@@ -78,7 +113,8 @@ class Plan:
     runs: list[Run] = field(default_factory=list)
 
     def only(self, filters) -> "Plan":
-        """The runs for which every filter `name=value[,value…]` holds; one name given twice means either value.
+        """The runs for which every filter `name=value[,value…]` holds; one name given twice means
+        either value.
 
         Raises UsageError for a name that no run has and for filters that leave nothing.
         """
@@ -90,23 +126,35 @@ class Plan:
             wanted.setdefault(name.strip(), []).extend(value.strip() for value in values.split(","))
         runs = self.runs
         for name, values in wanted.items():
-            there = sorted({str(_get(run, name)) for run in self.runs if _get(run, name) is not None})
+            there = sorted(
+                {str(_get(run, name)) for run in self.runs if _get(run, name) is not None}
+            )
             if not there:
                 names = sorted({name for run in self.runs for name in names_of(run)})
-                raise UsageError(f"--only {name}=…: no run of plan {self.name} has it (they have {', '.join(names)})")
+                raise UsageError(
+                    f"--only {name}=…: no run of plan {self.name} has it (they have"
+                    f" {', '.join(names)})"
+                )
             if not any(matches(run, {name: values}) for run in self.runs):
-                raise UsageError(f"--only {name}={','.join(values)}: no run of plan {self.name} has that (there are: {', '.join(there)})")
+                raise UsageError(
+                    f"--only {name}={','.join(values)}: no run of plan {self.name} has that (there"
+                    f" are: {', '.join(there)})"
+                )
             runs = [run for run in runs if matches(run, {name: values})]
         if not runs:
-            raise UsageError(f"--only {' --only '.join(filters)}: no run of plan {self.name} meets all of them")
+            raise UsageError(
+                f"--only {' --only '.join(filters)}: no run of plan {self.name} meets all of them"
+            )
         return Plan(self.name, self.title, self.description, self.table, runs)
 
 
 def load(name_or_path, quick: bool = False, known: dict[str, Traversable] | None = None) -> Plan:
-    """The plan of that name, or in that TOML file; its small form with `quick`, or when the name ends in `-quick`.
+    """The plan of that name, or in that TOML file; its small form with `quick`, or when the name
+    ends in `-quick`.
 
-    known: the plans that have names, and their files; default: the general ones. Raises UsageError, with the file and the key,
-    for anything that is not understood, an option that a method does not have, a data set or file that is not there.
+    known: the plans that have names, and their files; default: the general ones. Raises UsageError,
+    with the file and the key, for anything that is not understood, an option that a method does not
+    have, a data set or file that is not there.
     """
     known = catalogue.plans() if known is None else known
     name, folder, file = str(name_or_path), None, Path(name_or_path)
@@ -116,7 +164,9 @@ def load(name_or_path, quick: bool = False, known: dict[str, Traversable] | None
     if name in known:
         path = known[name]
     elif not file.is_file():
-        raise UsageError(f"{name} is neither a plan nor a TOML file{or_near(name, known, 'the plans are')}")
+        raise UsageError(
+            f"{name} is neither a plan nor a TOML file{or_near(name, known, 'the plans are')}"
+        )
     else:
         name, folder = file.name.removesuffix(".toml"), file.parent
     return Reader(str(path), folder).plan(_content(path), name, quick)
@@ -165,7 +215,9 @@ def example() -> str:
 
 
 def matches(run: Run, when: dict) -> bool:
-    """Does every name of `when` (a field or an option) have, in `run`, the value or one of the values given?"""
+    """Does every name of `when` (a field or an option) have, in `run`, the value or one of
+    the values given?
+    """
     for name, wanted in when.items():
         value = _get(run, name)
         for item in wanted if isinstance(wanted, list) else [wanted]:
@@ -212,18 +264,24 @@ def _values(table) -> list:
     """Everything in a table, however deep: the work that it makes for each run."""
     if isinstance(table, dict):
         return [item for value in table.values() for item in _values(value)] or [None]
-    return [item for value in table for item in _values(value)] if isinstance(table, list) else [table]
+    return (
+        [item for value in table for item in _values(value)] if isinstance(table, list) else [table]
+    )
 
 
 class Reader:
-    """Reads one file; every refusal names the file and the key. folder: where its files are looked for first, None for no such."""
+    """Reads one file; every refusal names the file and the key. folder: where its files are
+    looked for first, None for no such.
+    """
 
     def __init__(self, path, folder=None):
         self.path, self.folder = path, folder
 
     def fail(self, message: object) -> NoReturn:
         text = " ".join(str(message).split())
-        raise UsageError(f"{self.path}: {text if len(text) <= _MOST_SAID else text[:_MOST_SAID] + '…'}")
+        raise UsageError(
+            f"{self.path}: {text if len(text) <= _MOST_SAID else text[:_MOST_SAID] + '…'}"
+        )
 
     def plan(self, content, name, quick) -> Plan:
         self.check_names(content, _TOP, "the plan")
@@ -251,7 +309,13 @@ class Reader:
         unique = {keys.key(run): run for run in reversed(runs)}
         runs = list(reversed(unique.values()))
         name += "-quick" if quick else ""
-        return Plan(name, content.get("title", name), content.get("description", ""), content.get("table", ""), runs)
+        return Plan(
+            name,
+            content.get("title", name),
+            content.get("description", ""),
+            content.get("table", ""),
+            runs,
+        )
 
     def quick(self, runs, content):
         table = content["quick"]
@@ -270,7 +334,10 @@ class Reader:
             return table
         self.check_value("repetitions", count, where, False)
         if "seed" in table:
-            self.fail(f"{where} has both seed and repetitions, which stands for the seeds from 0 on; give one of the two")
+            self.fail(
+                f"{where} has both seed and repetitions, which stands for the seeds from 0 on; give"
+                " one of the two"
+            )
         if count > MOST_RUNS:
             self.fail(f"{where} repetitions = {count}: at most {MOST_RUNS:,}")
         return table | {"seed": list(range(count))}
@@ -278,7 +345,9 @@ class Reader:
     def check_names(self, table, known, where):
         for key in table:
             if key not in known:
-                self.fail(f"{where} has the unknown key {quoted(key)}{or_near(key, known, 'known')}")
+                self.fail(
+                    f"{where} has the unknown key {quoted(key)}{or_near(key, known, 'known')}"
+                )
 
     def tables(self, content, key):
         value = content.get(key, [])
@@ -287,7 +356,9 @@ class Reader:
         return value
 
     def section(self, table, where, extra=()) -> dict:
-        """Check names and types of the fields of one table; lists are allowed here and refused later where they can't be."""
+        """Check names and types of the fields of one table; lists are allowed here and
+        refused later where they can't be.
+        """
         if not isinstance(table, dict):
             self.fail(f"{where} must be a table")
         self.check_names(table, (*FIELDS, "options", *extra), where)
@@ -298,9 +369,16 @@ class Reader:
             if len(name) > 60:
                 self.fail(f"{where} options.{quoted(name)} is not an option")
         if "seed" in options:
-            self.fail(f"{where} options.seed: the seed is a field of the run; write seed = {quoted(options['seed'])}")
-        fields = [(name, value, False) for name, value in table.items() if name not in ("options", *extra)]
-        for name, value, option in fields + [(name, value, True) for name, value in options.items()]:
+            self.fail(
+                f"{where} options.seed: the seed is a field of the run; write seed ="
+                f" {quoted(options['seed'])}"
+            )
+        fields = [
+            (name, value, False) for name, value in table.items() if name not in ("options", *extra)
+        ]
+        for name, value, option in fields + [
+            (name, value, True) for name, value in options.items()
+        ]:
             if value == []:
                 self.fail(f"{where} {name} is an empty list")
             for item in value if isinstance(value, list) else [value]:
@@ -309,12 +387,19 @@ class Reader:
 
     def check_value(self, name, value, where, option):
         kinds = (str, int, float, bool) if option else _TYPES.get(name, str)
-        if not isinstance(value, kinds) or (isinstance(value, bool) and not (option or kinds is bool)):
+        if not isinstance(value, kinds) or (
+            isinstance(value, bool) and not (option or kinds is bool)
+        ):
             words: dict[object, str] = {str: "text", int: "a whole number", bool: "true or false"}
             kind = words.get(kinds, "a number")
-            self.fail(f"{where} {name} = {quoted(value)}: must be {'text, a number, true or false' if option else kind}")
+            self.fail(
+                f"{where} {name} = {quoted(value)}: must be"
+                f" {'text, a number, true or false' if option else kind}"
+            )
         if isinstance(value, str) and len(value) > _MOST_TEXT:
-            self.fail(f"{where} {name} = {quoted(value)}: must be at most {_MOST_TEXT:,} characters")
+            self.fail(
+                f"{where} {name} = {quoted(value)}: must be at most {_MOST_TEXT:,} characters"
+            )
         if not isinstance(value, (int, float)) or isinstance(value, bool):
             return
         if not (_LOWEST.get(name, -math.inf) <= value <= _HIGHEST and value >= -_HIGHEST):
@@ -331,9 +416,14 @@ class Reader:
         axes += [(name, True, value) for name, value in options.items()]
         count = math.prod(len(value) for _, _, value in axes if isinstance(value, list))
         if count > most:
-            self.fail(f"{where} lays out {count:,} runs, which makes more than the {MOST_RUNS:,} of the largest plan")
+            self.fail(
+                f"{where} lays out {count:,} runs, which makes more than the {MOST_RUNS:,} of the"
+                " largest plan"
+            )
         runs = []
-        for values in itertools.product(*(value if isinstance(value, list) else [value] for _, _, value in axes)):
+        for values in itertools.product(
+            *(value if isinstance(value, list) else [value] for _, _, value in axes)
+        ):
             own: dict = {"options": {}}
             for (name, option, _), value in zip(axes, values):
                 (own["options"] if option else own)[name] = value
@@ -342,18 +432,34 @@ class Reader:
 
     def adjust(self, runs, content, prefix):
         """Apply the [[set]] tables in their order, then drop what a [[skip]] names."""
-        conditions = [item for key in ("set", "skip") for table in self.tables(content, key) for item in _values(table)]
+        conditions = [
+            item
+            for key in ("set", "skip")
+            for table in self.tables(content, key)
+            for item in _values(table)
+        ]
         self.limit(runs, conditions)
         for number, table in enumerate(self.tables(content, "set"), start=1):
             where = f"[[{prefix}set]] {number}"
             self.section(table, where, extra=("when",))
             when = self.condition(table.get("when", {}), where, runs)
             options = table.get("options", {})
-            fields = {name: value for name, value in table.items() if name not in ("when", "options")}
+            fields = {
+                name: value for name, value in table.items() if name not in ("when", "options")
+            }
             for name, value in [*fields.items(), *options.items()]:
                 if isinstance(value, list):
-                    self.fail(f"{where} {name} is a list; only [[run]] and [defaults] lay out a grid")
-            runs = [replace(run, **fields, options={**run.options, **options}) if matches(run, when) else run for run in runs]
+                    self.fail(
+                        f"{where} {name} is a list; only [[run]] and [defaults] lay out a grid"
+                    )
+            runs = [
+                (
+                    replace(run, **fields, options={**run.options, **options})
+                    if matches(run, when)
+                    else run
+                )
+                for run in runs
+            ]
         for number, table in enumerate(self.tables(content, "skip"), start=1):
             where = f"[[{prefix}skip]] {number}"
             self.check_names(table, ("when",), where)
@@ -365,7 +471,10 @@ class Reader:
 
     def limit(self, runs, conditions):
         if len(runs) * len(conditions) > _MOST_WORK:
-            self.fail(f"{len(conditions):,} conditions on {len(runs):,} runs are too many; make it several plans")
+            self.fail(
+                f"{len(conditions):,} conditions on {len(runs):,} runs are too many; make it"
+                " several plans"
+            )
 
     def condition(self, when, where, runs) -> dict:
         if not isinstance(when, dict):
@@ -375,10 +484,12 @@ class Reader:
             self.check_names(when, known, f"{where} when")
         return when
 
-    # ------------------------------------------------------------------------------------ before the first run
+    # ------------------------------------------------------------------------- before the first run
 
     def checked(self, runs: list[Run]) -> list[Run]:
-        """The runs, their files found; refused where a method, an option, a data set, a split or a file is not there."""
+        """The runs, their files found; refused where a method, an option, a data set, a
+        split or a file is not there.
+        """
         good: set = set()
         for run in runs:
             made = (run.method, *sorted(run.options.items()))
@@ -389,7 +500,10 @@ class Reader:
             if rows not in good:
                 self.check_data(*rows)
                 good.add(rows)
-        return [replace(run, dataset=self.found(run.dataset), test=run.test and self.found(run.test)) for run in runs]
+        return [
+            replace(run, dataset=self.found(run.dataset), test=run.test and self.found(run.test))
+            for run in runs
+        ]
 
     def check_options(self, run):
         try:
@@ -418,10 +532,14 @@ class Reader:
         if split is not None and registry.has(base):
             known = [*registry.get(base).splits, SHARE]
             if split not in known:
-                self.fail(f"data set {base} has no split {quoted(split)}{or_near(split, known, 'it has')}")
+                self.fail(
+                    f"data set {base} has no split {quoted(split)}{or_near(split, known, 'it has')}"
+                )
 
     def found(self, name) -> str:
-        """A data set's name as it is; a file's path: beside the plan, else as it is, from the current folder."""
+        """A data set's name as it is; a file's path: beside the plan, else as it is, from
+        the current folder.
+        """
         if self.folder is None or registry.has(name.partition(":")[0]) or "\0" in name:
             return name
         beside = os.path.join(self.folder, name)

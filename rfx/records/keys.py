@@ -1,4 +1,6 @@
-"""The key of a run: a hash of everything that determines it, of the options as resolved; and which rows count for which run."""
+"""The key of a run: a hash of everything that determines it, of the options as resolved;
+and which rows count for which run.
+"""
 
 import hashlib
 import json
@@ -15,9 +17,11 @@ from rfx.records.result import Result
 from rfx.records.run import Run
 
 SCHEMA = 1
-# What a run is given but what does not decide its outcome: where the model and checkpoints go, on how many cores or machines, how long it
-# may take, its trace.
-_NOT_IN_KEY = frozenset(("threads", "model", "timeout", "trace", "scheduler", "parts", "checkpoint", "every", "resume"))
+# What a run is given but what does not decide its outcome: where the model and checkpoints go, on
+# how many cores or machines, how long it may take, its trace.
+_NOT_IN_KEY = frozenset(
+    ("threads", "model", "timeout", "trace", "scheduler", "parts", "checkpoint", "every", "resume")
+)
 # What a run has where nothing is said of it.
 _FIELDS = {"seed": 0, "zero_based": False, "train_score": False, "fixed_threads": False}
 # Options younger than the schema, with what was done before there were any: only another value
@@ -32,14 +36,18 @@ _NOT_DECLARED = frozenset(("along",))
 
 
 def key(run: Run, **more: Any) -> str:
-    """Hash of everything that determines a run, and of `more`: the schema's number, then 16 hexadecimal digits.
+    """Hash of everything that determines a run, and of `more`: the schema's number, then 16
+    hexadecimal digits.
 
-    The method's defaults count as if they had been given, so that a default that changes makes another run. `threads` (unless they
-    are fixed_threads), `timeout` and output paths don't count; a missing entry equals None, 1 equals 1.0. A data set given as a
-    file counts by its content and its own name, wherever it lies, so that an edited file is another run.
+    The method's defaults count as if they had been given, so that a default that changes makes
+    another run. `threads` (unless they are fixed_threads), `timeout` and output paths don't count;
+    a missing entry equals None, 1 equals 1.0. A data set given as a file counts by its content and
+    its own name, wherever it lies, so that an edited file is another run.
     """
     known = _FIELDS | run.as_dict() | more
-    known["options"] = {name: value for name, value in resolved(run).items() if _YOUNGER.get(name) != value}
+    known["options"] = {
+        name: value for name, value in resolved(run).items() if _YOUNGER.get(name) != value
+    }
     for name in FILES:
         if _digest(known.get(name)):
             known[name] = os.path.basename(known[name])
@@ -49,13 +57,21 @@ def key(run: Run, **more: Any) -> str:
 
 
 def check(run: Run, wanted: str) -> None:
-    """Raise NoData where the run that another machine asked for by its key `wanted` would be another one here."""
+    """Raise NoData where the run that another machine asked for by its key `wanted` would
+    be another one here.
+    """
     for name in FILES:
         path = str(getattr(run, name) or "")
         if os.path.isabs(path) and not os.access(path, os.R_OK):
-            raise NoData(f"{path} {'may not be read' if os.path.exists(path) else 'is not'} here; put it where every machine finds it")
+            raise NoData(
+                f"{path} {'may not be read' if os.path.exists(path) else 'is not'} here; put it"
+                " where every machine finds it"
+            )
     if key(run) != wanted:
-        raise NoData(f"{run.dataset} is not the same here as where the run was asked for; give every machine the same data")
+        raise NoData(
+            f"{run.dataset} is not the same here as where the run was asked for; give every machine"
+            " the same data"
+        )
 
 
 def _drawn(run: Run) -> bool:
@@ -70,15 +86,22 @@ def resolved(run: Run) -> dict[str, Any]:
     """The options of a run with the defaults of its method where nothing, or None, is given."""
     given = run.given()
     try:
-        given |= methods.get(run.method).converted({name: value for name, value in given.items() if name not in _NOT_DECLARED})
+        given |= methods.get(run.method).converted(
+            {name: value for name, value in given.items() if name not in _NOT_DECLARED}
+        )
         return _defaults(run.method, given.get("kernel")) | given
     except UsageError:
-        return given  # of a method or option that is not there: the run fails, and its row has a key all the same
+        # of a method or option that is not there: the run fails, and its row has a key all the same
+        return given
 
 
 @lru_cache
 def _defaults(method: str, kernel: str | None) -> dict[str, Any]:
-    found = {name: value for name, value in methods.get(method).defaults(kernel).items() if value is not None and name != "seed"}
+    found = {
+        name: value
+        for name, value in methods.get(method).defaults(kernel).items()
+        if value is not None and name != "seed"
+    }
     kernel = found.get("kernel") if kernel is None else kernel
     if "gamma" in found and lacks_gamma(kernel):
         found["gamma"] = _NO_GAMMA
@@ -93,13 +116,17 @@ def lacks_gamma(kernel: str | None) -> bool:
 def _hash(known: dict[str, Any], run: Run) -> str:
     left_out = _NOT_IN_KEY - {"threads"} if run.fixed_threads else _NOT_IN_KEY
     known = canonical({name: value for name, value in known.items() if name not in left_out})
-    known["options"] = {name: value for name, value in known["options"].items() if name not in _NOT_IN_KEY}
+    known["options"] = {
+        name: value for name, value in known["options"].items() if name not in _NOT_IN_KEY
+    }
     known["files"] = {name: digest for name in FILES if (digest := _digest(getattr(run, name)))}
     return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def canonical(value: Any) -> Any:
-    """`value` without what makes no difference: numpy's types, None entries, 1.0 where 1 is meant, paths as text."""
+    """`value` without what makes no difference: numpy's types, None entries, 1.0 where 1 is
+    meant, paths as text.
+    """
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, dict):

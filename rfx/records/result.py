@@ -1,7 +1,9 @@
-"""The typed record of a run and what came of it, a row of a results file, and what each of its fields may hold.
+"""The typed record of a run and what came of it, a row of a results file, and what each of its
+fields may hold.
 
-A run makes a `Result`, or it is made of texts once, when a file is read. Nothing downstream checks a type again: a number read is a
-finite float or an int in range, or None where it is not known; `params` holds what has no column of its own, checked by name.
+A run makes a `Result`, or it is made of texts once, when a file is read. Nothing downstream checks
+a type again: a number read is a finite float or an int in range, or None where it is not known;
+`params` holds what has no column of its own, checked by name.
 """
 
 import json
@@ -45,11 +47,13 @@ class Missing(DataError, KeyError):
         return str(self.args[0])
 
 
-# ------------------------------------------------------------------------------------------------- single values
+# ------------------------------------------------------------------------------------ single values
 
 
 def whole(text: str) -> int:
-    """A whole number of a cell, as spreadsheets write it too: 7, 7.0, 7E+00; ValueError for any other text."""
+    """A whole number of a cell, as spreadsheets write it too: 7, 7.0, 7E+00; ValueError for
+    any other text.
+    """
     try:
         number = numerals.whole(text)
     except ValueError:
@@ -63,7 +67,9 @@ def whole(text: str) -> int:
 
 
 def real(text: str) -> float | None:
-    """A number of a cell; None for nan, which is how a measure that could not be taken is written."""
+    """A number of a cell; None for nan, which is how a measure that could not be taken is
+    written.
+    """
     return _measured(numerals.real(text))
 
 
@@ -116,7 +122,7 @@ def _status(text: str) -> str:
     return text
 
 
-# ------------------------------------------------------------------------------------------------- params
+# ------------------------------------------------------------------------------------------- params
 
 
 def _number(value: object) -> float | int | None:
@@ -176,8 +182,14 @@ def _numbers(value: object, what: str, least: int = 1) -> list[Any]:
     return value
 
 
-def _point(value: object, counted: tuple[str, ...] = ("samples", "steps"), timed: tuple[str, ...] = ("seconds",)) -> dict[str, Any]:
-    """One point of a curve: counts and seconds are there, what could not be measured is left out."""
+def _point(
+    value: object,
+    counted: tuple[str, ...] = ("samples", "steps"),
+    timed: tuple[str, ...] = ("seconds",),
+) -> dict[str, Any]:
+    """One point of a curve: counts and seconds are there, what could not be measured is
+    left out.
+    """
     if not isinstance(value, dict):
         raise ValueError("must be a list of points, each a table")
     found = dict(value)
@@ -201,42 +213,72 @@ def _validation(value: object) -> list[dict[str, Any]]:
     if not isinstance(value, list):
         raise ValueError("must be a list of steps")
     for step in value:
-        if not isinstance(step, dict) or type(step.get("by")) is not str or type(step.get("error")) is not str:
+        if (
+            not isinstance(step, dict)
+            or type(step.get("by")) is not str
+            or type(step.get("error")) is not str
+        ):
             raise ValueError("must be a list of steps, each with the texts by and error")
         options, tried = step.get("options"), step.get("tried")
         if type(options) is not list or not all(type(name) is str for name in options):
             raise ValueError("must have in each step the names of the options")
-        if type(tried) is not list or not tried or set(map(type, tried)) != {list} or set(map(len, tried)) != {len(options) + 1}:
-            raise ValueError("must have in each step what was tried, a list of values and the error")
+        if (
+            type(tried) is not list
+            or not tried
+            or set(map(type, tried)) != {list}
+            or set(map(len, tried)) != {len(options) + 1}
+        ):
+            raise ValueError(
+                "must have in each step what was tried, a list of values and the error"
+            )
         if not set(map(type, chain.from_iterable(tried))) <= {int, float, str}:
             raise ValueError("must have numbers or words as the values that were tried")
         errors = [one[-1] for one in tried]
-        if not set(map(type, errors)) <= {int, float} or any(abs(error) > _MOST and error != math.inf for error in errors):
+        if not set(map(type, errors)) <= {int, float} or any(
+            abs(error) > _MOST and error != math.inf for error in errors
+        ):
             raise ValueError("must have a number as the error of all that was tried")
     return value
 
 
 def _path(value: object) -> list[tuple[float, float | None]]:
     """(lambda, score) along a path."""
-    if not isinstance(value, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in value) or not value:
+    if (
+        not isinstance(value, list)
+        or not all(isinstance(pair, list) and len(pair) == 2 for pair in value)
+        or not value
+    ):
         raise ValueError("must be a list of pairs, lambda and score")
-    return [(_penalty("nan" if (number := _number(lam)) is None else number), _number(score)) for lam, score in value]
+    return [
+        (_penalty("nan" if (number := _number(lam)) is None else number), _number(score))
+        for lam, score in value
+    ]
 
 
-_WORD_OR_COUNT, _WORD_OR_SIZE, _WORD_OR_AMOUNT = _word_or(_count), _word_or(_size), _word_or(_amount)
+_WORD_OR_COUNT, _WORD_OR_SIZE, _WORD_OR_AMOUNT = (
+    _word_or(_count),
+    _word_or(_size),
+    _word_or(_amount),
+)
 # kinds that keep any text, any number from 0 on, and any whole number from this one on
 _WORDS = frozenset((_word, _WORD_OR_COUNT, _WORD_OR_SIZE, _WORD_OR_AMOUNT))
 _AMOUNTS = frozenset((_amount, _number, _WORD_OR_AMOUNT))
 _WHOLE = dict.fromkeys(_AMOUNTS, 0) | {_count: 0, _WORD_OR_COUNT: 0, _size: 1, _WORD_OR_SIZE: 1}
 _KINDS: dict[Check, str] = {
-    _word: "label test loss features threshold ended error scored_on held_out_on host divergence sample_weight",
+    _word: (
+        "label test loss features threshold ended error scored_on held_out_on host divergence"
+        " sample_weight"
+    ),
     _count: "round n_classes n_blocks n_found per_step rounds samples joint joint_rows max_iter cv",
     _size: "rank pool support parts",
     _WORD_OR_COUNT: "n_features_asked n_features",
     _WORD_OR_SIZE: "n_grids block_size",
     _WORD_OR_AMOUNT: "gamma lam rho nu rho_share",
-    _amount: "mae relative_error train_relative_error kappa kappa_bound norm pass_seconds seconds_steps seconds_nystrom seconds_joint "
-    "seconds_scores seconds_maximise seconds_validation held_out_mae",
+    _amount: (
+        "mae relative_error train_relative_error kappa kappa_bound norm pass_seconds seconds_steps"
+        " seconds_nystrom seconds_joint seconds_scores seconds_maximise seconds_validation"
+        " held_out_mae"
+    ),
     _number: "train_score held_out_score constant_score round_gap",
     _scalars: "kernel_params",
     _curve: "curve",
@@ -247,21 +289,28 @@ PARAMS: dict[str, Check] = {name: kind for kind, names in _KINDS.items() for nam
 
 
 class Params(Mapping[str, Any]):
-    """What a run was given and what came of it that has no column: names to values, checked by name.
+    """What a run was given and what came of it that has no column: names to values, checked by
+    name.
 
-    Lists and tables are kept packed and unpacked when asked for, so that many rows take little memory. `params["norm"]` raises
-    Missing, a sentence that names the row, where there is no such entry.
+    Lists and tables are kept packed and unpacked when asked for, so that many rows take little
+    memory. `params["norm"]` raises Missing, a sentence that names the row, where there is no such
+    entry.
     """
 
     __slots__ = ("_layout", "_line", "_path", "_values")
 
-    def __init__(self, layout: dict[str, int], values: tuple[Any, ...], path: object = "", line: int = 0) -> None:
+    def __init__(
+        self, layout: dict[str, int], values: tuple[Any, ...], path: object = "", line: int = 0
+    ) -> None:
         self._layout, self._values, self._path, self._line = layout, values, path, line
 
     def __getitem__(self, name: str) -> Any:
         place = self._layout.get(name)
         if place is None:
-            raise Missing(f"{self._path}, line {self._line} has no params.{name}, which this needs; make the run again")
+            raise Missing(
+                f"{self._path}, line {self._line} has no params.{name}, which this needs; make the"
+                " run again"
+            )
         value = self._values[place]
         return marshal.loads(value) if type(value) is bytes else value
 
@@ -286,14 +335,18 @@ class Params(Mapping[str, Any]):
 
 
 class Packer:
-    """Makes Params of what JSON texts hold. What many rows have in common, such as their names, is kept once."""
+    """Makes Params of what JSON texts hold. What many rows have in common, such as their
+    names, is kept once.
+    """
 
     def __init__(self) -> None:
         self._layouts: dict[tuple[str, ...], dict[str, int]] = {}
         self._shared: dict[str | bytes, str | bytes] = {}
         self._scalars: dict[bytes, dict[str, Any]] = {}
 
-    def params(self, found: Sequence[dict[str, Any]], path: object, lines: Sequence[int]) -> list[Params]:
+    def params(
+        self, found: Sequence[dict[str, Any]], path: object, lines: Sequence[int]
+    ) -> list[Params]:
         """Params of what the JSON texts of some lines hold.
 
         Raises Wrong, with the entry's name, for one that is out of range; of several lines that are
@@ -310,8 +363,13 @@ class Packer:
             layout = self._layout(names)
             for place, values in zip(places, rows):
                 if lacks and None in values:
-                    kept = [(name, value) for name, value in zip(names, values) if value is not None]
-                    own, known = self._layout(tuple(name for name, _ in kept)), tuple(value for _, value in kept)
+                    kept = [
+                        (name, value) for name, value in zip(names, values) if value is not None
+                    ]
+                    own, known = (
+                        self._layout(tuple(name for name, _ in kept)),
+                        tuple(value for _, value in kept),
+                    )
                     made[place] = Params(own, known, path, lines[place])
                 else:
                     made[place] = Params(layout, values, path, lines[place])
@@ -374,7 +432,9 @@ class Packer:
 
 
 def _plain(kind: Check, values: list[Any]) -> bool:
-    """Are values of an entry all of one type and in range, so that its check would change nothing? False where unsure."""
+    """Are values of an entry all of one type and in range, so that its check would change
+    nothing? False where unsure.
+    """
     types = set(map(type, values))
     if types == {str}:
         return kind in _WORDS
@@ -397,7 +457,9 @@ def params_of(text: str) -> dict[str, Any]:
         raise ValueError("must be a JSON table")
     if "\\u" in text:
         # half a character can't be written anywhere
-        whole: dict[str, Any] = json.loads(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
+        whole: dict[str, Any] = json.loads(
+            json.dumps(value, ensure_ascii=False).encode(errors="replace")
+        )
         return whole
     return value
 
@@ -414,23 +476,27 @@ def depth(value: object) -> int:
 
 
 class Wrong(ValueError):
-    """A value that a column, or an entry of params, can't hold: its name, the value, and what is wrong."""
+    """A value that a column, or an entry of params, can't hold: its name, the value, and
+    what is wrong.
+    """
 
     def __init__(self, name: str, value: object, reason: str) -> None:
         super().__init__(name, value, reason)
         self.name, self.value, self.reason = name, value, reason
 
 
-# ------------------------------------------------------------------------------------------------- the record
+# --------------------------------------------------------------------------------------- the record
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class Result(Mapping[str, Any]):
-    """One row of a results file: a run, and what came of it. As a mapping it has every column by name.
+    """One row of a results file: a run, and what came of it. As a mapping it has every column by
+    name.
 
-    Numbers are finite (a gap may be infinite) and in range, None where they are not known. path and line say where it was read,
-    `more` has the file's other columns as text, `traces` finds the steps of a key's solver, which the mapping has as `trace`; what
-    a run has made has them in `steps`.
+    Numbers are finite (a gap may be infinite) and in range, None where they are not known. path and
+    line say where it was read, `more` has the file's other columns as text, `traces` finds the
+    steps of a key's solver, which the mapping has as `trace`; what a run has made has them in
+    `steps`.
     """
 
     key: str | None = None
@@ -517,9 +583,18 @@ class Result(Mapping[str, Any]):
         more: Iterable[Mapping[str, str | None]],
         traces: FindTrace | None,
     ) -> "list[Result]":
-        """The records of these values, column by column; what its call does, in a fraction of the time."""
+        """The records of these values, column by column; what its call does, in a fraction
+        of the time.
+        """
         rows = [object.__new__(cls) for _ in lines]
-        given: tuple[Iterable[Any], ...] = (*columns, repeat(path), lines, more, repeat(traces), repeat(None))
+        given: tuple[Iterable[Any], ...] = (
+            *columns,
+            repeat(path),
+            lines,
+            more,
+            repeat(traces),
+            repeat(None),
+        )
         for put, values in zip(_PUT, given):
             deque(map(put, rows, values), maxlen=0)
         return rows
@@ -531,7 +606,11 @@ class Result(Mapping[str, Any]):
 
     def as_dict(self) -> dict[str, Any]:
         """All columns by name, with params as a dict: what JSON can hold."""
-        return {name: getattr(self, name) for name in COLUMNS} | {"params": dict(self.params)} | dict(self.more)
+        return (
+            {name: getattr(self, name) for name in COLUMNS}
+            | {"params": dict(self.params)}
+            | dict(self.more)
+        )
 
     def with_params(self, **more: Any) -> "Result":
         """The same record with more entries of params."""
@@ -544,11 +623,19 @@ _PUT = [getattr(Result, one.name).__set__ for one in fields(Result)]
 
 # What a cell of each column that is no text becomes.
 VALUES: dict[str, Callable[[str], object]] = {
-    **dict.fromkeys("n_train n_test n_inputs n_features seed model_size model_bytes n_iter threads".split(), whole),
+    **dict.fromkeys(
+        "n_train n_test n_inputs n_features seed model_size model_bytes n_iter threads".split(),
+        whole,
+    ),
     **dict.fromkeys("seconds_features seconds_fit seconds_predict".split(), seconds),
-    "lam": _penalty, "score": real, "peak_rss_mb": at_least_zero, "objective": real, "gap": certificate, "converged": _truth,
+    "lam": _penalty,
+    "score": real,
+    "peak_rss_mb": at_least_zero,
+    "objective": real,
+    "gap": certificate,
+    "converged": _truth,
     "status": _status,
-}  # fmt: skip
+}
 _REALS = frozenset((real, seconds, at_least_zero, certificate, _penalty))
 
 
@@ -557,7 +644,9 @@ _OTHERS = re.compile(r"[^0-9.eE+-]")
 
 
 def plainly(kind: Callable[[str], object], texts: Sequence[str]) -> list[Any] | None:
-    """What VALUES' `kind` makes of texts that are empty or plain numbers from 0 on; None where it has to be asked."""
+    """What VALUES' `kind` makes of texts that are empty or plain numbers from 0 on; None
+    where it has to be asked.
+    """
     read, most = (float, _MOST) if kind in _REALS else (int, _MOST_WHOLE)
     if kind not in _REALS and kind is not whole or _OTHERS.search("".join(texts)):
         return None
@@ -567,7 +656,11 @@ def plainly(kind: Callable[[str], object], texts: Sequence[str]) -> list[Any] | 
         return None
     if not _in_range(numbers, most):
         return None
-    return [number if text else None for number, text in zip(numbers, texts)] if "" in texts else numbers
+    return (
+        [number if text else None for number, text in zip(numbers, texts)]
+        if "" in texts
+        else numbers
+    )
 
 
 # An empty cell of these is refused.
@@ -591,18 +684,23 @@ def seconds_train(row: Mapping[str, Any]) -> float | None:
 
 
 def having(rows: Iterable[R], *names: str) -> list[R]:
-    """The rows in which nothing of `names` is missing: columns, and entries of params as params.NAME."""
+    """The rows in which nothing of `names` is missing: columns, and entries of params as
+    params.NAME.
+    """
     columns = [name for name in names if not name.startswith("params.")]
     entries = [name.removeprefix("params.") for name in names if name.startswith("params.")]
     return [
         row
         for row in rows
-        if all(row.get(name) is not None for name in columns) and all(row["params"].get(name) is not None for name in entries)
+        if all(row.get(name) is not None for name in columns)
+        and all(row["params"].get(name) is not None for name in entries)
     ]
 
 
 def complete(rows: Iterable[R], *names: str) -> list[R]:
-    """`having` of the rows that a table or figure is made of; of rows that ended well and lack something, a warning says so."""
+    """`having` of the rows that a table or figure is made of; of rows that ended well and
+    lack something, a warning says so.
+    """
     given = list(rows)
     found = having(given, *names)
     kept = {id(row) for row in found}

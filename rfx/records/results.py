@@ -1,4 +1,6 @@
-"""The results file: one flat CSV row per run, appended under a lock, fsynced, never rewritten, read by column name."""
+"""The results file: one flat CSV row per run, appended under a lock, fsynced, never
+rewritten, read by column name.
+"""
 
 import gc
 from collections.abc import Iterable, Iterator, Mapping
@@ -45,15 +47,19 @@ _NAMED = [COLUMNS.index(name) for name in NAMED]
 
 
 def check(path: AnyPath) -> None:
-    """Raise DataError when `append` could not add a row to the results file `path`; nothing is made or changed."""
+    """Raise DataError when `append` could not add a row to the results file `path`; nothing
+    is made or changed.
+    """
     sheet.check(path, FORM)
 
 
 def append(path: AnyPath, row: Mapping[str, Any]) -> None:
-    """Append `row` to the results file `path` and force it to the disk; the first row writes the header too.
+    """Append `row` to the results file `path` and force it to the disk; the first row writes the
+    header too.
 
-    `created` is set here; `params` may be a dict. Missing columns are left empty; what the file has no column for is kept in
-    params. Raises DataError when the file can't be written or is some other CSV, ValueError for a name that is no column.
+    `created` is set here; `params` may be a dict. Missing columns are left empty; what the file has
+    no column for is kept in params. Raises DataError when the file can't be written or is some
+    other CSV, ValueError for a name that is no column.
     """
     cells = {**row, "created": datetime.now(UTC).isoformat(timespec="seconds")}
     if isinstance(row, Result):
@@ -61,23 +67,29 @@ def append(path: AnyPath, row: Mapping[str, Any]) -> None:
     sheet.append(path, [cells], FORM)
 
 
-def read(path: AnyPath, traces: FindTrace | None = None, torn: list[int] | None = None) -> list[Result]:
+def read(
+    path: AnyPath, traces: FindTrace | None = None, torn: list[int] | None = None
+) -> list[Result]:
     """Rows of the results file `path`, oldest first, each checked.
 
     traces: finds the trace of a row by its key, such as `rfx.records.traces.finder` gives it.
     torn: gets the numbers of the lines that a killed writer left short.
 
-    Empty fields are None, columns that rfx does not know are kept as text. Of several rows with one key the last counts. Lines
-    that a killed writer left short are passed over. Raises DataError, with the file, the line and the column, when there is no
-    such file, it is some other CSV, or a field holds what it can't.
+    Empty fields are None, columns that rfx does not know are kept as text. Of several rows with one
+    key the last counts. Lines that a killed writer left short are passed over. Raises DataError,
+    with the file, the line and the column, when there is no such file, it is some other CSV, or a
+    field holds what it can't.
     """
     try:
         header, records = sheet.read(path, FORM, torn)
     except FileNotFoundError:
-        raise DataError(f"{path}: there is no such results file; rfx run or rfx eval --results writes one") from None
+        raise DataError(
+            f"{path}: there is no such results file; rfx run or rfx eval --results writes one"
+        ) from None
     reader = _Reader(path, header, traces)
     rows: dict[object, Result] = {}
-    # rows refer to nothing that refers back to them: looking for such circles again and again takes long
+    # rows refer to nothing that refers back to them: looking for such circles again and again takes
+    # long
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -110,18 +122,29 @@ def _blocks(records: Iterator[Line]) -> Iterator[list[Line]]:
 class _Reader:
     """Makes Results of the lines of one file: a block of lines at once, column by column."""
 
-    def __init__(self, path: AnyPath, header: sheet.Header, traces: FindTrace | None = None) -> None:
+    def __init__(
+        self, path: AnyPath, header: sheet.Header, traces: FindTrace | None = None
+    ) -> None:
         self.path, self.traces, self.packer = path, traces, Packer()
-        # of a column that is there twice the first counts; a column that is not there has the empty cell after the last
-        self.place = {name: place for place, name in reversed(list(enumerate(header.names))) if name in COLUMNS}
-        self.more = [(name, place) for place, name in enumerate(header.names) if name not in COLUMNS]
+        # of a column that is there twice the first counts; a column that is not there has the empty
+        # cell after the last
+        self.place = {
+            name: place
+            for place, name in reversed(list(enumerate(header.names)))
+            if name in COLUMNS
+        }
+        self.more = [
+            (name, place) for place, name in enumerate(header.names) if name not in COLUMNS
+        ]
         self.lacking = len(header.names)
         self.decimal_comma = header.delimiter == ";"
         # of each column the values of texts that were there before
         self.known: dict[str, dict[str, Any]] = {name: {"": None} for name in _CELLS}
 
     def rows(self, block: list[Line]) -> list[Result]:
-        """The Results of some lines; DataError, which names line and column, for the first that can't be one."""
+        """The Results of some lines; DataError, which names line and column, for the first
+        that can't be one.
+        """
         if not block:
             return []
         cells = list(zip(*(fields for _, fields in block)))
@@ -149,14 +172,20 @@ class _Reader:
                 # the first line that is wrong, by itself, says what is
                 return [row for line in block for row in self.rows([line])]
             raise self._refused(block[0][0], error, name, texts[0]) from None
-        return Result.made(columns, self.path, numbers, self._others(cells, len(block)), self.traces)
+        return Result.made(
+            columns, self.path, numbers, self._others(cells, len(block)), self.traces
+        )
 
-    def _others(self, cells: list[tuple[str, ...]], size: int) -> Iterable[Mapping[str, str | None]]:
+    def _others(
+        self, cells: list[tuple[str, ...]], size: int
+    ) -> Iterable[Mapping[str, str | None]]:
         """Of each line the cells of the columns that rfx does not know."""
         if not self.more:
             return repeat(_NO_MORE, size)
         names = [name for name, _ in self.more]
-        own = [[sheet.plain(text) if text else None for text in cells[place]] for _, place in self.more]
+        own = [
+            [sheet.plain(text) if text else None for text in cells[place]] for _, place in self.more
+        ]
         return [dict(zip(names, values)) for values in zip(*own)]
 
     def _column(self, name: str, texts: tuple[str, ...]) -> list[Any]:
@@ -179,7 +208,9 @@ class _Reader:
         return list(map(known.__getitem__, texts))
 
     def _plainly(self, name: str, texts: tuple[str, ...]) -> list[Any] | None:
-        """The values of a column of texts or of numbers as most are; None where one asks for a closer look."""
+        """The values of a column of texts or of numbers as most are; None where one asks
+        for a closer look.
+        """
         kind = VALUES.get(name)
         if kind is None:
             return [sheet.plain(text) if text else None for text in texts]
@@ -190,15 +221,23 @@ class _Reader:
         return sheet.plain(text) if value is None else value(self._decimal(text))
 
     def _decimal(self, text: str) -> str:
-        return text.replace(",", ".") if self.decimal_comma and text.count(",") == 1 and "." not in text else text
+        return (
+            text.replace(",", ".")
+            if self.decimal_comma and text.count(",") == 1 and "." not in text
+            else text
+        )
 
     def _take(self, columns: list[list[Any]], row: int, homeless: object) -> None:
-        """Put what the file has no column for, as JSON has it, into its place among the values of a row."""
+        """Put what the file has no column for, as JSON has it, into its place among the
+        values of a row.
+        """
         for name, value in homeless.items() if isinstance(homeless, dict) else ():
             if name not in COLUMNS or name in self.place or name == "params" or value is None:
                 continue
             if isinstance(value, (dict, list)):
-                raise Wrong(f"params.columns.{name}", value, "must be text, a number, true or false")
+                raise Wrong(
+                    f"params.columns.{name}", value, "must be text, a number, true or false"
+                )
             text = str(value).lower() if isinstance(value, bool) else str(value)
             try:
                 columns[_CELLS.index(name)][row] = VALUES[name](text) if name in VALUES else text
@@ -206,21 +245,27 @@ class _Reader:
                 raise Wrong(f"params.columns.{name}", value, str(error)) from None
 
     def _refused(self, number: int, error: Exception, name: str, text: str) -> DataError:
-        """What is said of a line, given what was wrong and the column and cell that were looked at."""
+        """What is said of a line, given what was wrong and the column and cell that were
+        looked at.
+        """
         value: object = text
         if isinstance(error, Wrong):
             name, value, reason = error.name, error.value, error.reason
         else:
             reason = str(error) if str(error).startswith(("must ", "is ")) else "can't be read"
         shown = f"{value[:40]!r}" if isinstance(value, str) else quoted(value)
-        return DataError(f"{self.path}, line {number}: the column {name} holds {shown}, which {reason}; mend or remove that line")
+        return DataError(
+            f"{self.path}, line {number}: the column {name} holds {shown}, which {reason}; mend or"
+            " remove that line"
+        )
 
 
 @contextmanager
 def exclusive(path: AnyPath) -> Iterator[None]:
     """Hold the lock of the results file `path` (the file `PATH.lock`) while a plan runs.
 
-    Raises LockedError when another process holds it, DataError when `path` can't be a results file or the lock can't be made.
+    Raises LockedError when another process holds it, DataError when `path` can't be a results file
+    or the lock can't be made.
     """
     check(path)
     with ExitStack() as held:
@@ -228,7 +273,13 @@ def exclusive(path: AnyPath) -> Iterator[None]:
             held.enter_context(sheet.lock(f"{path}.lock"))
         except BlockingIOError as error:
             holder = f" (process {error})" if str(error) else ""
-            raise LockedError(f"{path} is in use by another rfx run{holder}; wait for it to end or give another --results") from None
+            raise LockedError(
+                f"{path} is in use by another rfx run{holder}; wait for it to end or give another"
+                " --results"
+            ) from None
         except OSError as error:
-            raise DataError(f"{path}.lock can't be written as the lock of {path}: {error.strerror or error}; remove it") from error
+            raise DataError(
+                f"{path}.lock can't be written as the lock of {path}: {error.strerror or error};"
+                " remove it"
+            ) from error
         yield

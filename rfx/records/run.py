@@ -48,7 +48,8 @@ class Run:
     train_score : bool
         Score the training rows, too.
     curve : str, optional
-        Error on the test rows as training goes on: ``test``, or ``exact`` against the exact solution.
+        Error on the test rows as training goes on: ``test``, or ``exact`` against the exact
+        solution.
     trace : bool
         Keep what the solver reports step by step.
     stream : bool
@@ -97,23 +98,40 @@ class Run:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Run:
-        """The run of these values by name, such as those of JSON; UsageError for a name that there is not."""
+        """The run of these values by name, such as those of JSON; UsageError for a name
+        that there is not.
+        """
         for name in values:
             if name not in _DEFAULTS:
                 raise UsageError(f"a run has no {name!r:.80}{or_near(name, _DEFAULTS, 'it has')}")
-        known: dict[str, Any] = {name: _DEFAULTS[name] if value is None else value for name, value in values.items()}
+        known: dict[str, Any] = {
+            name: _DEFAULTS[name] if value is None else value for name, value in values.items()
+        }
         if isinstance(known.get("reading"), Mapping):
             lists = known["reading"].items()
-            given: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in lists}
+            given: dict[str, Any] = {
+                name: tuple(value) if isinstance(value, list) else value for name, value in lists
+            }
             known["reading"] = Reading(**given)
         return cls(**known)
 
     def as_dict(self) -> dict[str, Any]:
-        """Data set, method, options, seed, and what is not as it is by default; JSON can hold it."""
-        found = {name: value for name in _DEFAULTS if (value := getattr(self, name)) != _DEFAULTS[name] and name != "options"}
+        """Data set, method, options, seed, and what is not as it is by default; JSON can
+        hold it.
+        """
+        found = {
+            name: value
+            for name in _DEFAULTS
+            if (value := getattr(self, name)) != _DEFAULTS[name] and name != "options"
+        }
         if self.reading is not None:
             found["reading"] = self.reading.given()
-        return {"dataset": self.dataset, "method": self.method, "options": dict(self.options), "seed": self.seed} | found
+        return {
+            "dataset": self.dataset,
+            "method": self.method,
+            "options": dict(self.options),
+            "seed": self.seed,
+        } | found
 
     def how_to_read(self) -> Reading:
         """How the rows are read, the base of LIBSVM's indices included."""
@@ -124,4 +142,7 @@ class Run:
         return {name: value for name, value in self.options.items() if value is not None}
 
 
-_DEFAULTS: dict[str, Any] = {one.name: None if one.name in ("dataset", "method", "options") else one.default for one in fields(Run)}
+_DEFAULTS: dict[str, Any] = {
+    one.name: None if one.name in ("dataset", "method", "options") else one.default
+    for one in fields(Run)
+}

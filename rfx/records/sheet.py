@@ -1,8 +1,10 @@
-"""A CSV file that processes append rows to and people edit: read by column name, appended to in the file's own column order.
+"""A CSV file that processes append rows to and people edit: read by column name, appended to in the
+file's own column order.
 
-A row is one line, forced to the disk before `append` returns, under a lock of the file; nothing that is there is ever rewritten.
-What spreadsheets and editors do to such a file does no harm: a byte order mark, semicolons or tabs for commas, quoted cells,
-another order, columns taken out or added. A line that a killed writer left torn is passed over, and ended by the next writer.
+A row is one line, forced to the disk before `append` returns, under a lock of the file; nothing
+that is there is ever rewritten. What spreadsheets and editors do to such a file does no harm: a
+byte order mark, semicolons or tabs for commas, quoted cells, another order, columns taken out or
+added. A line that a killed writer left torn is passed over, and ended by the next writer.
 """
 
 import csv
@@ -29,7 +31,8 @@ _BOM = b"\xef\xbb\xbf"
 _FIRST_LINE = 65536  # bytes in which the header must end
 _LINES_OF_A_CELL = 100  # that a cell which somebody broke into lines may have
 _BLOCK = 256  # lines that are cut into cells at once
-# A spreadsheet runs a cell that starts with one of these; in front of ' the mark itself is kept apart from ours.
+# A spreadsheet runs a cell that starts with one of these; in front of ' the mark itself is kept
+# apart from ours.
 _RUN = frozenset("=+-@\t\r＝＋－＠")
 
 
@@ -37,8 +40,8 @@ _RUN = frozenset("=+-@\t\r＝＋－＠")
 class Form:
     """What a kind of file holds.
 
-    what: its name in messages. columns: of a new file, in this order. needed: without these it is some other file. rest: the column,
-    JSON, that takes what the file has no column for.
+    what: its name in messages. columns: of a new file, in this order. needed: without these it is
+    some other file. rest: the column, JSON, that takes what the file has no column for.
     """
 
     what: str
@@ -57,7 +60,9 @@ class Header:
 
 def safe(text: str) -> str:
     """`text` as a cell that no spreadsheet runs; `plain` gives it back."""
-    return f"'{text}" if text[:1] in _RUN or (text[:1] == "'" and text[1:2] in _RUN | {"'"}) else text
+    return (
+        f"'{text}" if text[:1] in _RUN or (text[:1] == "'" and text[1:2] in _RUN | {"'"}) else text
+    )
 
 
 def plain(cell: str) -> str:
@@ -66,7 +71,9 @@ def plain(cell: str) -> str:
 
 
 def cell(value: Any) -> str:
-    """One cell. Line ends become spaces, so that a row is always one line; numbers read back as they were."""
+    """One cell. Line ends become spaces, so that a row is always one line; numbers read
+    back as they were.
+    """
     if hasattr(value, "item"):
         value = value.item()
     if value is None:
@@ -86,11 +93,13 @@ def _unusual(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else str(value)
 
 
-# ------------------------------------------------------------------------------------------------- writing
+# ------------------------------------------------------------------------------------------ writing
 
 
 def check(path: AnyPath, form: Form) -> None:
-    """Raise DataError when `append` could not add a row to the file `path`; nothing is made or changed."""
+    """Raise DataError when `append` could not add a row to the file `path`; nothing is made
+    or changed.
+    """
     place = Path(path)
     with _errors(path, form):
         if not str(path):
@@ -107,10 +116,11 @@ def check(path: AnyPath, form: Form) -> None:
 
 
 def append(path: AnyPath, rows: list[dict[str, Any]], form: Form) -> None:
-    """Append `rows` to the file `path` in one write and force them to the disk; the first writes the header too.
+    """Append `rows` to the file `path` in one write and force them to the disk; the first writes
+    the header too.
 
-    What the file has no column for goes into its column `form.rest`. Raises DataError when the file can't be written or is some
-    other file, ValueError for a name that is no column of the form.
+    What the file has no column for goes into its column `form.rest`. Raises DataError when the file
+    can't be written or is some other file, ValueError for a name that is no column of the form.
     """
     unknown = {name for row in rows for name in row} - set(form.columns)
     if unknown:
@@ -130,7 +140,11 @@ def append(path: AnyPath, rows: list[dict[str, Any]], form: Form) -> None:
             else:
                 header = _header_of(os.pread(fd, _FIRST_LINE, 0), path, form)
                 start = _end_of_last_line(fd, header, path, form)
-            _write_all(fd, start + b"".join(_line(_cells(row, header, form), header.delimiter) for row in rows))
+            _write_all(
+                fd,
+                start
+                + b"".join(_line(_cells(row, header, form), header.delimiter) for row in rows),
+            )
             os.fsync(fd)
         finally:
             os.close(fd)
@@ -143,11 +157,15 @@ def _errors(path: AnyPath, form: Form) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise DataError(f"{files.shown(path)} can't be written as a {form.what}: {error.strerror or error}") from error
+        raise DataError(
+            f"{files.shown(path)} can't be written as a {form.what}: {error.strerror or error}"
+        ) from error
 
 
 def _cells(row: dict[str, Any], header: Header, form: Form) -> Iterator[str]:
-    homeless = {name: value for name, value in row.items() if name not in header.names and value is not None}
+    homeless = {
+        name: value for name, value in row.items() if name not in header.names and value is not None
+    }
     if homeless and form.rest in header.names:
         row = row | {form.rest: (row.get(form.rest) or {}) | {"columns": homeless}}
     first = set()
@@ -170,13 +188,17 @@ def _unfinished(fd: int, form: Form) -> bool:
 
 
 def _end_of_last_line(fd: int, header: Header, path: AnyPath, form: Form) -> bytes:
-    """What ends the last line where an editor dropped its end or a killed writer left it torn; else nothing."""
+    """What ends the last line where an editor dropped its end or a killed writer left it
+    torn; else nothing.
+    """
     size = os.fstat(fd).st_size
     if os.pread(fd, 1, size - 1) == b"\n":
         return b""
     lines = _lines(os.pread(fd, size, 0))
     # a header is one line, and was read as it is
-    torn = len(lines) > 1 and not any(end == len(lines) for _, end, _ in _records(iter(lines[1:]), header, path, form))
+    torn = len(lines) > 1 and not any(
+        end == len(lines) for _, end, _ in _records(iter(lines[1:]), header, path, form)
+    )
     # Closing an open quote keeps the torn line from swallowing the next one in other CSV readers.
     return b'"\n' if torn and lines[-1].count('"') % 2 else b"\n"
 
@@ -200,11 +222,14 @@ def _sync_folder(folder: Path) -> None:
         os.close(fd)
 
 
-# ------------------------------------------------------------------------------------------------- reading
+# ------------------------------------------------------------------------------------------ reading
 
 
-def read(path: AnyPath, form: Form, torn: list[int] | None = None) -> tuple[Header, Iterator[tuple[int, list[str]]]]:
-    """The header of the file `path`, and (line number, cells) of every whole row; an empty header where there is no header yet.
+def read(
+    path: AnyPath, form: Form, torn: list[int] | None = None
+) -> tuple[Header, Iterator[tuple[int, list[str]]]]:
+    """The header of the file `path`, and (line number, cells) of every whole row; an empty header
+    where there is no header yet.
 
     torn: gets, as the rows are read, the numbers of the lines that are passed over: those that a
     killed writer left short.
@@ -221,7 +246,9 @@ def read(path: AnyPath, form: Form, torn: list[int] | None = None) -> tuple[Head
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise DataError(f"{files.shown(path)} can't be read as a {form.what}: {error.strerror}") from error
+        raise DataError(
+            f"{files.shown(path)} can't be read as a {form.what}: {error.strerror}"
+        ) from error
     if len(first) < len(line) and line.startswith(first):
         return Header([]), iter(())
     header = _header_of(first, path, form)
@@ -236,9 +263,15 @@ def _read_lines(path: AnyPath, size: int, form: Form) -> Iterator[str]:
             size -= len(file.readline())
             while size > 0 and (line := file.readline(size)):
                 size -= len(line)
-                yield line.removesuffix(b"\n").removesuffix(b"\r" if line.endswith(b"\r\n") else b"").decode(errors="replace")
+                yield (
+                    line.removesuffix(b"\n")
+                    .removesuffix(b"\r" if line.endswith(b"\r\n") else b"")
+                    .decode(errors="replace")
+                )
     except OSError as error:
-        raise DataError(f"{files.shown(path)} can't be read as a {form.what}: {error.strerror}") from error
+        raise DataError(
+            f"{files.shown(path)} can't be read as a {form.what}: {error.strerror}"
+        ) from error
 
 
 def _lines(content: bytes) -> list[str]:
@@ -257,15 +290,17 @@ def _header_of(content: bytes, path: AnyPath, form: Form) -> Header:
             return Header(names, delimiter)
     found = line[:60] + ("…" if len(line) > 60 else "")
     raise DataError(
-        f"{path} is not a {form.what} of rfx: its first line starts with {found!r} and does not name the columns"
-        f" {', '.join(name for name in form.columns if name in form.needed)}; give another file"
+        f"{path} is not a {form.what} of rfx: its first line starts with {found!r} and does not"
+        f" name the columns {', '.join(name for name in form.columns if name in form.needed)}; give"
+        " another file"
     )
 
 
 def _records(
     lines: Iterator[str], header: Header, path: AnyPath, form: Form, torn: list[int] | None = None
 ) -> Iterator[tuple[int, int, list[str]]]:
-    """(first line's number, last line's, cells) of every whole row; a cell may have been broken into lines by an editor.
+    """(first line's number, last line's, cells) of every whole row; a cell may have been broken
+    into lines by an editor.
 
     lines: those after the header. torn: gets the numbers of the lines that are part of no row.
     """
@@ -287,7 +322,9 @@ def _records(
             if text.count('"') % 2:
                 more = _ending(ahead, lines)
                 if more is not None:
-                    fields = _split("\n".join([text, *islice(ahead, more)]), header, path, number, form)
+                    fields = _split(
+                        "\n".join([text, *islice(ahead, more)]), header, path, number, form
+                    )
                     if len(fields) == wanted:
                         number += more
                         for _ in range(more):
@@ -295,7 +332,9 @@ def _records(
             if fields is None or len(fields) != wanted:
                 fields = _split(text, header, path, first, form)
             if len(fields) > wanted and any(fields[wanted:]):
-                raise DataError(f"{path}, line {first}: {len(fields)} fields where {wanted} are expected")
+                raise DataError(
+                    f"{path}, line {first}: {len(fields)} fields where {wanted} are expected"
+                )
             if len(fields) >= wanted:
                 yield first, number, fields
             elif torn is not None and text.strip():
@@ -303,9 +342,11 @@ def _records(
 
 
 def _ending(ahead: deque[str], lines: Iterator[str]) -> int | None:
-    """Of a line with an open quote, how many lines after it the quote is closed; None where no near one does.
+    """Of a line with an open quote, how many lines after it the quote is closed; None where no near
+    one does.
 
-    Either a cell of several lines, or a line that a killed writer left torn: then no row comes of it.
+    Either a cell of several lines, or a line that a killed writer left torn: then no row comes of
+    it.
     """
     for more in range(_LINES_OF_A_CELL):
         if more == len(ahead) and (following := next(lines, None)) is not None:
@@ -334,18 +375,22 @@ def _split(text: str, header: Header, path: AnyPath, number: int, form: Form) ->
     try:
         return next(csv.reader(lines, delimiter=header.delimiter), [])
     except csv.Error as error:
-        raise DataError(f"{path}, line {number}: this is no line of a {form.what}: {error}") from None
+        raise DataError(
+            f"{path}, line {number}: this is no line of a {form.what}: {error}"
+        ) from None
 
 
-# ------------------------------------------------------------------------------------------------- locking
+# ------------------------------------------------------------------------------------------ locking
 
 
 @contextmanager
 def lock(path: AnyPath) -> Iterator[None]:
-    """Hold the lock file `path`, with this process's number in it; the kernel frees it when its holder dies, however it dies.
+    """Hold the lock file `path`, with this process's number in it; the kernel frees it when its
+    holder dies, however it dies.
 
-    Nothing is written before it is held, and never through a link or into a file that is no lock. Raises BlockingIOError, with
-    the holder's number as its text, when another process has it, OSError when it can't be made.
+    Nothing is written before it is held, and never through a link or into a file that is no lock.
+    Raises BlockingIOError, with the holder's number as its text, when another process has it,
+    OSError when it can't be made.
     """
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     fd = files.open_lock(path)

@@ -1,7 +1,9 @@
-"""Traces: what a solver reported step by step, kept in a CSV file beside the results, by the key of the run's row.
+"""Traces: what a solver reported step by step, kept in a CSV file beside the results, by the key of
+the run's row.
 
-One line a step: seconds since the solver's start, objective, gap and, where it is known, the error on held-out rows; what
-else the solver says is JSON in the column `more`. Read by column name, as the results are.
+One line a step: seconds since the solver's start, objective, gap and, where it is known, the error
+on held-out rows; what else the solver says is JSON in the column `more`. Read by column name, as
+the results are.
 """
 
 from __future__ import annotations
@@ -16,19 +18,54 @@ from typing import TYPE_CHECKING, Any
 from rfx import files
 from rfx.errors import DataError
 from rfx.records import sheet
-from rfx.records.result import FindTrace, Result, at_least_zero, certificate, params_of, real, seconds, whole
+from rfx.records.result import (
+    FindTrace,
+    Result,
+    at_least_zero,
+    certificate,
+    params_of,
+    real,
+    seconds,
+    whole,
+)
 from rfx.records.sheet import AnyPath
 
 if TYPE_CHECKING:
     from rfx.fitting.pipeline import Pipeline
 
-COLUMNS = ("key", "created", "step", "output", "iteration", "seconds", "objective", "gap", "error", "more")
-FORM = sheet.Form(what="file of traces", columns=COLUMNS, needed=frozenset(("key", "step")), rest="more")
+COLUMNS = (
+    "key",
+    "created",
+    "step",
+    "output",
+    "iteration",
+    "seconds",
+    "objective",
+    "gap",
+    "error",
+    "more",
+)
+FORM = sheet.Form(
+    what="file of traces", columns=COLUMNS, needed=frozenset(("key", "step")), rest="more"
+)
 _VALUES: dict[str, Callable[[str], object]] = {
-    "step": whole, "output": whole, "iteration": whole, "seconds": seconds, "objective": real, "gap": certificate, "error": at_least_zero,
-}  # fmt: skip
+    "step": whole,
+    "output": whole,
+    "iteration": whole,
+    "seconds": seconds,
+    "objective": real,
+    "gap": certificate,
+    "error": at_least_zero,
+}
 # what `more` may hold, as far as anything asks for it
-_MORE = {"cpu_seconds": seconds, "pass_seconds": seconds, "features": whole, "nnz": whole, "samples": whole, "loss": real}
+_MORE = {
+    "cpu_seconds": seconds,
+    "pass_seconds": seconds,
+    "features": whole,
+    "nnz": whole,
+    "samples": whole,
+    "loss": real,
+}
 
 
 def beside(path: AnyPath) -> Path:
@@ -41,12 +78,24 @@ def of(method: Pipeline) -> list[dict[str, Any]]:
     """The steps of a trained method; its end alone where its solver tells of none. At least one."""
     if getattr(method, "trace", None):
         return list(method.trace)
-    names = {"iteration": "n_iter", "seconds": "seconds_fit", "objective": "objective", "gap": "gap"}
-    return [{name: method.info[entry] for name, entry in names.items() if method.info.get(entry) is not None}]
+    names = {
+        "iteration": "n_iter",
+        "seconds": "seconds_fit",
+        "objective": "objective",
+        "gap": "gap",
+    }
+    return [
+        {
+            name: method.info[entry]
+            for name, entry in names.items()
+            if method.info.get(entry) is not None
+        }
+    ]
 
 
 def append(path: AnyPath, key: str, steps: list[dict[str, Any]]) -> None:
-    """Append the trace of the run with that key in one write; of several traces of one key the last counts.
+    """Append the trace of the run with that key in one write; of several traces of one key the last
+    counts.
 
     Raises DataError when the file can't be written or is some other file.
     """
@@ -64,7 +113,8 @@ def check(path: AnyPath) -> None:
 
 
 def read(path: AnyPath) -> dict[str, list[dict[str, Any]]]:
-    """The traces in a file, by key: for each step what is known of it by name, checked. Empty when there is no such file.
+    """The traces in a file, by key: for each step what is known of it by name, checked. Empty when
+    there is no such file.
 
     Raises DataError, with the file, the line and the column, when a field holds what it can't.
     """
@@ -108,12 +158,17 @@ def _step(path: AnyPath, number: int, cells: dict[str, str], decimal_comma: bool
             check = _MORE.get(name) or _VALUES.get(name)
             step[name] = value if check is None or value is None else check(text)
     except (ValueError, OverflowError, RecursionError):
-        raise DataError(f"{path}, line {number}: the column {name} holds {text[:40]!r}, which it can't; mend or remove that line") from None
+        raise DataError(
+            f"{path}, line {number}: the column {name} holds {text[:40]!r}, which it can't; mend or"
+            " remove that line"
+        ) from None
     return {name: value for name, value in step.items() if value is not None}
 
 
 def finder(path: AnyPath) -> FindTrace:
-    """A function of a key that gives its trace, empty where it has none. The file is read when the first trace is asked for."""
+    """A function of a key that gives its trace, empty where it has none. The file is read
+    when the first trace is asked for.
+    """
     known = cache(partial(read, path))
 
     def find(key: str | None) -> list[dict[str, Any]]:
@@ -124,11 +179,15 @@ def finder(path: AnyPath) -> FindTrace:
 
 
 def chosen(trace: AnyPath | None, results: AnyPath) -> FindTrace:
-    """The finder of the file `trace`, which is read at once and must be there; where it is None, of the one beside the results."""
+    """The finder of the file `trace`, which is read at once and must be there; where it is
+    None, of the one beside the results.
+    """
     if trace is None:
         return finder(beside(results))
     if not Path(trace).exists():
-        raise DataError(f"{files.shown(trace)} can't be read as a file of traces: there is no such file")
+        raise DataError(
+            f"{files.shown(trace)} can't be read as a file of traces: there is no such file"
+        )
     found = read(trace)
     return lambda key: [] if key is None else found.get(key, [])
 

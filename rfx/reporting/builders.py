@@ -1,4 +1,6 @@
-"""How a table or figure is made, and what is known of it without making it: its settings, and whose rows it is made of."""
+"""How a table or figure is made, and what is known of it without making it: its settings,
+and whose rows it is made of.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -7,8 +9,11 @@ from rfx.errors import UsageError
 from rfx.reporting.cells import Cell
 
 
-def choose(name: str, settings: Mapping[str, str], rows: Iterable[Mapping], asked: str | None) -> str | None:
-    """The setting asked for, else the first whose label some row has, else the first; None where there are no settings.
+def choose(
+    name: str, settings: Mapping[str, str], rows: Iterable[Mapping], asked: str | None
+) -> str | None:
+    """The setting asked for, else the first whose label some row has, else the first; None where
+    there are no settings.
 
     settings: setting -> the label of its rows. Raises UsageError for a setting that there is not.
     """
@@ -17,7 +22,9 @@ def choose(name: str, settings: Mapping[str, str], rows: Iterable[Mapping], aske
     if asked or not settings:
         return asked or None
     labels = {row["params"].get("label") for row in rows}
-    return next((setting for setting, label in settings.items() if label in labels), next(iter(settings)))
+    return next(
+        (setting for setting, label in settings.items() if label in labels), next(iter(settings))
+    )
 
 
 @dataclass(frozen=True)
@@ -51,5 +58,13 @@ def settings_of(builder: Callable | None, rows: Iterable[Mapping]) -> list[str]:
     A row's label is a setting, or the name of a table or figure, a hyphen and the setting.
     """
     known = getattr(builder, "settings", {})
-    labels = dict.fromkeys(str(row["params"].get("label") or "") for row in rows if row["status"] == "ok")
-    return [word for word in dict.fromkeys(word for label in labels for word in (label, label.partition("-")[2])) if word in known]
+    labels = dict.fromkeys(
+        str(row["params"].get("label") or "") for row in rows if row["status"] == "ok"
+    )
+    return [
+        word
+        for word in dict.fromkeys(
+            word for label in labels for word in (label, label.partition("-")[2])
+        )
+        if word in known
+    ]

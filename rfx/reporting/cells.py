@@ -1,7 +1,9 @@
-"""What a table holds, as values: cells with their numbers, sections of cells, and the table; `tables_render` writes them.
+"""What a table holds, as values: cells with their numbers, sections of cells, and the table;
+`tables_render` writes them.
 
-A number is kept as it was computed, beside what it is compared with and what came of it. Texts, HTML, LaTeX, the tidy CSV and JSON
-and the report's counts are made of the same cells, so that no text is ever read back.
+A number is kept as it was computed, beside what it is compared with and what came of it. Texts,
+HTML, LaTeX, the tidy CSV and JSON and the report's counts are made of the same cells, so that no
+text is ever read back.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,23 +12,25 @@ from typing import Any, Literal
 
 from rfx.reporting.seeds import Mean
 
-# What is written around a mean: nothing; its deviation in its decimals, or the first digit of that; the same in its decimals
-# always; "low to high" in its place where those differ; "(low to high)" after it.
+# What is written around a mean: nothing; its deviation in its decimals, or the first digit of that;
+# the same in its decimals always; "low to high" in its place where those differ; "(low to high)"
+# after it.
 Around = Literal["", "deviation", "decimals", "extremes", "range"]
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell of a table: a number of ours, what it is compared with and what can be said of it, or plain text.
+    """One cell of a table: a number of ours, what it is compared with and what can be said of it,
+    or plain text.
 
     Attributes
     ----------
-    ours : the number, of several runs their mean with deviation, n and range; None where there is none.
-    write : how a number of this cell is written.
-    around : what of the deviation or the range is written.
-    paper : the number that a paper prints or its authors published; a `Printed` keeps its digits.
-    pair : is the paper's number, or a dash, written beside ours?
-    verdict : ours against the paper's: "better", "equal" or "worse", "differs" of what is counted and not measured, None where it
+    ours : the number, of several runs their mean with deviation, n and range; None where there is
+    none. write : how a number of this cell is written. around : what of the deviation or the range
+    is written. paper : the number that a paper prints or its authors published; a `Printed` keeps
+    its digits. pair : is the paper's number, or a dash, written beside ours? verdict : ours against
+    the paper's: "better", "equal" or "worse", "differs" of what is counted and not measured, None
+    where it
         can't be said.
     converged : False where a solver did not converge, None where that is not known.
     best : the best of its kind in the table.
@@ -59,7 +63,9 @@ class Cell:
 
     @property
     def outcome(self) -> str:
-        """What came of the comparison: the verdict, "worse" for what differs, "beside" where there is none, "none" without a number."""
+        """What came of the comparison: the verdict, "worse" for what differs, "beside"
+        where there is none, "none" without a number.
+        """
         if self.ours is None:
             return "none"
         return {None: "beside", "differs": "worse"}.get(self.verdict, self.verdict or "")
@@ -77,10 +83,11 @@ def number(value: float | None, write: Callable[[float], str], **more) -> Cell:
 
 @dataclass
 class Section:
-    """A grid of cells under one title; `columns` heads every column, the first `n_labels` of them name the line.
+    """A grid of cells under one title; `columns` heads every column, the first `n_labels` of them
+    name the line.
 
-    For a page that filters: dataset, the one data set of all lines, where there is one; methods: the text of a heading or of a
-    label, or the number of a column, to the method that it is of.
+    For a page that filters: dataset, the one data set of all lines, where there is one; methods:
+    the text of a heading or of a label, or the number of a column, to the method that it is of.
     """
 
     title: str
@@ -93,9 +100,11 @@ class Section:
 
 @dataclass
 class Table:
-    """What a builder returns: sections and notes to print, and the same numbers as tidy `cells`, the lines of CSV and JSON.
+    """What a builder returns: sections and notes to print, and the same numbers as tidy `cells`,
+    the lines of CSV and JSON.
 
-    compared: the cells that stand beside a printed number, of data sets that are not printed for want of rows, too.
+    compared: the cells that stand beside a printed number, of data sets that are not printed for
+    want of rows, too.
     """
 
     name: str

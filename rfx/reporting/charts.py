@@ -1,6 +1,8 @@
-"""Figures as values: curves in panels, which one function draws and another writes as the lines of a CSV file.
+"""Figures as values: curves in panels, which one function draws and another writes as the lines of
+a CSV file.
 
-A figure's builder computes a `Chart`; nothing is read back from what is drawn. How things look is in `style`.
+A figure's builder computes a `Chart`; nothing is read back from what is drawn. How things look is
+in `style`.
 """
 
 import csv
@@ -27,14 +29,12 @@ class Curve:
 
     Attributes
     ----------
-    x, y : the points; of a level line x is empty, of an upright one y is, and the other has its only place.
-    look : keyword arguments of `axes.plot`, or of what draws the kind.
-    label : as the legend has it; a curve with neither label nor gid is drawn and not written.
-    gid : its identifier in the SVG file.
-    around : x -> lowest and highest, of the points where that is known.
-    error : how that is drawn.
-    kind : a line, an even or upright line through the panel, or spots.
-    shade : how dark a band is.
+    x, y : the points; of a level line x is empty, of an upright one y is, and the other has its
+    only place. look : keyword arguments of `axes.plot`, or of what draws the kind. label : as the
+    legend has it; a curve with neither label nor gid is drawn and not written. gid : its identifier
+    in the SVG file. around : x -> lowest and highest, of the points where that is known. error :
+    how that is drawn. kind : a line, an even or upright line through the panel, or spots. shade :
+    how dark a band is.
     """
 
     x: Places
@@ -68,7 +68,9 @@ def upright(x: float, label: str = "", gid: str = "", **look) -> Curve:
 
 @dataclass(frozen=True)
 class Heat:
-    """A heat map: values[i][j] at the i-th of `up` and the j-th of `across`, which are written at the axes; nan: nothing there."""
+    """A heat map: values[i][j] at the i-th of `up` and the j-th of `across`, which are
+    written at the axes; nan: nothing there.
+    """
 
     across: list[str]
     up: list[str]
@@ -83,8 +85,8 @@ def _nothing(axes) -> None:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes. dress: what else is done to them once everything is drawn, such as scales and limits; hidden: they keep
-    their room, and are not shown."""
+    """One pair of axes. dress: what else is done to them once everything is drawn, such as scales
+    and limits; hidden: they keep their room, and are not shown."""
 
     title: str = ""
     x_axis: str = ""
@@ -97,7 +99,9 @@ class Panel:
 
 @dataclass(frozen=True)
 class Chart:
-    """A figure: panels line by line, None where there is none; legend: one for all panels, False where each has its own."""
+    """A figure: panels line by line, None where there is none; legend: one for all panels,
+    False where each has its own.
+    """
 
     title: str
     notes: Sequence[str]
@@ -122,13 +126,15 @@ class Chart:
         return list(dict.fromkeys(found))
 
 
-def in_lines(panels: Sequence[Panel], columns: int, rest: Panel | None = None) -> list[list[Panel | None]]:
+def in_lines(
+    panels: Sequence[Panel], columns: int, rest: Panel | None = None
+) -> list[list[Panel | None]]:
     """Panels in lines of so many columns, the last line filled up with `rest`."""
     filled: list[Panel | None] = [*panels, *[rest] * (-len(panels) % columns)]
     return [filled[start : start + columns] for start in range(0, len(filled), columns)]
 
 
-# ------------------------------------------------------------------------------------------------------ drawing
+# ------------------------------------------------------------------------------------------ drawing
 
 
 def paint(chart: Chart):
@@ -162,14 +168,26 @@ def _draw(axes, curve: Curve) -> None:
     elif curve.kind == "spots":
         axes.scatter(curve.x, curve.y, **curve.look, **named)
     elif curve.error == "bars":
-        lengths = [[max(0.0, y - curve.around[x][0]) for x, y in curve.points], [max(0.0, curve.around[x][1] - y) for x, y in curve.points]]
-        bars = axes.errorbar(curve.x, curve.y, yerr=lengths, capsize=3, label=curve.label, **curve.look)
+        lengths = [
+            [max(0.0, y - curve.around[x][0]) for x, y in curve.points],
+            [max(0.0, curve.around[x][1] - y) for x, y in curve.points],
+        ]
+        bars = axes.errorbar(
+            curve.x, curve.y, yerr=lengths, capsize=3, label=curve.label, **curve.look
+        )
         bars.lines[0].set_gid(curve.gid)
     else:
         axes.plot(curve.x, curve.y, **curve.look, **named)
         if curve.around:
             low, high = zip(*curve.around.values())
-            axes.fill_between(list(curve.around), low, high, color=curve.look["color"], alpha=curve.shade, linewidth=0)
+            axes.fill_between(
+                list(curve.around),
+                low,
+                high,
+                color=curve.look["color"],
+                alpha=curve.shade,
+                linewidth=0,
+            )
 
 
 def _heat(figure, axes, heat: Heat) -> None:
@@ -180,14 +198,15 @@ def _heat(figure, axes, heat: Heat) -> None:
     axes.grid(False)
 
 
-# ------------------------------------------------------------------------------------------------------ numbers
+# ------------------------------------------------------------------------------------------ numbers
 
 
 def numbers(chart: Chart) -> list[dict]:
     """A line for each point, panel after panel: names as in COLUMNS.
 
-    curve: as the legend has it; id: its identifier in the SVG file. x is None for a level line, y for an upright one; low and high
-    are the band or bar around a point, value is that of a heat map's cell.
+    curve: as the legend has it; id: its identifier in the SVG file. x is None for a level line, y
+    for an upright one; low and high are the band or bar around a point, value is that of a heat
+    map's cell.
     """
     found = []
     for i, line in enumerate(chart.panels):
@@ -204,18 +223,33 @@ def _of_panel(panel: Panel) -> Iterator[dict]:
             if (curve.kind == "spots") == spots and (curve.label or curve.gid):
                 for x, y in curve.points:
                     low, high = curve.around.get(x, (None, None))
-                    yield {"curve": curve.label, "id": curve.gid, "x": x, "y": y, "low": low, "high": high}
+                    yield {
+                        "curve": curve.label,
+                        "id": curve.gid,
+                        "x": x,
+                        "y": y,
+                        "low": low,
+                        "high": high,
+                    }
     if panel.heat is not None:
         for up, line in zip(panel.heat.up, panel.heat.values):
-            yield from ({"x": across, "y": up, "value": float(value)} for across, value in zip(panel.heat.across, line) if value == value)
+            yield from (
+                {"x": across, "y": up, "value": float(value)}
+                for across, value in zip(panel.heat.across, line)
+                if value == value
+            )
 
 
 def _place(chart: Chart, i: int, j: int) -> dict:
-    """What a panel is called, and its axes; what it shares with its neighbours is written beside those alone."""
+    """What a panel is called, and its axes; what it shares with its neighbours is written
+    beside those alone.
+    """
     line = [panel for panel in chart.panels[i] if panel is not None]
     column = [one[j] for one in chart.panels if one[j] is not None]
     own = chart.panels[i][j]
-    first = lambda name, panels: next((text for panel in panels if (text := getattr(panel, name))), "")
+    first = lambda name, panels: next(
+        (text for panel in panels if (text := getattr(panel, name))), ""
+    )
     return {
         "panel": style.plain(first("title", [own, *line, *column])),
         "x_axis": first("x_axis", [own, *reversed(column)]),
@@ -229,8 +263,14 @@ def written(chart: Chart) -> bytes:
     writer = csv.DictWriter(out, COLUMNS, lineterminator="\n", restval="")
     writer.writeheader()
     for one in numbers(chart):
-        texts = {name: safe(style.written(value)) for name, value in one.items() if isinstance(value, str)}
-        writer.writerow({name: "" if value is None else value for name, value in one.items()} | texts)
+        texts = {
+            name: safe(style.written(value))
+            for name, value in one.items()
+            if isinstance(value, str)
+        }
+        writer.writerow(
+            {name: "" if value is None else value for name, value in one.items()} | texts
+        )
     return out.getvalue().encode()
 
 

@@ -1,4 +1,6 @@
-"""The columns of a table of rows: what the runs were given, as far as it varies among them, and what came of them."""
+"""The columns of a table of rows: what the runs were given, as far as it varies among them,
+and what came of them.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,21 +10,45 @@ from rfx.records.result import seconds_train
 from rfx.reporting import seeds
 from rfx.reporting.cells import count, short
 
-# What a run was given, in this order, with its heading; options that are not here follow by their own names.
+# What a run was given, in this order, with its heading; options that are not here follow by their
+# own names.
 _GIVEN = {
-    "dataset": "data set", "method": "method", "label": "setting", "split": "split", "test": "test rows", "kernel": "kernel",
-    "solver": "solver", "n_features": "D", "n_grids": "R", "block_size": "R of a block", "gamma": "gamma", "lam": "lambda",
-    "seed": "seed", "threads": "threads",
-}  # fmt: skip
-_OTHER_NAMES = {"setting": "label", "D": "n_features", "R": "n_grids", "lambda": "lam", "data": "dataset"}
+    "dataset": "data set",
+    "method": "method",
+    "label": "setting",
+    "split": "split",
+    "test": "test rows",
+    "kernel": "kernel",
+    "solver": "solver",
+    "n_features": "D",
+    "n_grids": "R",
+    "block_size": "R of a block",
+    "gamma": "gamma",
+    "lam": "lambda",
+    "seed": "seed",
+    "threads": "threads",
+}
+_OTHER_NAMES = {
+    "setting": "label",
+    "D": "n_features",
+    "R": "n_grids",
+    "lambda": "lam",
+    "data": "dataset",
+}
 # What came of it: heading, how it is written
 OUTCOMES = {
-    "score": ("score", lambda value: f"{value:.4f}"), "model_size": ("model size", count), "seconds_train": ("train, s", short),
-    "seconds_predict": ("predict, s", short), "peak_rss_mb": ("memory, MB", count),
-}  # fmt: skip
+    "score": ("score", lambda value: f"{value:.4f}"),
+    "model_size": ("model size", count),
+    "seconds_train": ("train, s", short),
+    "seconds_predict": ("predict, s", short),
+    "peak_rss_mb": ("memory, MB", count),
+}
 ALWAYS = ("dataset", "method")
-# Columns that are shown when they differ at all; the others when rows of one method on one data set differ in them.
-_MAIN = frozenset(("label", "kernel", "n_features", "n_grids", "block_size", "gamma", "lam", "seed"))
+# Columns that are shown when they differ at all; the others when rows of one method on one data set
+# differ in them.
+_MAIN = frozenset(
+    ("label", "kernel", "n_features", "n_grids", "block_size", "gamma", "lam", "seed")
+)
 
 
 def outcome(row: dict, name: str):
@@ -31,7 +57,9 @@ def outcome(row: dict, name: str):
 
 
 class Each(Sequence):
-    """What a function makes of each item, such as a row, made when it is asked for, so that many rows take no memory."""
+    """What a function makes of each item, such as a row, made when it is asked for, so that
+    many rows take no memory.
+    """
 
     def __init__(self, items: Sequence, made: Callable):
         self._items, self._made = items, made
@@ -48,8 +76,10 @@ class Each(Sequence):
 
 @dataclass(frozen=True)
 class Columns:
-    """What the runs of some rows were given: of the `names` those that vary, and for each row by name the `values` as used, such
-    as a lambda that was chosen by validation, and as `asked` for, which does not vary with the seed. same: what all rows have."""
+    """What the runs of some rows were given: of the `names` those that vary, and for each row by
+    name the `values` as used, such as a lambda that was chosen by validation, and as `asked` for,
+    which does not vary with the seed. same: what all rows have.
+    """
 
     names: list[str]
     varying: list[str]
@@ -62,14 +92,18 @@ class Columns:
 
     def constant(self) -> str:
         """What is the same in all rows, in one line; what a table leaves out."""
-        same = [name for name in self.names if name not in ALWAYS and self.same.get(name) is not None]
+        same = [
+            name for name in self.names if name not in ALWAYS and self.same.get(name) is not None
+        ]
         return ", ".join(f"{self.heading(name)} {written(name, self.same[name])}" for name in same)
 
     def resolve(self, name: str) -> str:
         """A column's name by what a person calls it; UsageError for one that no row has."""
         found = _OTHER_NAMES.get(name.strip(), name.strip().replace("-", "_"))
         if found not in self.names:
-            raise UsageError(f"no row has a column {name.strip()}{or_near(name.strip(), self.names)}")
+            raise UsageError(
+                f"no row has a column {name.strip()}{or_near(name.strip(), self.names)}"
+            )
         return found
 
 
@@ -87,12 +121,16 @@ class _Differences:
     def __init__(self):
         self.same: dict | None = None  # what all of them have
         self.names: dict[str, None] = {}
-        self._there: dict[str, object] = {}  # of each name the first value, _NOTHING once there is another
-        self._alike: dict[tuple, dict] = {}  # of the runs of one method on one data set the first values
+        # of each name the first value, _NOTHING once there is another
+        self._there: dict[str, object] = {}
+        # of the runs of one method on one data set the first values
+        self._alike: dict[tuple, dict] = {}
         self._differ: set[str] = set()
 
     def add(self, given: dict, known: bool) -> None:
-        """One run more; known: are the defaults known? Of a run that failed they are not, where others did not."""
+        """One run more; known: are the defaults known? Of a run that failed they are not,
+        where others did not.
+        """
         if self.same is None:
             self.same = dict(given)
         for name in [name for name, value in self.same.items() if given.get(name) != value]:
@@ -166,6 +204,10 @@ def written(name: str, value) -> str:
         return str(value).lower()
     if isinstance(value, (int, float)) and name != "seed":
         return (
-            count(value) if isinstance(value, int) and abs(value) >= 10_000 else f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+            count(value)
+            if isinstance(value, int) and abs(value) >= 10_000
+            else f"{value:,}"
+            if isinstance(value, int)
+            else f"{value:.4g}"
         )
     return str(value)

@@ -1,7 +1,9 @@
-"""How fast random features approach their kernel: the error of the estimated kernel matrix as features are added, of every map.
+"""How fast random features approach their kernel: the error of the estimated kernel matrix as
+features are added, of every map.
 
-The rows are drawn once, uniformly from [-1, 1]^6; every number of features has draws of its own, one for each seed. By Monte
-Carlo the error falls as D^(-1/2) (Rahimi and Recht 2007); what chooses its features by the rows may do better.
+The rows are drawn once, uniformly from [-1, 1]^6; every number of features has draws of its own,
+one for each seed. By Monte Carlo the error falls as D^(-1/2) (Rahimi and Recht 2007); what chooses
+its features by the rows may do better.
 """
 
 from dataclasses import dataclass
@@ -20,10 +22,20 @@ SEEDS = 9
 # The pool of features chosen by leverage, in features for each, and the lambda of the leverage.
 POOL, LAM = 10, 1.0
 NOTES = (
-    f"{ROWS} rows from [-1, 1]^{INPUTS}; gamma by the median. Error: root mean square over pairs of different rows, divided by that of "
-    f"the kernel's values; medians over {SEEDS} seeds. Slope: of a line through them, both axes logarithmic, with its standard deviation.",
-    "Products of heavy tails (exponential, and to a lesser degree arccosine-2 and polynomial-3) reach -1/2 with more features only.",
-    f"By leverage: from {POOL} times as many, lambda {LAM:g}. Such features serve the kernel machine, not the kernel.",
+    (
+        f"{ROWS} rows from [-1, 1]^{INPUTS}; gamma by the median. Error: root mean square over"
+        f" pairs of different rows, divided by that of the kernel's values; medians over {SEEDS}"
+        " seeds. Slope: of a line through them, both axes logarithmic, with its standard"
+        " deviation."
+    ),
+    (
+        "Products of heavy tails (exponential, and to a lesser degree arccosine-2 and polynomial-3)"
+        " reach -1/2 with more features only."
+    ),
+    (
+        f"By leverage: from {POOL} times as many, lambda {LAM:g}. Such features serve the kernel"
+        " machine, not the kernel."
+    ),
 )
 # In a sample of a normal distribution the median's deviation is so many times the mean's.
 _MEDIAN = 1.2533
@@ -31,10 +43,12 @@ _MEDIAN = 1.2533
 
 @dataclass
 class Approach:
-    """One map's errors: the median over the seeds, and the deviation over the seeds of the logarithm (base 2) of one.
+    """One map's errors: the median over the seeds, and the deviation over the seeds of the
+    logarithm (base 2) of one.
 
-    kernel: what it approaches. sizes: (m,) numbers of features (grids, landmarks). errors: (m, seeds) root mean squared errors of
-    the kernel's values over pairs of different rows, divided by the root mean square of these.
+    kernel: what it approaches. sizes: (m,) numbers of features (grids, landmarks). errors: (m,
+    seeds) root mean squared errors of the kernel's values over pairs of different rows, divided by
+    the root mean square of these.
     """
 
     name: str
@@ -65,11 +79,18 @@ def rows(count: int = ROWS, inputs: int = INPUTS) -> np.ndarray:
 
 
 def families() -> dict[str, dict[str, tuple[str, object]]]:
-    """Family -> name -> (kernel, features): features(X, parameters, size, seed) are (n, m), their products estimate the kernel.
+    """Family -> name -> (kernel, features): features(X, parameters, size, seed) are (n, m), their
+    products estimate the kernel.
 
-    Every map of random features there is, those of other packages too, and what chooses features, grids or landmarks.
+    Every map of random features there is, those of other packages too, and what chooses features,
+    grids or landmarks.
     """
-    found: dict[str, dict] = {"cosines": {}, "signs and angles": {}, "inner products": {}, "chosen by the rows, and bins": {}}
+    found: dict[str, dict] = {
+        "cosines": {},
+        "signs and angles": {},
+        "inner products": {},
+        "chosen by the rows, and bins": {},
+    }
     for name in MAPS:
         kernel = kernels.get_kernel(name)
         # words of sequences and coordinates, of which there are only so many, have no such rate
@@ -92,25 +113,37 @@ def families() -> dict[str, dict[str, tuple[str, object]]]:
 
 def measure(name: str, kernel: str, features, X, sizes=SIZES, seeds: int = SEEDS) -> Approach:
     """The Approach of one map on the rows X (n, d); features as in `families`."""
-    params = kernels.parameters(kernel, X, "median" if "gamma" in kernels.get_kernel(kernel).parameters else None)
+    params = kernels.parameters(
+        kernel, X, "median" if "gamma" in kernels.get_kernel(kernel).parameters else None
+    )
     exact = kernels.block(kernel, X, X, params)
     pairs = np.triu_indices(len(X), 1)
     scale = np.sqrt(np.mean(exact[pairs] ** 2))
     errors = np.empty((len(sizes), seeds))
     for i, size in enumerate(sizes):
         for seed in range(seeds):
-            # a seed of its own for each size, so that errors of different sizes have nothing in common
+            # a seed of its own for each size, so that errors of different sizes have nothing in
+            # common
             Z = features(X, params, size, seed * len(sizes) + i)
             errors[i, seed] = np.sqrt(np.mean((Z @ Z.T - exact)[pairs] ** 2)) / scale
     return Approach(name, kernel, np.asarray(sizes), errors)
 
 
 def measure_all(sizes=SIZES, seeds: int = SEEDS) -> dict[str, list[Approach]]:
-    """Family -> the Approach of each of its maps. The landmarks of nystrom are fewer than the rows."""
+    """Family -> the Approach of each of its maps. The landmarks of nystrom are fewer than
+    the rows.
+    """
     X = rows()
     return {
         family: [
-            measure(name, kernel, features, X, [size for size in sizes if size < len(X) or not name.startswith("nystrom")], seeds)
+            measure(
+                name,
+                kernel,
+                features,
+                X,
+                [size for size in sizes if size < len(X) or not name.startswith("nystrom")],
+                seeds,
+            )
             for name, (kernel, features) in members.items()
         ]
         for family, members in families().items()
@@ -119,7 +152,9 @@ def measure_all(sizes=SIZES, seeds: int = SEEDS) -> dict[str, list[Approach]]:
 
 def _drawn(name):
     def features(X, params, size, seed):
-        return sample(name, X.shape[1], size, seed, dtype=np.float64, **params).transform(X) / np.sqrt(size)
+        return sample(name, X.shape[1], size, seed, dtype=np.float64, **params).transform(
+            X
+        ) / np.sqrt(size)
 
     return features
 

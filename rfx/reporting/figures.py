@@ -1,7 +1,9 @@
-"""Figures: what a results file says, drawn as a paper draws it, our curve beside the authors' where there is one.
+"""Figures: what a results file says, drawn as a paper draws it, our curve beside the authors' where
+there is one.
 
-`rfx.plans.catalogue` finds the figures there are; a figure is a chart (see `charts`), and how it looks is in `style`. matplotlib is
-imported when something is drawn, never before, and always without a window.
+`rfx.plans.catalogue` finds the figures there are; a figure is a chart (see `charts`), and how it
+looks is in `style`. matplotlib is imported when something is drawn, never before, and always
+without a window.
 """
 
 import os
@@ -17,14 +19,31 @@ from rfx.reporting import charts, style
 
 FORMATS = ("png", "svg", "pdf", "csv")
 DPI = 150
-# The same rows give the same file: no date, and identifiers that are no random numbers. Letters are drawn as paths, so
-# that the file looks the same wherever it is opened.
+# The same rows give the same file: no date, and identifiers that are no random numbers. Letters are
+# drawn as paths, so that the file looks the same wherever it is opened.
 _STYLE: dict[Any, Any] = {
-    "svg.hashsalt": "rfx", "svg.fonttype": "path", "font.family": style.FONT, "font.size": 8, "axes.titlesize": 9,
-    "axes.labelsize": 8, "legend.fontsize": 8, "xtick.labelsize": 7, "ytick.labelsize": 7, "axes.grid": True, "grid.alpha": 0.3,
-    "grid.linewidth": 0.5, "axes.spines.top": False, "axes.spines.right": False, "lines.linewidth": 1.3, "lines.markersize": 3.5,
-}  # fmt: skip
-_METADATA = {"png": {"Software": "rfx"}, "svg": {"Date": None, "Creator": "rfx"}, "pdf": {"CreationDate": None, "Creator": "rfx"}}
+    "svg.hashsalt": "rfx",
+    "svg.fonttype": "path",
+    "font.family": style.FONT,
+    "font.size": 8,
+    "axes.titlesize": 9,
+    "axes.labelsize": 8,
+    "legend.fontsize": 8,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+    "grid.linewidth": 0.5,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "lines.linewidth": 1.3,
+    "lines.markersize": 3.5,
+}
+_METADATA = {
+    "png": {"Software": "rfx"},
+    "svg": {"Date": None, "Creator": "rfx"},
+    "pdf": {"CreationDate": None, "Creator": "rfx"},
+}
 # what the metadata become: in the first kilobytes, in a PDF anywhere
 _MARKS = {"png": b"Software\0rfx", "svg": b"<dc:title>rfx</dc:title>", "pdf": b"/Creator (rfx)"}
 
@@ -50,13 +69,15 @@ def draw(
     inputs=(),
     force: bool = False,
 ) -> list[Path]:
-    """Draw the figure `name` from result rows into a PNG, an SVG and a PDF file, its numbers into a CSV file; their paths.
+    """Draw the figure `name` from result rows into a PNG, an SVG and a PDF file, its numbers into a
+    CSV file; their paths.
 
-    known: the figures there are, name to builder; default: the general ones.
-    output: a folder (one that exists, or a name that ends in /), or the files' name with or without .png or .svg; default:
-    NAME in the current folder. The CSV file is STEM.figure.csv, so that it is no results file. inputs, force: see files.guard;
-    figures of rfx are replaced without asking. Each file appears whole or not at all. Raises UsageError when there
-    is no such figure or a file must not be replaced, DataError when no row belongs to it or a file can't be written.
+    known: the figures there are, name to builder; default: the general ones. output: a folder (one
+    that exists, or a name that ends in /), or the files' name with or without .png or .svg;
+    default: NAME in the current folder. The CSV file is STEM.figure.csv, so that it is no results
+    file. inputs, force: see files.guard; figures of rfx are replaced without asking. Each file
+    appears whole or not at all. Raises UsageError when there is no such figure or a file must not
+    be replaced, DataError when no row belongs to it or a file can't be written.
     """
     known = catalogue.figures() if known is None else known
     if name not in known:
@@ -71,7 +92,9 @@ def draw(
 
 @contextmanager
 def styled(**more):
-    """Within it figures are drawn and written: rfx's own style, and more of matplotlib's settings."""
+    """Within it figures are drawn and written: rfx's own style, and more of matplotlib's
+    settings.
+    """
     import matplotlib
 
     with matplotlib.rc_context(_STYLE | more):
@@ -79,7 +102,8 @@ def styled(**more):
 
 
 def save(chart: charts.Chart, figure, stem: Path) -> list[Path]:
-    """Write a chart and the figure that it was drawn as in all FORMATS, each file whole or not at all; their paths.
+    """Write a chart and the figure that it was drawn as in all FORMATS, each file whole or not at
+    all; their paths.
 
     Raises DataError where one can't be written.
     """
@@ -87,7 +111,9 @@ def save(chart: charts.Chart, figure, stem: Path) -> list[Path]:
         stem.parent.mkdir(parents=True, exist_ok=True)
         return _written(chart, figure, stem)
     except OSError as error:
-        raise DataError(f"{stem} can't be written: {error.strerror}; give another --output") from error
+        raise DataError(
+            f"{stem} can't be written: {error.strerror}; give another --output"
+        ) from error
 
 
 def _written(chart, figure, stem) -> list[Path]:

@@ -1,5 +1,6 @@
-"""Figures of any results file: the score along lambda, over a grid of two options, against features, and against seconds; the surface
-of `rfx tune`; and `map-convergence`, which makes its own numbers."""
+"""Figures of any results file: the score along lambda, over a grid of two options, against
+features, and against seconds; the surface of `rfx tune`; and `map-convergence`, which makes its own
+numbers."""
 
 import math
 from collections.abc import Mapping
@@ -21,21 +22,34 @@ SIZES = ("n_features", "n_grids", "block_size")
 
 
 def lambda_path(rows, setting=None):
-    """Score and model size against lambda: a line a method, the mean over what differs in nothing else, such as the seed."""
+    """Score and model size against lambda: a line a method, the mean over what differs in
+    nothing else, such as the seed.
+    """
     found = _scored(rows, setting)
     values = columns.of(found).values
-    return _curves(found, [one.get("lam") for one in values], "lambda", "Score and size along lambda", sizes=True)
+    return _curves(
+        found,
+        [one.get("lam") for one in values],
+        "lambda",
+        "Score and size along lambda",
+        sizes=True,
+    )
 
 
 def features(rows, setting=None):
     """Score against the number of features (of grids, of rows in a block): a line a method."""
     found = _scored(rows, setting)
-    sizes = [next((one[name] for name in SIZES if isinstance(one.get(name), int)), None) for one in columns.of(found).values]
+    sizes = [
+        next((one[name] for name in SIZES if isinstance(one.get(name), int)), None)
+        for one in columns.of(found).values
+    ]
     return _curves(found, sizes, "features D, grids or rows of a block R", "Score against size")
 
 
 def pareto(rows, setting=None):
-    """Score against training seconds, a point a run or a mean over seeds; the line is the Pareto front: nothing quicker is better."""
+    """Score against training seconds, a point a run or a mean over seeds; the line is the
+    Pareto front: nothing quicker is better.
+    """
     rows = _scored(rows, setting)
     points: dict[tuple, list] = {}
     for name, own in _panels(rows).items():
@@ -47,19 +61,26 @@ def pareto(rows, setting=None):
     if not points:
         raise DataError("no row of the results file has the seconds of its training")
     panels = [_paid(name, metric, own) for (name, metric), own in points.items()]
-    notes = ["Up is better; of rmse down. A point: the mean over runs that differ in the seed alone. " + style.machines(rows)]
+    notes = [
+        "Up is better; of rmse down. A point: the mean over runs that differ in the seed alone. "
+        + style.machines(rows)
+    ]
     title = "Score against training time, and the Pareto front"
     return Chart(title, notes, in_lines(panels, min(3, len(panels)), Panel(hidden=True)))
 
 
 def _paid(name, metric, points) -> Panel:
-    """What each method's scores of one data set cost, and the front; points: (seconds, score, method)."""
+    """What each method's scores of one data set cost, and the front; points: (seconds,
+    score, method).
+    """
     drawn = []
     for method in dict.fromkeys(method for *_, method in points):
         mine = [(seconds, score) for seconds, score, by in points if by == method]
         look = style.look(method) | {"linestyle": "none"}
         xs, ys = zip(*mine)
-        drawn.append(Curve(xs, ys, look, style.plain(method), style.identifier("points", name, method)))
+        drawn.append(
+            Curve(xs, ys, look, style.plain(method), style.identifier("points", name, method))
+        )
     front = _front([(seconds, score) for seconds, score, _ in points], metric)
     look = {"color": "0.4", "linewidth": 0.9, "drawstyle": "steps-post", "zorder": 0}
     xs, ys = zip(*front)
@@ -73,22 +94,38 @@ def _log_places(axes) -> None:
 
 
 def surface(rows, setting=None):
-    """The score over a grid of two options as a heat map, the best marked; of one run, what its validation tried."""
+    """The score over a grid of two options as a heat map, the best marked; of one run, what
+    its validation tried.
+    """
     found = _scored(rows, setting)
     grids = _grids(found) or _validated(found)
     if any(len(values) > MOST_VALUES for grid in grids for values in grid.sides):
-        raise UsageError(f"a grid has more than {MOST_VALUES} values of an option; narrow it with --setting")
+        raise UsageError(
+            f"a grid has more than {MOST_VALUES} values of an option; narrow it with --setting"
+        )
     if not grids:
-        raise DataError("a grid needs runs of one method and data set that vary in two options, or one whose options validation chose")
+        raise DataError(
+            "a grid needs runs of one method and data set that vary in two options, or one whose"
+            " options validation chose"
+        )
     if len(grids) > MOST:
-        raise UsageError(f"there are {len(grids)} grids to draw, {MOST} at most; narrow them with --setting")
+        raise UsageError(
+            f"there are {len(grids)} grids to draw, {MOST} at most; narrow them with --setting"
+        )
     panels = in_lines([grid.panel() for grid in grids], min(2, len(grids)), Panel(hidden=True))
-    return Chart("Score over a grid", ["The star is the best cell; a star at the edge asks for a larger grid."], panels, 2.6)
+    return Chart(
+        "Score over a grid",
+        ["The star is the best cell; a star at the edge asks for a larger grid."],
+        panels,
+        2.6,
+    )
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Scores over two options of one data set and method. options: their headings; cells: (first, second) -> score."""
+    """Scores over two options of one data set and method. options: their headings; cells:
+    (first, second) -> score.
+    """
 
     title: str
     options: tuple[str, str]
@@ -99,15 +136,31 @@ class Grid:
     @property
     def sides(self) -> tuple[list, list]:
         """The values of both options."""
-        return sorted({first for first, _ in self.cells}), sorted({second for _, second in self.cells})
+        return sorted({first for first, _ in self.cells}), sorted(
+            {second for _, second in self.cells}
+        )
 
     def panel(self) -> Panel:
         """The heat map, with a star on its best cell."""
         lines, across = self.sides
-        values = np.array([[self.cells.get((one, other), np.nan) for other in across] for one in lines])
+        values = np.array(
+            [[self.cells.get((one, other), np.nan) for other in across] for one in lines]
+        )
         best = np.unravel_index((np.nanargmin if self.low else np.nanargmax)(values), values.shape)
-        star = {"marker": "*", "color": "white", "markeredgecolor": "black", "markersize": 9, "linestyle": "none"}
-        heat = Heat(_ticks(across), _ticks(lines), values, style.plain(self.metric), "viridis_r" if self.low else "viridis")
+        star = {
+            "marker": "*",
+            "color": "white",
+            "markeredgecolor": "black",
+            "markersize": 9,
+            "linestyle": "none",
+        }
+        heat = Heat(
+            _ticks(across),
+            _ticks(lines),
+            values,
+            style.plain(self.metric),
+            "viridis_r" if self.low else "viridis",
+        )
         first, second = map(style.plain, self.options)
         return Panel(self.title, second, first, [Curve([best[1]], [best[0]], star)], heat)
 
@@ -122,7 +175,10 @@ def _scored(rows, setting) -> list[dict]:
     if setting is not None:
         found = [row for row in found if row["params"].get("label") == setting]
     if not found:
-        raise DataError("no row of the results file has a score" + ("" if setting is None else f" in setting {setting}"))
+        raise DataError(
+            "no row of the results file has a score"
+            + ("" if setting is None else f" in setting {setting}")
+        )
     return found
 
 
@@ -138,14 +194,17 @@ def _panels(rows) -> dict:
 def _refuse_many(panels):
     if len(panels) > MOST:
         raise UsageError(
-            f"the results file has {len(panels)} data sets, of which {MOST} at most can be drawn at once; narrow it with --setting"
+            f"the results file has {len(panels)} data sets, of which {MOST} at most can be drawn at"
+            " once; narrow it with --setting"
         )
 
 
 def _curves(rows, places, label, title, sizes=False):
-    """A column of panels for each data set: the score, and the model's size where it is known, against `places`.
+    """A column of panels for each data set: the score, and the model's size where it is known,
+    against `places`.
 
-    A line for each method and each combination of what else varies among its runs, but the seed and the sizes.
+    A line for each method and each combination of what else varies among its runs, but the seed and
+    the sizes.
     """
     panels = _lines(rows, places, sizes)
     if not panels:
@@ -153,13 +212,30 @@ def _curves(rows, places, label, title, sizes=False):
     _refuse_many(panels)
     if any(len(lines) > MOST_CURVES for lines in panels.values()):
         raise UsageError(f"a data set has more than {MOST_CURVES} curves; narrow it with --setting")
-    sized = sizes and any(row["model_size"] is not None for lines in panels.values() for own in lines.values() for _, row in own)
+    sized = sizes and any(
+        row["model_size"] is not None
+        for lines in panels.values()
+        for own in lines.values()
+        for _, row in own
+    )
     scores, others = [], []
     for (name, metric), lines in panels.items():
         score = [curve for text, own in lines.items() for curve in _curve(own, "score", name, text)]
-        size = [curve for text, own in lines.items() for curve in _curve(own, "model_size", name, text)] if sized else []
-        scores.append(Panel(name, "" if size else label, style.plain(metric), score, dress=_log_places))
-        others.append(Panel("", label if size else "", "model size", size, dress=_log_both, hidden=not size))
+        size = (
+            [
+                curve
+                for text, own in lines.items()
+                for curve in _curve(own, "model_size", name, text)
+            ]
+            if sized
+            else []
+        )
+        scores.append(
+            Panel(name, "" if size else label, style.plain(metric), score, dress=_log_places)
+        )
+        others.append(
+            Panel("", label if size else "", "model size", size, dress=_log_both, hidden=not size)
+        )
     notes = ["A band is one standard deviation over the seeds. " + style.machines(rows)]
     return Chart(title, notes, [scores, others] if sized else [scores])
 
@@ -170,37 +246,69 @@ def _log_both(axes) -> None:
 
 
 def _lines(rows, places, sizes) -> dict[tuple, dict[str, list[tuple]]]:
-    """(data set, metric) -> the words of a line -> (place, row) of its points, where there are several places."""
+    """(data set, metric) -> the words of a line -> (place, row) of its points, where there
+    are several places.
+    """
     given = columns.of(rows)
-    others = [name for name in given.varying if name not in ("lam", "gamma", "seed", "threads", *SIZES)]
-    others += [name for name in (("gamma",) if sizes else ("gamma", "lam")) if name in given.varying]
+    others = [
+        name for name in given.varying if name not in ("lam", "gamma", "seed", "threads", *SIZES)
+    ]
+    others += [
+        name for name in (("gamma",) if sizes else ("gamma", "lam")) if name in given.varying
+    ]
     known: dict[tuple, dict[str, list[tuple]]] = {}
     for row, place, values in zip(rows, places, given.asked):
         if _number(place):
             words = ", ".join([row["method"], *_said(values, others)])
             lines = known.setdefault((row["dataset"], row["metric"] or "score"), {})
             lines.setdefault(words, []).append((place, row))
-    return {name: lines for name, lines in known.items() if len({place for own in lines.values() for place, _ in own}) > 1}
+    return {
+        name: lines
+        for name, lines in known.items()
+        if len({place for own in lines.values() for place, _ in own}) > 1
+    }
 
 
 def _said(values, names) -> list[str]:
-    return [f"{columns.heading(name)} {columns.written(name, values[name])}" for name in names if values.get(name) is not None]
+    return [
+        f"{columns.heading(name)} {columns.written(name, values[name])}"
+        for name in names
+        if values.get(name) is not None
+    ]
 
 
 def _curve(points, quantity, dataset, text) -> list[Curve]:
-    """The mean at each place, with a band of one standard deviation, if there is any; points: (place, row) of a line."""
+    """The mean at each place, with a band of one standard deviation, if there is any;
+    points: (place, row) of a line.
+    """
     method = points[0][1]["method"]
     name = method if text == method else text  # several lines of one method have looks of their own
     by_place: dict[float, list] = {}
     for place, row in points:
         by_place.setdefault(place, []).append(row[quantity])
-    known = {place: mean for place in sorted(by_place) if (mean := seeds.mean(by_place[place])) is not None}
+    known = {
+        place: mean
+        for place in sorted(by_place)
+        if (mean := seeds.mean(by_place[place])) is not None
+    }
     if not known:
         return []
-    band = {place: (mean.value - (mean.sd or 0), mean.value + (mean.sd or 0)) for place, mean in known.items()}
+    band = {
+        place: (mean.value - (mean.sd or 0), mean.value + (mean.sd or 0))
+        for place, mean in known.items()
+    }
     around = band if any(mean.sd for mean in known.values()) else {}
     gid = style.identifier(quantity, dataset, text)
-    return [Curve(list(known), [mean.value for mean in known.values()], style.look(name), style.plain(text), gid, around)]
+    return [
+        Curve(
+            list(known),
+            [mean.value for mean in known.values()],
+            style.look(name),
+            style.plain(text),
+            gid,
+            around,
+        )
+    ]
 
 
 def _front(points, metric) -> list[tuple]:
@@ -237,7 +345,8 @@ def _two(given: list[dict]) -> tuple[str, str] | None:
     numbers = [
         name
         for name in dict.fromkeys(name for values in given for name in values)
-        if name not in ("seed", "threads") and len({values[name] for values in given if _number(values.get(name))}) > 1
+        if name not in ("seed", "threads")
+        and len({values[name] for values in given if _number(values.get(name))}) > 1
     ]
     first = [name for name in ("gamma", "lam", *SIZES) if name in numbers]
     order = first + [name for name in numbers if name not in first]
@@ -245,16 +354,26 @@ def _two(given: list[dict]) -> tuple[str, str] | None:
 
 
 def _validated(rows) -> list[Grid]:
-    """The same of what the validation of runs tried, where it was two options at once; the newest run of each data set and method."""
+    """The same of what the validation of runs tried, where it was two options at once; the
+    newest run of each data set and method.
+    """
     found = {}
     for row in rows:
         for step in row["params"].get("validation") or ():
-            if len(step["options"]) == 2 and all(_number(value) for tried in step["tried"] for value in tried):
-                cells = {(one, other): error for one, other, error in step["tried"] if math.isfinite(error)}
+            if len(step["options"]) == 2 and all(
+                _number(value) for tried in step["tried"] for value in tried
+            ):
+                cells = {
+                    (one, other): error
+                    for one, other, error in step["tried"]
+                    if math.isfinite(error)
+                }
                 if cells:
                     title = f"{row['dataset']}, {row['method']}: validation"
                     first, second = map(columns.heading, step["options"])
-                    found[row["dataset"], row["method"]] = Grid(title, (first, second), cells, step["error"], True)
+                    found[row["dataset"], row["method"]] = Grid(
+                        title, (first, second), cells, step["error"], True
+                    )
     return list(found.values())
 
 
@@ -262,23 +381,36 @@ def _number(value) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-# --------------------------------------------------------------------------------------------------------- tune
+# --------------------------------------------------------------------------------------------- tune
 
 
 def tune(rows, setting=None):
-    """The surface of `rfx tune`, the score over bandwidth and lambda, a panel for each method and kernel: the scores of the last round
-    that it reached, at its size with the most trials; the best is marked."""
+    """The surface of `rfx tune`, the score over bandwidth and lambda, a panel for each method and
+    kernel: the scores of the last round that it reached, at its size with the most trials; the best
+    is marked."""
     groups: dict[tuple, list[dict]] = {}
     for row in having(rows, "params.gamma", "params.round", "params.path"):
         gamma = row["params"]["gamma"]
         tried = any(score is not None for _, score in row["params"]["path"])
-        if row["status"] == "ok" and str(row["params"].get("label")).startswith("tune ") and isinstance(gamma, (int, float)) and tried:
+        if (
+            row["status"] == "ok"
+            and str(row["params"].get("label")).startswith("tune ")
+            and isinstance(gamma, (int, float))
+            and tried
+        ):
             groups.setdefault((row["dataset"], row["method"], row["kernel"]), []).append(row)
     if not groups:
-        raise DataError("the results file has no trials over a bandwidth; rfx tune --results FILE makes them")
-    panels = [_trials(", ".join(filter(None, (f"{dataset}: {method}", kernel))), own) for (dataset, method, kernel), own in groups.items()]
+        raise DataError(
+            "the results file has no trials over a bandwidth; rfx tune --results FILE makes them"
+        )
+    panels = [
+        _trials(", ".join(filter(None, (f"{dataset}: {method}", kernel))), own)
+        for (dataset, method, kernel), own in groups.items()
+    ]
     notes = ["Held-out scores; white: not tried.", style.machines([rows[-1]])]
-    return Chart("Search over bandwidth and lambda", notes, in_lines(panels, min(3, len(panels))), 2.8)
+    return Chart(
+        "Search over bandwidth and lambda", notes, in_lines(panels, min(3, len(panels))), 2.8
+    )
 
 
 def _trials(title, rows) -> Panel:
@@ -286,7 +418,9 @@ def _trials(title, rows) -> Panel:
     rows = [row for row in rows if row["params"]["round"] == last]
     sizes = [_size(row) for row in rows]
     common = max(sizes, key=sizes.count)
-    rows = sorted((row for row in rows if _size(row) == common), key=lambda row: row["params"]["gamma"])
+    rows = sorted(
+        (row for row in rows if _size(row) == common), key=lambda row: row["params"]["gamma"]
+    )
     lams = sorted({lam for row in rows for lam, _ in row["params"]["path"]})
     values = np.full((len(lams), len(rows)), np.nan)
     for column, row in enumerate(rows):
@@ -296,20 +430,31 @@ def _trials(title, rows) -> Panel:
     best = np.unravel_index((np.nanargmin if low else np.nanargmax)(values), values.shape)
     star = {"marker": "*", "color": "#D55E00", "markersize": 9, "linestyle": ""}
     gammas = [f"{row['params']['gamma']:.3g}" for row in rows]
-    heat = Heat(gammas, [f"{lam:g}" for lam in lams], values, style.plain(rows[0]["metric"] or "score"), "viridis_r" if low else "viridis")
+    heat = Heat(
+        gammas,
+        [f"{lam:g}" for lam in lams],
+        values,
+        style.plain(rows[0]["metric"] or "score"),
+        "viridis_r" if low else "viridis",
+    )
     words = "gamma" + (f" (size {common})" if common else "")
     return Panel(title, words, "lambda", [Curve([best[1]], [best[0]], star, gid="tune-best")], heat)
 
 
 def _size(row):
-    return next((row["params"][name] for name in ("n_grids", "block_size") if name in row["params"]), row["n_features"])
+    return next(
+        (row["params"][name] for name in ("n_grids", "block_size") if name in row["params"]),
+        row["n_features"],
+    )
 
 
-# ---------------------------------------------------------------------------------------------- map-convergence
+# ---------------------------------------------------------------------------------- map-convergence
 
 
 def map_convergence(rows):
-    """A panel for each family of maps: the median error over the seeds, the range over them as a band, the slope in the legend."""
+    """A panel for each family of maps: the median error over the seeds, the range over them
+    as a band, the slope in the legend.
+    """
     panels = [_approaches(family, members) for family, members in convergence.measure_all().items()]
     title = "Error of the kernel that random features estimate, and its slope"
     return Chart(title, convergence.NOTES, in_lines(panels, 2), 3.6, legend=False)
@@ -318,9 +463,24 @@ def map_convergence(rows):
 def _approaches(family, members) -> Panel:
     curves = []
     for number, one in enumerate(members):
-        band = dict(zip(one.sizes.tolist(), zip(one.errors.min(axis=1).tolist(), one.errors.max(axis=1).tolist())))
+        band = dict(
+            zip(
+                one.sizes.tolist(),
+                zip(one.errors.min(axis=1).tolist(), one.errors.max(axis=1).tolist()),
+            )
+        )
         gid = style.identifier("map-convergence", one.name)
-        curves.append(Curve(one.sizes, one.medians, style.numbered(number), f"{one.name}: {one.slope:.2f}", gid, band, shade=0.12))
+        curves.append(
+            Curve(
+                one.sizes,
+                one.medians,
+                style.numbered(number),
+                f"{one.name}: {one.slope:.2f}",
+                gid,
+                band,
+                shade=0.12,
+            )
+        )
     first = max(members, key=lambda one: one.medians[0])
     sizes = first.sizes[[0, -1]]
     look = {"color": "0.5", "linestyle": ":", "linewidth": 0.9}
@@ -331,7 +491,9 @@ def _approaches(family, members) -> Panel:
         style.log_values(axes)
         axes.legend(loc="lower left", frameon=False, fontsize=6.5)
 
-    return Panel(family, "features D (grids, landmarks)", "relative error of the kernel", curves, dress=dress)
+    return Panel(
+        family, "features D (grids, landmarks)", "relative error of the kernel", curves, dress=dress
+    )
 
 
 FIGURES = {

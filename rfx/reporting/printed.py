@@ -1,4 +1,6 @@
-"""The numbers that a paper prints, from the CSV files of its folder: facts, kept apart from everything that is ours."""
+"""The numbers that a paper prints, from the CSV files of its folder: facts, kept apart from
+everything that is ours.
+"""
 
 import csv
 from functools import lru_cache
@@ -23,9 +25,11 @@ class Printed(float):
 
 @lru_cache
 def printed(package: str, table: str) -> dict[tuple[str, str, str, str], Printed]:
-    """Printed numbers of one table, by (dataset, kernel, method, field); kernel and method are "" for a data set's size.
+    """Printed numbers of one table, by (dataset, kernel, method, field); kernel and method are ""
+    for a data set's size.
 
-    They are in `printed.csv` of the paper's `package`, such as "rfx.papers.yen2014"; cells that the paper leaves empty are missing.
+    They are in `printed.csv` of the paper's `package`, such as "rfx.papers.yen2014"; cells that the
+    paper leaves empty are missing.
     """
     return {
         (row["dataset"], row["kernel"], row["method"], row["field"]): Printed(row["value"])
@@ -41,11 +45,20 @@ def curves(package: str, name: str) -> list[dict]:
     dataset and method are text, an empty field is None.
     """
     return [
-        {column: text if column in ("dataset", "method") else Printed(text) if text else None for column, text in row.items()}
+        {
+            column: text if column in ("dataset", "method") else Printed(text) if text else None
+            for column, text in row.items()
+        }
         for row in _read(package, name)
     ]
 
 
 def _read(package, name) -> list[dict[str, str]]:
     source = resources.files(package) / f"{name}.csv"
-    return list(csv.DictReader(line for line in source.read_text(encoding="utf-8").splitlines() if not line.startswith("#")))
+    return list(
+        csv.DictReader(
+            line
+            for line in source.read_text(encoding="utf-8").splitlines()
+            if not line.startswith("#")
+        )
+    )

@@ -1,4 +1,6 @@
-"""Noise: runs that differ in nothing but the seed, their mean and standard deviation, and what can be said by it of a printed number."""
+"""Noise: runs that differ in nothing but the seed, their mean and standard deviation, and
+what can be said by it of a printed number.
+"""
 
 import json
 import math
@@ -12,20 +14,24 @@ from rfx.errors import UsageError
 from rfx.records.keys import canonical, lacks_gamma
 from rfx.reporting.printed import Printed
 
-# What tells runs apart besides options; n_features and lam are options of some methods, and outcomes of others.
+# What tells runs apart besides options; n_features and lam are options of some methods, and
+# outcomes of others.
 _FIELDS = ("dataset", "split", "method", "kernel", "solver")
 _PARAMS = ("label", "test")
 CONFIDENCE = 0.95
 MARKS = {"better": "(+)", "equal": "(=)", "worse": "(-)"}
 LEGEND = (
-    f"{MARKS['better']} better, {MARKS['equal']} equal, {MARKS['worse']} worse than the printed number, which is taken for one more "
-    "run with the noise of ours (95 % prediction interval); without a mark that can't be said."
+    f"{MARKS['better']} better, {MARKS['equal']} equal, {MARKS['worse']} worse than the printed"
+    " number, which is taken for one more run with the noise of ours (95 % prediction interval);"
+    " without a mark that can't be said."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """The mean of n values, the lowest, the highest, and their standard deviation with n - 1 below, None of one value."""
+    """The mean of n values, the lowest, the highest, and their standard deviation with n -
+    1 below, None of one value.
+    """
 
     value: float
     sd: float | None
@@ -51,7 +57,13 @@ def mean_of(known: Sequence[float]) -> Mean:
     if low == high:
         return Mean(low, 0.0 if n > 1 else None, n, low, high)
     middle = statistics.fmean(known)
-    return Mean(middle, math.sqrt(math.fsum((value - middle) ** 2 for value in known) / (n - 1)), n, low, high)
+    return Mean(
+        middle,
+        math.sqrt(math.fsum((value - middle) ** 2 for value in known) / (n - 1)),
+        n,
+        low,
+        high,
+    )
 
 
 def slope(points: Sequence[tuple[float, float]]) -> float:
@@ -63,16 +75,21 @@ def slope(points: Sequence[tuple[float, float]]) -> float:
 
 
 def verdict(ours: Mean | None, printed: Printed | None, best: str) -> str | None:
-    """Ours against a printed number: "better", "equal" or "worse" by the noise of ours; None where that can't be said.
+    """Ours against a printed number: "better", "equal" or "worse" by the noise of ours; None where
+    that can't be said.
 
-    The printed number counts as one more run, with the same noise as ours and rounded as it is written: it is equal when it is
-    within the 95 % prediction interval mean +- t s sqrt(1 + 1/n). best: "high" or "low", whichever is better, or "".
+    The printed number counts as one more run, with the same noise as ours and rounded as it is
+    written: it is equal when it is within the 95 % prediction interval mean +- t s sqrt(1 + 1/n).
+    best: "high" or "low", whichever is better, or "".
     """
     if ours is None or printed is None or ours.sd is None or not best:
         return None
     from scipy.special import stdtrit
 
-    slack = 0.5 * 10.0**-printed.decimals + stdtrit(ours.n - 1, 0.5 + CONFIDENCE / 2) * ours.sd * (1 + 1 / ours.n) ** 0.5
+    slack = (
+        0.5 * 10.0**-printed.decimals
+        + stdtrit(ours.n - 1, 0.5 + CONFIDENCE / 2) * ours.sd * (1 + 1 / ours.n) ** 0.5
+    )
     more = ours.value - printed
     if abs(more) <= slack * (1 + 1e-9):
         return "equal"
@@ -105,11 +122,15 @@ def options_of(method: str) -> frozenset[str]:
 def _wanted(method: str, names: tuple[str, ...]) -> list[str]:
     """Of the names in params those that tell runs of a method apart, in order."""
     options = options_of(method)
-    return [name for name in _PARAMS if name in names] + [name for name in names if name in options and name not in _PARAMS]
+    return [name for name in _PARAMS if name in names] + [
+        name for name in names if name in options and name not in _PARAMS
+    ]
 
 
 def inputs(row: Mapping) -> dict:
-    """What a row's run was given, by name, without its seed; of an option with a column, what was asked for where that is known."""
+    """What a row's run was given, by name, without its seed; of an option with a column,
+    what was asked for where that is known.
+    """
     method, params = row["method"], row["params"]
     found = {}
     for name in _FIELDS:
@@ -131,7 +152,9 @@ def inputs(row: Mapping) -> dict:
 
 def token(given: Mapping) -> tuple:
     """What is equal for what `canonical` makes equal, and can be a key: names with their values."""
-    return tuple(sorted((name, _token(value)) for name, value in given.items() if value is not None))
+    return tuple(
+        sorted((name, _token(value)) for name, value in given.items() if value is not None)
+    )
 
 
 def _token(value) -> tuple:
@@ -145,9 +168,14 @@ def _token(value) -> tuple:
 
 
 def variants(rows: Sequence[Mapping]) -> list[list]:
-    """Rows that differ in nothing but the seed, together: one a seed, the newest, by the seed. Those made last come last."""
+    """Rows that differ in nothing but the seed, together: one a seed, the newest, by the
+    seed. Those made last come last.
+    """
     found: dict[tuple, dict] = {}
     for row in rows:
         name = token(inputs(row))
         found[name] = found.pop(name, {}) | {row["seed"]: row}
-    return [[by_seed[seed] for seed in sorted(by_seed, key=lambda seed: (seed is not None, seed))] for by_seed in found.values()]
+    return [
+        [by_seed[seed] for seed in sorted(by_seed, key=lambda seed: (seed is not None, seed))]
+        for by_seed in found.values()
+    ]

@@ -1,7 +1,8 @@
-"""How every figure looks: one colour, mark and line per method, the same in each figure; panels, axes, legend, remarks.
+"""How every figure looks: one colour, mark and line per method, the same in each figure; panels,
+axes, legend, remarks.
 
-Methods are told apart without colour too, by mark and dashes. Ours is drawn solid with filled marks, the authors' pale with
-hollow ones. matplotlib is imported inside what draws.
+Methods are told apart without colour too, by mark and dashes. Ours is drawn solid with filled
+marks, the authors' pale with hollow ones. matplotlib is imported inside what draws.
 """
 
 import math
@@ -13,13 +14,28 @@ from rfx import terminal
 
 # Okabe and Ito's colours first, told apart by the colour-blind, then Tol's.
 _LOOKS = {
-    "rb": ("#0072B2", "o"), "rf": ("#D55E00", "s"), "nystrom": ("#009E73", "^"), "block": ("#CC79A7", "D"), "kernel": ("#000000", "*"),
-    "sparse-rf": ("#E69F00", "v"), "sparse-rb": ("#56B4E9", "P"), "boosting": ("#882255", "X"), "lkrf": ("#117733", "p"),
-    "doubly-sgd": ("#332288", "h"), "norma": ("#999933", "<"), "k-sdca": ("#661100", ">"), "r-sdca": ("#6699CC", "d"),
-    "n-sdca": ("#44AA99", "H"), "mlp": ("#707070", "$N$"), "r-pegasos": ("#AA4466", "8"), "n-pegasos": ("#DDCC77", "."),
+    "rb": ("#0072B2", "o"),
+    "rf": ("#D55E00", "s"),
+    "nystrom": ("#009E73", "^"),
+    "block": ("#CC79A7", "D"),
+    "kernel": ("#000000", "*"),
+    "sparse-rf": ("#E69F00", "v"),
+    "sparse-rb": ("#56B4E9", "P"),
+    "boosting": ("#882255", "X"),
+    "lkrf": ("#117733", "p"),
+    "doubly-sgd": ("#332288", "h"),
+    "norma": ("#999933", "<"),
+    "k-sdca": ("#661100", ">"),
+    "r-sdca": ("#6699CC", "d"),
+    "n-sdca": ("#44AA99", "H"),
+    "mlp": ("#707070", "$N$"),
+    "r-pegasos": ("#AA4466", "8"),
+    "n-pegasos": ("#DDCC77", "."),
     # quantities of one method
-    "test": ("#0072B2", "o"), "train": ("#E69F00", "^"), "": ("#444444", "o"),
-}  # fmt: skip
+    "test": ("#0072B2", "o"),
+    "train": ("#E69F00", "^"),
+    "": ("#444444", "o"),
+}
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255", "#332288")
 _MARKS = ("1", "2", "3", "4", "+", "x", "|", "_")
 FONT = "DejaVu Sans"
@@ -29,9 +45,11 @@ AUTHORS = {"markerfacecolor": "white", "alpha": 0.65, "linewidth": 1.0, "linesty
 
 
 def look(name: str, whose: str = "ours") -> dict:
-    """Keyword arguments of `axes.plot` for a method (or "test", "train", "" for quantities of one method).
+    """Keyword arguments of `axes.plot` for a method (or "test", "train", "" for quantities of one
+    method).
 
-    whose: "ours" or "authors". A method that is not known here, from another package, gets a colour and a mark by its name.
+    whose: "ours" or "authors". A method that is not known here, from another package, gets a colour
+    and a mark by its name.
     """
     colour, mark = _LOOKS.get(name) or _by_name(name)
     plain = {"color": colour, "marker": mark, "linestyle": "-"}
@@ -39,8 +57,14 @@ def look(name: str, whose: str = "ours") -> dict:
 
 
 def numbered(number: int) -> dict:
-    """Keyword arguments of `axes.plot` for the curve of that number, where curves are no methods."""
-    return {"color": _COLOURS[number % len(_COLOURS)], "marker": "osv^DPXp"[number % 8], "linestyle": "-"}
+    """Keyword arguments of `axes.plot` for the curve of that number, where curves are no
+    methods.
+    """
+    return {
+        "color": _COLOURS[number % len(_COLOURS)],
+        "marker": "osv^DPXp"[number % 8],
+        "linestyle": "-",
+    }
 
 
 def known(name: str) -> bool:
@@ -54,8 +78,16 @@ def _by_name(name):
 
 
 def printed(name: str) -> dict:
-    """Keyword arguments of `axes.plot` for a number that the paper prints, beside the curve of a method: a large hollow mark."""
-    return look(name) | {"linestyle": "", "markerfacecolor": "white", "markersize": 9, "markeredgewidth": 1.6, "zorder": 4}
+    """Keyword arguments of `axes.plot` for a number that the paper prints, beside the curve
+    of a method: a large hollow mark.
+    """
+    return look(name) | {
+        "linestyle": "",
+        "markerfacecolor": "white",
+        "markersize": 9,
+        "markeredgewidth": 1.6,
+        "zorder": 4,
+    }
 
 
 def label(words: str, whose: str) -> str:
@@ -69,7 +101,9 @@ def identifier(*words) -> str:
 
 
 def plain(text) -> str:
-    """A name that comes from rows as a figure takes it: `escaped`, and shortened where it is long."""
+    """A name that comes from rows as a figure takes it: `escaped`, and shortened where it
+    is long.
+    """
     text = str(text)
     if len(text) > LONGEST:
         text = f"{text[: LONGEST // 2]}…{text[-(LONGEST // 2) :]}"
@@ -80,7 +114,8 @@ def plain(text) -> str:
 def escaped(text: str) -> str:
     """A text that a figure draws as it is written, never as mathematics.
 
-    Control characters are spelled out; what the font has no sign for becomes a question mark in a box.
+    Control characters are spelled out; what the font has no sign for becomes a question mark in a
+    box.
     """
     text = _without_controls(text)
     if not text.isascii():
@@ -125,7 +160,9 @@ def head(axes, text: str) -> None:
 
 
 def log_scale(axes, which: str, base: float = 10) -> bool:
-    """Make the axis "x" or "y" logarithmic where something is drawn that such an axis can show; whether it is."""
+    """Make the axis "x" or "y" logarithmic where something is drawn that such an axis can
+    show; whether it is.
+    """
     least = getattr(axes.dataLim, f"minpos{which}")
     if not 0 < least < math.inf:
         return False
@@ -141,13 +178,17 @@ def sizes_axis(axes, sizes) -> None:
 
 
 def log_values(axes) -> None:
-    """A logarithmic y axis, labelled at 1, 2 and 5 where it spans little; a linear one where nothing can be drawn on that."""
+    """A logarithmic y axis, labelled at 1, 2 and 5 where it spans little; a linear one
+    where nothing can be drawn on that.
+    """
     from matplotlib.ticker import LogLocator
 
     if not log_scale(axes, "y"):
         return
     low, high = axes.get_ylim()
-    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if high < 150 * low else (1.0,), numticks=12))
+    axes.yaxis.set_major_locator(
+        LogLocator(subs=(1.0, 2.0, 5.0) if high < 150 * low else (1.0,), numticks=12)
+    )
     plain_ticks(axes.yaxis)
 
 
@@ -157,21 +198,32 @@ def plain_ticks(axis) -> None:
 
     def write(value, _):
         exponent = math.log10(value) if value > 0 else 0
-        return f"$10^{{{exponent:.0f}}}$" if exponent >= 4 and abs(exponent - round(exponent)) < 1e-9 else f"{value:g}"
+        return (
+            f"$10^{{{exponent:.0f}}}$"
+            if exponent >= 4 and abs(exponent - round(exponent)) < 1e-9
+            else f"{value:g}"
+        )
 
     axis.set_major_formatter(FuncFormatter(write))
     axis.set_minor_formatter(NullFormatter())
 
 
 def _pairs(labels) -> list[str]:
-    """Ours above the authors' in a legend of two lines, which is filled column by column; what has no partner comes last."""
-    first = [label for label in labels if label.endswith(", ours") and label.replace(", ours", ", authors'") in labels]
+    """Ours above the authors' in a legend of two lines, which is filled column by column;
+    what has no partner comes last.
+    """
+    first = [
+        label
+        for label in labels
+        if label.endswith(", ours") and label.replace(", ours", ", authors'") in labels
+    ]
     order = [label for mine in first for label in (mine, mine.replace(", ours", ", authors'"))]
     return order + [label for label in labels if label not in order]
 
 
 def finish(figure, title: str, notes, legend: bool = True) -> None:
-    """Title, one legend for all panels, and below them what the reader must know. legend: False where each panel has its own.
+    """Title, one legend for all panels, and below them what the reader must know. legend: False
+    where each panel has its own.
 
     Nothing of title and notes is mathematics.
     """
@@ -181,8 +233,15 @@ def finish(figure, title: str, notes, legend: bool = True) -> None:
             handles.setdefault(text, handle)
     width = figure.get_figwidth()
     order = _pairs(handles)
-    figure.legend([handles[text] for text in order], order, loc="outside upper center", ncols=max(1, -(-len(order) // 2)), frameon=False,
-                  title=textwrap.fill(escaped(title), int(width * 9)), title_fontproperties={"size": 11, "weight": "bold"})  # fmt: skip
+    figure.legend(
+        [handles[text] for text in order],
+        order,
+        loc="outside upper center",
+        ncols=max(1, -(-len(order) // 2)),
+        frameon=False,
+        title=textwrap.fill(escaped(title), int(width * 9)),
+        title_fontproperties={"size": 11, "weight": "bold"},
+    )
     wrapped = [line for note in notes for line in textwrap.wrap(escaped(note), int(width * 19))]
     figure.supxlabel("\n".join(wrapped), x=0.01, ha="left", fontsize=7, color="0.25")
 
@@ -196,5 +255,9 @@ def bare(figure) -> None:
 
 def machines(rows, threads: bool = True) -> str:
     """The note that says on what machine ours was run."""
-    places = (((row["cpu"] or "unknown processor")[:LONGEST]) + (f", {row['threads'] or 'all'} threads" if threads else "") for row in rows)
+    places = (
+        ((row["cpu"] or "unknown processor")[:LONGEST])
+        + (f", {row['threads'] or 'all'} threads" if threads else "")
+        for row in rows
+    )
     return f"Ours: {'; '.join(dict.fromkeys(places))}."

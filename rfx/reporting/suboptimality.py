@@ -1,9 +1,11 @@
-"""How far the objective of L1-regularised random features is from its limit, and what a theorem says of it.
+"""How far the objective of L1-regularised random features is from its limit, and what a theorem
+says of it.
 
-Yen et al. (2014, Corollary 1) and Wu et al. (2016, Theorem 1) bound F(w) = lam ||w||_1 + mean loss over random features by that of a
-reference w*, the exact kernel machine, with lam ||w*||_2 in place of the L1 norm: F <= F(w*) + 2 gamma ||w*||^2 / (kappa D'), with D' =
-D - c and c = ceil(2 kappa (F(0) - F(w*)) / (gamma ||w*||^2)). kappa is 1 for single features. gamma is the loss's curvature times the
-square of the largest feature. All objectives here are divided by the number of rows.
+Yen et al. (2014, Corollary 1) and Wu et al. (2016, Theorem 1) bound F(w) = lam ||w||_1 + mean loss
+over random features by that of a reference w*, the exact kernel machine, with lam ||w*||_2 in place
+of the L1 norm: F <= F(w*) + 2 gamma ||w*||^2 / (kappa D'), with D' = D - c and c = ceil(2 kappa
+(F(0) - F(w*)) / (gamma ||w*||^2)). kappa is 1 for single features. gamma is the loss's curvature
+times the square of the largest feature. All objectives here are divided by the number of rows.
 """
 
 import math
@@ -14,13 +16,16 @@ import numpy as np
 from rfx import losses
 from rfx.reporting import seeds
 
-# The limit is taken from the most features there are; a slope is of sizes of at most this part of them, where it is far off.
+# The limit is taken from the most features there are; a slope is of sizes of at most this part of
+# them, where it is far off.
 _PART = 16
 
 
 @dataclass(frozen=True)
 class Reference:
-    """The exact kernel machine: value = lam ||w*||_2 + mean loss, norm = ||w*||_2, zero = F(0), objective: with lam/2 ||w*||^2."""
+    """The exact kernel machine: value = lam ||w*||_2 + mean loss, norm = ||w*||_2, zero =
+    F(0), objective: with lam/2 ||w*||^2.
+    """
 
     value: float
     norm: float
@@ -30,16 +35,23 @@ class Reference:
     @staticmethod
     def there(row: dict) -> bool:
         """Does a row of `kernel` have all that `of` takes from it?"""
-        known = row["params"].get("norm") and row["lam"] is not None and row["objective"] is not None and row["n_train"]
+        known = (
+            row["params"].get("norm")
+            and row["lam"] is not None
+            and row["objective"] is not None
+            and row["n_train"]
+        )
         if row["metric"] == "rmse":
             return bool(known and row.get("trace") and row["trace"][0].get("objective") is not None)
         return bool(known and row["params"].get("loss"))
 
     @classmethod
     def of(cls, row: dict, blocks: float = 1.0) -> "Reference":
-        """From a row of `kernel`; of a regression its trace is needed, whose first objective is that of zero.
+        """From a row of `kernel`; of a regression its trace is needed, whose first objective is
+        that of zero.
 
-        blocks: how many features are drawn at once. ||w*||_1 is at most the root of that many times ||w*||_2, which `value` has.
+        blocks: how many features are drawn at once. ||w*||_1 is at most the root of that many times
+        ||w*||_2, which `value` has.
         """
         n_rows, lam, norm = row["n_train"], row["lam"], row["params"]["norm"]
         loss = row["objective"] - 0.5 * lam * norm**2
@@ -47,28 +59,36 @@ class Reference:
             zero = row["trace"][0]["objective"] / n_rows
         else:
             zero = float(losses.get_loss(row["params"]["loss"]).value(np.zeros(1), np.ones(1))[0])
-        return cls((lam * math.sqrt(blocks) * norm + loss) / n_rows, norm, zero, row["objective"] / n_rows)
+        return cls(
+            (lam * math.sqrt(blocks) * norm + loss) / n_rows, norm, zero, row["objective"] / n_rows
+        )
 
     def wasted(self, curvature: float, kappa: float = 1.0) -> int:
         """c: of so many features, or grids, the theorem expects nothing."""
         return max(0, math.ceil(2 * kappa * (self.zero - self.value) / (curvature * self.norm**2)))
 
     def bound(self, size: int, curvature: float, kappa: float = 1.0) -> float:
-        """What the mean of F over draws of `size` features, or grids, is at most; infinite up to `wasted`."""
+        """What the mean of F over draws of `size` features, or grids, is at most; infinite
+        up to `wasted`.
+        """
         left = size - self.wasted(curvature, kappa)
         return self.value + 2 * curvature * self.norm**2 / (kappa * left) if left > 0 else math.inf
 
 
 @dataclass
 class Excess:
-    """Objectives at sizes, of several seeds each. values: size -> objectives. limit: the objective without end of features."""
+    """Objectives at sizes, of several seeds each. values: size -> objectives. limit: the
+    objective without end of features.
+    """
 
     values: dict[int, list[float]]
     limit: float
 
     @classmethod
     def of(cls, rows: list[dict], size) -> "Excess | None":
-        """From rows that differ in seed and size(row); the limit is the mean at the largest size. None of fewer than two sizes."""
+        """From rows that differ in seed and size(row); the limit is the mean at the largest
+        size. None of fewer than two sizes.
+        """
         values: dict[int, list[float]] = {}
         for row in rows:
             values.setdefault(size(row), []).append(row["objective"] / row["n_train"])
@@ -77,14 +97,26 @@ class Excess:
         return cls(dict(sorted(values.items())), float(np.mean(values[max(values)])))
 
     def above(self, limit: float | None = None) -> tuple[list[int], list[float], list[float]]:
-        """Sizes, means less the limit, standard deviations, of all sizes but the one that the limit is from."""
+        """Sizes, means less the limit, standard deviations, of all sizes but the one that
+        the limit is from.
+        """
         limit = self.limit if limit is None else limit
         found = [(size, seeds.mean_of(own)) for size, own in self.values.items()][:-1]
-        return [size for size, _ in found], [own.value - limit for _, own in found], [own.sd or 0.0 for _, own in found]
+        return (
+            [size for size, _ in found],
+            [own.value - limit for _, own in found],
+            [own.sd or 0.0 for _, own in found],
+        )
 
     @property
     def slope(self) -> float | None:
-        """Of the line through the means above the limit, both axes logarithmic; None of fewer than three sizes."""
+        """Of the line through the means above the limit, both axes logarithmic; None of
+        fewer than three sizes.
+        """
         largest = max(self.values)
-        points = [(size, mean) for size, mean, _ in zip(*self.above()) if size <= largest / _PART and mean > 0]
+        points = [
+            (size, mean)
+            for size, mean, _ in zip(*self.above())
+            if size <= largest / _PART and mean > 0
+        ]
         return seeds.slope(points) if len(points) > 2 else None

@@ -1,7 +1,9 @@
-"""Tables: what a results file says, laid out as a paper lays it out, our number beside the printed one.
+"""Tables: what a results file says, laid out as a paper lays it out, our number beside the printed
+one.
 
-`Comparison` is the builder for every table that has data sets, kernels and methods; `rfx.plans.catalogue` finds the tables
-there are, cells are in `cells`, and rendering is in `tables_render`.
+`Comparison` is the builder for every table that has data sets, kernels and methods;
+`rfx.plans.catalogue` finds the tables there are, cells are in `cells`, and rendering is in
+`tables_render`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,25 +24,32 @@ Picked = dict[tuple[str, str], list]
 
 @dataclass(frozen=True)
 class Field:
-    """One printed quantity: its name in papers/*.csv, its heading, our number from a row, and how ours is written."""
+    """One printed quantity: its name in papers/*.csv, its heading, our number from a row,
+    and how ours is written.
+    """
 
     name: str
     heading: str
     ours: Callable[[dict], float | None]
     write: Callable[[float], str]
     scored: bool = False  # meaningless on generated data
-    best: str = ""  # "high" or "low", where better than the paper means something on another machine
+    # "high" or "low", where better than the paper means something on another machine
+    best: str = ""
     chosen: bool = False  # a setting that each run chose, not what came of it
 
     @property
     def around(self) -> Around:
-        """What is written around the mean of several runs: the deviation, of a setting the lowest and highest."""
+        """What is written around the mean of several runs: the deviation, of a setting the
+        lowest and highest.
+        """
         return "extremes" if self.chosen else "deviation"
 
 
 @dataclass(frozen=True)
 class DataRow:
-    """One data set of a table: the paper's own, a substitute for one of them, or generated data of its size."""
+    """One data set of a table: the paper's own, a substitute for one of them, or generated
+    data of its size.
+    """
 
     name: str
     stands_for: str = ""
@@ -49,16 +58,25 @@ class DataRow:
     @property
     def title(self) -> str:
         if self.generated:
-            return f"{self.name}: generated data of the size of {self.stands_for}, for time and memory only"
-        return f"{self.name}: substitute for {self.stands_for}, not comparable" if self.stands_for else self.name
+            return (
+                f"{self.name}: generated data of the size of {self.stands_for}, for time and memory"
+                " only"
+            )
+        return (
+            f"{self.name}: substitute for {self.stands_for}, not comparable"
+            if self.stands_for
+            else self.name
+        )
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Builder of a table with data sets as sections, kernels and fields as lines, methods as columns.
+    """Builder of a table with data sets as sections, kernels and fields as lines, methods as
+    columns.
 
-    Rows that differ in nothing but the seed are one cell: their mean, with its standard deviation, and better, equal or worse
-    than the printed number by that noise where a field says what is better. Of a single run its noise is not known.
+    Rows that differ in nothing but the seed are one cell: their mean, with its standard deviation,
+    and better, equal or worse than the printed number by that noise where a field says what is
+    better. Of a single run its noise is not known.
 
     package: the paper's, such as "rfx.papers.yen2014"; table: the table's name in its printed.csv.
     """
@@ -104,29 +122,57 @@ class Comparison:
         """The cells that stand beside a printed number where nothing was run."""
         return self([]).compared
 
-    def section(self, data: DataRow, picked: Picked, book: Book) -> tuple[Section, list[tuple[Cell, dict]]]:
+    def section(
+        self, data: DataRow, picked: Picked, book: Book
+    ) -> tuple[Section, list[tuple[Cell, dict]]]:
         """The section of one data set, and its cells, each with its line of CSV and JSON."""
-        section = Section(_size_title(data, picked, book), ["kernel", "", *self.methods.values()], [], 2, data.name)
+        section = Section(
+            _size_title(data, picked, book),
+            ["kernel", "", *self.methods.values()],
+            [],
+            2,
+            data.name,
+        )
         section.methods = {title: method for method, title in self.methods.items()}
         lines, cells = [], []
         for kernel in self.kernels:
             for item in self.fields:
-                line = [self.cell(data, kernel, method, item, picked, book) for method in self.methods]
+                line = [
+                    self.cell(data, kernel, method, item, picked, book) for method in self.methods
+                ]
                 label = kernel if item is self.fields[0] else ""
                 lines.append([words(label), words(item.heading), *line])
                 for method, cell in zip(self.methods, line):
-                    of = {"dataset": data.name, "stands_for": data.stands_for or None, "kernel": kernel, "method": method}
-                    cells.append((cell, of | {"field": item.name} | _tidy(cell, picked.get((kernel, method), []))))
+                    of = {
+                        "dataset": data.name,
+                        "stands_for": data.stands_for or None,
+                        "kernel": kernel,
+                        "method": method,
+                    }
+                    cells.append(
+                        (
+                            cell,
+                            of
+                            | {"field": item.name}
+                            | _tidy(cell, picked.get((kernel, method), [])),
+                        )
+                    )
         section.lines = lines
         return section, cells
 
     def pick(self, rows: Sequence[Mapping], setting: str) -> Picked:
-        """Of one data set's rows those that fill each (kernel, method), a row a seed: of most features, and of those the newest."""
+        """Of one data set's rows those that fill each (kernel, method), a row a seed: of
+        most features, and of those the newest.
+        """
         picked: Picked = {}
         # Methods whose lam another method's score decides come last.
         for method in sorted(self.methods, key=lambda name: name in self.closest_to):
             for kernel in self.kernels:
-                found = [row for row in rows if (row["status"], row["method"], self.line(row)) == ("ok", method, kernel)]
+                found = [
+                    row
+                    for row in rows
+                    if (row["status"], row["method"], self.line(row)) == ("ok", method, kernel)
+                ]
                 found = [row for row in found if row["params"].get("label") == setting]
                 if not found:
                     continue
@@ -135,26 +181,39 @@ class Comparison:
                     found = [row for row in found if (row["n_features"] or 0) == most]
                 groups = seeds.variants(found)
                 reference = picked.get((kernel, self.closest_to.get(method, "")))
-                picked[kernel, method] = _closest(groups, reference) if method in self.closest_to else groups[-1]
+                picked[kernel, method] = (
+                    _closest(groups, reference) if method in self.closest_to else groups[-1]
+                )
         return picked
 
     def line(self, row: Mapping) -> str:
         """Which of `kernels` a row belongs to: a paper may have several lines for one kernel."""
         return row["kernel"]
 
-    def cell(self, data: DataRow, kernel: str, method: str, item: Field, picked: Picked, book: Book) -> Cell:
-        """The cell of one quantity: the mean over the rows that fill it, beside the printed number."""
+    def cell(
+        self, data: DataRow, kernel: str, method: str, item: Field, picked: Picked, book: Book
+    ) -> Cell:
+        """The cell of one quantity: the mean over the rows that fill it, beside the printed
+        number.
+        """
         group = picked.get((kernel, method), [])
-        ours = None if item.scored and data.generated else seeds.mean(item.ours(row) for row in group)
+        ours = (
+            None if item.scored and data.generated else seeds.mean(item.ours(row) for row in group)
+        )
         paper = None if data.stands_for else book.get((data.name, kernel, method, item.name))
         converged = all(row["converged"] is not False for row in group) if group else None
         verdict = seeds.verdict(ours, paper, item.best)
         pair = ours is not None or paper is not None
         return Cell(ours, item.write, item.around, paper, pair, verdict, converged)
 
-    def notes(self, groups: Sequence[list], rows: Sequence[Mapping], book: Book, setting: str) -> list[str]:
+    def notes(
+        self, groups: Sequence[list], rows: Sequence[Mapping], book: Book, setting: str
+    ) -> list[str]:
         used = [row for group in groups for row in group]
-        notes = ["Every cell is ours / paper; a dash: not run, or not printed; *: the solver did not converge."]
+        notes = [
+            "Every cell is ours / paper; a dash: not run, or not printed; *: the solver did not"
+            " converge."
+        ]
         notes += seeds.noise([len(group) for group in groups])
         notes.append(f"Setting {setting}: {self.settings[setting]}")
         gammas: dict[tuple[str, str], list[float]] = {}
@@ -164,24 +223,40 @@ class Comparison:
             if width is not None:
                 gammas.setdefault((row["kernel"] or "no kernel", row["dataset"]), []).append(width)
         for (kernel, dataset), values in gammas.items():
-            text = " to ".join(f"{value:.4g}" for value in dict.fromkeys((min(values), max(values))))
+            text = " to ".join(
+                f"{value:.4g}" for value in dict.fromkeys((min(values), max(values)))
+            )
             names.setdefault((kernel, text), []).append(dataset)
-        notes += [f"gamma of {kernel} = {text}: {', '.join(found)}" for (kernel, text), found in sorted(names.items())]
+        notes += [
+            f"gamma of {kernel} = {text}: {', '.join(found)}"
+            for (kernel, text), found in sorted(names.items())
+        ]
         for method, reference in self.closest_to.items():
-            if any(row["method"] == method and "lam" not in row["params"] for row in used):  # params: what each run chose by itself
-                notes.append(f"lambda of {method}: of those run, the one whose score is closest to {reference}'s.")
-        notes += self.sizes(used, book) + [f"Differs from the paper: {text}" for text in self.differs]
+            # params: what each run chose by itself
+            if any(row["method"] == method and "lam" not in row["params"] for row in used):
+                notes.append(
+                    f"lambda of {method}: of those run, the one whose score is closest to"
+                    f" {reference}'s."
+                )
+        notes += self.sizes(used, book) + [
+            f"Differs from the paper: {text}" for text in self.differs
+        ]
         return notes + failures(rows) + machines(used)
 
     def sizes(self, used: Sequence[Mapping], book: Book) -> list[str]:
-        """Where the number of random features is another than the paper's (printed as its rf's model size)."""
+        """Where the number of random features is another than the paper's (printed as its
+        rf's model size).
+        """
         others: dict[tuple[str, int, float], set[str]] = {}
         for row in used:
             paper = book.get((row["dataset"], row["kernel"], "rf", "model_size"))
             if row["n_features"] and paper and row["n_features"] != paper:
-                others.setdefault((row["method"], row["n_features"], paper), set()).add(row["dataset"])
+                others.setdefault((row["method"], row["n_features"], paper), set()).add(
+                    row["dataset"]
+                )
         return [
-            f"{method} has D = {ours:,} where the paper has {paper:,.0f}: {', '.join(sorted(names))}"
+            f"{method} has D = {ours:,} where the paper has {paper:,.0f}:"
+            f" {', '.join(sorted(names))}"
             for (method, ours, paper), names in sorted(others.items())
         ]
 
@@ -205,11 +280,16 @@ def _tidy(cell: Cell, group: list) -> dict:
 
 
 def _closest(groups: list[list], reference: list | None) -> list:
-    """The group whose score is closest to the reference's (the smaller model of two); without reference, the best score.
+    """The group whose score is closest to the reference's (the smaller model of two); without
+    reference, the best score.
 
     A group's score is the mean over its seeds; one seed is enough to compare with.
     """
-    scored = [(found.value, group) for group in groups if (found := seeds.mean(row["score"] for row in group)) is not None]
+    scored = [
+        (found.value, group)
+        for group in groups
+        if (found := seeds.mean(row["score"] for row in group)) is not None
+    ]
     if not scored:
         return groups[-1]
     wanted = seeds.mean(row["score"] for row in reference or ())
@@ -250,9 +330,12 @@ def failures(rows: Iterable[Mapping]) -> list[str]:
     ways: dict[tuple, list[str]] = {}
     for row in rows:
         if row["status"] != "ok":
-            ways.setdefault((row["dataset"], row["status"], row["message"]), []).append(row["method"])
+            ways.setdefault((row["dataset"], row["status"], row["message"]), []).append(
+                row["method"]
+            )
     return [
-        f"No result: {dataset}, {', '.join(dict.fromkeys(runs))} ({status}, runs: {len(runs)}): {message}"
+        f"No result: {dataset}, {', '.join(dict.fromkeys(runs))} ({status}, runs: {len(runs)}):"
+        f" {message}"
         for (dataset, status, message), runs in ways.items()
     ]
 
@@ -262,9 +345,13 @@ def machines(rows: Iterable[Mapping]) -> list[str]:
     lines = {}
     for row in rows:
         versions = ", ".join(
-            f"{name} {row[name]}" for name in ("rfx", "python", "numpy", "scipy", "numba", "liblinear", "libsvm", "blas") if row[name]
+            f"{name} {row[name]}"
+            for name in ("rfx", "python", "numpy", "scipy", "numba", "liblinear", "libsvm", "blas")
+            if row[name]
         )
-        lines[f"Machine: {row['cpu'] or 'unknown'}, {row['threads'] or 'all'} threads; {versions}"] = True
+        lines[
+            f"Machine: {row['cpu'] or 'unknown'}, {row['threads'] or 'all'} threads; {versions}"
+        ] = True
     return list(lines)
 
 
@@ -273,11 +360,17 @@ def memory_gb(row: Mapping) -> float | None:
     return None if row["peak_rss_mb"] is None else row["peak_rss_mb"] * 2**20 / 1e9
 
 
-def build(name: str, rows: Sequence[Mapping], setting: str | None = None, known: dict[str, Callable] | None = None, **more) -> Table:
+def build(
+    name: str,
+    rows: Sequence[Mapping],
+    setting: str | None = None,
+    known: dict[str, Callable] | None = None,
+    **more,
+) -> Table:
     """The table `name` from result rows; UsageError when there is none of that name.
 
-    known: the tables there are, name to builder; default: the general ones. more: what `summary` takes besides; UsageError where
-    another table is given any of it.
+    known: the tables there are, name to builder; default: the general ones. more: what `summary`
+    takes besides; UsageError where another table is given any of it.
     """
     known = catalogue.tables() if known is None else known
     if name not in known:
@@ -285,5 +378,7 @@ def build(name: str, rows: Sequence[Mapping], setting: str | None = None, known:
     more = {option: value for option, value in more.items() if value is not None}
     if more and name != "summary":
         option, value = next(iter(more.items()))
-        raise UsageError(f"--{option.replace('_', '-')} {value} is for the table summary, not for {name}")
+        raise UsageError(
+            f"--{option.replace('_', '-')} {value} is for the table summary, not for {name}"
+        )
     return known[name](rows, setting, **more)

@@ -1,4 +1,6 @@
-"""A table as text, Markdown, LaTeX, CSV or JSON; the text of a cell, in the parts that a page shows apart."""
+"""A table as text, Markdown, LaTeX, CSV or JSON; the text of a cell, in the parts that a
+page shows apart.
+"""
 
 import csv
 import io
@@ -18,8 +20,8 @@ FORMATS = ("text", "markdown", "latex", "csv", "json")
 
 @dataclass(frozen=True)
 class Parts:
-    """The text of a cell in parts: ours, the star of a solver that did not converge, the paper's number, "" where none is shown
-    beside ours, and the verdict, "" where none is marked."""
+    """The text of a cell in parts: ours, the star of a solver that did not converge, the paper's
+    number, "" where none is shown beside ours, and the verdict, "" where none is marked."""
 
     ours: str
     star: bool = False
@@ -36,17 +38,29 @@ def parts(cell: Cell) -> Parts:
         ours = _around(cell, cell.ours) + cell.note + ("!" if cell.best else "")
     paper = ""
     if cell.pair:
-        paper = DASH if cell.paper is None else cell.paper.text if isinstance(cell.paper, Printed) else cell.write(cell.paper)
+        paper = (
+            DASH
+            if cell.paper is None
+            else cell.paper.text
+            if isinstance(cell.paper, Printed)
+            else cell.write(cell.paper)
+        )
     return Parts(ours, star, paper, (cell.verdict or "") if cell.marked else "")
 
 
 def text(cell: Cell) -> str:
     """A cell as it is printed, such as 0.0364 ± 0.0007* / 0.032 (-)."""
-    if cell.text is not None and not cell.pair and cell.verdict is None and cell.converged is not False:
+    if (
+        cell.text is not None
+        and not cell.pair
+        and cell.verdict is None
+        and cell.converged is not False
+    ):
         return cell.text  # of which a table of many rows is full
     found = parts(cell)
     paper = f" / {found.paper}" if found.paper else ""
-    return f"{found.ours}{'*' if found.star else ''}{paper}{f' {MARKS[found.verdict]}' if found.verdict else ''}"
+    mark = f" {MARKS[found.verdict]}" if found.verdict else ""
+    return f"{found.ours}{'*' if found.star else ''}{paper}{mark}"
 
 
 def texts(section: Section) -> list[list[str]]:
@@ -88,13 +102,19 @@ class _Page:
 
 
 def render(table: Table, form: str, width: int | None = None) -> str:
-    """`table` in one of FORMATS, ending with a line end; width: the most columns of text, as far as cells allow."""
+    """`table` in one of FORMATS, ending with a line end; width: the most columns of text,
+    as far as cells allow.
+    """
     if form == "csv":
         return _csv(table)
     if form == "json":
         return _json(table)
     page = _page(table)
-    return _text(page, width or 10**6) if form == "text" else {"markdown": _markdown, "latex": _latex}[form](page)
+    return (
+        _text(page, width or 10**6)
+        if form == "text"
+        else {"markdown": _markdown, "latex": _latex}[form](page)
+    )
 
 
 def cleaned(text: str) -> str:
@@ -126,17 +146,27 @@ def _text(table: _Page, width: int) -> str:
             for column, text in enumerate(line):
                 widths[len(line), column] = max(widths.get((len(line), column), 0), len(text))
     for section in table.grids:
-        own = [widths.get((len(section.columns), column), 0) for column in range(len(section.columns))]
+        own = [
+            widths.get((len(section.columns), column), 0) for column in range(len(section.columns))
+        ]
         for number, chosen in enumerate(_split(own, section.n_labels, width)):
-            out += ["", *textwrap.wrap(section.title, width)] if section.title and number == 0 else [""]
+            out += (
+                ["", *textwrap.wrap(section.title, width)]
+                if section.title and number == 0
+                else [""]
+            )
             for line in (section.columns, *section.lines):
                 out.append("  ".join(line[column].ljust(own[column]) for column in chosen).rstrip())
-    notes = [line for note in table.notes for line in textwrap.wrap(note, width, subsequent_indent="  ")]
+    notes = [
+        line for note in table.notes for line in textwrap.wrap(note, width, subsequent_indent="  ")
+    ]
     return "\n".join(out + ([""] + notes if notes else [])) + "\n"
 
 
 def _split(widths, n_labels, width) -> list[list[int]]:
-    """The columns of each part of a grid that is too wide: the labels in each, and as many of the others as fit."""
+    """The columns of each part of a grid that is too wide: the labels in each, and as many
+    of the others as fit.
+    """
     labels = list(range(n_labels))
     start = sum(widths[:n_labels]) + 2 * n_labels
     found: list[list[int]] = [[]]
@@ -155,7 +185,12 @@ def _markdown(table: _Page) -> str:
     for section in table.grids:
         out += ["", _bars(section.title), ""] if section.title else [""]
         out.append(_pipes(section.columns))
-        out.append(_pipes("---" if column < section.n_labels else "---:" for column in range(len(section.columns))))
+        out.append(
+            _pipes(
+                "---" if column < section.n_labels else "---:"
+                for column in range(len(section.columns))
+            )
+        )
         out += [_pipes(line) for line in section.lines]
     if table.notes:
         out += [""] + [f"- {_bars(note)}" for note in table.notes]
@@ -179,7 +214,11 @@ def _latex(table: _Page) -> str:
         out.append(r"\midrule" if number else r"\toprule")
         if section.title:
             out += [rf"\multicolumn{{{columns}}}{{l}}{{{_escape(section.title)}}} \\", r"\midrule"]
-        out += [_latex_line(section.columns), r"\midrule", *(_latex_line(line) for line in section.lines)]
+        out += [
+            _latex_line(section.columns),
+            r"\midrule",
+            *(_latex_line(line) for line in section.lines),
+        ]
     out += [r"\bottomrule", r"\end{tabular}"]
     out += [rf"\par {_escape(note)}" for note in table.notes]
     return "\n".join([*out, r"\end{table}"]) + "\n"
@@ -190,7 +229,13 @@ def _latex_line(line) -> str:
 
 
 _LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-_LATEX |= {"±": r"$\pm$", "…": r"\dots{}", "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}
+_LATEX |= {
+    "±": r"$\pm$",
+    "…": r"\dots{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+}
 _LATEX |= {character: "\\" + character for character in "&%$#_{}"}
 
 
@@ -204,17 +249,28 @@ def _csv(table: Table) -> str:
     writer = csv.DictWriter(out, names, lineterminator="\n")
     writer.writeheader()
     writer.writerows(
-        {name: safe(cleaned(value)) if isinstance(value, str) else value for name, value in cell.items()} for cell in table.cells
+        {
+            name: safe(cleaned(value)) if isinstance(value, str) else value
+            for name, value in cell.items()
+        }
+        for cell in table.cells
     )
     return out.getvalue()
 
 
 def _json(table: Table) -> str:
     # cell by cell, so that a table of many takes little memory
-    texts = (json.dumps(finite(cell), indent=1, ensure_ascii=False, allow_nan=False) for cell in table.cells)
+    texts = (
+        json.dumps(finite(cell), indent=1, ensure_ascii=False, allow_nan=False)
+        for cell in table.cells
+    )
     cells = ["  " + text.replace("\n", "\n  ") for text in texts]
-    head = json.dumps({"table": table.name, "title": cleaned(table.title)}, indent=1, ensure_ascii=False)[:-2]
-    notes = json.dumps({"notes": [cleaned(note) for note in table.notes]}, indent=1, ensure_ascii=False)[2:]
+    head = json.dumps(
+        {"table": table.name, "title": cleaned(table.title)}, indent=1, ensure_ascii=False
+    )[:-2]
+    notes = json.dumps(
+        {"notes": [cleaned(note) for note in table.notes]}, indent=1, ensure_ascii=False
+    )[2:]
     inside = ",\n".join(cells)
     return f'{head},\n "cells": [' + (f"\n{inside}\n ]" if cells else "]") + f",\n{notes}\n"
 
@@ -222,6 +278,12 @@ def _json(table: Table) -> str:
 def finite(cell: dict) -> dict:
     """The same with null for numbers that JSON does not have."""
     return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else cleaned(value) if isinstance(value, str) else value
+        name: (
+            None
+            if isinstance(value, float) and not math.isfinite(value)
+            else cleaned(value)
+            if isinstance(value, str)
+            else value
+        )
         for name, value in cell.items()
     }

@@ -1,4 +1,6 @@
-"""What always saying the same scores: the most frequent label, or the mean; and whether a run is better than that."""
+"""What always saying the same scores: the most frequent label, or the mean; and whether a
+run is better than that.
+"""
 
 import numpy as np
 
@@ -6,7 +8,9 @@ from rfx.records.result import Result
 
 
 def constant(method, y_train, y) -> float:
-    """The score, on rows with targets y (m,), of the most frequent label or the mean of the training targets y_train (n,)."""
+    """The score, on rows with targets y (m,), of the most frequent label or the mean of the
+    training targets y_train (n,).
+    """
     y_train, y = np.asarray(y_train), np.asarray(y)
     if method.task == "regression":
         mean, y = (method.target_scaler.transform(part) for part in (np.mean(y_train, axis=0), y))
@@ -23,4 +27,7 @@ def no_better(row: Result) -> str | None:
     if score is None or least is None or (score < least if rmse else score > least):
         return None
     same = "the mean of the targets" if rmse else "always the most frequent label"
-    return f"{'rmse' if rmse else 'accuracy'} {score:.4g} is no better than {least:.4g}, which {same} has"
+    return (
+        f"{'rmse' if rmse else 'accuracy'} {score:.4g} is no better than {least:.4g}, which"
+        f" {same} has"
+    )

@@ -1,7 +1,8 @@
 """One run in a process of its own: `python -m rfx.runs.child RUN [--fd N --parent PID --tell N]`.
 
-RUN is the run as JSON. The row goes as JSON to the file descriptor N, never to standard output, because LIBLINEAR and
-LIBSVM print there; by hand, without --fd, it is printed. --tell is a pipe that takes the solver's steps, a line of JSON each.
+RUN is the run as JSON. The row goes as JSON to the file descriptor N, never to standard output,
+because LIBLINEAR and LIBSVM print there; by hand, without --fd, it is printed. --tell is a pipe
+that takes the solver's steps, a line of JSON each.
 """
 
 import json
@@ -16,11 +17,13 @@ from rfx.errors import LockedError, NoData, OutOfTime, RfxError
 
 # Seconds between two steps that are told.
 TELL = 0.2
-NO_DATA = NoData.__name__  # params.error of a run whose data could not be had: worth trying again, unlike other failures
+# params.error of a run whose data could not be had: worth trying again, unlike other failures
+NO_DATA = NoData.__name__
 
 
 def outcome(asked: dict, progress=None, execute=None) -> dict:
-    """The row of the run that is asked for, in the form of `Run.as_dict`, and by its `key` where another machine asks.
+    """The row of the run that is asked for, in the form of `Run.as_dict`, and by its `key` where
+    another machine asks.
 
     When the run fails, a row with status, message and params.error only.
     """
@@ -76,7 +79,9 @@ def _plain(value):
 
 
 def _teller(fd):
-    """What writes a step to the pipe, now and then; a pipe that is full or that nobody reads is left alone."""
+    """What writes a step to the pipe, now and then; a pipe that is full or that nobody
+    reads is left alone.
+    """
     os.set_inheritable(fd, False)
     os.set_blocking(fd, False)
     last = -TELL

@@ -12,7 +12,12 @@ from rfx.runs.process import Ending
 
 _LONGEST = 2000  # characters of a message
 # Options with a column of their own, and what that column may hold.
-_OPTION_COLUMNS: dict[str, type | tuple[type, ...]] = {"kernel": str, "solver": str, "lam": (int, float), "n_features": int}
+_OPTION_COLUMNS: dict[str, type | tuple[type, ...]] = {
+    "kernel": str,
+    "solver": str,
+    "lam": (int, float),
+    "n_features": int,
+}
 
 
 def result_of(run: Run, ending: Ending) -> Result:
@@ -23,11 +28,15 @@ def result_of(run: Run, ending: Ending) -> Result:
     answer = ending.answer or {}
     where = {} if ending.host is None else {"host": ending.host}
     if ending.timeout is not None:
-        found = failure(run, "timeout", f"not done within {ending.timeout:g} seconds", ending.peak_mb)
+        found = failure(
+            run, "timeout", f"not done within {ending.timeout:g} seconds", ending.peak_mb
+        )
     elif not answer:
         found = failure(run, "failed", ending.crash or "", ending.peak_mb)
     elif answer.get("status") != "ok":
-        found = failure(run, answer.get("status", "failed"), answer.get("message") or "", ending.peak_mb)
+        found = failure(
+            run, answer.get("status", "failed"), answer.get("message") or "", ending.peak_mb
+        )
         found = found.with_params(**answer.get("params") or {})
     else:
         return _made(run, answer, where)
@@ -39,16 +48,34 @@ def result_of(run: Run, ending: Ending) -> Result:
 
 
 def _made(run: Run, answer: dict[str, Any], where: dict[str, str]) -> Result:
-    known = {name: value for name, value in answer.items() if name in results.COLUMNS and value is not None}
-    more = {name: value for name, value in answer.items() if name not in results.COLUMNS and name != "trace"}
+    known = {
+        name: value
+        for name, value in answer.items()
+        if name in results.COLUMNS and value is not None
+    }
+    more = {
+        name: value
+        for name, value in answer.items()
+        if name not in results.COLUMNS and name != "trace"
+    }
     known["params"] = _params(run) | (answer.get("params") or {}) | more | where
     columns = _columns(run) | known | {"key": keys.key(run)}
     return Result(**columns, steps=answer.get("trace") or None)
 
 
-def failure(run: Run, status: str, message: str, peak_mb: float | None = None, **params: Any) -> Result:
+def failure(
+    run: Run, status: str, message: str, peak_mb: float | None = None, **params: Any
+) -> Result:
     """The result of a run that gave none; params: entries besides those of the run."""
-    columns = _columns(run) | env.describe() | {"key": keys.key(run), "status": status, "message": message[:_LONGEST]}
+    columns = (
+        _columns(run)
+        | env.describe()
+        | {
+            "key": keys.key(run),
+            "status": status,
+            "message": message[:_LONGEST],
+        }
+    )
     return Result(**columns, params=_params(run) | params, peak_rss_mb=peak_mb)
 
 
@@ -76,7 +103,10 @@ def in_words(row: Result) -> str:
     if row.score is not None:
         words.append(f"{row.metric or 'score'} {row.score:.4g}")
     elif "train_score" in row.params:
-        words.append(f"{'rmse' if row.task == 'regression' else 'accuracy'} {row.params['train_score']:.4g} on the training rows")
+        words.append(
+            f"{'rmse' if row.task == 'regression' else 'accuracy'} {row.params['train_score']:.4g}"
+            " on the training rows"
+        )
     if row.model_size is not None:
         words.append(f"size {row.model_size}")
     if results.seconds_train(row) is not None:

@@ -1,7 +1,8 @@
-"""Scores without test rows: by cross-validation, or on a share of the training rows; and probabilities from the same rows.
+"""Scores without test rows: by cross-validation, or on a share of the training rows; and
+probabilities from the same rows.
 
-The models that are scored so are fitted without the rows that score them, what stands for missing cells and options chosen by
-validation and all; the model that stays is fitted to all rows.
+The models that are scored so are fitted without the rows that score them, what stands for missing
+cells and options chosen by validation and all; the model that stays is fitted to all rows.
 """
 
 from dataclasses import dataclass, replace
@@ -25,8 +26,9 @@ SHARE = 0.2
 class HeldOut:
     """Rows that models were evaluated on which had not seen them.
 
-    by: how they were held out, in words. y: their targets or labels. decisions: for each model (several along a path) the values
-    that its decision_function gives, for regression in units of the scaled target of the model of all rows.
+    by: how they were held out, in words. y: their targets or labels. decisions: for each model
+    (several along a path) the values that its decision_function gives, for regression in units of
+    the scaled target of the model of all rows.
     """
 
     by: str
@@ -35,7 +37,9 @@ class HeldOut:
 
 
 def check(run: Run) -> None:
-    """Refuse with a UsageError the cv, holdout and calibrate where they are out of range, or for what is not held out."""
+    """Refuse with a UsageError the cv, holdout and calibrate where they are out of range,
+    or for what is not held out.
+    """
     for option in (CV, HOLDOUT):
         if getattr(run, option.name) is not None:
             option.convert(getattr(run, option.name))
@@ -43,13 +47,16 @@ def check(run: Run) -> None:
         raise UsageError(f"--cv is {run.cv} and --holdout is {run.holdout:g}; give one of the two")
     asked = [name for name in ("cv", "holdout", "calibrate") if getattr(run, name) is not None]
     if asked and run.stream:
-        raise UsageError(f"--{asked[0]} needs all rows in memory; leave out --stream, or give --test FILE")
+        raise UsageError(
+            f"--{asked[0]} needs all rows in memory; leave out --stream, or give --test FILE"
+        )
     if run.calibrate is not None and run.options.get("task") == "regression":
         raise UsageError("--calibrate is for classes, but the task is regression")
 
 
 def evaluated(run: Run, split, final, progress=None) -> HeldOut:
-    """The held-out rows of the run's cv or holdout, evaluated by models of the run; final: the trained method of all rows.
+    """The held-out rows of the run's cv or holdout, evaluated by models of the run; final: the
+    trained method of all rows.
 
     Raises DataError where there are too few rows.
     """
@@ -69,8 +76,14 @@ def evaluated(run: Run, split, final, progress=None) -> HeldOut:
         points = trained.path or [trained]
         found.append([_in_units(final, point, point.decision_function(X_out)) for point in points])
         rows.append(out)
-    by = f"{len(parts)}-fold cross-validation" if run.cv else f"held out, {len(rows[0]) / len(y):.3g} of the training rows"
-    return HeldOut(by, y[np.concatenate(rows)], [np.concatenate(own) for own in zip(*found, strict=True)])
+    by = (
+        f"{len(parts)}-fold cross-validation"
+        if run.cv
+        else f"held out, {len(rows[0]) / len(y):.3g} of the training rows"
+    )
+    return HeldOut(
+        by, y[np.concatenate(rows)], [np.concatenate(own) for own in zip(*found, strict=True)]
+    )
 
 
 def fit(trainer, split, **listening):
@@ -83,11 +96,18 @@ def _fit(trainer, X, y, weights, **listening):
 
 
 def _in_units(final, point, decision):
-    return final.target_scaler.transform(point.labels(decision)) if final.task == "regression" else decision
+    return (
+        final.target_scaler.transform(point.labels(decision))
+        if final.task == "regression"
+        else decision
+    )
 
 
 def calibrated(kind: str, held: HeldOut, final) -> list[Calibration]:
     """For each of the models the curve that makes probabilities of its decision values."""
     if final.task == "regression":
         raise UsageError("--calibrate is for classes, but the task is regression")
-    return [Calibration.fit(kind, decision, held.y, final.classes, held.by, final.schema) for decision in held.decisions]
+    return [
+        Calibration.fit(kind, decision, held.y, final.classes, held.by, final.schema)
+        for decision in held.decisions
+    ]

@@ -1,9 +1,11 @@
-"""Where the runs of a plan are made: in processes of this machine, or by Dask's workers; the same few words for either.
+"""Where the runs of a plan are made: in processes of this machine, or by Dask's workers; the same
+few words for either.
 
-take(todo): begin what there is room for, and take it off the list. ended(): (run, result) of each run that has ended since, one by one,
-so that a row is written before the next is asked for. at_work(): the run of each that runs, and the last step that its solver told,
-None before any. withdraw(dataset): the runs taken with that data set that have not begun, which are given up. stop(): end everything
-at once; the runs of those that ran.
+take(todo): begin what there is room for, and take it off the list. ended(): (run, result) of each
+run that has ended since, one by one, so that a row is written before the next is asked for.
+at_work(): the run of each that runs, and the last step that its solver told, None before any.
+withdraw(dataset): the runs taken with that data set that have not begun, which are given up.
+stop(): end everything at once; the runs of those that ran.
 """
 
 from collections.abc import Iterator
@@ -19,7 +21,9 @@ from rfx.runs.process import Child
 
 @dataclass(frozen=True)
 class Way:
-    """How each run is made. timeout: seconds, before its own; command: the child's command line; tells: its solver's steps are wanted."""
+    """How each run is made. timeout: seconds, before its own; command: the child's command
+    line; tells: its solver's steps are wanted.
+    """
 
     timeout: float | None = None
     command: list | None = None
@@ -36,7 +40,9 @@ class Way:
         key : str, optional
             The run's key where it was asked for: it fails where its data are others here.
         """
-        told = replace(run, timeout=None, threads=run.threads or threads).as_dict() | ({"key": key} if key else {})
+        told = replace(run, timeout=None, threads=run.threads or threads).as_dict() | (
+            {"key": key} if key else {}
+        )
         return Child(told, self.timeout or run.timeout, self.command, self.tells)
 
 
@@ -44,7 +50,8 @@ class Way:
 def local(jobs: int, way: Way):
     """`jobs` processes at a time of this machine, whose cores they share.
 
-    Not a cluster of Dask's on one machine, which takes seconds to start, and distributed to be there: rfx's dependencies are enough.
+    Not a cluster of Dask's on one machine, which takes seconds to start, and distributed to be
+    there: rfx's dependencies are enough.
     """
     pool = Local(jobs, way)
     try:

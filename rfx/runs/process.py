@@ -1,6 +1,7 @@
 """A run in a process of its own: started, listened to, ended in time, and what came of it.
 
-Nothing heavy is imported: Dask's workers do this, too, and what they hold is missing to the runs beside them.
+Nothing heavy is imported: Dask's workers do this, too, and what they hold is missing to the runs
+beside them.
 """
 
 import json
@@ -46,9 +47,11 @@ class Ending:
 
 
 class Child:
-    """One run: a process in a session of its own, so that Ctrl-C reaches the parent alone, which then ends it.
+    """One run: a process in a session of its own, so that Ctrl-C reaches the parent alone, which
+    then ends it.
 
-    `job` is what the child is told, as JSON; `timeout` the seconds after which it is ended; `tells`: its solver's steps are wanted.
+    `job` is what the child is told, as JSON; `timeout` the seconds after which it is ended;
+    `tells`: its solver's steps are wanted.
     """
 
     def __init__(self, job: dict, timeout: float | None = None, command=None, tells=False):
@@ -58,16 +61,23 @@ class Child:
         self.timed_out = False
         # Files without names: nothing is left behind when the parent is killed.
         self.answer, self.printed = tempfile.TemporaryFile(), tempfile.TemporaryFile()
-        words, passed = [json.dumps(job), "--fd", str(self.answer.fileno()), "--parent", str(os.getpid())], [self.answer.fileno()]
+        words, passed = (
+            [json.dumps(job), "--fd", str(self.answer.fileno()), "--parent", str(os.getpid())],
+            [self.answer.fileno()],
+        )
         if tells:
             self._steps, end = os.pipe()
             os.set_blocking(self._steps, False)
             words, passed = [*words, "--tell", str(end)], [*passed, end]
         self.started = time.monotonic()
         self.process = subprocess.Popen(
-            [*(command or COMMAND), *words], stdin=subprocess.DEVNULL, stdout=self.printed, stderr=subprocess.STDOUT,
-            pass_fds=passed, start_new_session=True,
-        )  # fmt: skip
+            [*(command or COMMAND), *words],
+            stdin=subprocess.DEVNULL,
+            stdout=self.printed,
+            stderr=subprocess.STDOUT,
+            pass_fds=passed,
+            start_new_session=True,
+        )
         if tells:
             os.close(end)
 
@@ -91,7 +101,11 @@ class Child:
             os.close(self._steps)
 
     def finished(self) -> bool:
-        if self.timeout and time.monotonic() - self.started > self.timeout and self.process.returncode is None:
+        if (
+            self.timeout
+            and time.monotonic() - self.started > self.timeout
+            and self.process.returncode is None
+        ):
             self.timed_out = True
             self.kill()
         elif self.process.returncode is None:
@@ -99,11 +113,13 @@ class Child:
         return self.process.returncode is not None
 
     def reap(self, flags):
-        # wait4 instead of Popen.wait: it tells the largest memory of a run that can't tell it itself any more.
+        # wait4 instead of Popen.wait: it tells the largest memory of a run that can't tell it
+        # itself any more.
         try:
             pid, status, usage = os.wait4(self.process.pid, flags)
         except ChildProcessError:
-            # Started by something that ignores SIGCHLD: the kernel has reaped it, and its row says how it went.
+            # Started by something that ignores SIGCHLD: the kernel has reaped it, and its row says
+            # how it went.
             self.process.returncode = 0
             return
         if pid:
@@ -112,7 +128,8 @@ class Child:
 
     def kill(self):
         if self.process.returncode is None:
-            # Back ends have sessions of their own, and learn of their parent's death only once they are up.
+            # Back ends have sessions of their own, and learn of their parent's death only once they
+            # are up.
             below = _descendants(self.process.pid)
             for pid in (self.process.pid, *below):
                 with suppress(ProcessLookupError):

@@ -1,6 +1,8 @@
-"""Everything by one command: which plans, what they need and about how long they take, then plan after plan, resuming.
+"""Everything by one command: which plans, what they need and about how long they take, then plan
+after plan, resuming.
 
-What a plan takes is known from `costs.csv` of its paper's folder: processor seconds and memory, measured where that says so.
+What a plan takes is known from `costs.csv` of its paper's folder: processor seconds and memory,
+measured where that says so.
 """
 
 import csv
@@ -19,13 +21,15 @@ from rfx.records.run import Run
 from rfx.runs import runner
 
 FORMS = ("quick", "most", "full")
-# Processor seconds of a run of a plan that has no line in costs.csv; and memory, MiB: that of a process which has loaded all.
+# Processor seconds of a run of a plan that has no line in costs.csv; and memory, MiB: that of a
+# process which has loaded all.
 _UNKNOWN_SECONDS, _UNKNOWN_MB = 5.0, 400.0
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a form of a plan takes: processor seconds of all its runs, memory of the largest in MiB, and where that is known from.
+    """What a form of a plan takes: processor seconds of all its runs, memory of the largest in MiB,
+    and where that is known from.
 
     hours: it is left to the form "full".
     """
@@ -58,19 +62,28 @@ class Step:
 
 def costs(folder: catalogue.Folder) -> dict[tuple[str, str], Cost]:
     """What is known of the plans of a paper, by (plan, "quick" or "full")."""
-    lines = [line for line in folder.costs.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+    lines = [
+        line
+        for line in folder.costs.read_text(encoding="utf-8").splitlines()
+        if not line.startswith("#")
+    ]
     return {
         (f"{folder.name}-{row['plan']}", row["form"]): Cost(
-            float(row["processor_seconds"]), float(row["memory_mb"]), row["basis"], row["hours"] == "yes"
+            float(row["processor_seconds"]),
+            float(row["memory_mb"]),
+            row["basis"],
+            row["hours"] == "yes",
         )
         for row in csv.DictReader(lines)
     }
 
 
 def ahead(folders: list[catalogue.Folder], form: str, place) -> list[Step]:
-    """Every plan of the papers in that form, what has no row yet in PLACE/PLAN.csv or PLAN-quick.csv, and what it needs.
+    """Every plan of the papers in that form, what has no row yet in PLACE/PLAN.csv or
+    PLAN-quick.csv, and what it needs.
 
-    form: "quick", the small forms; "full", all runs; "most", all but the plans that take hours each.
+    form: "quick", the small forms; "full", all runs; "most", all but the plans that take hours
+    each.
     """
     steps, memory = [], env.available_memory_mb()
     for folder in folders:
@@ -79,11 +92,17 @@ def ahead(folders: list[catalogue.Folder], form: str, place) -> list[Step]:
             step = _step(name, folder, form, Path(place), known)
             if step is not None:
                 if step.cost.memory_mb > memory:
-                    step.without = f"it needs {step.cost.memory_mb:,.0f} MB of memory, and {memory:,.0f} are free"
+                    step.without = (
+                        f"it needs {step.cost.memory_mb:,.0f} MB of memory, and {memory:,.0f} are"
+                        " free"
+                    )
                 elif step.cost.hours and form == "most":
                     step.without = "it takes hours: make reproduce-full runs it"
                 elif step.todo and len(step.by_hand) == len(step.datasets):
-                    step.without = f"its data must be obtained by hand: rfx fetch {' '.join(step.by_hand)} says how"
+                    step.without = (
+                        f"its data must be obtained by hand: rfx fetch {' '.join(step.by_hand)}"
+                        " says how"
+                    )
                 steps.append(step)
     return steps
 
@@ -105,13 +124,17 @@ def _step(name, folder, form, place, known) -> Step | None:
 
 
 def minutes(steps: list[Step], jobs: int) -> float:
-    """About how long it takes on this machine, when it is idle: processor seconds over the cores that are used."""
+    """About how long it takes on this machine, when it is idle: processor seconds over the
+    cores that are used.
+    """
     cores = max(1, min(jobs, env.threads()))
     return sum(step.seconds for step in steps if not step.without) / cores / 60
 
 
 def said(steps: list[Step], jobs: int) -> list[str]:
-    """What will be run, for how long about, what it needs, and what is left out and why: lines to print beforehand."""
+    """What will be run, for how long about, what it needs, and what is left out and why:
+    lines to print beforehand.
+    """
     lines = [f"{'plan':24} {'runs':>6} {'about':>9} {'memory':>9}  basis, data sets"]
     for step in steps:
         name = f"{step.plan.name:24} {len(step.todo):>6,}"
@@ -121,12 +144,14 @@ def said(steps: list[Step], jobs: int) -> list[str]:
         about = f"{step.seconds / 60:,.1f} min" if step.todo else "-"
         hand = f"; by hand: {', '.join(step.by_hand)}" if step.by_hand else ""
         lines.append(
-            f"{name} {about:>9} {step.cost.memory_mb:>6,.0f} MB  {step.cost.basis}: {', '.join(step.datasets) or 'all is done'}{hand}"
+            f"{name} {about:>9} {step.cost.memory_mb:>6,.0f} MB  {step.cost.basis}:"
+            f" {', '.join(step.datasets) or 'all is done'}{hand}"
         )
     total = sum(len(step.todo) for step in steps if not step.without)
     lines.append(
-        f"{total:,} runs, {jobs} at a time: about {minutes(steps, jobs):,.0f} minutes on this machine when it is idle (processor minutes "
-        "over the cores used; measured and estimated as said, on another machine). Ctrl-C stops; the same command goes on."
+        f"{total:,} runs, {jobs} at a time: about {minutes(steps, jobs):,.0f} minutes on this"
+        " machine when it is idle (processor minutes over the cores used; measured and estimated"
+        " as said, on another machine). Ctrl-C stops; the same command goes on."
     )
     return lines
 
@@ -134,7 +159,8 @@ def said(steps: list[Step], jobs: int) -> list[str]:
 def run(steps: list[Step], jobs: int, say) -> int:
     """Make the missing runs plan after plan; 0, or 3 where a row failed or did not converge.
 
-    Plans that are about threads run alone, one run at a time. A plan that can't be run is said, and the next one begins: 1 at the end.
+    Plans that are about threads run alone, one run at a time. A plan that can't be run is said, and
+    the next one begins: 1 at the end.
     """
     code = 0
     for step in steps:
@@ -151,7 +177,9 @@ def run(steps: list[Step], jobs: int, say) -> int:
             code = 1
             continue
         if summary.ran:
-            taken = f"{time.monotonic() - start:.0f} s, {_processor() - before:.0f} s of the processor"
+            taken = (
+                f"{time.monotonic() - start:.0f} s, {_processor() - before:.0f} s of the processor"
+            )
             say(f"{step.plan.name}: {summary.ran} runs took {taken}")
         code = code or summary.exit_code
     return code

@@ -1,7 +1,8 @@
-"""The runner: has a plan's missing runs made, each in a process of its own, here or where a pool says, and appends a row for each.
+"""The runner: has a plan's missing runs made, each in a process of its own, here or where a pool
+says, and appends a row for each.
 
-A row is on the disk before the next run starts, so that nothing finished is lost however the runner ends; the next
-call takes up what has no row yet.
+A row is on the disk before the next run starts, so that nothing finished is lost however the runner
+ends; the next call takes up what has no row yet.
 """
 
 import time
@@ -22,7 +23,9 @@ from rfx.runs.process import NAP
 
 @dataclass
 class Summary:
-    """What became of a plan: `rows` are the newest rows of its runs, `ran` of them made now, `total` wanted."""
+    """What became of a plan: `rows` are the newest rows of its runs, `ran` of them made
+    now, `total` wanted.
+    """
 
     plan: str
     results: str
@@ -45,35 +48,58 @@ class Summary:
     def as_dict(self) -> dict:
         counts = {status: self.count(status) for status in results.STATUSES}
         return {
-            "plan": self.plan, "results": self.results, "total": self.total, "ran": self.ran, **counts,
-            "not_converged": self.not_converged, "exit_code": self.exit_code,
+            "plan": self.plan,
+            "results": self.results,
+            "total": self.total,
+            "ran": self.ran,
+            **counts,
+            "not_converged": self.not_converged,
+            "exit_code": self.exit_code,
             "rows": [row.as_dict() for row in self.rows],
-        }  # fmt: skip
+        }
 
 
 def missing(plan: Plan, rows: list[Result], retry_failed: bool = False, traced=()) -> list[Run]:
-    """The runs of `plan` that are to be made, given the rows there are, and the keys of the runs that are traced.
+    """The runs of `plan` that are to be made, given the rows there are, and the keys of the runs
+    that are traced.
 
-    A row that is ok is never made again, unless a trace of it is asked for and not there. One that was interrupted, has no
-    status, or for which the data could not be had, always is; any other failure or timeout only with `retry_failed`, for it
-    would most likely fail in the same way.
+    A row that is ok is never made again, unless a trace of it is asked for and not there. One that
+    was interrupted, has no status, or for which the data could not be had, always is; any other
+    failure or timeout only with `retry_failed`, for it would most likely fail in the same way.
     """
     found = keys.rows_of(plan.runs, rows)
 
     def settled(run, row):
         if row.status == "ok" and run.trace and row.key not in traced:
             return False
-        again = row.status in (None, "interrupted") or row.params.get("error") == NO_DATA or retry_failed
+        again = (
+            row.status in (None, "interrupted")
+            or row.params.get("error") == NO_DATA
+            or retry_failed
+        )
         return row.status == "ok" or not again
 
-    return [run for run in plan.runs if keys.key(run) not in found or not settled(run, found[keys.key(run)])]
+    return [
+        run
+        for run in plan.runs
+        if keys.key(run) not in found or not settled(run, found[keys.key(run)])
+    ]
 
 
 def run(
-    plan: Plan, path, jobs=1, timeout=None, retry_failed=False, report=lambda text: None, command=None, trace=None, progress=None,
+    plan: Plan,
+    path,
+    jobs=1,
+    timeout=None,
+    retry_failed=False,
+    report=lambda text: None,
+    command=None,
+    trace=None,
+    progress=None,
     pool=None,
-) -> Summary:  # fmt: skip
-    """Make the missing runs of `plan`, `jobs` at a time, and append their rows to the results file `path`.
+) -> Summary:
+    """Make the missing runs of `plan`, `jobs` at a time, and append their rows to the results file
+    `path`.
 
     Parameters
     ----------
@@ -93,11 +119,11 @@ def run(
     trace : path, optional
         The file for the traces of the runs that ask for one; by default it is beside the results.
     progress : callable, optional
-        Called with (done, total, runs) as runs begin, go on and end; runs: (words, the last step that its solver told, see
-        rfx.fitting.callbacks, or None) for each run at work.
+        Called with (done, total, runs) as runs begin, go on and end; runs: (words, the last step
+        that its solver told, see rfx.fitting.callbacks, or None) for each run at work.
     pool : callable, optional
-        Given a `pools.Way` and `report`, the context manager of the pool that makes the runs, such as that of
-        `rfx.distributed.pool`; by default this machine's.
+        Given a `pools.Way` and `report`, the context manager of the pool that makes the runs, such
+        as that of `rfx.distributed.pool`; by default this machine's.
 
     Raises
     ------
@@ -115,12 +141,19 @@ def run(
         if asked:
             traces.check(trace)
         todo = missing(plan, rows, retry_failed, traces.read(trace) if asked else ())
-        report(f"{plan.name}: {len(plan.runs)} runs, {len(plan.runs) - len(todo)} have a row in {path}, {len(todo)} to do")
+        report(
+            f"{plan.name}: {len(plan.runs)} runs, {len(plan.runs) - len(todo)} have a row in"
+            f" {path}, {len(todo)} to do"
+        )
         if todo:
             way = pools.Way(timeout, command, tells=progress is not None)
             with pool(way, report) if pool else pools.local(jobs, way) as there:
                 _Desk(there, path, trace, report, progress).work(todo)
-        rows = list(keys.rows_of(plan.runs, results.read(path)).values()) if Path(path).exists() else []
+        rows = (
+            list(keys.rows_of(plan.runs, results.read(path)).values())
+            if Path(path).exists()
+            else []
+        )
         return Summary(plan.name, str(path), len(plan.runs), len(todo), rows)
 
 
@@ -128,8 +161,15 @@ class _Desk:
     """Between a pool, where runs are made, and the files: rows are written here alone."""
 
     def __init__(self, pool, path, trace, report, progress=None):
-        self.pool, self.path, self.trace, self.report, self.progress = pool, path, trace, report, progress
-        self.without = set()  # data sets that can't be had: asked for once a call, for a download is tried for long
+        self.pool, self.path, self.trace, self.report, self.progress = (
+            pool,
+            path,
+            trace,
+            report,
+            progress,
+        )
+        # data sets that can't be had: asked for once a call, for a download is tried for long
+        self.without = set()
         self.done = self.total = 0
         self.told = None
 

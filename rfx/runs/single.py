@@ -26,7 +26,8 @@ _HELD_OUT = ("cv", "holdout", "calibrate")
 def train(run: Run, elsewhere: Callable | None = None, progress: Callable | None = None):
     """Train the method of a run on the training rows of its data: (Pipeline, data.Split).
 
-    elsewhere: trains on rows that are not in this process, as `rfx.distributed.training.train` does. progress: told of every step.
+    elsewhere: trains on rows that are not in this process, as `rfx.distributed.training.train`
+    does. progress: told of every step.
     """
     held_out.check(run)
     options = run.given()
@@ -71,33 +72,52 @@ def load(run: Run):
     )
 
 
-def execute(run: Run, model: Path | None = None, elsewhere: Callable | None = None, progress: Callable | None = None) -> Result:
-    """Run one experiment: train, save the model (to `model`, or for its size only), predict, return what came of it.
+def execute(
+    run: Run,
+    model: Path | None = None,
+    elsewhere: Callable | None = None,
+    progress: Callable | None = None,
+) -> Result:
+    """Run one experiment: train, save the model (to `model`, or for its size only), predict, return
+    what came of it.
 
-    The score is on the test rows; where there are none, on training rows held out as cv or holdout of the run say, which params
-    then has as scored_on. What is held out besides test rows is in params as held_out_score. With train_score in the run, and
-    where there is no other score, params has the score on the training rows: train_score, and train_relative_error for regression.
-    Beside another score it is taken last, so that it is in neither the seconds nor the memory of the row. With trace in the run,
-    it has the solver's steps, which go into a file of their own.
+    The score is on the test rows; where there are none, on training rows held out as cv or holdout
+    of the run say, which params then has as scored_on. What is held out besides test rows is in
+    params as held_out_score. With train_score in the run, and where there is no other score, params
+    has the score on the training rows: train_score, and train_relative_error for regression. Beside
+    another score it is taken last, so that it is in neither the seconds nor the memory of the row.
+    With trace in the run, it has the solver's steps, which go into a file of their own.
     """
     trained, split = train(run, elsewhere, progress)
     return _results(run, trained, split, [trained], [model], progress)[0]
 
 
 def _results(run: Run, method, split, points, paths, progress) -> list[Result]:
-    """A row for each of the trained methods `points`, which are saved to the `paths`; method: the one that they are points of."""
-    held = held_out.evaluated(run, split, method, progress) if any(getattr(run, name) for name in _HELD_OUT) else None
+    """A row for each of the trained methods `points`, which are saved to the `paths`;
+    method: the one that they are points of.
+    """
+    held = (
+        held_out.evaluated(run, split, method, progress)
+        if any(getattr(run, name) for name in _HELD_OUT)
+        else None
+    )
     if run.calibrate:
         assert held is not None
         calibrated = []
-        for point, curve in zip(points, held_out.calibrated(run.calibrate, held, method), strict=True):
+        for point, curve in zip(
+            points, held_out.calibrated(run.calibrate, held, method), strict=True
+        ):
             calibrated.append(point.replace(calibration=curve).with_info(calibration=curve.words()))
         points = calibrated
-    return [_result_of(run, split, method, held, *one) for one in zip(range(len(points)), points, paths)]
+    return [
+        _result_of(run, split, method, held, *one) for one in zip(range(len(points)), points, paths)
+    ]
 
 
 def _result_of(run, split, method, held, place, point, path) -> Result:
-    """What came of `point`, the model number `place` of `method`; the model file has its scores, too."""
+    """What came of `point`, the model number `place` of `method`; the model file has its
+    scores, too.
+    """
     metric = "rmse" if method.task == "regression" else "accuracy"
     evaluation = {} if split.X_test is None else evaluate(point, split.X_test, split.y_test)
     more, told, y = {}, [], split.y_test
@@ -107,7 +127,9 @@ def _result_of(run, split, method, held, place, point, path) -> Result:
         found = method.evaluate(held.decisions[place], held.y)
         told.append([found["score"], held.by])
         if evaluation:
-            more = {f"held_out_{name}": found[name] for name in ("score", "mae") if name in found} | {"held_out_on": held.by}
+            more = {
+                f"held_out_{name}": found[name] for name in ("score", "mae") if name in found
+            } | {"held_out_on": held.by}
         else:
             evaluation, y = found | {"n_test": len(held.y), "scored_on": held.by}, held.y
     known = split.y_train is not None
@@ -116,7 +138,9 @@ def _result_of(run, split, method, held, place, point, path) -> Result:
         told.append([more["train_score"], "the training rows themselves"])
     if known:
         more["constant_score"] = baseline.constant(method, split.y_train, y)
-    point = point.with_info(scores=[{"metric": metric, "score": score, "on": words} for score, words in told])
+    point = point.with_info(
+        scores=[{"metric": metric, "score": score, "on": words} for score, words in told]
+    )
     found = result(point, point.save(path), evaluation)
     if known and run.train_score and "train_score" not in more:
         more |= _on_training_rows(point, split)
@@ -129,30 +153,48 @@ def _on_training_rows(method, split) -> dict:
 
 
 def model_files(model: Path, lam_path: str | None = None) -> list[Path]:
-    """The model files that training to `model` writes: itself, or one for each lambda with `-lamVALUE` before its suffix."""
+    """The model files that training to `model` writes: itself, or one for each lambda with
+    `-lamVALUE` before its suffix.
+    """
     if not lam_path:
         return [model]
-    return [model.with_name(f"{model.stem}-lam{name}{model.suffix}") for name in LamPath.names(LamPath.values(lam_path))]
+    return [
+        model.with_name(f"{model.stem}-lam{name}{model.suffix}")
+        for name in LamPath.names(LamPath.values(lam_path))
+    ]
 
 
-def execute_path(run: Run, model: Path | None = None, elsewhere: Callable | None = None, progress: Callable | None = None) -> list[Result]:
-    """Make a run with option lam_path: a result for each lambda; the model files get `-lamVALUE` before their suffix."""
+def execute_path(
+    run: Run,
+    model: Path | None = None,
+    elsewhere: Callable | None = None,
+    progress: Callable | None = None,
+) -> list[Result]:
+    """Make a run with option lam_path: a result for each lambda; the model files get
+    `-lamVALUE` before their suffix.
+    """
     trained, split = train(run, elsewhere, progress)
     points = list(trained.path)
     paths = model_files(model, run.options["lam_path"]) if model else [None] * len(points)
     options = {name: value for name, value in run.options.items() if name != "lam_path"}
     along = run.options["lam_path"]
-    points = [point.with_info(key=keys.key(replace(run, options=options | {"lam": point.info["lam"], "along": along}))) for point in points]
+    points = [
+        point.with_info(
+            key=keys.key(replace(run, options=options | {"lam": point.info["lam"], "along": along}))
+        )
+        for point in points
+    ]
     return _results(run, trained, split, points, paths, progress)
 
 
 def evaluate(method, X, y, detailed: bool = False) -> dict:
-    """metric, score, seconds_predict, n_test of a trained method on raw rows X (n, d), targets y (n,).
+    """metric, score, seconds_predict, n_test of a trained method on raw rows X (n, d), targets y
+    (n,).
 
     detailed: also measures, what `rfx.runs.metrics` has.
 
-    For regression also mae, the mean absolute error in the target's own units, and relative_error, ||f - y|| / ||y|| in these units
-    as Wu et al. (2016) have it, where ||y|| > 0.
+    For regression also mae, the mean absolute error in the target's own units, and relative_error,
+    ||f - y|| / ||y|| in these units as Wu et al. (2016) have it, where ||y|| > 0.
     """
     if X.shape[0] == 0:
         raise DataError("there are no rows to evaluate on")
@@ -173,13 +215,23 @@ def evaluate(method, X, y, detailed: bool = False) -> dict:
 
 
 def result(method, model_bytes: int, evaluation: dict) -> Result:
-    """What came of a trained method and its evaluation; params holds every option and what was learnt from data."""
+    """What came of a trained method and its evaluation; params holds every option and what
+    was learnt from data.
+    """
     info = method.info
-    params = {name: value for name, value in method.settings.items() if value is not None and name not in IN_COLUMNS}
-    params |= {name: value for name, value in info.items() if name not in _NOT_IN_ROW and value is not None}
+    params = {
+        name: value
+        for name, value in method.settings.items()
+        if value is not None and name not in IN_COLUMNS
+    }
+    params |= {
+        name: value for name, value in info.items() if name not in _NOT_IN_ROW and value is not None
+    }
     params |= {name: value for name, value in evaluation.items() if name not in IN_COLUMNS}
     columns = {name: value for name, value in (info | evaluation).items() if name in IN_COLUMNS}
-    columns |= env.describe() | {"peak_rss_mb": max(env.peak_rss_mb(), info.get("peak_rss_mb", 0.0))}
+    columns |= env.describe() | {
+        "peak_rss_mb": max(env.peak_rss_mb(), info.get("peak_rss_mb", 0.0))
+    }
     # a model that was trained in Python does not know the name of its data
     columns.setdefault("dataset", "")
     return Result(**columns, status="ok", model_bytes=model_bytes, params=params)

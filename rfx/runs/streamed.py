@@ -1,4 +1,6 @@
-"""Training on rows that are read as they are needed: `rfx train --stream`, checkpoints, and curves of held-out error."""
+"""Training on rows that are read as they are needed: `rfx train --stream`, checkpoints, and
+curves of held-out error.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -16,19 +18,25 @@ from rfx.records.run import Run
 
 
 def prepared(trainer, run: Run, split=None, progress=None) -> tuple:
-    """(trainer, what its fit is told besides the rows) by a run: checkpoints, progress, the curve over the split's test rows.
+    """(trainer, what its fit is told besides the rows) by a run: checkpoints, progress, the curve
+    over the split's test rows.
 
-    A trace of a stochastic method is its curve. Raises UsageError where another method is given what only these have, and for weights
-    of the rows of a stream.
+    A trace of a stochastic method is its curve. Raises UsageError where another method is given
+    what only these have, and for weights of the rows of a stream.
     """
     if run.stream and run.sample_weight is not None:
-        raise UsageError("--sample-weight has a weight for each row in memory; leave out --stream, or weigh rows by --class-weight")
+        raise UsageError(
+            "--sample-weight has a weight for each row in memory; leave out --stream, or weigh rows"
+            " by --class-weight"
+        )
     asked = [name for name in ("checkpoint", "every", "resume", "stream") if getattr(run, name)]
     listening = {"progress": progress}
     if not hasattr(trainer, "fit_stream"):
         if not asked:
             return trainer, listening | _curve(trainer, run, split)
-        raise UsageError(f"--{asked[0]} is for the methods that learn batch by batch, not for {trainer.name}")
+        raise UsageError(
+            f"--{asked[0]} is for the methods that learn batch by batch, not for {trainer.name}"
+        )
     if (run.every or run.resume) and not run.checkpoint:
         raise UsageError(f"--{asked[0]} needs --checkpoint FILE")
     if run.checkpoint:
@@ -42,26 +50,43 @@ def prepared(trainer, run: Run, split=None, progress=None) -> tuple:
 
 
 def _curve(trainer, run, split) -> dict:
-    """The error on the split's test rows into the trace of a method that does not learn batch by batch, where that is asked for."""
+    """The error on the split's test rows into the trace of a method that does not learn
+    batch by batch, where that is asked for.
+    """
     if not run.curve:
         return {}
     if run.curve != "test" or not run.trace:
-        raise UsageError(f'method {trainer.name} has its curve in its trace alone: curve = "test" with a trace')
+        raise UsageError(
+            f'method {trainer.name} has its curve in its trace alone: curve = "test" with a trace'
+        )
     if split.X_test is None:
-        raise UsageError(f"there are no test rows to draw the curve of {trainer.name} over; name some")
+        raise UsageError(
+            f"there are no test rows to draw the curve of {trainer.name} over; name some"
+        )
     return {"held_out": (split.X_test, split.y_test)}
 
 
 def _exact(trainer, split):
-    """The test rows' values of the exact kernel ridge solution of the training rows, nu being the method's."""
+    """The test rows' values of the exact kernel ridge solution of the training rows, nu
+    being the method's.
+    """
     p = trainer.settings
     same = {name: p[name] for name in ("kernel", "gamma", "scaling", "target_scaling", "seed")}
-    exact = methods.create("kernel", task="regression", loss="squared", lam=p["nu"] * split.X_train.shape[0], tol=1e-8, **same)
+    exact = methods.create(
+        "kernel",
+        task="regression",
+        loss="squared",
+        lam=p["nu"] * split.X_train.shape[0],
+        tol=1e-8,
+        **same,
+    )
     return exact.fit(split.X_train, split.y_train).predict(split.X_test)
 
 
 def train(trainer, run: Run, progress=None) -> tuple:
-    """(Pipeline, Split) of training on the file or standard input of a run; the Split has the test rows, which must fit into memory."""
+    """(Pipeline, Split) of training on the file or standard input of a run; the Split has
+    the test rows, which must fit into memory.
+    """
     path, n_inputs = run.dataset, run.n_inputs
     if run.split is not None:
         raise UsageError(f"--split is {run.split}, but a stream is not split; give --test FILE")
@@ -69,14 +94,21 @@ def train(trainer, run: Run, progress=None) -> tuple:
     source: Source
     if _is_csv(path, reading):
         if n_inputs:
-            raise UsageError(f"--n-inputs is {n_inputs}, which is for LIBSVM text; a CSV file says how many columns it has")
+            raise UsageError(
+                f"--n-inputs is {n_inputs}, which is for LIBSVM text; a CSV file says how many"
+                " columns it has"
+            )
         table = CsvSource(path, reading, task=trainer.settings.task)
         source, schema, task = table, table.schema, table.task
     else:
         tables.check_reading("libsvm", str(path), reading)
-        text = LibsvmSource(path, n_inputs or None, bool(reading.zero_based), encoding=reading.encoding)
+        text = LibsvmSource(
+            path, n_inputs or None, bool(reading.zero_based), encoding=reading.encoding
+        )
         source, task = text, text.learn(trainer.settings.task)
-        form = FileFormat("libsvm", text.zero_based, encoding=encodings.remembered(reading.encoding))
+        form = FileFormat(
+            "libsvm", text.zero_based, encoding=encodings.remembered(reading.encoding)
+        )
         schema = Schema(labels=text.labels.names, format=form)
     if trainer.settings.task is None:
         trainer = trainer.with_options(task=schema.task() or task)
@@ -88,7 +120,9 @@ def train(trainer, run: Run, progress=None) -> tuple:
 
 
 def _is_csv(path, reading) -> bool:
-    """By its name; of standard input, and where the name says nothing, by how the text begins. DataError for what is no text of rows."""
+    """By its name; of standard input, and where the name says nothing, by how the text
+    begins. DataError for what is no text of rows.
+    """
     if path == "-":
         stdin = files.standard_input()
         head = encodings.head(stdin.peek(1), reading.encoding) if hasattr(stdin, "peek") else b""
@@ -98,13 +132,17 @@ def _is_csv(path, reading) -> bool:
         return tables.kind_of_name(path) in ("csv", "tsv")
     kind = tables.File(path, encoding=reading.encoding).kind
     if kind not in ("csv", "tsv", "libsvm"):
-        raise UsageError(f"{path} is a .{kind} file, but --stream reads LIBSVM text and CSV; leave out --stream")
+        raise UsageError(
+            f"{path} is a .{kind} file, but --stream reads LIBSVM text and CSV; leave out --stream"
+        )
     return kind != "libsvm"
 
 
 def _test_rows(run, source, schema):
     test = str(run.test)
     if Path(test).exists():
-        return tables.other_rows(test, schema, source.n_inputs, run.how_to_read(), strict=bool(run.strict))
+        return tables.other_rows(
+            test, schema, source.n_inputs, run.how_to_read(), strict=bool(run.strict)
+        )
     loaded = data.load(test)
     return loaded.X_test, loaded.y_test

@@ -1,7 +1,9 @@
-"""`rfx tune`: the grid, the budget and the held-out rows of a search over methods, and its trials in a results file.
+"""`rfx tune`: the grid, the budget and the held-out rows of a search over methods, and its trials
+in a results file.
 
-Few rows and small models first, then more; a whole path of lambdas at a time (`Method.along`). What is left to search is the
-bandwidth, in one dimension, and the size: a grid of powers of four, then what `rfx.fitting.search` tries about the best.
+Few rows and small models first, then more; a whole path of lambdas at a time (`Method.along`). What
+is left to search is the bandwidth, in one dimension, and the size: a grid of powers of four, then
+what `rfx.fitting.search` tries about the best.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ from rfx.records.result import Result
 from rfx.records.run import Run
 from rfx.runs import held_out, metrics
 
-# What can be searched: the option that is a method's size (None: it has none), and the sizes of the rounds.
+# What can be searched: the option that is a method's size (None: it has none), and the sizes of the
+# rounds.
 SIZES = {
     "rf": ("n_features", (256, 512, 1024)),
     "nystrom": ("n_features", (128, 256, 512)),
@@ -44,12 +47,13 @@ SIZES = {
 # What `auto` searches, and the most rows of those of it whose cost is the square of their number.
 AUTO = ("rf", "nystrom", "rb", "kernel")
 MOST_ROWS = {"kernel": 15_000}
-# Multiples of the median's bandwidth in the first round; lambdas, largest first, from half decade to half decade.
+# Multiples of the median's bandwidth in the first round; lambdas, largest first, from half decade
+# to half decade.
 FACTORS = tuple(4.0**power for power in range(-3, 4))
 LAMS = tuple(float(f"{10 ** (3 - step / 2):.1g}") for step in range(13))
 L1_LAMS = tuple(float(f"{10 ** (3 - step / 2):.1g}") for step in range(9))
-# Rows to fit to in the rounds (the last has all), and to evaluate on; what goes on from each; lambdas above the last best that are
-# tried again; the share of the budget that is for the search.
+# Rows to fit to in the rounds (the last has all), and to evaluate on; what goes on from each;
+# lambdas above the last best that are tried again; the share of the budget that is for the search.
 ROWS, EVALUATED, KEPT, ABOVE = (2000, 10_000), 10_000, (4, 2), 2
 SEARCHING = 0.7
 # The size is doubled up to so many times the rows.
@@ -125,7 +129,9 @@ class Tuning:
             raise UsageError(f"--metric is {metric}, but the task is {task}")
         self.measure = METRICS[metric]
         share = None if asked.cv else asked.holdout or held_out.SHARE
-        self.parts = validation.folds(self.y, task != "regression", asked.seed, asked.cv, share, split.schema)
+        self.parts = validation.folds(
+            self.y, task != "regression", asked.seed, asked.cv, share, split.schema
+        )
         self.how = {"cv": asked.cv, "holdout": share}
         self.source = asked.source or Run(dataset=split.name, split=split.split, method="")
         file = asked.results_file
@@ -172,7 +178,9 @@ class Tuning:
         ]
         fitted = len(self.parts[0][0])
         early = [] if len(points) == 1 else enumerate(zip(ROWS, KEPT))
-        rounds = [Round(rows, 1, number, kept) for number, (rows, kept) in early if 1.5 * rows < fitted]
+        rounds = [
+            Round(rows, 1, number, kept) for number, (rows, kept) in early if 1.5 * rows < fitted
+        ]
         return Grid(
             points,
             {name: self._lams(name) for name in names},
@@ -243,7 +251,8 @@ class Tuning:
         classes = model.classes
         assert classes is not None
         if metric == "log_loss":
-            # by Platt's curve, of two numbers, from the rows that it is evaluated on: none gains by it more than others
+            # by Platt's curve, of two numbers, from the rows that it is evaluated on: none gains by
+            # it more than others
             by = "the rows that were held out"
             curve = Calibration.fit("platt", decision, y, classes, by, self.split.schema)
             model = model.replace(calibration=curve)
@@ -251,7 +260,10 @@ class Tuning:
         known = np.isin(y, classes) if metric in ("auc", "log_loss") else slice(None)
         found = metrics.measures(model, decision[known], y[known])
         if metric not in found:
-            raise DataError(f"--metric {metric} is not defined where held-out rows are all of one class; choose accuracy")
+            raise DataError(
+                f"--metric {metric} is not defined where held-out rows are all of one class; choose"
+                " accuracy"
+            )
         return found[metric]
 
     # ------------------------------------------------------------------ rows
@@ -276,7 +288,9 @@ class Tuning:
         way = f"cv {self.how['cv']:g}" if self.how["cv"] else f"holdout {self.how['holdout']:g}"
         label = f"tune {number} {self.measure.name} {way}"
         options = self.options(point)
-        return replace(self.source, method=point.method, seed=self.asked.seed, label=label, options=options)
+        return replace(
+            self.source, method=point.method, seed=self.asked.seed, label=label, options=options
+        )
 
     def _key(self, point: Settings, number: int) -> str:
         return keys.key(self._run(point, number), lams=self._lams(point.method))
@@ -284,8 +298,17 @@ class Tuning:
     def _result(self, trial: Trial) -> Result:
         point = trial.point
         run = self._run(point, trial.round.number)
-        params = {name: value for name, value in run.options.items() if name not in results.COLUMNS and value is not None}
-        params |= {"label": run.label, "path": trial.path, "round": trial.round.number, "parts": trial.round.parts}
+        params = {
+            name: value
+            for name, value in run.options.items()
+            if name not in results.COLUMNS and value is not None
+        }
+        params |= {
+            "label": run.label,
+            "path": trial.path,
+            "round": trial.round.number,
+            "parts": trial.round.parts,
+        }
         software: dict[str, Any] = {**env.describe()}
         return Result(
             key=self._key(point, trial.round.number),

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 Callback: TypeAlias = Callable[[dict[str, Any], Callable[[], np.ndarray]], None]
 # Losses with a second derivative, by one number a row.
 SMOOTH = ("squared", "squared_hinge", "logistic")
-# How a solver can end, from good to bad: the certificate meets the tolerance (where there is none: all that was asked for is
-# done), or what kept it from that. "stalled": its objective no longer moves, as a rule for want of precision. "budget" is what is
-# none of the others: memory.
+# How a solver can end, from good to bad: the certificate meets the tolerance (where there is none:
+# all that was asked for is done), or what kept it from that. "stalled": its objective no longer
+# moves, as a rule for want of precision. "budget" is what is none of the others: memory.
 STATUSES = ("converged", "stalled", "budget", "max_iter", "timeout")
 
 
@@ -36,8 +36,9 @@ STATUSES = ("converged", "stalled", "budget", "max_iter", "timeout")
 class Budget:
     """How exact a solution has to be, and what it may cost; None leaves it to the solver.
 
-    tol: of the certificate, relative to the objective, where the solver does not say otherwise. max_iter: iterations, in the
-    solver's own unit. memory_mb: working memory in MiB. deadline: value of time.monotonic() at which the solver ends.
+    tol: of the certificate, relative to the objective, where the solver does not say otherwise.
+    max_iter: iterations, in the solver's own unit. memory_mb: working memory in MiB. deadline:
+    value of time.monotonic() at which the solver ends.
     """
 
     tol: float | None = None
@@ -47,7 +48,9 @@ class Budget:
 
     def filled(self, **defaults: float) -> Filled:
         """This budget with a solver's own numbers for what is None."""
-        own: dict[str, Any] = {name: value for name, value in defaults.items() if getattr(self, name) is None}
+        own: dict[str, Any] = {
+            name: value for name, value in defaults.items() if getattr(self, name) is None
+        }
         return cast(Filled, replace(self, **own))
 
     def late(self) -> bool:
@@ -83,10 +86,11 @@ class Filled(Budget):
 
 @dataclass(frozen=True)
 class Certificate:
-    """How far from the optimum a solution is at most: `value`, in units of the objective that it stands beside.
+    """How far from the optimum a solution is at most: `value`, in units of the objective that it
+    stands beside.
 
-    kind: what it was found by: "gap", a dual bound; "residual", of a linear system; "kkt", the largest violation of the
-    optimality conditions.
+    kind: what it was found by: "gap", a dual bound; "residual", of a linear system; "kkt", the
+    largest violation of the optimality conditions.
     """
 
     kind: str
@@ -97,9 +101,10 @@ class Certificate:
 class Solution:
     """The outcome of one optimisation.
 
-    coef: (n_columns,) or (n_columns, n_outputs) weights. objective: the un-normalised objective at coef, summed over outputs.
-    certificate: None where a method has none; summed over outputs, as the objective is. n_iter: iterations, in the solver's
-    own unit; summed over outputs. status: one of STATUSES. trace: one dict a step, see Recorder.
+    coef: (n_columns,) or (n_columns, n_outputs) weights. objective: the un-normalised objective at
+    coef, summed over outputs. certificate: None where a method has none; summed over outputs, as
+    the objective is. n_iter: iterations, in the solver's own unit; summed over outputs. status: one
+    of STATUSES. trace: one dict a step, see Recorder.
     """
 
     coef: np.ndarray
@@ -116,7 +121,9 @@ class Solution:
 
     @property
     def gap(self) -> float | None:
-        """The certificate's value: objective - gap bounds the optimum from below. None without certificate."""
+        """The certificate's value: objective - gap bounds the optimum from below. None
+        without certificate.
+        """
         return None if self.certificate is None else self.certificate.value
 
     @property
@@ -125,15 +132,20 @@ class Solution:
         return None if self.gap is None else self.gap / max(abs(self.objective), 1e-300)
 
 
-def stack(solutions: list[Solution], coef: np.ndarray | None = None, of: str = "output") -> Solution:
+def stack(
+    solutions: list[Solution], coef: np.ndarray | None = None, of: str = "output"
+) -> Solution:
     """One Solution for several problems solved one by one by the same solver, as one-vs-all does.
 
-    coef: theirs in one array; by default a column for each of them. of: what each entry of the trace calls its problem's number.
+    coef: theirs in one array; by default a column for each of them. of: what each entry of the
+    trace calls its problem's number.
     """
     certificates = [s.certificate for s in solutions if s.certificate is not None]
     certificate = None
     if len(certificates) == len(solutions):
-        certificate = Certificate(certificates[0].kind, float(sum(own.value for own in certificates)))
+        certificate = Certificate(
+            certificates[0].kind, float(sum(own.value for own in certificates))
+        )
     return Solution(
         coef=np.stack([s.coef for s in solutions], axis=-1) if coef is None else coef,
         objective=float(sum(s.objective for s in solutions)),
@@ -148,7 +160,9 @@ class Progress:
     """Whether an objective still moves: told of it after every step."""
 
     def __init__(self, steps: int, share: float) -> None:
-        """stalled: whether the last `steps` steps together took no more than that share off the objective."""
+        """stalled: whether the last `steps` steps together took no more than that share off
+        the objective.
+        """
         self.steps, self.share, self.stalled = steps, share, False
         self._past: list[float] = []
 
@@ -161,20 +175,32 @@ class Progress:
 
 
 def check_problem(
-    Z: Matrix | KernelMatrix | np.ndarray, y: np.ndarray, lam: float, loss: Loss, losses: Sequence[str] = SMOOTH
+    Z: Matrix | KernelMatrix | np.ndarray,
+    y: np.ndarray,
+    lam: float,
+    loss: Loss,
+    losses: Sequence[str] = SMOOTH,
 ) -> np.ndarray:
     """y as float64, (N,) or (N, k).
 
-    Raises UsageError for a loss that is not among the solver's, a lambda that is not positive, no rows, targets that are not one for
-    each row of Z, and labels of a loss for classes that are not -1 and +1 (times a weight, where the loss is Weighted).
+    Raises UsageError for a loss that is not among the solver's, a lambda that is not positive, no
+    rows, targets that are not one for each row of Z, and labels of a loss for classes that are not
+    -1 and +1 (times a weight, where the loss is Weighted).
     """
     if loss.name not in losses:
-        choice = f"choose {', '.join(losses[:-1])} or {losses[-1]}" if len(losses) > 1 else f"it is for {losses[0]} loss"
+        choice = (
+            f"choose {', '.join(losses[:-1])} or {losses[-1]}"
+            if len(losses) > 1
+            else f"it is for {losses[0]} loss"
+        )
         raise UsageError(f"loss {loss.name!r} is none of those that this solver has; {choice}")
     if not (np.isfinite(lam) and lam > 0):
         raise UsageError(f"lambda is {lam}; it must be a positive number")
     if len(y) != Z.shape[0] or not len(y):
-        raise UsageError(f"there are {len(y)} targets for {Z.shape[0]} rows; there must be one for each row, and at least one row")
+        raise UsageError(
+            f"there are {len(y)} targets for {Z.shape[0]} rows; there must be one for each row, and"
+            " at least one row"
+        )
     y = as_floats(y)
     y = np.ascontiguousarray(y) if isinstance(y, np.ndarray) else y
     if isinstance(loss, Weighted):
@@ -199,16 +225,19 @@ def start(warm: np.ndarray | None, shape: Sequence[int]) -> np.ndarray:
     """
     coef = np.zeros(shape) if warm is None else np.array(warm, dtype=np.float64)
     if coef.shape != tuple(shape):
-        raise UsageError(f"the starting point has the shape {coef.shape}; the solution's is {tuple(shape)}")
+        raise UsageError(
+            f"the starting point has the shape {coef.shape}; the solution's is {tuple(shape)}"
+        )
     return coef
 
 
 class Recorder:
     """The trace of a solver: every step is told to a callback and kept.
 
-    callback(entry, coef): entry is a dict with `seconds` and `cpu_seconds` (of all threads, which tell of the work on a busy machine,
-    too) since the start, without those that callbacks took, and what the solver says, `iteration`, `objective` and `gap` among it;
-    coef() makes the weights of that step. What the callback adds to the entry, such as an error on held-out rows, is kept too.
+    callback(entry, coef): entry is a dict with `seconds` and `cpu_seconds` (of all threads, which
+    tell of the work on a busy machine, too) since the start, without those that callbacks took, and
+    what the solver says, `iteration`, `objective` and `gap` among it; coef() makes the weights of
+    that step. What the callback adds to the entry, such as an error on held-out rows, is kept too.
     always: what every entry says, such as the number of an output.
     """
 
@@ -228,7 +257,10 @@ class Recorder:
         if self.callback is not None:
             with until(None):
                 self.callback(entry, coef)
-            wall, processor = (start + after - before for start, after, before in zip(self._start, self._now(), now))
+            wall, processor = (
+                start + after - before
+                for start, after, before in zip(self._start, self._now(), now)
+            )
             self._start = wall, processor
         self.trace.append(entry)
 

@@ -1,4 +1,6 @@
-"""Fully corrective boosting: greedy coordinate descent on the L1 problem over all features of a kind (Yen et al. 2014, section 3.3)."""
+"""Fully corrective boosting: greedy coordinate descent on the L1 problem over all features
+of a kind (Yen et al. 2014, section 3.3).
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ if TYPE_CHECKING:
     from rfx.operators.matrix import Matrix
     from rfx.solvers.base import Callback, Filled
 
-# Relative gap of a corrective step, and the least where a new feature is too small to be felt by that.
+# Relative gap of a corrective step, and the least where a new feature is too small to be felt by
+# that.
 TOL, LEAST_TOL = 1e-5, 1e-9
 
 
@@ -44,25 +47,34 @@ def solve_boosting(
     n_features: int = 1000,
     factors: np.ndarray | None = None,
 ) -> Solution:
-    """Minimise lam ||w||_1 + sum_n L(sum_h w_h phi_h(x_n), y_n) (eq. 9) over features +-1 that are found step by step.
+    """Minimise lam ||w||_1 + sum_n L(sum_h w_h phi_h(x_n), y_n) (eq. 9) over features +-1 that are
+    found step by step.
 
-    learner.find(u) -> (signs, largest): signs (N, k) of the features that the greedy step (24) finds for u = L'(f, y) (N,); largest is
-    the largest |sum_n u_n phi_h(x_n)| over all features there are, None where the search can't know it. learner.keep(which) tells
-    which of them join. After each step the weights of all features found so far are the minimiser over these, from the weights
-    before. Ends when no feature found is new with |sum_n u_n phi_h(x_n)| > lam, with n_features of them, or, where `largest` is
-    known, when the gap over all features there are meets the tolerance.
+    learner.find(u) -> (signs, largest): signs (N, k) of the features that the greedy step (24)
+    finds for u = L'(f, y) (N,); largest is the largest |sum_n u_n phi_h(x_n)| over all features
+    there are, None where the search can't know it. learner.keep(which) tells which of them join.
+    After each step the weights of all features found so far are the minimiser over these, from the
+    weights before. Ends when no feature found is new with |sum_n u_n phi_h(x_n)| > lam, with
+    n_features of them, or, where `largest` is known, when the gap over all features there are meets
+    the tolerance.
 
-    factors: (N,) by which the rows of the features are multiplied, as weighted least squares asks for; y has been multiplied by them.
+    factors: (N,) by which the rows of the features are multiplied, as weighted least squares asks
+    for; y has been multiplied by them.
 
-    y: (N,). budget: tol is the relative gap of a step (1e-5), max_iter and memory_mb are those of `solve_l1` for a step. The
-    Solution's coef is (D,), the features in the order in which they joined, n_iter the steps. Its gap is over all features there
-    are where `largest` is known, else over those found. The trace has an entry a step, and one before any: `iteration`, `features`,
-    `nnz`, `objective`, `gap` (over those found), `greedy` (the largest |sum_n u_n phi_h(x_n)| of a feature of the step). The status
-    is that of the last step. Raises UsageError as `check_problem` does.
+    y: (N,). budget: tol is the relative gap of a step (1e-5), max_iter and memory_mb are those of
+    `solve_l1` for a step. The Solution's coef is (D,), the features in the order in which they
+    joined, n_iter the steps. Its gap is over all features there are where `largest` is known, else
+    over those found. The trace has an entry a step, and one before any: `iteration`, `features`,
+    `nnz`, `objective`, `gap` (over those found), `greedy` (the largest |sum_n u_n phi_h(x_n)| of a
+    feature of the step). The status is that of the last step. Raises UsageError as `check_problem`
+    does.
     """
     Z, record, gram, seen = SignColumns(len(y)), Recorder(callback), GramCache(), set[bytes]()
     factors = np.ones(len(y)) if factors is None else factors
-    y, limits = check_problem(Z, y, lam, loss), filled(replace(budget, tol=TOL if budget.tol is None else budget.tol))
+    y, limits = (
+        check_problem(Z, y, lam, loss),
+        filled(replace(budget, tol=TOL if budget.tol is None else budget.tol)),
+    )
     coef, decision, status, bound = np.zeros(0), np.zeros(len(y)), "converged", -np.inf
     objective, gap, turn = float(loss.value(decision, y).sum()), 0.0, 0
     record(coef.copy, iteration=0, features=0, nnz=0, objective=objective, gap=gap)
@@ -72,7 +84,9 @@ def solve_boosting(
         if largest is not None:
             bound = max(bound, best_dual(loss, u, y, lam, np.array([largest]))[0])
         sums = np.abs((u * factors) @ signs)
-        new = [k for k in np.flatnonzero(sums > lam) if _is_new(signs[:, k], seen)][: n_features - len(coef)]
+        new = [k for k in np.flatnonzero(sums > lam) if _is_new(signs[:, k], seen)][
+            : n_features - len(coef)
+        ]
         if not new or objective - bound <= limits.tol * objective:
             break
         if limits.late():
@@ -81,12 +95,21 @@ def solve_boosting(
         learner.keep(new)
         Z.append(signs[:, new])
         own = Z if np.all(factors == 1) else ScaledRows(Z, factors)
-        solution = _correct(own, y, lam, loss, limits, np.append(coef, np.zeros(len(new))), gram, objective)
+        solution = _correct(
+            own, y, lam, loss, limits, np.append(coef, np.zeros(len(new))), gram, objective
+        )
         coef, objective, status = solution.coef, solution.objective, solution.status
         recalled = gram.recall(coef)
-        assert recalled is not None and solution.gap is not None  # `solve_l1` remembers and certifies its answer
+        # `solve_l1` remembers and certifies its answer
+        assert recalled is not None and solution.gap is not None
         decision, gap, turn = recalled, solution.gap, turn + 1
-        entry = {"iteration": turn, "features": len(coef), "nnz": int(np.count_nonzero(coef)), "objective": objective, "gap": gap}
+        entry = {
+            "iteration": turn,
+            "features": len(coef),
+            "nnz": int(np.count_nonzero(coef)),
+            "objective": objective,
+            "gap": gap,
+        }
         record(coef.copy, **entry, greedy=float(sums.max()))
     if np.isfinite(bound):
         gap = max(0.0, objective - bound)
@@ -94,9 +117,18 @@ def solve_boosting(
 
 
 def _correct(
-    Z: Matrix, y: np.ndarray, lam: float, loss: SmoothLoss, budget: Filled, coef: np.ndarray, gram: GramCache, before: float
+    Z: Matrix,
+    y: np.ndarray,
+    lam: float,
+    loss: SmoothLoss,
+    budget: Filled,
+    coef: np.ndarray,
+    gram: GramCache,
+    before: float,
 ) -> Solution:
-    """The minimiser over the features found, more exact than the budget asks for where that hides what the new ones gain."""
+    """The minimiser over the features found, more exact than the budget asks for where that
+    hides what the new ones gain.
+    """
     while True:
         solution = solve_l1(Z, y, lam, loss, budget, coef, gram=gram)
         if solution.objective < before or solution.status != "converged" or budget.tol <= LEAST_TOL:
@@ -105,7 +137,9 @@ def _correct(
 
 
 def _is_new(signs: np.ndarray, seen: set[bytes]) -> bool:
-    """Whether a feature, or what it is times -1, has not been among those seen; it is from now on."""
+    """Whether a feature, or what it is times -1, has not been among those seen; it is from
+    now on.
+    """
     name = hashlib.blake2b(np.packbits(signs == signs[0]).tobytes(), digest_size=16).digest()
     new = name not in seen
     seen.add(name)

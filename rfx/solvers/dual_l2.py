@@ -1,10 +1,12 @@
-"""L2 regularisation in the span of the rows: min_w lam/2 ||w||^2 + sum_n L(z_n.w, y_n) for matrices with many more columns than rows.
+"""L2 regularisation in the span of the rows: min_w lam/2 ||w||^2 + sum_n L(z_n.w, y_n) for matrices
+with many more columns than rows.
 
-The weights are w = Z'a with one a per row, so that everything is a vector over rows and the matrix is asked for products with
-Z Z' alone. So it is with random binning features (Wu et al. 2016, eq. 8), which make and use the sums of a grid's bins while
-they are in cache; there Z Z' has ones on its diagonal, so that for ridge a diagonal preconditioner would change nothing. The
-duality gap is that of u = -lam a, where Z'u = -lam w leaves Fenchel's sum L(f) + L*(u) - u f alone (for ridge, half the squared
-residual), or that of u = L'(f), where nothing but ||lam w + Z'u||^2 / (2 lam) is left.
+The weights are w = Z'a with one a per row, so that everything is a vector over rows and the matrix
+is asked for products with Z Z' alone. So it is with random binning features (Wu et al. 2016, eq.
+8), which make and use the sums of a grid's bins while they are in cache; there Z Z' has ones on its
+diagonal, so that for ridge a diagonal preconditioner would change nothing. The duality gap is that
+of u = -lam a, where Z'u = -lam w leaves Fenchel's sum L(f) + L*(u) - u f alone (for ridge, half the
+squared residual), or that of u = L'(f), where nothing but ||lam w + Z'u||^2 / (2 lam) is left.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ if TYPE_CHECKING:
 # (v, K v, curvatures, accuracy) -> Newton's direction, see `newton`
 Direction: TypeAlias = Callable[[np.ndarray, np.ndarray, np.ndarray, float], np.ndarray]
 _RESTART = 500
-# Rows with curvature are copied out when they are a smaller share than this: it costs about one product with Z Z'.
+# Rows with curvature are copied out when they are a smaller share than this: it costs about one
+# product with Z Z'.
 _COPIED = 0.7
 # Rows with a smaller share of the largest curvature count as flat.
 _FLAT = 1e-12
@@ -39,7 +42,9 @@ _WHOLE = 1e-12
 
 @dataclass
 class DualSolution(Solution):
-    """A Solution and its `dual` (N,) or (N, k): coef is Z'dual. It is a start for another matrix of the same rows, too."""
+    """A Solution and its `dual` (N,) or (N, k): coef is Z'dual. It is a start for another
+    matrix of the same rows, too.
+    """
 
     dual: np.ndarray | None = None
 
@@ -55,12 +60,13 @@ def solve_dual_ridge(
 ) -> DualSolution:
     """lam/2 ||W||^2 + 1/2 ||Z W - Y||^2 by conjugate gradients, all outputs in step.
 
-    The steps are those of conjugate gradients on (Z'Z + lam) W = Z'Y, as in the paper, taken with W = Z'A: the inner
-    products of directions Z'P are P'(Z Z')P, and one product with Z Z' a step is enough.
+    The steps are those of conjugate gradients on (Z'Z + lam) W = Z'Y, as in the paper, taken with W
+    = Z'A: the inner products of directions Z'P are P'(Z Z')P, and one product with Z Z' a step is
+    enough.
 
-    Z: (N, D) features. Y: (N,) or (N, k). loss: Squared, the only one. budget: tol is the relative duality gap of each output
-    (1e-3), max_iter are conjugate gradient steps (1000; n_iter counts them). warm: a dual to start from. Raises UsageError as
-    `check_problem` does.
+    Z: (N, D) features. Y: (N,) or (N, k). loss: Squared, the only one. budget: tol is the relative
+    duality gap of each output (1e-3), max_iter are conjugate gradient steps (1000; n_iter counts
+    them). warm: a dual to start from. Raises UsageError as `check_problem` does.
     """
     Y, record = check_problem(Z, Y, lam, loss, ("squared",)), Recorder(callback)
     budget, A, n_iter = budget.filled(tol=1e-3, max_iter=1000), start_rows(warm, Y), 0
@@ -105,20 +111,28 @@ def solve_dual_l2(
     warm: np.ndarray | None = None,
     callback: Callback | None = None,
 ) -> DualSolution:
-    """One output with squared hinge, logistic or squared loss, by Newton's method with conjugate gradients.
+    """One output with squared hinge, logistic or squared loss, by Newton's method with conjugate
+    gradients.
 
-    Z: (N, D) features. y: (N,) labels in {-1, +1}. budget: tol is the relative duality gap (1e-3), max_iter are Newton steps (100;
-    n_iter counts them). warm: (N,) dual to start from. With v = lam a + L'(Z w) and curvatures d, Newton's direction Z'q solves
-    lam q + d Z Z'q = -v; q = -v/lam + sqrt(d) t turns it into a positive definite system over the rows with d > 0 alone,
-    with lam + d on its diagonal, its preconditioner. Raises UsageError as `check_problem` does.
+    Z: (N, D) features. y: (N,) labels in {-1, +1}. budget: tol is the relative duality gap (1e-3),
+    max_iter are Newton steps (100; n_iter counts them). warm: (N,) dual to start from. With v = lam
+    a + L'(Z w) and curvatures d, Newton's direction Z'q solves lam q + d Z Z'q = -v; q = -v/lam +
+    sqrt(d) t turns it into a positive definite system over the rows with d > 0 alone, with lam + d
+    on its diagonal, its preconditioner. Raises UsageError as `check_problem` does.
     """
     y, budget = check_problem(Z, y, lam, loss), budget.filled(tol=1e-3, max_iter=100)
-    record = Recorder(None if callback is None else lambda entry, dual: callback(entry, lambda: Z.rmatvec(dual())))
+    record = Recorder(
+        None if callback is None else lambda entry, dual: callback(entry, lambda: Z.rmatvec(dual()))
+    )
 
-    def direction(v: np.ndarray, Kv: np.ndarray, curvature: np.ndarray, accuracy: float) -> np.ndarray:
+    def direction(
+        v: np.ndarray, Kv: np.ndarray, curvature: np.ndarray, accuracy: float
+    ) -> np.ndarray:
         return _direction(Z, v, Kv, curvature, lam, accuracy, budget.deadline)
 
-    found = newton(Z.outer, direction, y, lam, loss, budget, start_rows(warm, y), record, patience=np.inf)
+    found = newton(
+        Z.outer, direction, y, lam, loss, budget, start_rows(warm, y), record, patience=np.inf
+    )
     return DualSolution(**vars(found) | {"coef": Z.rmatvec(found.coef)}, dual=found.coef)
 
 
@@ -136,8 +150,9 @@ def newton(
 ) -> Solution:
     """Newton's method for one output from the dual `begun` (N,); coef is the dual at the end.
 
-    times(v): K v. direction(v, Kv, curvature, accuracy): q with ||lam q + D K q + v|| <= accuracy ||v||. n_iter: steps made
-    before, which count. patience: steps without a smaller gap after which rounding has the last word.
+    times(v): K v. direction(v, Kv, curvature, accuracy): q with ||lam q + D K q + v|| <= accuracy
+    ||v||. n_iter: steps made before, which count. patience: steps without a smaller gap after which
+    rounding has the last word.
     """
     a = begun.copy()
     f = times(a) if a.any() else np.zeros_like(y)
@@ -152,9 +167,17 @@ def newton(
         converged = gap <= budget.tol * objective
         best, waited = min(best, gap), 0 if gap < best else waited + 1
         if converged or waited == patience or budget.spent(n_iter):
-            return Solution(a, objective, Certificate("gap", gap), n_iter, budget.status(converged, n_iter), record.trace)
+            return Solution(
+                a,
+                objective,
+                Certificate("gap", gap),
+                n_iter,
+                budget.status(converged, n_iter),
+                record.trace,
+            )
         q = direction(v, Kv, curvature, float(min(0.1, np.sqrt(gap / objective))))
-        # where the loss is flat a whole step ends at zero, which a model need not keep, and not at the rounding of lam
+        # where the loss is flat a whole step ends at zero, which a model need not keep, and not at
+        # the rounding of lam
         q = np.where((u == 0) & (curvature == 0), -a, q)
         Kq = times(q)
         t = line_minimum(loss, f, Kq, y, lam * float(a @ Kq), lam * float(q @ Kq))
@@ -163,8 +186,16 @@ def newton(
         n_iter += 1
 
 
-def row_dual_gap(kernel: Callable[[np.ndarray], np.ndarray], a: np.ndarray, f: np.ndarray, y: np.ndarray, lam: float, loss: Loss) -> float:
-    """The gap of the dual point -lam a, made feasible, where f = kernel(a) (n,) is the decision of coefficients a (n,) over rows.
+def row_dual_gap(
+    kernel: Callable[[np.ndarray], np.ndarray],
+    a: np.ndarray,
+    f: np.ndarray,
+    y: np.ndarray,
+    lam: float,
+    loss: Loss,
+) -> float:
+    """The gap of the dual point -lam a, made feasible, where f = kernel(a) (n,) is the decision of
+    coefficients a (n,) over rows.
 
     kernel: v -> K v for the kernel matrix of the rows. y: (n,).
     """
@@ -175,7 +206,13 @@ def row_dual_gap(kernel: Callable[[np.ndarray], np.ndarray], a: np.ndarray, f: n
 
 
 def _direction(
-    Z: Matrix, v: np.ndarray, Kv: np.ndarray, curvature: np.ndarray, lam: float, accuracy: float, deadline: float | None
+    Z: Matrix,
+    v: np.ndarray,
+    Kv: np.ndarray,
+    curvature: np.ndarray,
+    lam: float,
+    accuracy: float,
+    deadline: float | None,
 ) -> np.ndarray:
     """q with ||lam q + d Z Z'q + v|| <= accuracy ||v||."""
     q = -v / lam
@@ -197,12 +234,18 @@ def _direction(
         found: np.ndarray = lam * p + roots * Z.outer(full)[chosen]
         return found
 
-    # from q = 0 on the chosen rows: with q = -v/lam there, the residual would be larger by one over lam
+    # from q = 0 on the chosen rows: with q = -v/lam there, the residual would be larger by one over
+    # lam
     start = v[chosen] / (lam * roots)
     residual = roots * Kv[chosen] / lam - product(start)
     bound = (accuracy * np.linalg.norm(v)) ** 2
     t, _, _ = conjugate_gradients(
-        product, residual, lambda r: r / diagonal, lambda t, r: float(np.sum((roots * r) ** 2)) <= bound, _STEPS, deadline
+        product,
+        residual,
+        lambda r: r / diagonal,
+        lambda t, r: float(np.sum((roots * r) ** 2)) <= bound,
+        _STEPS,
+        deadline,
     )
     q[chosen] = roots * t
     return q

@@ -1,9 +1,10 @@
-"""L2-regularised classification: min_w lam/2 ||w||^2 + sum_n L(z_n.w, y_n) (Yen et al. 2014, equation 5).
+"""L2-regularised classification: min_w lam/2 ||w||^2 + sum_n L(z_n.w, y_n) (Yen et al. 2014,
+equation 5).
 
-Newton's method; each step by conjugate gradients on the rows whose loss is curved there (inside the margin, for squared
-hinge), with a preconditioner, and an exact line search. For a smooth loss u = L'(Z w) attains equality in Fenchel's
-inequality, so that objective minus dual value -sum L*(u, y) - ||Z'u||^2 / (2 lam) is ||gradient||^2 / (2 lam): the
-certificate costs nothing.
+Newton's method; each step by conjugate gradients on the rows whose loss is curved there (inside the
+margin, for squared hinge), with a preconditioner, and an exact line search. For a smooth loss u =
+L'(Z w) attains equality in Fenchel's inequality, so that objective minus dual value -sum L*(u, y) -
+||Z'u||^2 / (2 lam) is ||gradient||^2 / (2 lam): the certificate costs nothing.
 """
 
 from __future__ import annotations
@@ -31,26 +32,32 @@ if TYPE_CHECKING:
     from rfx.operators.matrix import Matrix
     from rfx.solvers.base import Callback, Filled
 
-# Subsets of fewer rows say too little about the whole, and a whole of four times as many is solved quickly.
+# Subsets of fewer rows say too little about the whole, and a whole of four times as many is solved
+# quickly.
 _SMALLEST_LEVEL = 1000
-# Their relative gap: how near the start of the next set of rows is to its end hardly depends on it (docs/benchmarks.md).
+# Their relative gap: how near the start of the next set of rows is to its end hardly depends on it
+# (docs/benchmarks.md).
 _LEVEL_TOLERANCE = 0.3
 # Conjugate gradient steps, more than which a new preconditioner, from more rows, may be worth.
 _PATIENCE = 12
-# Times the gap asked for below which one more step is expected to do, and the part of the gradient to which its residual is brought.
+# Times the gap asked for below which one more step is expected to do, and the part of the gradient
+# to which its residual is brought.
 _NEAR, _RESIDUAL = 30, 0.1
 # Part of the memory that the preconditioner may take; the rest is for rows that are held.
 _FACTOR = 0.3
-# Newton steps after which it has stalled if they took less than this part of the tolerance off the objective.
+# Newton steps after which it has stalled if they took less than this part of the tolerance off the
+# objective.
 _STALL, _MOVED = 5, 1e-2
-# A factor of m rows costs ten products of n rows where m^2 is this times n times the seconds that a use of an entry takes; features
-# that are computed take longer than that says.
+# A factor of m rows costs ten products of n rows where m^2 is this times n times the seconds that a
+# use of an entry takes; features that are computed take longer than that says.
 _COMPUTED, _READ, _TEN = 1e12, 7e11, 10
-# Part of the tolerance that codes of features may take: u = L'(f) has u^2 <= 4 L(f) for every loss here, so that the errors of codes,
-# of norm e in a row, add about 2 e^2 / lam of the objective to the gap through Z'u (and less or more through u, by the norm of w).
+# Part of the tolerance that codes of features may take: u = L'(f) has u^2 <= 4 L(f) for every loss
+# here, so that the errors of codes, of norm e in a row, add about 2 e^2 / lam of the objective to
+# the gap through Z'u (and less or more through u, by the norm of w).
 _CODES = 0.5
-# Part of the tolerance to which a problem of codes is solved: another step there costs less than one by the features, which is due where
-# what codes are off by and what is left of the gap are too much together.
+# Part of the tolerance to which a problem of codes is solved: another step there costs less than
+# one by the features, which is due where what codes are off by and what is left of the gap are too
+# much together.
 _OWN = 0.2
 # Passes over the features for which time is kept at the end.
 _KEPT = 1.5
@@ -67,23 +74,27 @@ def solve_l2(
 ) -> Solution:
     """The minimiser (D,) for one output.
 
-    Z: the (N, D) features. y: (N,) labels in {-1, +1} (any targets for squared loss). loss: SquaredHinge, Logistic or Squared.
-    budget: tol is the relative duality gap (1e-4), max_iter are Newton steps (100; n_iter counts them), memory_mb is for the
-    preconditioner and rows that are held. warm: (D,) starting point; without it, one is found on subsets of the rows, small ones first,
-    which the trace's `rows` tell. Raises UsageError as `check_problem` does.
+    Z: the (N, D) features. y: (N,) labels in {-1, +1} (any targets for squared loss). loss:
+    SquaredHinge, Logistic or Squared. budget: tol is the relative duality gap (1e-4), max_iter are
+    Newton steps (100; n_iter counts them), memory_mb is for the preconditioner and rows that are
+    held. warm: (D,) starting point; without it, one is found on subsets of the rows, small ones
+    first, which the trace's `rows` tell. Raises UsageError as `check_problem` does.
     """
     y = check_problem(Z, y, lam, loss)
     budget = budget.filled(tol=1e-4, max_iter=100, memory_mb=default_memory_mb())
     # what is known of zero without a look at the features, whose dual value is zero
     at_zero = float(loss.value(np.zeros_like(y), y).sum())
-    newton = _Newton(loss, lam, len(y), budget, Recorder(callback), (np.zeros(Z.shape[1]), at_zero, at_zero))
+    newton = _Newton(
+        loss, lam, len(y), budget, Recorder(callback), (np.zeros(Z.shape[1]), at_zero, at_zero)
+    )
     w = start(warm, Z.shape[1:])
     try:
         with until(budget.deadline):
             whole = newton.problem(Z, y, budget.tol)
             if warm is None:
                 source = whole.held if whole.held.cost <= READ else Z
-                # small ones of rows on workers are fetched before these begin to hold theirs, and solved while they do
+                # small ones of rows on workers are fetched before these begin to hold theirs, and
+                # solved while they do
                 for part, targets in [_subset(source, y, count) for count in _levels(len(y))]:
                     # rows of what is in memory need no copy
                     part = part if part.cost <= READ else part.hold(budget.memory_mb / 2)
@@ -93,11 +104,16 @@ def solve_l2(
     except Late:
         status = "timeout"
     w, objective, gap = newton.reached
-    return Solution(w, objective, Certificate("gap", gap), newton.n_iter, status, newton.record.trace)
+    return Solution(
+        w, objective, Certificate("gap", gap), newton.n_iter, status, newton.record.trace
+    )
 
 
-def l2_certificate(Z: Matrix, y: np.ndarray, coef: np.ndarray, lam: float, loss: Loss) -> tuple[float, float]:
-    """(objective, duality gap) of any coef (D,), for any loss of rfx.losses, in one pass over the features.
+def l2_certificate(
+    Z: Matrix, y: np.ndarray, coef: np.ndarray, lam: float, loss: Loss
+) -> tuple[float, float]:
+    """(objective, duality gap) of any coef (D,), for any loss of rfx.losses, in one pass over the
+    features.
 
     The dual point is u = L'(Z w), which is feasible for each of them; y (N,) as in `solve_l2`.
     """
@@ -113,24 +129,49 @@ def l2_certificate(Z: Matrix, y: np.ndarray, coef: np.ndarray, lam: float, loss:
 
 
 class _Newton:
-    """Newton's method on larger and larger sets of rows: what one call keeps from step to step and from set to set."""
+    """Newton's method on larger and larger sets of rows: what one call keeps from step to
+    step and from set to set.
+    """
 
     def __init__(
-        self, loss: SmoothLoss, lam: float, n_rows: int, budget: Filled, record: Recorder, reached: tuple[np.ndarray, float, float]
+        self,
+        loss: SmoothLoss,
+        lam: float,
+        n_rows: int,
+        budget: Filled,
+        record: Recorder,
+        reached: tuple[np.ndarray, float, float],
     ) -> None:
-        self.loss, self.lam, self.n_rows, self.budget, self.record, self.n_iter = loss, lam, n_rows, budget, record, 0
+        self.loss, self.lam, self.n_rows, self.budget, self.record, self.n_iter = (
+            loss,
+            lam,
+            n_rows,
+            budget,
+            record,
+            0,
+        )
         self.reached = reached
         self.factor: Factor | None = None
         self.rows, self.steps, self.last, self.since = 0, 0, 0, 0.0
 
     def problem(self, Z: Matrix, y: np.ndarray, tol: float) -> _Problem:
-        """That of these rows, to be solved to relative gap `tol`; lambda is that of all rows, in proportion."""
-        return _Problem(Z, y, self.lam * len(y) / self.n_rows, self.loss, (1 - _FACTOR) * self.budget.memory_mb, tol)
+        """That of these rows, to be solved to relative gap `tol`; lambda is that of all
+        rows, in proportion.
+        """
+        return _Problem(
+            Z,
+            y,
+            self.lam * len(y) / self.n_rows,
+            self.loss,
+            (1 - _FACTOR) * self.budget.memory_mb,
+            tol,
+        )
 
     def run(self, problem: _Problem, w: np.ndarray) -> np.ndarray:
         """w to the problem's gap, from w.
 
-        `reached` is then (w, objective, gap) of the last point on all rows whose features were computed; Late may be raised.
+        `reached` is then (w, objective, gap) of the last point on all rows whose features were
+        computed; Late may be raised.
         """
         whole = len(problem.y) == self.n_rows
         self.progress = Progress(_STALL, _MOVED * problem.tol)
@@ -162,7 +203,12 @@ class _Newton:
     def _ended(self, problem: _Problem, point: _Point) -> bool:
         """Whether no step is to be made from this point; it is told of."""
         gap = float(point.g @ point.g) / (2 * problem.lam)
-        at = {"iteration": self.n_iter, "rows": len(problem.y), "objective": point.objective, "gap": gap}
+        at = {
+            "iteration": self.n_iter,
+            "rows": len(problem.y),
+            "objective": point.objective,
+            "gap": gap,
+        }
         self.record(lambda now=point.w: now, **at, cg=self.steps, sampled=self.rows)
         self.steps = 0
         self.converged = gap <= problem.goal * point.objective
@@ -171,7 +217,9 @@ class _Newton:
         return self.converged or self.progress(point.objective) or self.budget.spent(self.n_iter)
 
     def direction(self, problem: _Problem, point: _Point) -> np.ndarray:
-        """Newton's direction, to a residual of a small part of the gradient (or of what the certificate allows)."""
+        """Newton's direction, to a residual of a small part of the gradient (or of what the
+        certificate allows).
+        """
         weights = self.loss.second_derivative(point.f, problem.y)
         chosen = np.flatnonzero(weights > 0)
         if len(chosen) == 0:
@@ -184,7 +232,9 @@ class _Newton:
         near = squares <= 2 * problem.lam * _NEAR * problem.goal * point.objective
         if self._due(len(chosen), uses * rate, near):
             self.factor = None
-            self.factor = sampled_factor(part, weights, problem.lam, self.rows, _FACTOR * self.budget.memory_mb)
+            self.factor = sampled_factor(
+                part, weights, problem.lam, self.rows, _FACTOR * self.budget.memory_mb
+            )
             self.since = 0.0
         assert self.factor is not None
         bound = max(_RESIDUAL**2 * squares, problem.lam * problem.goal * point.objective)
@@ -201,14 +251,18 @@ class _Newton:
         return step
 
     def _due(self, count: int, most: float, near: bool) -> bool:
-        """Whether a new factor is to be made of `rows` rows (set here); most: their square for which it costs ten products.
+        """Whether a new factor is to be made of `rows` rows (set here); most: their square for
+        which it costs ten products.
 
-        A later one has at least twice the rows, and comes when steps have cost as much as it will since the one before, those of this
-        direction with them, if they are as many as the last one's.
+        A later one has at least twice the rows, and comes when steps have cost as much as it will
+        since the one before, those of this direction with them, if they are as many as the last
+        one's.
         """
         rows = min(count, max(1024, int(np.sqrt(most)), 2 * self.rows))
         ahead = self.last * most / _TEN
-        if self.factor is not None and (near or self.last <= _PATIENCE or self.since + ahead < rows**2):
+        if self.factor is not None and (
+            near or self.last <= _PATIENCE or self.since + ahead < rows**2
+        ):
             return False
         self.rows = rows
         return True
@@ -227,11 +281,13 @@ class _Point:
 class _Problem:
     """lam/2 ||w||^2 + sum L(Z w, y) on one set of rows.
 
-    exact: whether `at` is by the features themselves, not by the codes as which they are held where lam and tol allow it. seconds: those
-    that holding them took.
+    exact: whether `at` is by the features themselves, not by the codes as which they are held where
+    lam and tol allow it. seconds: those that holding them took.
     """
 
-    def __init__(self, Z: Matrix, y: np.ndarray, lam: float, loss: SmoothLoss, limit_mb: float, tol: float) -> None:
+    def __init__(
+        self, Z: Matrix, y: np.ndarray, lam: float, loss: SmoothLoss, limit_mb: float, tol: float
+    ) -> None:
         self.y, self.lam, self.loss, self.tol = y, lam, loss, tol
         start = time.monotonic()
         error = 0.5 * _CODES * tol * lam / labels_and_weights(loss, y)[1].max()
@@ -260,13 +316,24 @@ class _Problem:
         return _Point(w, f, 0.5 * self.lam * float(w @ w) + float(value), g + self.lam * w)
 
     def search(self, start: _Point, p: np.ndarray) -> _Point:
-        """The next point on w + t p: t = 1 where the objective is nearly stationary along p there, else its minimum."""
+        """The next point on w + t p: t = 1 where the objective is nearly stationary along p
+        there, else its minimum.
+        """
         end = self.at(start.w + p)
         slope = float(start.g @ p)
-        if end.objective <= start.objective + 1e-4 * slope and abs(float(end.g @ p)) <= 0.5 * abs(slope):
+        if end.objective <= start.objective + 1e-4 * slope and abs(float(end.g @ p)) <= 0.5 * abs(
+            slope
+        ):
             return end
         change = end.f - start.f
-        t = line_minimum(self.loss, start.f, change, self.y, self.lam * float(start.w @ p), self.lam * float(p @ p))
+        t = line_minimum(
+            self.loss,
+            start.f,
+            change,
+            self.y,
+            self.lam * float(start.w @ p),
+            self.lam * float(p @ p),
+        )
         return self.at(start.w + t * p, start.f + t * change)
 
 

@@ -10,8 +10,16 @@ if TYPE_CHECKING:
     from rfx.losses import Loss, SmoothLoss
 
 
-def line_minimum(loss: SmoothLoss, f: np.ndarray, change: np.ndarray, y: np.ndarray, linear: float, quadratic: float) -> float:
-    """The t >= 0 where t linear + t^2 quadratic / 2 + sum L(f + t change, y) is least, a descent direction at t = 0.
+def line_minimum(
+    loss: SmoothLoss,
+    f: np.ndarray,
+    change: np.ndarray,
+    y: np.ndarray,
+    linear: float,
+    quadratic: float,
+) -> float:
+    """The t >= 0 where t linear + t^2 quadratic / 2 + sum L(f + t change, y) is least, a descent
+    direction at t = 0.
 
     Newton's method in a bracket, bisection where it leaves.
     """
@@ -36,11 +44,20 @@ def line_minimum(loss: SmoothLoss, f: np.ndarray, change: np.ndarray, y: np.ndar
 
 
 def l1_line_search(
-    loss: Loss, y: np.ndarray, f: np.ndarray, along: np.ndarray, x: np.ndarray, p: np.ndarray, lam: float, linear: float = 0.0
+    loss: Loss,
+    y: np.ndarray,
+    f: np.ndarray,
+    along: np.ndarray,
+    x: np.ndarray,
+    p: np.ndarray,
+    lam: float,
+    linear: float = 0.0,
 ) -> float:
-    """Step t >= 0 that minimises lam ||x + t p||_1 + sum L(f + t along, y) + t linear, 1 when that is nearly as good.
+    """Step t >= 0 that minimises lam ||x + t p||_1 + sum L(f + t along, y) + t linear, 1 when that
+    is nearly as good.
 
-    x, p: (k,) weights and their change; f, along: (N,) decision values and theirs. 0 where the direction does not go down.
+    x, p: (k,) weights and their change; f, along: (N,) decision values and theirs. 0 where the
+    direction does not go down.
     """
 
     def slope(t: float, side: float = 1.0) -> float:
@@ -50,7 +67,9 @@ def l1_line_search(
         return found
 
     def value(t: float) -> float:
-        found: float = lam * np.abs(x + t * p).sum() + loss.value(f + t * along, y).sum() + t * linear
+        found: float = (
+            lam * np.abs(x + t * p).sum() + loss.value(f + t * along, y).sum() + t * linear
+        )
         return found
 
     first = slope(0.0)

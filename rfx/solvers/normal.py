@@ -1,6 +1,8 @@
-"""Ridge regression for many lambdas by the normal equations, (Z'Z + lam) W = Z'Y: one Gram matrix in float64, a factor for each.
+"""Ridge regression for many lambdas by the normal equations, (Z'Z + lam) W = Z'Y: one Gram matrix
+in float64, a factor for each.
 
-For models that judge a lambda and are then forgotten: no certificate is computed, and nothing is refined.
+For models that judge a lambda and are then forgotten: no certificate is computed, and nothing is
+refined.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ MOST = 4096
 def ridge_path(Z: Matrix, Y: np.ndarray, lams: Sequence[float]) -> Iterator[np.ndarray]:
     """Yields, for each of lams, the minimiser (D, k) of lam/2 ||W||^2 + 1/2 ||Z W - Y||^2.
 
-    Z: the (N, D) features, D at most MOST. Y: (N, k) targets. A lam below the rounding of the Gram matrix is raised to that.
+    Z: the (N, D) features, D at most MOST. Y: (N, k) targets. A lam below the rounding of the Gram
+    matrix is raised to that.
     """
     gram, right = np.zeros((Z.shape[1], Z.shape[1])), np.zeros((Z.shape[1], Y.shape[1]))
     for rows, part in Z.row_blocks():

@@ -1,11 +1,14 @@
-"""Ridge regression: min_W lam/2 ||W||^2 + 1/2 ||Z W - Y||^2 (Yen et al. 2014, equation 5 with squared loss).
+"""Ridge regression: min_W lam/2 ||W||^2 + 1/2 ||Z W - Y||^2 (Yen et al. 2014, equation 5 with
+squared loss).
 
-Conjugate gradients on the features themselves, with float64 sums, preconditioned by one of two factors. Random features
-have few directions that matter at a given lambda, so that a Gram matrix of some of the rows and a dozen products are often
-cheaper than the whole Gram matrix; where they are not, or turn out not to be, the smaller of Z'Z and Z Z' is summed
-into one array and factored in place, and what is left to correct is the rounding of the factor's type. A grid of
-lambdas shares the Gram matrix and one factor, that of its middle: the others come from the Krylov space of its inverse. (An
-eigendecomposition would do for all as well, but costs as much as about twenty-five factorisations.)
+Conjugate gradients on the features themselves, with float64 sums, preconditioned by one of two
+factors. Random features have few directions that matter at a given lambda, so that a Gram matrix of
+some of the rows and a dozen products are often cheaper than the whole Gram matrix; where they are
+not, or turn out not to be, the smaller of Z'Z and Z Z' is summed into one array and factored in
+place, and what is left to correct is the rounding of the factor's type. A grid of lambdas shares
+the Gram matrix and one factor, that of its middle: the others come from the Krylov space of its
+inverse. (An eigendecomposition would do for all as well, but costs as much as about twenty-five
+factorisations.)
 """
 
 from __future__ import annotations
@@ -31,13 +34,16 @@ if TYPE_CHECKING:
     from rfx.solvers.base import Callback, Filled
 
 _RESTARTS = 20
-# Restarts after which it has stalled if they took less than this part of the tolerance off the objective.
+# Restarts after which it has stalled if they took less than this part of the tolerance off the
+# objective.
 _STALL, _MOVED = 3, 1e-2
-# Steps that a sampled factor is expected to need, and those after which it is given up for the whole Gram matrix.
+# Steps that a sampled factor is expected to need, and those after which it is given up for the
+# whole Gram matrix.
 _EXPECTED_STEPS, _PATIENCE = 15, 40
 # Numbers that the basis of a Krylov space may take.
 _BASIS = 2**25
-# Seconds for one float32 multiplication and addition in a Gram matrix, beside the cost of an entry of the matrix.
+# Seconds for one float32 multiplication and addition in a Gram matrix, beside the cost of an entry
+# of the matrix.
 _GRAM = 1e-11
 
 
@@ -52,11 +58,12 @@ def solve_ridge(
 ) -> Solution:
     """The minimiser (D,) or (D, k) for one lam > 0.
 
-    Z: the (N, D) features. Y: (N,) or (N, k) targets. loss: Squared, the only one. budget: tol is the relative duality gap of each
-    output (1e-6), max_iter are conjugate gradient steps (1000; n_iter counts them), memory_mb is what the factor may take; where
-    the Gram matrix does not fit, the preconditioner is of low rank. warm: starting point of the solution's shape. Gap: with
-    u = Z w - y the dual value is -1/2 ||u||^2 - u.y - ||Z'u||^2 / (2 lam), and the gap is ||lam w + Z'u||^2 / (2 lam).
-    Raises UsageError as `check_problem` does.
+    Z: the (N, D) features. Y: (N,) or (N, k) targets. loss: Squared, the only one. budget: tol is
+    the relative duality gap of each output (1e-6), max_iter are conjugate gradient steps (1000;
+    n_iter counts them), memory_mb is what the factor may take; where the Gram matrix does not fit,
+    the preconditioner is of low rank. warm: starting point of the solution's shape. Gap: with u = Z
+    w - y the dual value is -1/2 ||u||^2 - u.y - ||Z'u||^2 / (2 lam), and the gap is ||lam w +
+    Z'u||^2 / (2 lam). Raises UsageError as `check_problem` does.
     """
     return solve_ridge_grid(Z, Y, [lam], loss, budget, warm, callback)[0]
 
@@ -70,12 +77,14 @@ def solve_ridge_cg(
     warm: np.ndarray | None = None,
     callback: Callback | None = None,
 ) -> Solution:
-    """The same minimum by plain conjugate gradients on (Z'Z + lam) w = Z'y, as Wu et al. (2016, 5.2) compare methods.
+    """The same minimum by plain conjugate gradients on (Z'Z + lam) w = Z'y, as Wu et al. (2016,
+    5.2) compare methods.
 
-    No preconditioner. budget: tol is ||Z'y - (Z'Z + lam) w|| / ||Z'y|| of each output (1e-3), max_iter are steps for each of them
-    (1000); the paper's programs stop after 50. The first output starts at zero, or warm (D,), every other at the weights of the one
-    before (docs/papers.md, Wu et al.). Converged says whether the residual, computed anew at the end, is within tol. The trace has
-    an entry an output. The rest as in `solve_ridge`.
+    No preconditioner. budget: tol is ||Z'y - (Z'Z + lam) w|| / ||Z'y|| of each output (1e-3),
+    max_iter are steps for each of them (1000); the paper's programs stop after 50. The first output
+    starts at zero, or warm (D,), every other at the weights of the one before (docs/papers.md, Wu
+    et al.). Converged says whether the residual, computed anew at the end, is within tol. The trace
+    has an entry an output. The rest as in `solve_ridge`.
     """
     Y = check_problem(Z, Y, lam, loss, ("squared",))
     budget, record = budget.filled(tol=1e-3, max_iter=1000), Recorder(callback)
@@ -93,7 +102,12 @@ def solve_ridge_cg(
         steps = 0
         if np.linalg.norm(residual) > bound:
             step, residual, steps = conjugate_gradients(
-                image, residual, lambda r: r, lambda x, r: bool(np.linalg.norm(r) <= bound), budget.max_iter, budget.deadline
+                image,
+                residual,
+                lambda r: r,
+                lambda x, r: bool(np.linalg.norm(r) <= bound),
+                budget.max_iter,
+                budget.deadline,
             )
             w = w + step
         W[:, k] = w
@@ -112,8 +126,17 @@ def solve_ridge_cg(
     objectives = 0.5 * lam * dots(W, W) + values
     converged = bool(np.all(np.linalg.norm(G, axis=0) <= 1.01 * budget.tol * norms))
     certificate = Certificate("gap", float(dots(G, G).sum() / (2 * lam)))
-    status = budget.status(converged, max((entry["iteration"] for entry in record.trace), default=0))
-    return Solution(W.reshape(-1, *Y.shape[1:]), float(objectives.sum()), certificate, n_iter, status, record.trace)
+    status = budget.status(
+        converged, max((entry["iteration"] for entry in record.trace), default=0)
+    )
+    return Solution(
+        W.reshape(-1, *Y.shape[1:]),
+        float(objectives.sum()),
+        certificate,
+        n_iter,
+        status,
+        record.trace,
+    )
 
 
 def solve_ridge_grid(
@@ -125,9 +148,11 @@ def solve_ridge_grid(
     warm: np.ndarray | None = None,
     callback: Callback | None = None,
 ) -> list[Solution]:
-    """A Solution for each of `lams`, from one Gram matrix and one factor of it; arguments as in `solve_ridge`.
+    """A Solution for each of `lams`, from one Gram matrix and one factor of it; arguments as in
+    `solve_ridge`.
 
-    Of several lambdas on very many rows, a small factor of some rows for each may be what costs less.
+    Of several lambdas on very many rows, a small factor of some rows for each may be what costs
+    less.
     """
     for lam in lams:
         Y = check_problem(Z, Y, lam, loss, ("squared",))
@@ -142,18 +167,29 @@ def _sampled_rows(n_rows: int) -> int:
 
 
 def _sampling_pays(Z: Matrix, Y: np.ndarray, lams: int) -> bool:
-    """Whether a sampled factor and the steps that it is expected to need cost less than half of the Gram matrix."""
+    """Whether a sampled factor and the steps that it is expected to need cost less than
+    half of the Gram matrix.
+    """
     (n_rows, n_columns), rows = Z.shape, _sampled_rows(Z.shape[0])
     small, large = sorted(Z.shape)
     if rows >= n_rows:
         return False
     sampled = rows**2 * n_columns if rows < n_columns else 8 * n_columns**3
     whole = large * small**2 * _GRAM + small**3 / 3 * _GRAM
-    return 2 * (sampled * _GRAM + lams * _EXPECTED_STEPS * n_rows * n_columns * (Y.size // n_rows) * Z.cost) < whole
+    return (
+        2
+        * (
+            sampled * _GRAM
+            + lams * _EXPECTED_STEPS * n_rows * n_columns * (Y.size // n_rows) * Z.cost
+        )
+        < whole
+    )
 
 
 class _Factors:
-    """The preconditioners of one problem, each made when first asked for, and the solutions that they lead to."""
+    """The preconditioners of one problem, each made when first asked for, and the solutions
+    that they lead to.
+    """
 
     def __init__(self, Z: Matrix, Y: np.ndarray, lams: Sequence[float], limit: float) -> None:
         self.Z, self.Y, self.lams, self.limit = Z, Y, list(lams), limit
@@ -165,7 +201,9 @@ class _Factors:
 
     def sampled(self, lam: float) -> Factor:
         if self._sampled is None:
-            self._sampled = sampled_factor(self.Z, None, lam, _sampled_rows(self.Z.shape[0]), self.limit / 2)
+            self._sampled = sampled_factor(
+                self.Z, None, lam, _sampled_rows(self.Z.shape[0]), self.limit / 2
+            )
         return self._sampled.prepare(lam)
 
     def whole(self, lam: float) -> Factor:
@@ -174,11 +212,15 @@ class _Factors:
         if self._whole is None:
             self._whole = choose_factor(self.Z, self.limit, min(self.lams))
             if self._whole.gram is not None:
-                self._whole.prepare(float(np.exp(np.mean(np.log([min(self.lams), max(self.lams)])))))
+                self._whole.prepare(
+                    float(np.exp(np.mean(np.log([min(self.lams), max(self.lams)]))))
+                )
         return self._whole.prepare(lam) if self._whole.gram is None else self._whole
 
     def start(self, lam: float) -> np.ndarray:
-        """(D,) or (D, k) weights close to the solution, by the whole factor; for all lambdas at the first call."""
+        """(D,) or (D, k) weights close to the solution, by the whole factor; for all
+        lambdas at the first call.
+        """
         factor = self.whole(lam)
         if self._right is None:
             self._right = factor.right(self.Y)
@@ -186,20 +228,43 @@ class _Factors:
             return factor(self._right)
         if self._starts is None and len(self.lams) > 1:
             steps = int(np.clip(_BASIS // max(1, self._right.size), 20, 300))
-            self._starts = solve_shifted(factor.gram.solve, self._right, float(factor.gram.diagonal), self.lams, max_steps=steps)
+            self._starts = solve_shifted(
+                factor.gram.solve,
+                self._right,
+                float(factor.gram.diagonal),
+                self.lams,
+                max_steps=steps,
+            )
         start = self._starts[self.lams.index(lam)] if self._starts else None
         if start is None:
             start = factor.gram.solve(self._right)
         return factor.weights(start)
 
 
-def _solve(Z: Matrix, Y: np.ndarray, lam: float, factors: _Factors, budget: Filled, warm: np.ndarray | None, record: Recorder) -> Solution:
+def _solve(
+    Z: Matrix,
+    Y: np.ndarray,
+    lam: float,
+    factors: _Factors,
+    budget: Filled,
+    warm: np.ndarray | None,
+    record: Recorder,
+) -> Solution:
     shape = (Z.shape[1], *Y.shape[1:])
     # what is known of zero without a look at the features, whose dual value is zero
     reached = [(np.zeros(shape), 0.5 * float(np.sum(Y * Y)), 0.5 * float(np.sum(Y * Y)), 0)]
     try:
         with until(budget.deadline):
-            status = _iterate(Z, Y, lam, factors, budget, None if warm is None else start(warm, shape), record, reached)
+            status = _iterate(
+                Z,
+                Y,
+                lam,
+                factors,
+                budget,
+                None if warm is None else start(warm, shape),
+                record,
+                reached,
+            )
     except Late:
         status = "timeout"
     W, objective, gap, n_iter = reached[-1]
@@ -218,7 +283,8 @@ def _iterate(
 ) -> str:
     """Conjugate gradients, begun anew until the gap is small; returns the status.
 
-    W: the start, None for one of its own. reached: takes (weights, objective, gap, iterations) of each point; Late may be raised.
+    W: the start, None for one of its own. reached: takes (weights, objective, gap, iterations) of
+    each point; Late may be raised.
     """
     factor, n_iter, restarts, progress = None, 0, 0, Progress(_STALL, _MOVED * budget.tol)
     if W is None:
@@ -228,14 +294,21 @@ def _iterate(
         G += lam * W
         objectives = 0.5 * lam * dots(W, W) + values
         gaps = dots(G, G) / (2 * lam)
-        objective, gap, converged = float(objectives.sum()), float(gaps.sum()), bool(np.all(gaps <= budget.tol * objectives))
+        objective, gap, converged = (
+            float(objectives.sum()),
+            float(gaps.sum()),
+            bool(np.all(gaps <= budget.tol * objectives)),
+        )
         reached[:] = [(W, objective, gap, n_iter)]
         record(lambda now=W: now, iteration=n_iter, objective=objective, gap=gap)
         if converged or progress(objective) or restarts == _RESTARTS or budget.spent(n_iter):
             return budget.status(converged, n_iter, progress.stalled)
 
-        def enough(X: np.ndarray, R: np.ndarray, objectives: np.ndarray = objectives, G: np.ndarray = G) -> Any:
-            # the objective at W + X is known from the residuals; half of the tolerance is for rounding
+        def enough(
+            X: np.ndarray, R: np.ndarray, objectives: np.ndarray = objectives, G: np.ndarray = G
+        ) -> Any:
+            # the objective at W + X is known from the residuals; half of the tolerance is for
+            # rounding
             now = objectives - 0.5 * dots(X, R - G)
             return np.all(dots(R, R) <= lam * budget.tol * now)
 
@@ -251,7 +324,8 @@ def _iterate(
             budget.deadline,
         )
         W, n_iter, restarts = W + step, n_iter + steps, restarts + 1
-        # but for rounding, the residuals tell the objective and the gap: should there be no time for the pass that computes them
+        # but for rounding, the residuals tell the objective and the gap: should there be no time
+        # for the pass that computes them
         now = objectives - 0.5 * dots(step, left - G)
         reached[:] = [(W, float(now.sum()), float(dots(left, left).sum() / (2 * lam)), n_iter)]
         if factors.sampling and steps >= _PATIENCE:

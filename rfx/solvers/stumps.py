@@ -1,4 +1,6 @@
-"""The decision stump that goes best with given numbers: exact greedy steps of boosting (Yen et al. 2014, eq. 24)."""
+"""The decision stump that goes best with given numbers: exact greedy steps of boosting (Yen
+et al. 2014, eq. 24).
+"""
 
 from __future__ import annotations
 
@@ -24,17 +26,24 @@ class StumpSearch:
             self.order[j] = np.argsort(self.X[:, j], kind="stable")
 
     def best(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(thresholds (d,), sums (d,)): of each input the stump with the largest |sum_n u_n sign(x_nj - a)|, and that sum.
+        """(thresholds (d,), sums (d,)): of each input the stump with the largest |sum_n u_n
+        sign(x_nj - a)|, and that sum.
 
-        u: (n,) float64. A stump is +1 from x_nj = a on. The threshold lies half way between two values, or at the least value for
-        the constant stump, and has X's type.
+        u: (n,) float64. A stump is +1 from x_nj = a on. The threshold lies half way between two
+        values, or at the least value for the constant stump, and has X's type.
         """
         u = np.ascontiguousarray(u, np.float64)
-        low, high, sums = np.empty(self.X.shape[1]), np.empty(self.X.shape[1]), np.empty(self.X.shape[1])
+        low, high, sums = (
+            np.empty(self.X.shape[1]),
+            np.empty(self.X.shape[1]),
+            np.empty(self.X.shape[1]),
+        )
 
         def part(start: int, stop: int) -> None:
             for j in range(start, stop):
-                low[j], high[j], sums[j] = _best(np.ascontiguousarray(self.X[:, j]), self.order[j], u)
+                low[j], high[j], sums[j] = _best(
+                    np.ascontiguousarray(self.X[:, j]), self.order[j], u
+                )
 
         parallel.for_ranges(part, len(sums))
         middle = (low + (high - low) / 2).astype(self.X.dtype)
@@ -43,7 +52,9 @@ class StumpSearch:
 
 @njit(cache=True, nogil=True)
 def _best(x: np.ndarray, order: np.ndarray, u: np.ndarray) -> tuple[float, float, float]:
-    """(value below the threshold, value above it, sum) of the best stump on one input; both are the least for the constant one."""
+    """(value below the threshold, value above it, sum) of the best stump on one input; both
+    are the least for the constant one.
+    """
     total = 0.0
     for i in range(len(u)):
         total += u[i]

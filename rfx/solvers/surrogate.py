@@ -1,8 +1,10 @@
-"""A linear classifier by weighted convex loss, in place of the perceptron with the least weighted error, which can't be had.
+"""A linear classifier by weighted convex loss, in place of the perceptron with the least weighted
+error, which can't be had.
 
-The greedy step of boosting asks for the perceptron h with the least sum_n u_n h(x_n), u_n = L'(f_n, y_n) (Yen et al. 2014, eq. 24).
-As the paper says, a convex surrogate stands for it: the linear function that minimises sum_n |u_n| l(s_n (theta.x_n + b)) over the
-pseudo-labels s_n = -sign(u_n); its sign is the perceptron. The paper does not print l.
+The greedy step of boosting asks for the perceptron h with the least sum_n u_n h(x_n), u_n = L'(f_n,
+y_n) (Yen et al. 2014, eq. 24). As the paper says, a convex surrogate stands for it: the linear
+function that minimises sum_n |u_n| l(s_n (theta.x_n + b)) over the pseudo-labels s_n = -sign(u_n);
+its sign is the perceptron. The paper does not print l.
 """
 
 from __future__ import annotations
@@ -19,19 +21,24 @@ if TYPE_CHECKING:
 
 # Most inputs: a Newton step takes the Gram matrix of all of them.
 MOST_INPUTS = 4000
-# Of the mean weight, so that separable rows have a minimum; the decrease at which a step is the last, relative to the value.
+# Of the mean weight, so that separable rows have a minimum; the decrease at which a step is the
+# last, relative to the value.
 _RIDGE, _TOL, _STEPS = 1e-6, 1e-5, 30
 _BLOCK = 4096
 
 
 def fit_linear(X: np.ndarray, u: np.ndarray, loss: SmoothLoss) -> tuple[np.ndarray, float]:
-    """(theta (d,), b) that minimise the mean of |u_n| l(theta.x_n + b, -sign(u_n)) and a trace of ridge, by Newton's method.
+    """(theta (d,), b) that minimise the mean of |u_n| l(theta.x_n + b, -sign(u_n)) and a trace of
+    ridge, by Newton's method.
 
-    X: (n, d) array. u: (n,) float64, not all zero; rows with 0 count for nothing. loss: Logistic, Squared or SquaredHinge of
-    rfx.losses. theta and b are zero where nothing is better. Raises UsageError for too many inputs.
+    X: (n, d) array. u: (n,) float64, not all zero; rows with 0 count for nothing. loss: Logistic,
+    Squared or SquaredHinge of rfx.losses. theta and b are zero where nothing is better. Raises
+    UsageError for too many inputs.
     """
     if X.shape[1] > MOST_INPUTS:
-        raise UsageError(f"the rows have {X.shape[1]} inputs; a perceptron is fitted to at most {MOST_INPUTS}")
+        raise UsageError(
+            f"the rows have {X.shape[1]} inputs; a perceptron is fitted to at most {MOST_INPUTS}"
+        )
     rows = np.flatnonzero(u)
     weights, labels = np.abs(u[rows]), -np.sign(u[rows])
     weights = weights / weights.sum()
@@ -47,13 +54,17 @@ def fit_linear(X: np.ndarray, u: np.ndarray, loss: SmoothLoss) -> tuple[np.ndarr
 
         def part(start: int, stop: int) -> None:
             for k in range(start, stop):
-                out[k * _BLOCK : (k + 1) * _BLOCK] = X[blocks[k]].astype(np.float64, copy=False) @ w[:-1] + w[-1]
+                out[k * _BLOCK : (k + 1) * _BLOCK] = (
+                    X[blocks[k]].astype(np.float64, copy=False) @ w[:-1] + w[-1]
+                )
 
         parallel.for_ranges(part, len(blocks))
         return out
 
     def derivatives(slopes: np.ndarray, curvatures: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Gradient and Hessian of the losses: a sum over blocks that are the same for any number of threads."""
+        """Gradient and Hessian of the losses: a sum over blocks that are the same for any
+        number of threads.
+        """
         found = np.empty((len(blocks), size + 1, size))
 
         def part(start: int, stop: int) -> None:
@@ -72,14 +83,18 @@ def fit_linear(X: np.ndarray, u: np.ndarray, loss: SmoothLoss) -> tuple[np.ndarr
     with parallel.one_blas_thread():
         now = value(w, f)
         for _ in range(_STEPS):
-            slope, hessian = derivatives(weights * loss.derivative(f, labels), weights * loss.second_derivative(f, labels))
+            slope, hessian = derivatives(
+                weights * loss.derivative(f, labels), weights * loss.second_derivative(f, labels)
+            )
             hessian[np.diag_indices(size)] += _RIDGE
             step = -np.linalg.solve(hessian, slope + _RIDGE * w)
             decrease = -float(step @ (slope + _RIDGE * w))
             if not decrease > _TOL * now:
                 break
             along, t = decisions(step), 1.0
-            while (then := value(w + t * step, f + t * along)) > now - 1e-4 * t * decrease and t > 1e-6:
+            while (
+                then := value(w + t * step, f + t * along)
+            ) > now - 1e-4 * t * decrease and t > 1e-6:
                 t *= 0.5
             if t <= 1e-6:
                 break

@@ -1,4 +1,6 @@
-"""An output is never one of the inputs, and replaces nothing that the command did not make: through the shell."""
+"""An output is never one of the inputs, and replaces nothing that the command did not make:
+through the shell.
+"""
 
 import os
 import subprocess
@@ -15,7 +17,10 @@ from rfx.reporting.charts import Chart, Curve, Panel
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (60, 2))
 LABELS = np.where(X[:, 0] > 0, 1.0, -1.0)
-PLAN = 'title = "small"\n[[run]]\ndataset = "{}"\nmethod = "rf"\noptions.n_features = 10\noptions.lam = 1\n'
+PLAN = (
+    'title = "small"\n[[run]]\ndataset = "{}"\nmethod = "rf"\noptions.n_features = 10\noptions.lam'
+    " = 1\n"
+)
 
 
 @pytest.fixture(scope="module")
@@ -25,9 +30,25 @@ def made(tmp_path_factory):
     svmlight.write(folder / "data.txt", X, LABELS)
     (folder / "notes.txt").write_text("not to be lost\n")
     (folder / "plan.toml").write_text(PLAN.format(folder / "data.txt"))
-    words = ["train", "--method", "rf", "--n-features", "10", "--lam", "1", "--data", "data.txt", "--model", "m.npz", "--results", "r.csv"]
+    words = [
+        "train",
+        "--method",
+        "rf",
+        "--n-features",
+        "10",
+        "--lam",
+        "1",
+        "--data",
+        "data.txt",
+        "--model",
+        "m.npz",
+        "--results",
+        "r.csv",
+    ]
     for line in (words, ["featurize", "data.txt", "-n", "3", "-o", "z.txt"]):
-        done = subprocess.run([sys.executable, "-m", "rfx", *line], cwd=folder, capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "-m", "rfx", *line], cwd=folder, capture_output=True, text=True
+        )
         assert done.returncode == 0, done.stderr
     return folder
 
@@ -116,7 +137,11 @@ def test_every_file_of_a_path_is_looked_at(folder, capfd):
     (folder / "p-lam1.npz").write_text("mine")
     line = "train --method rf --n-features 10 --lam-path 2:1:2 --data data.txt --model p.npz"
     code, _, err = rfx(capfd, line)
-    assert code == 2 and "p-lam1.npz is there already and is not a model file of rfx" in err and not (folder / "p-lam2.npz").exists()
+    assert (
+        code == 2
+        and "p-lam1.npz is there already and is not a model file of rfx" in err
+        and not (folder / "p-lam2.npz").exists()
+    )
     assert rfx(capfd, line + " --force")[0] == 0 and (folder / "p-lam2.npz").exists()
 
 
@@ -142,7 +167,11 @@ def test_special_files_are_written_to_as_before(folder, capfd):
 
 def test_standard_output_that_is_the_input(folder):
     with open("data.txt", "ab") as out:
-        done = subprocess.run([sys.executable, "-m", "rfx", "featurize", "data.txt", "-n", "3"], stdout=out, stderr=subprocess.PIPE)
+        done = subprocess.run(
+            [sys.executable, "-m", "rfx", "featurize", "data.txt", "-n", "3"],
+            stdout=out,
+            stderr=subprocess.PIPE,
+        )
     assert done.returncode == 2 and b"-o - is the same file as the input data.txt" in done.stderr
     assert svmlight.read("data.txt")[0].shape == (60, 2)
 
@@ -156,7 +185,9 @@ def test_a_folder_is_no_file_to_write(option, place, folder, capfd):
     assert f"{option} is {place}, a folder, but a file name is needed, such as {place[:3]}/" in err
 
 
-@pytest.mark.parametrize("line", ["predict m.npz data.txt -o {}", "featurize data.txt -o {}", "convert data.txt {}"])
+@pytest.mark.parametrize(
+    "line", ["predict m.npz data.txt -o {}", "featurize data.txt -o {}", "convert data.txt {}"]
+)
 @pytest.mark.parametrize("place", ["sub", "new/"])
 def test_other_outputs_are_no_folders_either(line, place, folder, capfd):
     (folder / "sub").mkdir()
@@ -165,11 +196,17 @@ def test_other_outputs_are_no_folders_either(line, place, folder, capfd):
 
 
 def test_eval_names_the_rows_that_a_model_learnt_from(folder, capfd):
-    """Of a model from Python these have no name, least of all that of the file which it is scored on."""
+    """Of a model from Python these have no name, least of all that of the file which it is
+    scored on.
+    """
     assert "\ndata " in "\n" + (said := rfx(capfd, "eval m.npz --data data.txt")[1])
     assert "data.txt, split all: 60 rows x 2 inputs" in said
     RFClassifier(n_features=10, lam=1).fit(X, LABELS).save("p.npz")
     svmlight.write(folder / "few.txt", X[:7], LABELS[:7])
     code, said, _ = rfx(capfd, "eval p.npz --data few.txt --results r.csv")
-    assert code == 0 and said.splitlines()[0].split(None, 1)[1] == "trained in Python: 60 rows x 2 inputs, binary"
+    assert (
+        code == 0
+        and said.splitlines()[0].split(None, 1)[1]
+        == "trained in Python: 60 rows x 2 inputs, binary"
+    )
     assert "on 7 rows" in said and ",few.txt," in (folder / "r.csv").read_text().splitlines()[-1]

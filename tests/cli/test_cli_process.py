@@ -19,19 +19,29 @@ RFX = [sys.executable, "-m", "rfx"]
 @pytest.fixture
 def data(tmp_path):
     path = tmp_path / "data.txt"
-    rows = np.random.default_rng(0).normal(size=(3000, 1)).round(3)  # too short a text for rfx to keep a binary copy of it
+    # too short a text for rfx to keep a binary copy of it
+    rows = np.random.default_rng(0).normal(size=(3000, 1)).round(3)
     svmlight.write(path, rows, np.ones(3000))
     return path
 
 
-COMMANDS = pytest.mark.parametrize("words", [["--help"], ["methods"], ["featurize", "{}", "-n", "60"], ["check", "{}"]], ids=" ".join)
+COMMANDS = pytest.mark.parametrize(
+    "words",
+    [["--help"], ["methods"], ["featurize", "{}", "-n", "60"], ["check", "{}"]],
+    ids=" ".join,
+)
 
 
 @COMMANDS
 def test_a_reader_that_has_gone_gives_141(words, data):
     read, write = os.pipe()
     os.close(read)
-    done = subprocess.run([*RFX, *(word.format(data) for word in words)], stdout=write, stderr=subprocess.PIPE, text=True)
+    done = subprocess.run(
+        [*RFX, *(word.format(data) for word in words)],
+        stdout=write,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     os.close(write)
     assert (done.returncode, done.stderr) == (141, "")
 
@@ -40,23 +50,48 @@ def test_a_reader_that_has_gone_gives_141(words, data):
 @COMMANDS
 def test_a_full_disk_is_one_sentence(words, data):
     with open("/dev/full", "w") as full:
-        done = subprocess.run([*RFX, *(word.format(data) for word in words)], stdout=full, stderr=subprocess.PIPE, text=True)
-    assert (done.returncode, done.stderr) == (1, "rfx: the output can't be written: No space left on device\n")
+        done = subprocess.run(
+            [*RFX, *(word.format(data) for word in words)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert (done.returncode, done.stderr) == (
+        1,
+        "rfx: the output can't be written: No space left on device\n",
+    )
 
 
 def test_the_task_is_guessed_aloud_or_not_at_all(tmp_path):
-    """A whole-numbered regression, such as cpu with its targets 1 to 100, must not be taken for classes without a word."""
+    """A whole-numbered regression, such as cpu with its targets 1 to 100, must not be taken
+    for classes without a word.
+    """
     rows = np.random.default_rng(0).normal(size=(600, 2))
     svmlight.write(tmp_path / "classes", rows, np.sign(rows[:, 0]))
     svmlight.write(tmp_path / "numbers", rows, np.floor(50 + 15 * rows[:, 0]))
     train = [*RFX, "train", "--method", "rf", "--n-features", "10", "--lam", "1", "--data"]
     done = subprocess.run([*train, str(tmp_path / "classes")], capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "task binary, guessed from the targets: -1 and 1 only; --task sets it\n")
+    assert (done.returncode, done.stderr) == (
+        0,
+        "task binary, guessed from the targets: -1 and 1 only; --task sets it\n",
+    )
     done = subprocess.run([*train, str(tmp_path / "numbers")], capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (2, "") and "with --task regression or --task multiclass" in done.stderr
+    assert (done.returncode, done.stdout) == (
+        2,
+        "",
+    ) and "with --task regression or --task multiclass" in done.stderr
     for task, metric in (("regression", "rmse"), ("multiclass", "accuracy")):
         done = subprocess.run(
-            [*train, str(tmp_path / "numbers"), "--test", str(tmp_path / "numbers"), "--task", task], capture_output=True, text=True
+            [
+                *train,
+                str(tmp_path / "numbers"),
+                "--test",
+                str(tmp_path / "numbers"),
+                "--task",
+                task,
+            ],
+            capture_output=True,
+            text=True,
         )
         assert (done.returncode, done.stderr) == (0, "") and metric in done.stdout
 
@@ -97,7 +132,9 @@ sys.exit(code)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_what_was_being_made_at_an_interrupt_ends_in_silence(number):
     """As objects of numba's compiler do not, of themselves."""
-    done = subprocess.run([sys.executable, "-c", HALF_MADE, str(int(number))], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", HALF_MADE, str(int(number))], capture_output=True, text=True
+    )
     assert (done.returncode, done.stderr) == (130, "")
 
 
@@ -123,7 +160,12 @@ sys.exit(code)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(("more", "code"), [("30", 130), ("0", 0)], ids=["within", "at the end"])
 def test_an_interrupt_that_an_object_swallows_at_its_end_is_not_lost(number, more, code):
-    done = subprocess.run([sys.executable, "-c", SWALLOWED, str(int(number)), more], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", SWALLOWED, str(int(number)), more],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     assert (done.returncode, done.stderr) == (code, "")
 
 
@@ -140,7 +182,8 @@ def compiled(module, code):
 with interrupts.terminate_as_interrupt():
     try:
         module = binding.parse_assembly("define i32 @one() { ret i32 1 }")
-        engine = binding.create_mcjit_compiler(module, binding.Target.from_default_triple().create_target_machine())
+        target = binding.Target.from_default_triple()
+        engine = binding.create_mcjit_compiler(module, target.create_target_machine())
         engine.set_object_cache(notify_func=compiled)
         engine.finalize_object()
         print("ended", flush=True)
@@ -152,8 +195,15 @@ with interrupts.terminate_as_interrupt():
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_waits_until_llvm_has_what_it_asked_for(number):
-    """A callback of LLVM's that raises leaves it without: numba then had no code to keep, or the process ended by a signal."""
-    done = subprocess.run([sys.executable, "-c", COMPILING, str(int(number))], capture_output=True, text=True, timeout=25)
+    """A callback of LLVM's that raises leaves it without: numba then had no code to keep,
+    or the process ended by a signal.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", COMPILING, str(int(number))],
+        capture_output=True,
+        text=True,
+        timeout=25,
+    )
     assert (done.returncode, done.stdout, done.stderr) == (130, "kept True\nended\n", "")
 
 
@@ -182,8 +232,22 @@ main(sys.argv[1:])
 
 
 def test_an_interrupt_while_a_thread_is_started_ends_the_process(data):
-    words = ["featurize", str(data), "-n", "2000", "-o", str(data.parent / "z.txt"), "--threads", "2"]
-    done = subprocess.run([sys.executable, "-c", INTERRUPTED_THREAD, *words], stderr=subprocess.PIPE, text=True, timeout=60)
+    words = [
+        "featurize",
+        str(data),
+        "-n",
+        "2000",
+        "-o",
+        str(data.parent / "z.txt"),
+        "--threads",
+        "2",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_THREAD, *words],
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+    )
     assert (done.returncode, done.stderr.strip()) == (130, "rfx: interrupted")
 
 
@@ -201,8 +265,17 @@ def test_an_interrupt_while_a_thread_is_started_ends_the_process(data):
     ],
 )
 def test_shell_completion(line, expected):
-    known = os.environ | {"_RFX_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
+    known = os.environ | {
+        "_RFX_COMPLETE": "bash_complete",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(len(line.split()) - 1),
+    }
     known["PYTHONPATH"] = os.pathsep.join(sys.path)
-    done = subprocess.run([sys.executable, "-c", "from rfx.cli import main; main()"], env=known, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", "from rfx.cli import main; main()"],
+        env=known,
+        capture_output=True,
+        text=True,
+    )
     found = {entry.partition(",")[2] for entry in done.stdout.split()}
     assert expected <= found and not done.stderr

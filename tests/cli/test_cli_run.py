@@ -1,4 +1,6 @@
-"""`rfx run` and `rfx table` as a user meets them: output, exit codes, refusals; once through with real runs."""
+"""`rfx run` and `rfx table` as a user meets them: output, exit codes, refusals; once
+through with real runs.
+"""
 
 import json
 import os
@@ -47,21 +49,27 @@ def stub(tmp_path, monkeypatch):
     """Runs end at once; those with sparse-rf did not converge."""
     path = tmp_path / "stub.py"
     path.write_text(
-        "import json, os, sys\n"
-        "spec = json.loads(sys.argv[1])\n"
-        "row = {'status': 'ok', 'dataset': spec['dataset'], 'method': spec['method'], 'metric': 'accuracy', 'score': 0.9,\n"
-        "       'converged': spec['method'] == 'rf', 'params': {}}\n"
-        "os.write(int(sys.argv[3]), json.dumps(row).encode())\n"
+        "import json, os, sys\nspec = json.loads(sys.argv[1])\nrow = {'status': 'ok', 'dataset':"
+        " spec['dataset'], 'method': spec['method'], 'metric': 'accuracy', 'score': 0.9,\n      "
+        " 'converged': spec['method'] == 'rf', 'params': {}}\nos.write(int(sys.argv[3]),"
+        " json.dumps(row).encode())\n"
     )
     real = runner.run
-    monkeypatch.setattr(runner, "run", lambda *args, **more: real(*args, **more | {"command": [sys.executable, str(path)]}))
+    monkeypatch.setattr(
+        runner,
+        "run",
+        lambda *args, **more: real(*args, **more | {"command": [sys.executable, str(path)]}),
+    )
 
 
 def test_run_progress_goes_to_stderr_and_the_code_says_how_it_went(folder, stub):
     done = call("run", "p.toml", "--only", "method=rf")
     assert (done.return_value, done.stdout) == (0, "")
     assert "[1/1] breast_cancer rf D=64 lam=1: accuracy 0.9" in done.stderr
-    assert "p: 1 ok, in results.csv" in done.stderr and "rfx table summary --results results.csv" in done.stderr
+    assert (
+        "p: 1 ok, in results.csv" in done.stderr
+        and "rfx table summary --results results.csv" in done.stderr
+    )
     done = call("run", "p.toml")
     assert done.return_value == 3 and "2 ok, 1 of them did not converge" in done.stderr
     assert len(results.read("results.csv")) == 2
@@ -70,8 +78,15 @@ def test_run_progress_goes_to_stderr_and_the_code_says_how_it_went(folder, stub)
 def test_run_json(folder, stub):
     done = call("run", "p.toml", "--json", "--results", "out/r.csv")
     content = json.loads(done.stdout)
-    assert (content["total"], content["ran"], content["ok"], content["not_converged"]) == (2, 2, 2, 1)
-    assert [row["method"] for row in content["rows"]] == ["rf", "sparse-rf"] and content["exit_code"] == done.return_value == 3
+    assert (content["total"], content["ran"], content["ok"], content["not_converged"]) == (
+        2,
+        2,
+        2,
+        1,
+    )
+    assert [row["method"] for row in content["rows"]] == ["rf", "sparse-rf"] and content[
+        "exit_code"
+    ] == done.return_value == 3
 
 
 def test_dry_run_lists_what_is_missing_and_runs_nothing(folder, stub):
@@ -91,7 +106,11 @@ def test_dry_run_lists_what_is_missing_and_runs_nothing(folder, stub):
         (["run", "nope"], UsageError, "nope is neither a plan"),
         (["run", "p.toml", "--quick"], UsageError, "no small form"),
         (["run", "p.toml", "--only", "method=x"], UsageError, "no run of plan p has that"),
-        (["run", "p.toml", "--timeout", "nan"], UsageError, "--timeout is 'nan'; it must be a number above 0"),
+        (
+            ["run", "p.toml", "--timeout", "nan"],
+            UsageError,
+            "--timeout is 'nan'; it must be a number above 0",
+        ),
         (["run", "p.toml", "--results", ""], DataError, '"" can.t be written as a results file'),
         (["table"], UsageError, "which table. There are: .*summary"),
         (["table", "nope"], UsageError, "no table nope .there are: .*summary"),
@@ -107,7 +126,9 @@ def test_refusals(folder, words, error, message):
 
 def test_the_example_can_be_run(folder):
     (folder / "example.toml").write_text(call("run", "--example").stdout)
-    done = call("run", "example.toml", "--quick", "--only", "label=fixed", "--only", "n_features=50")
+    done = call(
+        "run", "example.toml", "--quick", "--only", "label=fixed", "--only", "n_features=50"
+    )
     assert done.return_value == 0 and "example-quick: 1 ok, in results.csv" in done.stderr
     assert results.read("results.csv")[0]["score"] > 0.85
 
@@ -117,10 +138,17 @@ def test_a_log_has_a_time_in_each_line_and_standard_error_nothing(folder, stub):
     assert (done.return_value, done.stdout, done.stderr) == (3, "", "")
     assert call("run", "p.toml", "--log", "run.log").return_value == 3
     lines = (folder / "run.log").read_text().splitlines()
-    assert all(re.match(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d{4} (p: |\[\d/2\] )", line) for line in lines)
-    assert len(lines) == 4 + 2 and lines[3].endswith("p: 2 ok, 1 of them did not converge, in results.csv")
+    assert all(
+        re.match(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d{4} (p: |\[\d/2\] )", line)
+        for line in lines
+    )
+    assert len(lines) == 4 + 2 and lines[3].endswith(
+        "p: 2 ok, 1 of them did not converge, in results.csv"
+    )
     with results.exclusive("results.csv"):
-        assert "in use by another rfx run" in str(call("run", "p.toml", "--log", "run.log").exception)
+        assert "in use by another rfx run" in str(
+            call("run", "p.toml", "--log", "run.log").exception
+        )
     assert "in use by another rfx run" in (folder / "run.log").read_text().splitlines()[-1]
     assert "can't be written" in str(call("run", "p.toml", "--log", "none/run.log").exception)
     for taken in ("p.toml", "results.csv", "results.csv.lock"):
@@ -145,7 +173,10 @@ def test_table_formats(folder, stub):
     call("run", "p.toml")
     assert "breast_cancer" in call("table", "summary").stdout
     assert call("table", "summary", "--format", "csv").stdout.startswith("status,dataset,method")
-    assert json.loads(call("table", "yen2014-table2", "--format", "json").stdout)["table"] == "yen2014-table2"
+    assert (
+        json.loads(call("table", "yen2014-table2", "--format", "json").stdout)["table"]
+        == "yen2014-table2"
+    )
 
 
 def test_compare_and_groups(folder, stub):
@@ -153,31 +184,50 @@ def test_compare_and_groups(folder, stub):
     call("run", "p.toml", "--results", "b.csv", "--only", "method=rf")
     done = call("compare", "a.csv", "b.csv", "--format", "json")
     content = json.loads(done.stdout)
-    assert content["title"] == "1 runs in both, 1 in A only, 0 in B only" and content["cells"][0]["change"] == 0
+    assert (
+        content["title"] == "1 runs in both, 1 in A only, 0 in B only"
+        and content["cells"][0]["change"] == 0
+    )
     assert "--width" in call("compare", "--help").stdout
     assert isinstance(call("compare", "a.csv", "none.csv").exception, DataError)
-    assert "means over seed" in call("table", "summary", "--results", "a.csv", "--mean-over", "seed").stdout
-    assert "2 groups, by method" in call("table", "summary", "--results", "a.csv", "--group-by", "method").stdout
+    assert (
+        "means over seed"
+        in call("table", "summary", "--results", "a.csv", "--mean-over", "seed").stdout
+    )
+    assert (
+        "2 groups, by method"
+        in call("table", "summary", "--results", "a.csv", "--group-by", "method").stdout
+    )
 
 
 def test_exit_codes_of_the_program(folder):
-    held = "import fcntl, time; f = open('results.csv.lock', 'w'); fcntl.flock(f, fcntl.LOCK_EX); print(flush=True); time.sleep(60)"
+    held = (
+        "import fcntl, time; f = open('results.csv.lock', 'w'); fcntl.flock(f, fcntl.LOCK_EX);"
+        " print(flush=True); time.sleep(60)"
+    )
     holder = subprocess.Popen([sys.executable, "-c", held], stdout=subprocess.PIPE)
     holder.stdout.readline()
     locked = rfx("run", "p.toml")
     holder.kill()
     holder.wait()
     holder.stdout.close()
-    assert (locked.returncode, locked.stdout) == (4, "") and "in use by another rfx run" in locked.stderr
+    assert (locked.returncode, locked.stdout) == (
+        4,
+        "",
+    ) and "in use by another rfx run" in locked.stderr
     assert rfx("table", "nope").returncode == 2
     missing = rfx("table", "summary")
     assert missing.returncode == 1 and missing.stderr.count("\n") == 1
 
 
 def test_real_runs_without_data_and_with(folder):
-    """A data set that must be obtained by hand gives a failed row and code 3; built-in data gives scores."""
+    """A data set that must be obtained by hand gives a failed row and code 3; built-in data
+    gives scores.
+    """
     environment = os.environ | {"RFX_DATA": str(folder / "data"), "RFX_MIRROR": ""}
-    (folder / "census.toml").write_text('[[run]]\ndataset = "census"\nsplit = "yen2014"\nmethod = "rf"\n')
+    (folder / "census.toml").write_text(
+        '[[run]]\ndataset = "census"\nsplit = "yen2014"\nmethod = "rf"\n'
+    )
     done = rfx("run", "census.toml", env=environment)
     (row,) = results.read("results.csv")
     assert done.returncode == 3 and row["status"] == "failed" and "census" in row["message"]
@@ -185,7 +235,9 @@ def test_real_runs_without_data_and_with(folder):
     done = rfx("run", "p.toml", "--results", "real.csv", env=environment)
     assert done.returncode == 0, done.stderr
     rows = results.read("real.csv")
-    assert [row["status"] for row in rows] == ["ok", "ok"] and all(row["score"] > 0.85 for row in rows)
+    assert [row["status"] for row in rows] == ["ok", "ok"] and all(
+        row["score"] > 0.85 for row in rows
+    )
     assert all(row["seconds_fit"] >= 0 and row["peak_rss_mb"] > 10 and row["numpy"] for row in rows)
     assert rfx("run", "p.toml", "--results", "real.csv", env=environment).returncode == 0
     assert len(results.read("real.csv")) == 2

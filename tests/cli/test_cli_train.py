@@ -1,4 +1,6 @@
-"""train, eval, predict, featurize, methods: what they print, write and refuse, and their exit codes."""
+"""train, eval, predict, featurize, methods: what they print, write and refuse, and their
+exit codes.
+"""
 
 import json
 import os
@@ -42,23 +44,67 @@ def files(tmp_path):
 
 def trained(capfd, files, *more, method="rf"):
     fast = ("--n-features", 100) if method != "kernel" else ()
-    return run(capfd, "train", "--method", method, "--data", files / "train.txt", "--gamma", 2, "--model", files / "m.npz", *fast, *more)
+    return run(
+        capfd,
+        "train",
+        "--method",
+        method,
+        "--data",
+        files / "train.txt",
+        "--gamma",
+        2,
+        "--model",
+        files / "m.npz",
+        *fast,
+        *more,
+    )
 
 
 @pytest.mark.parametrize("method", ["kernel", "rf", "sparse-rf"])
 def test_train_eval_predict(method, files, capfd):
-    code, out, err = trained(capfd, files, "--test", files / "test.txt", "--json", "--results", files / "r.csv", method=method)
+    code, out, err = trained(
+        capfd,
+        files,
+        "--test",
+        files / "test.txt",
+        "--json",
+        "--results",
+        files / "r.csv",
+        method=method,
+    )
     assert (code, err) == (0, "")
     row = json.loads(out)
-    assert row["method"] == method and row["metric"] == "accuracy" and row["score"] > 0.8 and row["converged"] is True
-    code, out, _ = run(capfd, "eval", files / "m.npz", "--data", files / "test.txt", "--results", files / "r.csv", "--json")
+    assert (
+        row["method"] == method
+        and row["metric"] == "accuracy"
+        and row["score"] > 0.8
+        and row["converged"] is True
+    )
+    code, out, _ = run(
+        capfd,
+        "eval",
+        files / "m.npz",
+        "--data",
+        files / "test.txt",
+        "--results",
+        files / "r.csv",
+        "--json",
+    )
     assert code == 0 and json.loads(out)["score"] == row["score"]
     rows = results.read(files / "r.csv")
-    assert len(rows) >= 1 and rows[-1]["n_test"] == 40 and rows[-1]["params"]["kernel_params"] == {"gamma": 2.0}
+    assert (
+        len(rows) >= 1
+        and rows[-1]["n_test"] == 40
+        and rows[-1]["params"]["kernel_params"] == {"gamma": 2.0}
+    )
     code, out, _ = run(capfd, "predict", files / "m.npz", files / "test.txt")
-    assert code == 0 and np.mean(np.array(out.split(), float) == LABELS[200:]) == pytest.approx(row["score"])
+    assert code == 0 and np.mean(np.array(out.split(), float) == LABELS[200:]) == pytest.approx(
+        row["score"]
+    )
     code, out, _ = run(capfd, "predict", "--decision", files / "m.npz", files / "test.txt")
-    assert np.mean(np.where(np.array(out.split(), float) > 0, 1, -1) == LABELS[200:]) == pytest.approx(row["score"])
+    assert np.mean(
+        np.where(np.array(out.split(), float) > 0, 1, -1) == LABELS[200:]
+    ) == pytest.approx(row["score"])
 
 
 def test_train_for_people(files, capfd):
@@ -69,13 +115,20 @@ def test_train_for_people(files, capfd):
 
 def test_not_converged_exits_3(files, capfd):
     code, out, err = trained(capfd, files, "--max-iter", 1, "--tol", 1e-9)
-    assert code == 3 and "DID NOT CONVERGE" in out and "did not converge; a larger --max-iter" in err
+    assert (
+        code == 3 and "DID NOT CONVERGE" in out and "did not converge; a larger --max-iter" in err
+    )
 
 
 def test_time_up_is_not_said_to_want_iterations(files, capfd):
-    code, _, err = trained(capfd, files, "--timeout", 1e-6, "--lam", 1e-3, "--tol", 1e-12, method="sparse-rf")
+    code, _, err = trained(
+        capfd, files, "--timeout", 1e-6, "--lam", 1e-3, "--tol", 1e-12, method="sparse-rf"
+    )
     assert code == 3
-    assert err.splitlines()[-1] == "rfx: the time of --timeout was up before the solver converged; a longer one lets it"
+    assert (
+        err.splitlines()[-1]
+        == "rfx: the time of --timeout was up before the solver converged; a longer one lets it"
+    )
 
 
 def test_labels_are_printed_exactly(files, capfd):
@@ -85,7 +138,9 @@ def test_labels_are_printed_exactly(files, capfd):
     code, out, _ = run(capfd, "predict", files / "m.npz", files / "test.txt")
     assert code == 0 and set(out.split()) == {"20240000001", "20240000002"}
     _, out, _ = run(capfd, "predict", "--decision", files / "m.npz", files / "test.txt")
-    assert out.split() == list(map(repr, methods.load(files / "m.npz").decision_function(X[200:]).tolist()))
+    assert out.split() == list(
+        map(repr, methods.load(files / "m.npz").decision_function(X[200:]).tolist())
+    )
 
 
 def test_more_rounds_than_features_are_one_for_each(files, capfd):
@@ -125,10 +180,20 @@ def test_lam_path(files, capfd):
     code, out, err = run(capfd, *args)
     assert (code, err) == (0, "") and len(out.splitlines()) == 4 and "nonzeros" in out
     rows = results.read(files / "r.csv")
-    assert [row["lam"] for row in rows] == pytest.approx([10, 10**0.5, 1]) and len({row["key"] for row in rows}) == 3
-    assert sorted(path.name for path in files.glob("m-*.npz")) == ["m-lam1.npz", "m-lam10.npz", "m-lam3.162.npz"]
+    assert [row["lam"] for row in rows] == pytest.approx([10, 10**0.5, 1]) and len(
+        {row["key"] for row in rows}
+    ) == 3
+    assert sorted(path.name for path in files.glob("m-*.npz")) == [
+        "m-lam1.npz",
+        "m-lam10.npz",
+        "m-lam3.162.npz",
+    ]
     code, out, _ = run(capfd, "eval", files / "m-lam1.npz", "--data", files / "test.txt", "--json")
-    assert code == 0 and json.loads(out)["score"] == rows[-1]["score"] and json.loads(out)["lam"] == pytest.approx(1)
+    assert (
+        code == 0
+        and json.loads(out)["score"] == rows[-1]["score"]
+        and json.loads(out)["lam"] == pytest.approx(1)
+    )
 
 
 def test_same_seed_same_file(files, capfd):
@@ -142,26 +207,74 @@ def test_same_seed_same_file(files, capfd):
 
 
 def test_featurize_is_what_rf_sees(files, capfd):
-    code, _, err = run(capfd, "featurize", files / "train.txt", "--map", "fourier", "-n", 20, "--gamma", 2, "-o", files / "z.txt")
+    code, _, err = run(
+        capfd,
+        "featurize",
+        files / "train.txt",
+        "--map",
+        "fourier",
+        "-n",
+        20,
+        "--gamma",
+        2,
+        "-o",
+        files / "z.txt",
+    )
     assert (code, err) == (0, "")
     Z, y = svmlight.read(files / "z.txt")
     assert Z.shape == (200, 20) and np.array_equal(y, LABELS[:200])
     trained(capfd, files)
-    assert run(capfd, "featurize", files / "train.txt", "--model", files / "m.npz", "-o", files / "phi.txt")[0] == 0
+    assert (
+        run(
+            capfd,
+            "featurize",
+            files / "train.txt",
+            "--model",
+            files / "m.npz",
+            "-o",
+            files / "phi.txt",
+        )[0]
+        == 0
+    )
     phi, _ = svmlight.read(files / "phi.txt")
     # the first features are the same whatever their number; the model's are not divided by sqrt(n)
     np.testing.assert_allclose(phi[:, :20].toarray(), Z.toarray() * np.sqrt(20), atol=1e-5)
 
 
 def test_featurize_reads_tables_as_training_does(tmp_path, capfd):
-    (tmp_path / "a.csv").write_text("y,job,size\n1,clerk,170\n-1,smith,\n1,clerk,181\n-1,smith,160\n")
+    (tmp_path / "a.csv").write_text(
+        "y,job,size\n1,clerk,170\n-1,smith,\n1,clerk,181\n-1,smith,160\n"
+    )
     (tmp_path / "b.csv").write_text("size,y,job\n165,1,smith\n,1,clerk\n")
     same = ("--target", "y", "--missing", "mean")
     for name in "ab":
-        assert run(capfd, "convert", tmp_path / f"{name}.csv", tmp_path / f"{name}.txt", *same, "--train", tmp_path / "a.csv")[0] == 0
+        assert (
+            run(
+                capfd,
+                "convert",
+                tmp_path / f"{name}.csv",
+                tmp_path / f"{name}.txt",
+                *same,
+                "--train",
+                tmp_path / "a.csv",
+            )[0]
+            == 0
+        )
     assert (
         run(
-            capfd, "train", "--method", "rf", "--n-features", 6, "--lam", 1, "--data", tmp_path / "a.csv", *same, "--model", tmp_path / "m"
+            capfd,
+            "train",
+            "--method",
+            "rf",
+            "--n-features",
+            6,
+            "--lam",
+            1,
+            "--data",
+            tmp_path / "a.csv",
+            *same,
+            "--model",
+            tmp_path / "m",
         )[0]
         == 0
     )
@@ -170,22 +283,50 @@ def test_featurize_reads_tables_as_training_does(tmp_path, capfd):
         ("b", (*same, "--train", tmp_path / "a.csv"), ("--train", tmp_path / "a.txt")),
         ("b", ("--model", tmp_path / "m"), ("--model", tmp_path / "m")),
     ):
-        assert run(capfd, "featurize", tmp_path / f"{name}.csv", "-n", 6, *more, "-o", tmp_path / "table", "--force")[::2] == (0, "")
+        assert run(
+            capfd,
+            "featurize",
+            tmp_path / f"{name}.csv",
+            "-n",
+            6,
+            *more,
+            "-o",
+            tmp_path / "table",
+            "--force",
+        )[::2] == (0, "")
         if "--model" not in more:
-            assert run(capfd, "featurize", tmp_path / f"{name}.txt", "-n", 6, *plain, "-o", tmp_path / "text", "--force")[0] == 0
+            assert (
+                run(
+                    capfd,
+                    "featurize",
+                    tmp_path / f"{name}.txt",
+                    "-n",
+                    6,
+                    *plain,
+                    "-o",
+                    tmp_path / "text",
+                    "--force",
+                )[0]
+                == 0
+            )
             assert (tmp_path / "table").read_bytes() == (tmp_path / "text").read_bytes()
         else:
             Z, _ = svmlight.read(tmp_path / "table")
             method = methods.load(tmp_path / "m")
             rows, _ = svmlight.read(tmp_path / "b.txt")
             np.testing.assert_allclose(
-                Z.toarray(), method.model.map.transform(method.preprocessing.scaler.transform(rows.toarray())), atol=1e-5
+                Z.toarray(),
+                method.model.map.transform(method.preprocessing.scaler.transform(rows.toarray())),
+                atol=1e-5,
             )
 
 
 def test_featurize_writes_the_bins_of_random_binning(files, capfd):
     binning = ("--map", "binning", "-n", 30, "--gamma", 2)
-    assert run(capfd, "featurize", files / "train.txt", *binning, "-o", files / "a.txt")[::2] == (0, "")
+    assert run(capfd, "featurize", files / "train.txt", *binning, "-o", files / "a.txt")[::2] == (
+        0,
+        "",
+    )
     Z, y = svmlight.read(files / "a.txt")
     assert np.array_equal(y, LABELS[:200]) and np.all(np.diff(Z.indptr) == 30)
     np.testing.assert_allclose(Z.data, 1 / np.sqrt(30), rtol=1e-15)
@@ -195,22 +336,60 @@ def test_featurize_writes_the_bins_of_random_binning(files, capfd):
     assert np.array_equal(Z.toarray(), BinnedMatrix(ids, bins.starts).to_array())
     # test rows get the training rows' columns, and nothing for a bin that no training row is in
     for train in ((), ("--train", files / "train.txt")):
-        assert run(capfd, "featurize", files / "test.txt", *train, *binning, "--unscaled", "-o", files / "b.txt")[0] == 0
+        assert (
+            run(
+                capfd,
+                "featurize",
+                files / "test.txt",
+                *train,
+                *binning,
+                "--unscaled",
+                "-o",
+                files / "b.txt",
+            )[0]
+            == 0
+        )
         T, _ = svmlight.read(files / "b.txt", n_features=None if not train else Z.shape[1])
         assert set(T.data) == {1.0}
-    found = sample_grids("laplacian", 3, 30, 0, gamma=2.0).find(Scaler.fit(X[:200], "minmax01").transform(X[200:]), bins)
+    found = sample_grids("laplacian", 3, 30, 0, gamma=2.0).find(
+        Scaler.fit(X[:200], "minmax01").transform(X[200:]), bins
+    )
     assert np.any(found < 0) and np.array_equal(np.diff(T.indptr), np.sum(found >= 0, axis=0))
     assert np.array_equal(T.indices, (found + bins.starts[:-1, None]).T[found.T >= 0])
 
 
 def test_featurize_by_a_model_writes_the_bins_that_have_a_weight(files, capfd):
     for method in ("rb", "sparse-rb"):
-        options = ("--method", method, "--gamma", "2", "--n-grids", "40", "--lam", "1", "--model", files / "rb.npz")
+        options = (
+            "--method",
+            method,
+            "--gamma",
+            "2",
+            "--n-grids",
+            "40",
+            "--lam",
+            "1",
+            "--model",
+            files / "rb.npz",
+        )
         assert run(capfd, "train", "--data", files / "train.txt", *options)[0] == 0
-        assert run(capfd, "featurize", files / "test.txt", "--model", files / "rb.npz", "-o", files / "z.txt")[0] == 0
+        assert (
+            run(
+                capfd,
+                "featurize",
+                files / "test.txt",
+                "--model",
+                files / "rb.npz",
+                "-o",
+                files / "z.txt",
+            )[0]
+            == 0
+        )
         model = methods.load(files / "rb.npz")
         Z, _ = svmlight.read(files / "z.txt", n_features=len(model.model.coef))
-        np.testing.assert_allclose(Z @ model.model.coef[:, 0], model.decision_function(X[200:]), atol=1e-12)
+        np.testing.assert_allclose(
+            Z @ model.model.coef[:, 0], model.decision_function(X[200:]), atol=1e-12
+        )
 
 
 def test_featurize_learns_the_scaling_on_the_rows_of_train(files, capfd):
@@ -226,7 +405,10 @@ def test_featurize_learns_on_a_data_set_s_own_training_rows(files, capfd):
     split = data.load(name)
     svmlight.write(files / "own.txt", split.X_train, split.y_train)
     svmlight.write(files / "rows.txt", split.X_test, split.y_test)
-    for source, more, out in ((name, (), "a.txt"), (files / "rows.txt", ("--train", files / "own.txt"), "b.txt")):
+    for source, more, out in (
+        (name, (), "a.txt"),
+        (files / "rows.txt", ("--train", files / "own.txt"), "b.txt"),
+    ):
         assert run(capfd, "featurize", source, "-n", 5, *more, "-o", files / out)[0] == 0
     one, two = (svmlight.read(files / out)[0].toarray() for out in ("a.txt", "b.txt"))
     np.testing.assert_allclose(one, two, atol=1e-6)
@@ -238,23 +420,49 @@ def test_pipes(files):
     text = (files / "train.txt").read_bytes()
     model = str(files / "p.npz")
     done = subprocess.run(
-        [*rfx, "train", "--method", "rf", "--data", "-", "--n-features", "50", "--gamma", "2", "--model", model],
+        [
+            *rfx,
+            "train",
+            "--method",
+            "rf",
+            "--data",
+            "-",
+            "--n-features",
+            "50",
+            "--gamma",
+            "2",
+            "--model",
+            model,
+        ],
         input=text,
         capture_output=True,
         env=environment,
     )
     assert done.returncode == 0, done.stderr
-    done = subprocess.run([*rfx, "predict", model], input=text, capture_output=True, env=environment)
+    done = subprocess.run(
+        [*rfx, "predict", model], input=text, capture_output=True, env=environment
+    )
     assert done.returncode == 0 and len(done.stdout.split()) == 200
     done = subprocess.run(
-        f"{' '.join(rfx)} featurize - -n 2000 -o - < {files / 'train.txt'} | head -c 100", shell=True, capture_output=True, env=environment
+        f"{' '.join(rfx)} featurize - -n 2000 -o - < {files / 'train.txt'} | head -c 100",
+        shell=True,
+        capture_output=True,
+        env=environment,
     )
     assert len(done.stdout) == 100 and b"Traceback" not in done.stderr
 
 
 REFUSALS = [
-    (["train", "--method", "rf", "--data", "{}/train.txt", "--rounds", "3"], 2, "method rf has no option --rounds (it has: --task"),
-    (["train", "--method", "svr", "--data", "{}/train.txt"], 2, "method 'svr' is unknown (choose one of: block, boosting, doubly-sgd"),
+    (
+        ["train", "--method", "rf", "--data", "{}/train.txt", "--rounds", "3"],
+        2,
+        "method rf has no option --rounds (it has: --task",
+    ),
+    (
+        ["train", "--method", "svr", "--data", "{}/train.txt"],
+        2,
+        "method 'svr' is unknown (choose one of: block, boosting, doubly-sgd",
+    ),
     (
         ["train", "--method", "rf", "--data", "{}/train.txt", "--gamma", "0"],
         2,
@@ -262,51 +470,163 @@ REFUSALS = [
     ),
     (["train", "--method", "rf", "--data", "nothing.txt"], 2, "nothing.txt"),
     (["train", "--method", "rf", "--data", "{}/bad.txt"], 1, "line 2"),
-    (["train", "--method", "rf", "--data", "{}/train.txt", "--test", "{}/wide.txt", "--strict"], 1, "9"),
-    (["train", "--method", "rf", "--data", "{}/bad.txt", "--model", "{}/no/m.npz"], 1, "can't be written"),
-    (["train", "--method", "rf", "--data", "{}/bad.txt", "--model", ""], 1, 'model "" can\'t be written: a file name is needed'),
-    (["train", "--method", "rf", "--data", "{}/bad.txt", "--results", "{}/test.txt"], 1, "test.txt is not a results file"),
-    (["train", "--method", "rf", "--data", "{}/bad.txt", "--results", ""], 1, "can't be written as a results file"),
-    (["eval", "{}/no.npz", "--data", "{}/bad.txt", "--results", "{}/test.txt"], 1, "test.txt is not a results file"),
+    (
+        ["train", "--method", "rf", "--data", "{}/train.txt", "--test", "{}/wide.txt", "--strict"],
+        1,
+        "9",
+    ),
+    (
+        ["train", "--method", "rf", "--data", "{}/bad.txt", "--model", "{}/no/m.npz"],
+        1,
+        "can't be written",
+    ),
+    (
+        ["train", "--method", "rf", "--data", "{}/bad.txt", "--model", ""],
+        1,
+        'model "" can\'t be written: a file name is needed',
+    ),
+    (
+        ["train", "--method", "rf", "--data", "{}/bad.txt", "--results", "{}/test.txt"],
+        1,
+        "test.txt is not a results file",
+    ),
+    (
+        ["train", "--method", "rf", "--data", "{}/bad.txt", "--results", ""],
+        1,
+        "can't be written as a results file",
+    ),
+    (
+        ["eval", "{}/no.npz", "--data", "{}/bad.txt", "--results", "{}/test.txt"],
+        1,
+        "test.txt is not a results file",
+    ),
     (["train", "--method", "rf", "--data", "."], 1, "rfx: . can't be read: Is a directory"),
     (["train", "--method", "rf", "--data", ""], 1, 'rfx: "" can\'t be read: No such file'),
-    (["train", "--method", "rf", "--data", "{}/train.txt", "--threads", "x"], 2, "'x' is not a valid whole number"),
+    (
+        ["train", "--method", "rf", "--data", "{}/train.txt", "--threads", "x"],
+        2,
+        "'x' is not a valid whole number",
+    ),
     (["featurize", "{}/train.txt", "-n", "2", "-o", "{}"], 1, "can't be written: Is a directory"),
-    (["featurize", "{}/train.txt", "-n", "2", "-o", ""], 1, 'rfx: "" can\'t be written: a file name is needed'),
+    (
+        ["featurize", "{}/train.txt", "-n", "2", "-o", ""],
+        1,
+        'rfx: "" can\'t be written: a file name is needed',
+    ),
     (["eval", "{}/m.npz", "--data", "{}/wide.txt", "--strict"], 1, "trained on 3"),
     (["predict", "{}/m.npz", "{}/wide.txt", "--strict"], 1, "trained on 3"),
     (["predict", "{}/train.txt", "{}/test.txt"], 1, "is not a model file of rfx"),
     (["featurize", "{}/train.txt", "--map", "cubic"], 2, "'cubic'"),
-    (["featurize", "{}/train.txt", "--map", "binning", "-n", "0"], 2, "--n-features is 0; it must be 1 or more"),
+    (
+        ["featurize", "{}/train.txt", "--map", "binning", "-n", "0"],
+        2,
+        "--n-features is 0; it must be 1 or more",
+    ),
     (["featurize", "{}/wide.txt", "--train", "{}/train.txt"], 1, "9"),
-    (["featurize", "{}/test.txt", "--model", "{}/m.npz", "--train", "{}/train.txt"], 2, "give one of the two"),
-    (["featurize", "{}/train.txt", "--map", "stump", "--gamma", "4"], 2, "kernel 'stump' has no gamma"),
-    (["featurize", "{}/train.txt", "--map", "perceptron", "--features", "pairs"], 2, "which is for the kernels gaussian, laplacian"),
+    (
+        ["featurize", "{}/test.txt", "--model", "{}/m.npz", "--train", "{}/train.txt"],
+        2,
+        "give one of the two",
+    ),
+    (
+        ["featurize", "{}/train.txt", "--map", "stump", "--gamma", "4"],
+        2,
+        "kernel 'stump' has no gamma",
+    ),
+    (
+        ["featurize", "{}/train.txt", "--map", "perceptron", "--features", "pairs"],
+        2,
+        "which is for the kernels gaussian, laplacian",
+    ),
     (["featurize", "{}/train.txt", "--map", "binning", "--features", "pairs"], 2, "not binning"),
-    (["featurize", "{}/train.txt", "-n", "7", "--features", "pairs"], 2, "--n-features is 7, which leaves a cosine without its sine"),
+    (
+        ["featurize", "{}/train.txt", "-n", "7", "--features", "pairs"],
+        2,
+        "--n-features is 7, which leaves a cosine without its sine",
+    ),
     (
         ["train", "--method", "rf", "--data", "{}/train.txt", "--lam", "3", "--lam-path", "9:1:3"],
         2,
         "--lam is 3.0, which --lam-path leaves",
     ),
-    (["train", "--method", "rf", "--data", "{}/train.txt", "--test", "{}/strange.txt"], 1, "none of the labels (7) is among the model's"),
-    (["eval", "{}/m.npz", "--data", "{}/strange.txt"], 1, "none of the labels (7) is among the model's classes (-1, 1)"),
-    (["train", "--method", "rf", "--data", "{}/train.txt", "--gamma", "1e300"], 1, "are not finite in float32"),
-    (["train", "--method", "rf", "--data", "{}/train.txt", "--sample-weight", ""], 1, 'weights "" can\'t be read: No such file'),
-    (["train", "--method", "rf", "--data", "{}/train.txt", "--gamma", "1", "--lam", "1", "--scheduler", ""], 2, "--scheduler is empty"),
-    (["train", "--method", "doubly-sgd", "--data", "{}/train.txt", "--stream", "--test", ""], 1, 'rfx: "" can\'t be read: No such file'),
-    (["train", "--method", "doubly-sgd", "--data", "{}/empty.txt", "--stream"], 1, "empty.txt has no rows to learn from"),
-    (["tune", "--method", "rf", "--data", "{}/train.txt", "--budget-seconds", "nan"], 2, "--budget-seconds is nan"),
+    (
+        ["train", "--method", "rf", "--data", "{}/train.txt", "--test", "{}/strange.txt"],
+        1,
+        "none of the labels (7) is among the model's",
+    ),
+    (
+        ["eval", "{}/m.npz", "--data", "{}/strange.txt"],
+        1,
+        "none of the labels (7) is among the model's classes (-1, 1)",
+    ),
+    (
+        ["train", "--method", "rf", "--data", "{}/train.txt", "--gamma", "1e300"],
+        1,
+        "are not finite in float32",
+    ),
+    (
+        ["train", "--method", "rf", "--data", "{}/train.txt", "--sample-weight", ""],
+        1,
+        'weights "" can\'t be read: No such file',
+    ),
+    (
+        [
+            "train",
+            "--method",
+            "rf",
+            "--data",
+            "{}/train.txt",
+            "--gamma",
+            "1",
+            "--lam",
+            "1",
+            "--scheduler",
+            "",
+        ],
+        2,
+        "--scheduler is empty",
+    ),
+    (
+        ["train", "--method", "doubly-sgd", "--data", "{}/train.txt", "--stream", "--test", ""],
+        1,
+        'rfx: "" can\'t be read: No such file',
+    ),
+    (
+        ["train", "--method", "doubly-sgd", "--data", "{}/empty.txt", "--stream"],
+        1,
+        "empty.txt has no rows to learn from",
+    ),
+    (
+        ["tune", "--method", "rf", "--data", "{}/train.txt", "--budget-seconds", "nan"],
+        2,
+        "--budget-seconds is nan",
+    ),
     (["datasets", "--paper", ""], 2, "paper '' is unknown"),
     (["fetch", "--paper", ""], 2, "paper '' is unknown"),
     (["table", "summary", "--results", ""], 1, "can't be read as a results file"),
     (["figure", "yen2014-figure1", "--results", ""], 1, "can't be read as a results file"),
-    (["table", "summary", "--trace", "{}/none.csv"], 1, "none.csv can't be read as a file of traces: there is no such file"),
+    (
+        ["table", "summary", "--trace", "{}/none.csv"],
+        1,
+        "none.csv can't be read as a file of traces: there is no such file",
+    ),
     (["methods", "svr"], 2, "method 'svr' is unknown"),
     (["trian"], 2, "there is no command 'trian'; did you mean train?"),
-    (["train", "--method", "spare-rf", "--data", "x"], 2, "method 'spare-rf' is unknown; did you mean sparse-rf"),
-    (["train", "--method", "rf", "--kernal", "x", "--data", "x"], 2, "method rf has no option --kernal; did you mean --kernel?"),
-    (["train", "--method", "rf", "--kernel", "gausian", "--data", "x"], 2, "did you mean gaussian?"),
+    (
+        ["train", "--method", "spare-rf", "--data", "x"],
+        2,
+        "method 'spare-rf' is unknown; did you mean sparse-rf",
+    ),
+    (
+        ["train", "--method", "rf", "--kernal", "x", "--data", "x"],
+        2,
+        "method rf has no option --kernal; did you mean --kernel?",
+    ),
+    (
+        ["train", "--method", "rf", "--kernel", "gausian", "--data", "x"],
+        2,
+        "did you mean gaussian?",
+    ),
 ]
 
 
@@ -346,7 +666,20 @@ _READERS = [
 ]
 
 
-@pytest.mark.parametrize("bad", ["missing", "folder", "junk", "cut.npz", "/dev/null", "", "-", os.fsdecode(b"\xff.csv"), "empty"])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "missing",
+        "folder",
+        "junk",
+        "cut.npz",
+        "/dev/null",
+        "",
+        "-",
+        os.fsdecode(b"\xff.csv"),
+        "empty",
+    ],
+)
 def test_what_no_command_can_read_is_refused_by_all(bad, files, capfd, monkeypatch):
     monkeypatch.chdir(files)
     monkeypatch.setattr("sys.stdin", open(os.devnull))
@@ -367,7 +700,9 @@ def test_what_no_command_can_read_is_refused_by_all(bad, files, capfd, monkeypat
 
 
 def test_debug_shows_the_traceback(files, capfd):
-    code, _, err = run(capfd, "--debug", "train", "--method", "svr", "--data", str(files / "train.txt"))
+    code, _, err = run(
+        capfd, "--debug", "train", "--method", "svr", "--data", str(files / "train.txt")
+    )
     assert code == 2 and err.startswith("Traceback") and "unknown" in err.splitlines()[-1]
 
 
@@ -390,8 +725,14 @@ def test_methods_lists_all_options(capfd):
     assert [entry["name"] for entry in listed] == methods.names()
     sections = {name: run(capfd, "methods", name)[1] for name in methods.names()}
     sections = {name: text for name, text in sections.items() if "--batch" not in text}
-    assert [name for name, text in sections.items() if "hinge\n" in text or "hinge or" in text or ", hinge" in text] == ["kernel"]
-    assert [name for name, text in sections.items() if "linear," in text.replace("liblinear", "")] == [
+    assert [
+        name
+        for name, text in sections.items()
+        if "hinge\n" in text or "hinge or" in text or ", hinge" in text
+    ] == ["kernel"]
+    assert [
+        name for name, text in sections.items() if "linear," in text.replace("liblinear", "")
+    ] == [
         "block",
         "kernel",
         "lkrf",
@@ -402,10 +743,13 @@ def test_methods_lists_all_options(capfd):
     assert "one of squared, squared_hinge, hinge, logistic" in sections["kernel"]
 
 
-@pytest.mark.parametrize("solver, method", [("liblinear", "rf"), ("libsvm", "kernel"), ("rfx", "kernel")])
+@pytest.mark.parametrize(
+    "solver, method", [("liblinear", "rf"), ("libsvm", "kernel"), ("rfx", "kernel")]
+)
 def test_interrupt_ends_training_at_once(solver, method, tmp_path):
     rows = RNG.uniform(-1, 1, (10000, 10))
-    labels = RNG.choice([-1.0, 1.0], 10000)  # noise: on a fast and idle machine too, each solver needs a minute or more
+    # noise: on a fast and idle machine too, each solver needs a minute or more
+    labels = RNG.choice([-1.0, 1.0], 10000)
     svmlight.write(tmp_path / "noise.txt", rows, labels)
     more = ["--n-features", "2500", "--tol", "1e-12"] if method == "rf" else ["--tol", "1e-10"]
     process = subprocess.Popen(
@@ -445,5 +789,10 @@ def test_interrupt_ends_training_at_once(solver, method, tmp_path):
 def test_json_has_null_for_what_is_not_finite(capfd):
     from rfx.cli.common import print_path
 
-    print_path([{"gap": float("inf"), "params": {"growth": [[16, float("nan")]]}, "n_iter": np.int64(3)}], True)
-    assert json.loads(capfd.readouterr().out) == [{"gap": None, "params": {"growth": [[16, None]]}, "n_iter": 3}]
+    print_path(
+        [{"gap": float("inf"), "params": {"growth": [[16, float("nan")]]}, "n_iter": np.int64(3)}],
+        True,
+    )
+    assert json.loads(capfd.readouterr().out) == [
+        {"gap": None, "params": {"growth": [[16, None]]}, "n_iter": 3}
+    ]

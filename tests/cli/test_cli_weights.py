@@ -1,4 +1,6 @@
-"""`rfx train --sample-weight FILE` and `--class-weight`: the same models as with rows repeated or left out; what is refused."""
+"""`rfx train --sample-weight FILE` and `--class-weight`: the same models as with rows
+repeated or left out; what is refused.
+"""
 
 import json
 
@@ -35,37 +37,68 @@ def folder(tmp_path):
 
 
 def train(capfd, folder, data="rows", *more, method="rf"):
-    options = ("--gamma", 2, "--scaling", "none", "--task", "binary", "--model", folder / "m.npz", "--json", "--force")
+    options = (
+        "--gamma",
+        2,
+        "--scaling",
+        "none",
+        "--task",
+        "binary",
+        "--model",
+        folder / "m.npz",
+        "--json",
+        "--force",
+    )
     return run(capfd, "train", "--method", method, "--data", folder / data, *options, *more)
 
 
 @pytest.mark.parametrize(
     ("method", "more"),
-    [("rf", ("--n-features", 50, "--tol", 1e-10, "--lam", 1)), ("rb", ("--tol", 1e-10, "--lam", 0.01)), ("kernel", ("--lam", 1))],
+    [
+        ("rf", ("--n-features", 50, "--tol", 1e-10, "--lam", 1)),
+        ("rb", ("--tol", 1e-10, "--lam", 0.01)),
+        ("kernel", ("--lam", 1)),
+    ],
 )
 def test_weights_are_repetitions(method, more, folder, capfd):
-    code, out, err = train(capfd, folder, "rows", "--sample-weight", folder / "weights", *more, method=method)
+    code, out, err = train(
+        capfd, folder, "rows", "--sample-weight", folder / "weights", *more, method=method
+    )
     assert code == 0, err
     row, weighted = json.loads(out), methods.load(folder / "m.npz").decision_function(X)
-    assert row["n_train"] == np.count_nonzero(WEIGHTS) and row["params"]["weight_sum"] == WEIGHTS.sum()
+    assert (
+        row["n_train"] == np.count_nonzero(WEIGHTS) and row["params"]["weight_sum"] == WEIGHTS.sum()
+    )
     assert row["params"]["sample_weight"] == "weights"
     code, out, err = train(capfd, folder, "repeated", *more, method=method)
     assert json.loads(out)["objective"] == pytest.approx(row["objective"], rel=1e-3)
-    np.testing.assert_allclose(methods.load(folder / "m.npz").decision_function(X), weighted, atol=0.05 if method == "kernel" else 1e-3)
+    np.testing.assert_allclose(
+        methods.load(folder / "m.npz").decision_function(X),
+        weighted,
+        atol=0.05 if method == "kernel" else 1e-3,
+    )
 
 
 def test_steps_batch_by_batch_take_weights(folder, capfd):
     more = ("--batch", 1000, "--epochs", 5, "--nu", 0.01, "--step", "root")
-    code, out, err = train(capfd, folder, "rows", "--sample-weight", folder / "weights", *more, method="norma")
+    code, out, err = train(
+        capfd, folder, "rows", "--sample-weight", folder / "weights", *more, method="norma"
+    )
     assert code == 0, err
     row, weighted = json.loads(out), methods.load(folder / "m.npz").decision_function(X)
-    assert row["params"]["weight_sum"] == WEIGHTS.sum() and row["lam"] == pytest.approx(0.01 * WEIGHTS.sum())
+    assert row["params"]["weight_sum"] == WEIGHTS.sum() and row["lam"] == pytest.approx(
+        0.01 * WEIGHTS.sum()
+    )
     train(capfd, folder, "repeated", *more, method="norma")
-    np.testing.assert_allclose(methods.load(folder / "m.npz").decision_function(X), weighted, atol=1e-5)
+    np.testing.assert_allclose(
+        methods.load(folder / "m.npz").decision_function(X), weighted, atol=1e-5
+    )
 
 
 def test_class_weight_and_scores_without_test_rows(folder, capfd):
-    code, out, err = train(capfd, folder, "rows", "--class-weight", "1:5", "--cv", 3, "--results", folder / "r.csv")
+    code, out, err = train(
+        capfd, folder, "rows", "--class-weight", "1:5", "--cv", 3, "--results", folder / "r.csv"
+    )
     assert code == 0, err
     assert results.read(folder / "r.csv")[0]["params"]["class_weight"] == "1:5"
     by_label = methods.load(folder / "m.npz")
@@ -73,14 +106,18 @@ def test_class_weight_and_scores_without_test_rows(folder, capfd):
     (folder / "weights").write_text("".join("5\n" if label > 0 else "1.0\n" for label in LABELS))
     code, out, err = train(capfd, folder, "rows", "--sample-weight", folder / "weights", "--cv", 3)
     assert code == 0 and json.loads(out)["score"] == results.read(folder / "r.csv")[0]["score"]
-    assert np.array_equal(methods.load(folder / "m.npz").decision_function(X), by_label.decision_function(X))
+    assert np.array_equal(
+        methods.load(folder / "m.npz").decision_function(X), by_label.decision_function(X)
+    )
 
 
 def test_the_key_counts_the_weights(folder):
     spec = {"dataset": str(folder / "rows"), "method": "rf", "options": {}}
     first = keys.key(Run.of(spec | {"sample_weight": str(folder / "weights")}))
     assert keys.key(Run.of(spec)) == keys.key(Run.of(spec | {"sample_weight": None})) != first
-    assert keys.key(Run.of(spec | {"options": {"class_weight": "balanced"}})) != keys.key(Run.of(spec))
+    assert keys.key(Run.of(spec | {"options": {"class_weight": "balanced"}})) != keys.key(
+        Run.of(spec)
+    )
     (folder / "weights").write_text("1\n" * 90)
     assert keys.key(Run.of(spec | {"sample_weight": str(folder / "weights")})) != first
 
@@ -110,15 +147,31 @@ def test_what_is_refused(folder, capfd):
     assert code == 1 and "line 1: it is not utf-16-le" in err
     stream = ("--stream", "--sample-weight", folder / "weights")
     code, _, err = train(capfd, folder, "rows", *stream, method="norma")
-    assert code == 2 and "--sample-weight has a weight for each row in memory; leave out --stream" in err
-    code, _, err = train(capfd, folder, "rows", "--stream", "--class-weight", "balanced", method="norma")
+    assert (
+        code == 2
+        and "--sample-weight has a weight for each row in memory; leave out --stream" in err
+    )
+    code, _, err = train(
+        capfd, folder, "rows", "--stream", "--class-weight", "balanced", method="norma"
+    )
     assert code == 2 and "--class-weight is balanced, which has to count all rows beforehand" in err
     code, _, err = train(capfd, folder, "rows", "--class-weight", "heavy")
     assert code == 2 and "--class-weight is 'heavy'; it must be balanced, or LABEL:WEIGHT" in err
-    code, _, err = train(capfd, folder, "rows", "--sample-weight", folder / "weights", "--solver", "liblinear")
+    code, _, err = train(
+        capfd, folder, "rows", "--sample-weight", folder / "weights", "--solver", "liblinear"
+    )
     assert code == 2 and "--solver is liblinear, which takes no sample weights" in err
     # an output that is the weights
     code, _, err = run(
-        capfd, "train", "--method", "rf", "--data", folder / "rows", "--sample-weight", folder / "weights", "--model", folder / "weights"
+        capfd,
+        "train",
+        "--method",
+        "rf",
+        "--data",
+        folder / "rows",
+        "--sample-weight",
+        folder / "weights",
+        "--model",
+        folder / "weights",
     )
     assert code == 2 and (folder / "weights").read_text().startswith(f"{WEIGHTS[0]}\n")

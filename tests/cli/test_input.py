@@ -1,4 +1,6 @@
-"""A person's own file, through the shell: tables in every format, labels that are words, rows without labels, columns never seen."""
+"""A person's own file, through the shell: tables in every format, labels that are words,
+rows without labels, columns never seen.
+"""
 
 import io
 import json
@@ -46,17 +48,35 @@ def run(capfd, *args, stdin=None, monkeypatch=None):
 
 
 def csv(rows=slice(None), separator=",", columns=("id", "age", "job", "height", "buys")):
-    known = {"id": np.arange(N), "age": AGE, "job": np.array([f'"{job}"' for job in JOB]), "height": HEIGHT, "buys": BUYS}
+    known = {
+        "id": np.arange(N),
+        "age": AGE,
+        "job": np.array([f'"{job}"' for job in JOB]),
+        "height": HEIGHT,
+        "buys": BUYS,
+    }
     known |= {"extra": np.arange(N)}
     lines = zip(*(known[name][rows].tolist() for name in columns))
-    return "\n".join([separator.join(columns), *(separator.join(map(str, line)) for line in lines), ""])
+    return "\n".join(
+        [separator.join(columns), *(separator.join(map(str, line)) for line in lines), ""]
+    )
 
 
 @pytest.fixture
 def files(tmp_path, capfd):
     (tmp_path / "train.csv").write_text(csv(slice(180)))
     (tmp_path / "test.csv").write_text(csv(slice(180, None)))
-    code, _, _ = run(capfd, "train", *FAST, "--data", tmp_path / "train.csv", "--ignore", "id", "--model", tmp_path / "m.npz")
+    code, _, _ = run(
+        capfd,
+        "train",
+        *FAST,
+        "--data",
+        tmp_path / "train.csv",
+        "--ignore",
+        "id",
+        "--model",
+        tmp_path / "m.npz",
+    )
     assert code == 0
     return tmp_path
 
@@ -75,15 +95,27 @@ def test_a_table_is_read_by_the_names_of_its_columns(files, capfd, monkeypatch):
     code, out, _ = run(capfd, "predict", files / "m.npz", files / "other.csv")
     assert np.mean(np.array(out.split()) == BUYS[180:]) == pytest.approx(score)
     unlabelled = csv(slice(180, None), "\t", ("job", "age", "height")).encode()
-    assert run(capfd, "predict", files / "m.npz", stdin=unlabelled, monkeypatch=monkeypatch)[:2] == (0, out)
+    assert run(capfd, "predict", files / "m.npz", stdin=unlabelled, monkeypatch=monkeypatch)[
+        :2
+    ] == (0, out)
 
 
 def test_what_the_model_never_saw_is_left_out_with_one_warning_or_refused(files, capfd):
-    (files / "more.csv").write_text(csv(slice(180, None), columns=("extra", "buys", "height", "age", "job")).replace("smith", "spy", 1))
+    (files / "more.csv").write_text(
+        csv(slice(180, None), columns=("extra", "buys", "height", "age", "job")).replace(
+            "smith", "spy", 1
+        )
+    )
     _, err = scored(capfd, files / "m.npz", files / "more.csv")
     lines = err.splitlines()
-    assert len(lines) == 2 and "columns that the model never saw, which are left out: 'extra'" in lines[0]
-    assert "column 'job' has categories that the model never saw, which are left out: 'spy'" in lines[1]
+    assert (
+        len(lines) == 2
+        and "columns that the model never saw, which are left out: 'extra'" in lines[0]
+    )
+    assert (
+        "column 'job' has categories that the model never saw, which are left out: 'spy'"
+        in lines[1]
+    )
     code, _, err = run(capfd, "predict", "--strict", files / "m.npz", files / "more.csv")
     assert code == 1 and "never saw: 'extra'; without --strict" in err
     (files / "less.csv").write_text(csv(slice(180, None), columns=("buys", "height", "job")))
@@ -110,19 +142,47 @@ def test_the_schema_is_learnt_on_the_training_rows_alone(tmp_path):
     np.testing.assert_array_equal(split.X_test[3], [plain.X_train[:, 0].mean(), 0, 0])
 
 
-@pytest.mark.parametrize("how, number, word", [("mean", 19.0, "b"), ("median", 7.0, "b"), ("most_frequent", 5.0, "b")])
+@pytest.mark.parametrize(
+    "how, number, word", [("mean", 19.0, "b"), ("median", 7.0, "b"), ("most_frequent", 5.0, "b")]
+)
 def test_missing_cells_are_refused_by_line_or_replaced(how, number, word, tmp_path, capfd):
-    rows = [("5", "b", 1), ("5", "b", -1), ("", "a", 1), ("9", "b", -1), ("57", "NA", 1), ("null", "b", -1)]
+    rows = [
+        ("5", "b", 1),
+        ("5", "b", -1),
+        ("", "a", 1),
+        ("9", "b", -1),
+        ("57", "NA", 1),
+        ("null", "b", -1),
+    ]
     (tmp_path / "t.csv").write_text("x,w,y\n" + "".join(f"{a},{b},{c}\n" for a, b, c in rows))
     code, _, err = run(capfd, "train", *FAST, "--data", tmp_path / "t.csv")
-    assert code == 1 and "t.csv, line 4: column 'x' has no value; give it a value, or --missing mean, median or most_frequent" in err
+    assert (
+        code == 1
+        and "t.csv, line 4: column 'x' has no value; give it a value, or --missing mean, median "
+        "or most_frequent"
+        in err
+    )
     split = load(tmp_path / "t.csv", reading=Reading(missing=how))
     np.testing.assert_array_equal(split.X_train[:, 0], [5, 5, number, 9, 57, number])
     np.testing.assert_array_equal(split.X_train[4], [57, 0, 1])
-    code, _, err = run(capfd, "train", *FAST, "--data", tmp_path / "t.csv", "--missing", how, "--model", tmp_path / "m.npz")
+    code, _, err = run(
+        capfd,
+        "train",
+        *FAST,
+        "--data",
+        tmp_path / "t.csv",
+        "--missing",
+        how,
+        "--model",
+        tmp_path / "m.npz",
+    )
     assert code == 0, err
     method = methods.load(tmp_path / "m.npz")
-    assert method.schema == split.schema and method.schema.inputs[0].fill == number and method.schema.inputs[1].fill == word
+    assert (
+        method.schema == split.schema
+        and method.schema.inputs[0].fill == number
+        and method.schema.inputs[1].fill == word
+    )
     (tmp_path / "one.csv").write_text("w,x\nNA,NA\n")
     X, _ = tables.other_rows(tmp_path / "one.csv", method.schema, 3, targets="ignored")
     np.testing.assert_array_equal(X, [[number, 0, 1]])
@@ -133,7 +193,11 @@ def test_missing_cells_are_refused_by_line_or_replaced(how, number, word, tmp_pa
 
 def test_what_is_held_out_teaches_nothing_about_missing_cells(tmp_path, monkeypatch):
     (tmp_path / "t.csv").write_text(
-        "x,w,y\n" + "".join(f"{'' if i % 3 == 0 else i},{'' if i == 5 else 'ab'[i > 8]},{i % 2}\n" for i in range(20))
+        "x,w,y\n"
+        + "".join(
+            f"{'' if i % 3 == 0 else i},{'' if i == 5 else 'ab'[i > 8]},{i % 2}\n"
+            for i in range(20)
+        )
     )
     split = load(tmp_path / "t.csv", reading=Reading(missing="mean"))
     kept, out = np.arange(10), np.arange(10, 20)
@@ -143,10 +207,16 @@ def test_what_is_held_out_teaches_nothing_about_missing_cells(tmp_path, monkeypa
     np.testing.assert_allclose(X_out[[0, 2]], [[10, 0, 1], [mean, 0, 1]])
     assert split.schema.inputs[0].fill != mean, "the model of all rows has what all rows teach"
     # a column without a value in the part keeps what all rows teach
-    np.testing.assert_allclose(split.part(np.array([0, 3]), out)[0][:, 0], split.schema.inputs[0].fill)
+    np.testing.assert_allclose(
+        split.part(np.array([0, 3]), out)[0][:, 0], split.schema.inputs[0].fill
+    )
     seen = []
     fitted = Trainer.fit
-    monkeypatch.setattr(Trainer, "fit", lambda self, X, *more, **named: seen.append(X) or fitted(self, X, *more, **named))
+    monkeypatch.setattr(
+        Trainer,
+        "fit",
+        lambda self, X, *more, **named: seen.append(X) or fitted(self, X, *more, **named),
+    )
     spec = {
         "dataset": str(tmp_path / "t.csv"),
         "method": "rf",
@@ -160,8 +230,16 @@ def test_what_is_held_out_teaches_nothing_about_missing_cells(tmp_path, monkeypa
 
 
 REFUSED = [
-    ("x,y\n1,2\nabc,3\n4,3\n5,1\n", (), "line 3: column 'x' has 'abc', which is not a number as most of its cells are"),
-    ("x,y\n" + "".join(f"name{i},{i % 2}\n" for i in range(60)), (), "60 different words in 60 rows, which are no categories"),
+    (
+        "x,y\n1,2\nabc,3\n4,3\n5,1\n",
+        (),
+        "line 3: column 'x' has 'abc', which is not a number as most of its cells are",
+    ),
+    (
+        "x,y\n" + "".join(f"name{i},{i % 2}\n" for i in range(60)),
+        (),
+        "60 different words in 60 rows, which are no categories",
+    ),
     ("x,y\n1,2\n1e999,3\n", (), "line 3: column 'x' is infinite"),
     ("x\n1\n2\n", (), "has one column"),
     ("x,y\n", (), "has no rows, only a header"),
@@ -169,7 +247,11 @@ REFUSED = [
     ("x,y\n1,2\n", ("--target", "3"), "--target is '3', which is no column of"),
     ("x,y,z\n1,2,3\n", ("--ignore", "z"), "--ignore names column 'z', which has the targets"),
     ("1 1:2\n-1 1:3\n", ("--missing", "mean"), "--missing is for tables such as CSV, but"),
-    ("red 1:2\n3 1:3\n", (), "line 2, column 1: the label '3' is not a word, as the labels before are"),
+    (
+        "red 1:2\n3 1:3\n",
+        (),
+        "line 2, column 1: the label '3' is not a word, as the labels before are",
+    ),
 ]
 
 
@@ -185,20 +267,37 @@ def test_what_can_not_be_read_is_a_sentence(text, more, message, tmp_path, capfd
 def test_the_target_is_the_last_column_and_said_or_named(files, capfd, caplog):
     (files / "t.csv").write_text(csv(columns=("buys", "age", "job", "height")))
     split = load(files / "t.csv", reading=Reading(target="buys"))
-    assert split.schema.labels == ["no", "yes"] and split.task == "binary" and split.X_train.shape == (N, 5)
+    assert (
+        split.schema.labels == ["no", "yes"]
+        and split.task == "binary"
+        and split.X_train.shape == (N, 5)
+    )
     assert split.schema.titles() == ["age", "job=baker, head", "job=clerk", "job=smith", "height"]
     assert load(files / "t.csv", reading=Reading(target="1")).schema == split.schema
     caplog.clear()
     assert load(files / "t.csv").schema.target == ("height", 3)
-    assert "the targets of" in caplog.text and "column 'height', the last; --target names another" in caplog.text
+    assert (
+        "the targets of" in caplog.text
+        and "column 'height', the last; --target names another" in caplog.text
+    )
 
 
 def test_files_without_a_header_go_by_position(tmp_path, capfd):
-    rows = "".join(f"{age},{height},{int(buys == 'yes')}\n" for age, height, buys in zip(AGE, HEIGHT, BUYS))
+    rows = "".join(
+        f"{age},{height},{int(buys == 'yes')}\n" for age, height, buys in zip(AGE, HEIGHT, BUYS)
+    )
     (tmp_path / "t.csv").write_text(rows)
-    assert run(capfd, "train", *FAST, "--data", tmp_path / "t.csv", "--model", tmp_path / "m.npz")[0] == 0
-    (tmp_path / "u.csv").write_text("".join(line.rpartition(",")[0] + "\n" for line in rows.splitlines()))
-    labelled, unlabelled = (run(capfd, "predict", tmp_path / "m.npz", tmp_path / name)[:2] for name in ("t.csv", "u.csv"))
+    assert (
+        run(capfd, "train", *FAST, "--data", tmp_path / "t.csv", "--model", tmp_path / "m.npz")[0]
+        == 0
+    )
+    (tmp_path / "u.csv").write_text(
+        "".join(line.rpartition(",")[0] + "\n" for line in rows.splitlines())
+    )
+    labelled, unlabelled = (
+        run(capfd, "predict", tmp_path / "m.npz", tmp_path / name)[:2]
+        for name in ("t.csv", "u.csv")
+    )
     assert labelled == unlabelled and labelled[0] == 0
     (tmp_path / "w.csv").write_text("1,2,3,4\n")
     code, _, err = run(capfd, "predict", tmp_path / "m.npz", tmp_path / "w.csv")
@@ -207,7 +306,10 @@ def test_files_without_a_header_go_by_position(tmp_path, capfd):
 
 @pytest.mark.parametrize("named", [False, True])
 def test_arrays(named, tmp_path, capfd, monkeypatch):
-    X, y = np.column_stack([AGE, HEIGHT]), np.where(AGE > 50, "old", "young") if named else (AGE > 50).astype(int)
+    X, y = (
+        np.column_stack([AGE, HEIGHT]),
+        np.where(AGE > 50, "old", "young") if named else (AGE > 50).astype(int),
+    )
     names = {"feature_names": np.array(["age", "height"])} if named else {}
     np.savez(tmp_path / "t.npz", X=X, y=y, **names)
     np.save(tmp_path / "x.npy", X)
@@ -216,7 +318,14 @@ def test_arrays(named, tmp_path, capfd, monkeypatch):
     assert scored(capfd, model, tmp_path / "t.npz")[0] > 0.95
     code, out, _ = run(capfd, "predict", model, tmp_path / "x.npy")
     assert code == 0 and np.mean(np.array(out.split()) == y.astype(str)) > 0.95
-    again = run(capfd, "predict", model, "-", stdin=(tmp_path / "t.npz").read_bytes(), monkeypatch=monkeypatch)
+    again = run(
+        capfd,
+        "predict",
+        model,
+        "-",
+        stdin=(tmp_path / "t.npz").read_bytes(),
+        monkeypatch=monkeypatch,
+    )
     assert again[:2] == (0, out)
     if not named:
         np.save(tmp_path / "whole.npy", np.column_stack([X, y]))
@@ -232,8 +341,13 @@ def test_sparse_arrays_stay_sparse(tmp_path, capfd):
     with np.load(tmp_path / "x.npz") as parts:
         np.savez(tmp_path / "t.npz", **parts, y=y)
     split = load(tmp_path / "t.npz")
-    assert abs(split.X_train - X).max() == 0 and split.schema == Schema(labels=["even", "odd"], format=FileFormat("npz"))
-    assert run(capfd, "train", *FAST, "--data", tmp_path / "t.npz", "--model", tmp_path / "m.npz")[0] == 0
+    assert abs(split.X_train - X).max() == 0 and split.schema == Schema(
+        labels=["even", "odd"], format=FileFormat("npz")
+    )
+    assert (
+        run(capfd, "train", *FAST, "--data", tmp_path / "t.npz", "--model", tmp_path / "m.npz")[0]
+        == 0
+    )
     code, out, _ = run(capfd, "predict", tmp_path / "m.npz", tmp_path / "x.npz")
     assert code == 0 and set(out.split()) <= {"even", "odd"}
 
@@ -246,14 +360,26 @@ def test_parquet_is_what_csv_is(files, capfd, monkeypatch):
     frame["job"] = frame["job"].astype("category")
     frame.to_parquet(files / "train.parquet")
     reading = Reading(ignore=("id",))
-    first, second = load(files / "train.csv", reading=reading), load(files / "train.parquet", reading=reading)
+    first, second = (
+        load(files / "train.csv", reading=reading),
+        load(files / "train.parquet", reading=reading),
+    )
     assert replace(first.schema, format=None) == replace(second.schema, format=None)
     np.testing.assert_array_equal(first.X_train, second.X_train)
     np.testing.assert_array_equal(first.y_train, second.y_train)
     frame.drop(columns=["buys"]).to_parquet(files / "u.parquet")
     want = run(capfd, "predict", files / "m.npz", files / "train.csv")[:2]
     assert run(capfd, "predict", files / "m.npz", files / "u.parquet")[:2] == want
-    assert run(capfd, "predict", files / "m.npz", stdin=(files / "u.parquet").read_bytes(), monkeypatch=monkeypatch)[:2] == want
+    assert (
+        run(
+            capfd,
+            "predict",
+            files / "m.npz",
+            stdin=(files / "u.parquet").read_bytes(),
+            monkeypatch=monkeypatch,
+        )[:2]
+        == want
+    )
     (files / "bad.parquet").write_bytes((files / "u.parquet").read_bytes()[:-100])
     code, _, err = run(capfd, "predict", files / "m.npz", files / "bad.parquet")
     assert code == 1 and "is no Parquet file that can be read" in err
@@ -264,9 +390,13 @@ def test_a_parquet_column_of_bytes_that_are_no_words_is_named(files, capfd):
     import pyarrow
 
     offsets = pyarrow.array([0, 1, 2], pyarrow.int32()).buffers()[1]
-    words = pyarrow.Array.from_buffers(pyarrow.string(), 2, [None, offsets, pyarrow.py_buffer(b"a\xfa")])
+    words = pyarrow.Array.from_buffers(
+        pyarrow.string(), 2, [None, offsets, pyarrow.py_buffer(b"a\xfa")]
+    )
     parquet.write_table(pyarrow.table({"odd": words, "y": [0.0, 1.0]}), files / "bytes.parquet")
-    code, _, err = run(capfd, "train", "--method", "rf", "--data", files / "bytes.parquet", "--target", "y")
+    code, _, err = run(
+        capfd, "train", "--method", "rf", "--data", files / "bytes.parquet", "--target", "y"
+    )
     assert code == 1 and "bytes.parquet: column 'odd' has words that are not UTF-8" in err
 
 
@@ -274,11 +404,23 @@ def test_labels_of_libsvm_text_may_be_words_and_missing(tmp_path, capfd):
     X = RNG.normal(size=(90, 2))
     names = np.where(X[:, 0] > 0.5, "straße", np.where(X[:, 1] > 0, "ham", "spam"))
     rows = [f"1:{a:.3f} 2:{b:.3f}" for a, b in X]
-    (tmp_path / "t.txt").write_text("# three\n" + "".join(f"{name} {row}\n" for name, row in zip(names, rows)))
+    (tmp_path / "t.txt").write_text(
+        "# three\n" + "".join(f"{name} {row}\n" for name, row in zip(names, rows))
+    )
     (tmp_path / "u.txt").write_text("".join(f"{row}\n" for row in rows))
-    (tmp_path / "part.txt").write_text("".join(f"{name} {row}\n" for name, row in zip(names, rows) if name != "ham"))
+    (tmp_path / "part.txt").write_text(
+        "".join(f"{name} {row}\n" for name, row in zip(names, rows) if name != "ham")
+    )
     code, out, err = run(
-        capfd, "train", *FAST, "--data", tmp_path / "t.txt", "--test", tmp_path / "part.txt", "--model", tmp_path / "m.npz"
+        capfd,
+        "train",
+        *FAST,
+        "--data",
+        tmp_path / "t.txt",
+        "--test",
+        tmp_path / "part.txt",
+        "--model",
+        tmp_path / "m.npz",
     )
     assert code == 0 and "multiclass" in out
     score, _ = scored(capfd, tmp_path / "m.npz", tmp_path / "t.txt")
@@ -291,30 +433,48 @@ def test_labels_of_libsvm_text_may_be_words_and_missing(tmp_path, capfd):
     assert code == 1 and "bad.txt, line 2, column 8: the value 'x' is not a number" in err
     (tmp_path / "none.txt").write_text("eggs 1:1\n")
     code, _, err = run(capfd, "eval", tmp_path / "m.npz", "--data", tmp_path / "none.txt")
-    assert code == 1 and "none of the labels of" in err and "(eggs) is among the model's (ham, spam, straße)" in err
+    assert (
+        code == 1
+        and "none of the labels of" in err
+        and "(eggs) is among the model's (ham, spam, straße)" in err
+    )
     code, _, err = run(capfd, "eval", tmp_path / "m.npz", "--data", tmp_path / "u.txt")
     assert code == 1 and "the label is missing" in err
 
 
 def test_word_labels_need_a_model_of_words(tmp_path, capfd):
-    svmlight.write(tmp_path / "t.txt", np.column_stack([AGE, HEIGHT]), np.where(AGE > 50, 1.0, -1.0))
+    svmlight.write(
+        tmp_path / "t.txt", np.column_stack([AGE, HEIGHT]), np.where(AGE > 50, 1.0, -1.0)
+    )
     run(capfd, "train", *FAST, "--data", tmp_path / "t.txt", "--model", tmp_path / "m.npz")
     (tmp_path / "w.txt").write_text("old 1:60 2:170\nyoung 1:20 2:180 9:1\n")
     code, _, err = run(capfd, "eval", tmp_path / "m.npz", "--data", tmp_path / "w.txt")
     assert code == 1 and "has words as labels (old, young), but the model's are numbers" in err
     code, out, err = run(capfd, "predict", tmp_path / "m.npz", tmp_path / "w.txt")
-    assert (code, len(out.split())) == (0, 2) and err.count("which are left out") == 1 and "1 of them, in 1 rows" in err
+    assert (
+        (code, len(out.split())) == (0, 2)
+        and err.count("which are left out") == 1
+        and "1 of them, in 1 rows" in err
+    )
     code, _, err = run(capfd, "predict", tmp_path / "m.npz", tmp_path / "w.txt", "--strict")
     assert code == 1 and "line 2" in err and "trained on 2 features" in err
 
 
 def test_a_damaged_schema_is_refused(files):
     header = methods.load(files / "m.npz").schema.to_dict()
-    assert Schema.from_dict(json.loads(json.dumps(header))).to_dict() == json.loads(json.dumps(header)) | {
+    assert Schema.from_dict(json.loads(json.dumps(header))).to_dict() == json.loads(
+        json.dumps(header)
+    ) | {
         "target": ("buys", 4),
         "ignored": ("id",),
     }
-    for change in ({"inputs": 3}, {"size": 1}, {"labels": ["a", "a"]}, {"target": ["y", 99]}, {"inputs": [{"name": "x"}]}):
+    for change in (
+        {"inputs": 3},
+        {"size": 1},
+        {"labels": ["a", "a"]},
+        {"target": ["y", 99]},
+        {"inputs": [{"name": "x"}]},
+    ):
         with pytest.raises(DataError, match="its schema is damaged"):
             Schema.from_dict(header | change)
 
@@ -322,7 +482,17 @@ def test_a_damaged_schema_is_refused(files):
 @pytest.mark.parametrize("method", ["kernel", "rb", "doubly-sgd"])
 def test_other_methods_read_tables_too(method, files, capfd):
     more = {"doubly-sgd": ("--batch", 64), "rb": ("--n-grids", 32)}.get(method, ())
-    args = ("--data", files / "train.csv", "--ignore", "id", "--test", files / "test.csv", "--model", files / "o.npz", "--json")
+    args = (
+        "--data",
+        files / "train.csv",
+        "--ignore",
+        "id",
+        "--test",
+        files / "test.csv",
+        "--model",
+        files / "o.npz",
+        "--json",
+    )
     code, out, err = run(capfd, "train", "--method", method, "--gamma", 1, *more, *args)
     assert code in (0, 3), err
     assert scored(capfd, files / "o.npz", files / "test.csv")[0] == json.loads(out)["score"] > 0.6
@@ -332,7 +502,20 @@ def test_wide_text_is_trained_in_little_memory(tmp_path):
     """1,000 rows of 60,000 columns: as an array of float64 these alone are 458 MiB."""
     X = scipy.sparse.random(1000, 60000, 0.001, "csr", random_state=0)
     svmlight.write(tmp_path / "t.txt", X, np.where(np.arange(1000) % 2, 1.0, -1.0), precision=3)
-    words = ["train", "--method", "rf", "--n-features", "300", "--gamma", "1", "--lam", "1", "--data", str(tmp_path / "t.txt"), "--json"]
+    words = [
+        "train",
+        "--method",
+        "rf",
+        "--n-features",
+        "300",
+        "--gamma",
+        "1",
+        "--lam",
+        "1",
+        "--data",
+        str(tmp_path / "t.txt"),
+        "--json",
+    ]
     done = subprocess.run([sys.executable, "-m", "rfx", *words], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     row = json.loads(done.stdout)
@@ -343,19 +526,43 @@ def test_convert_writes_what_is_trained_on_and_says_the_mapping(files, capfd, mo
     args = ("--ignore", "id")
     code, out, err = run(capfd, "convert", files / "train.csv", files / "train.libsvm", *args)
     columns = ["age", "job=baker, head", "job=clerk", "job=smith", "height"]
-    assert code == 0 and out.splitlines() == [f"{i}\t{name}" for i, name in enumerate(columns, 1)] + ["label 0\tno", "label 1\tyes"]
+    assert code == 0 and out.splitlines() == [
+        f"{i}\t{name}" for i, name in enumerate(columns, 1)
+    ] + ["label 0\tno", "label 1\tyes"]
     split = load(files / "train.csv", reading=Reading(ignore=("id",)))
     X, y = svmlight.read(files / "train.libsvm")
     np.testing.assert_array_equal(X.toarray(), split.X_train)
     np.testing.assert_array_equal(y, split.y_train)
-    (files / "part.csv").write_text(csv(slice(180, None), ";", ("buys", "height", "age", "job")).replace("smith", "clerk"))
-    code, out, _ = run(capfd, "convert", files / "part.csv", files / "part.libsvm", *args, "--train", files / "train.csv", "--json")
-    assert code == 0 and json.loads(out) == {"rows": 60, "columns": columns, "labels": ["no", "yes"]}
+    (files / "part.csv").write_text(
+        csv(slice(180, None), ";", ("buys", "height", "age", "job")).replace("smith", "clerk")
+    )
+    code, out, _ = run(
+        capfd,
+        "convert",
+        files / "part.csv",
+        files / "part.libsvm",
+        *args,
+        "--train",
+        files / "train.csv",
+        "--json",
+    )
+    assert code == 0 and json.loads(out) == {
+        "rows": 60,
+        "columns": columns,
+        "labels": ["no", "yes"],
+    }
     code, _, err = run(capfd, "eval", files / "m.npz", "--data", files / "part.libsvm")
-    assert code == 1 and "(0, 1) is among the model's (no, yes)" in err, "numbers are not taken for the places of words"
-    code, _, err = run(capfd, "train", *FAST, "--data", files / "train.libsvm", "--model", files / "own.npz")
+    assert code == 1 and "(0, 1) is among the model's (no, yes)" in err, (
+        "numbers are not taken for the places of words"
+    )
+    code, _, err = run(
+        capfd, "train", *FAST, "--data", files / "train.libsvm", "--model", files / "own.npz"
+    )
     assert code == 0, err
-    both = [scored(capfd, files / f"{model}.npz", files / f"part.{kind}")[0] for model, kind in (("m", "csv"), ("own", "libsvm"))]
+    both = [
+        scored(capfd, files / f"{model}.npz", files / f"part.{kind}")[0]
+        for model, kind in (("m", "csv"), ("own", "libsvm"))
+    ]
     assert both[0] == both[1]
     monkeypatch.chdir(files)
     text = csv(slice(180)).encode()
@@ -368,15 +575,43 @@ def test_convert_writes_what_is_trained_on_and_says_the_mapping(files, capfd, mo
 
 
 def test_a_csv_stream_through_the_shell(files, capfd, monkeypatch):
-    words = ("train", "--method", "doubly-sgd", "--gamma", 1, "--batch", 32, "--epochs", 3, "--scaling", "minmax01", "--stream")
+    words = (
+        "train",
+        "--method",
+        "doubly-sgd",
+        "--gamma",
+        1,
+        "--batch",
+        32,
+        "--epochs",
+        3,
+        "--scaling",
+        "minmax01",
+        "--stream",
+    )
     for source, stdin in ((files / "train.csv", None), ("-", (files / "train.csv").read_bytes())):
-        more = ("--ignore", "id", "--test", files / "test.csv", "--model", files / "s.npz", "--json")
+        more = (
+            "--ignore",
+            "id",
+            "--test",
+            files / "test.csv",
+            "--model",
+            files / "s.npz",
+            "--json",
+        )
         if stdin is not None:
             stream = io.TextIOWrapper(io.BufferedReader(io.BytesIO(stdin)))
             monkeypatch.setattr(sys, "stdin", stream)
-        code, out, err = run(capfd, *words, "--data", source, *more, *(("--epochs", 1) if stdin else ()))
+        code, out, err = run(
+            capfd, *words, "--data", source, *more, *(("--epochs", 1) if stdin else ())
+        )
         assert code == 0, err
-        assert json.loads(out)["n_inputs"] == 5 and scored(capfd, files / "s.npz", files / "test.csv")[0] == json.loads(out)["score"] > 0.5
+        assert (
+            json.loads(out)["n_inputs"] == 5
+            and scored(capfd, files / "s.npz", files / "test.csv")[0]
+            == json.loads(out)["score"]
+            > 0.5
+        )
     code, _, err = run(capfd, *words, "--data", files / "train.csv", "--n-inputs", 3)
     assert code == 2 and "--n-inputs is 3, which is for LIBSVM text" in err
 
@@ -397,18 +632,33 @@ train = "train.csv"
 def test_a_registry_of_ones_own(files, capfd, monkeypatch):
     (files / "own.toml").write_text(OWN)
     monkeypatch.setenv("RFX_DATASETS", str(files / "own.toml"))
-    code, out, err = run(capfd, "train", *FAST, "--data", "people", "--model", files / "own.npz", "--json")
+    code, out, err = run(
+        capfd, "train", *FAST, "--data", "people", "--model", files / "own.npz", "--json"
+    )
     row = json.loads(out)
-    assert code == 0 and (row["dataset"], row["n_train"], row["n_test"], row["task"]) == ("people", 180, 60, "binary")
-    assert scored(capfd, files / "own.npz", "people")[0] == row["score"] == scored(capfd, files / "m.npz", files / "test.csv")[0]
+    assert code == 0 and (row["dataset"], row["n_train"], row["n_test"], row["task"]) == (
+        "people",
+        180,
+        60,
+        "binary",
+    )
+    assert (
+        scored(capfd, files / "own.npz", "people")[0]
+        == row["score"]
+        == scored(capfd, files / "m.npz", files / "test.csv")[0]
+    )
     listed = json.loads(run(capfd, "datasets", "--json")[1])
-    assert [entry["status"] for entry in listed if entry["name"] in ("people", "bare")] == ["own file"] * 2
+    assert [entry["status"] for entry in listed if entry["name"] in ("people", "bare")] == [
+        "own file"
+    ] * 2
     assert "who buys" in str(listed) and run(capfd, "datasets")[0] == 0
     code, _, err = run(capfd, "train", *FAST, "--data", "peple")
     assert code == 2 and "did you mean people" in err
     code, _, err = run(capfd, "train", *FAST, "--data", "people", "--missing", "mean")
     assert code == 2 and "own.toml, which says how it is read; say it there" in err
-    code, _, err = run(capfd, "train", *FAST, "--data", "people", "--model", files / "train.csv", "--force")
+    code, _, err = run(
+        capfd, "train", *FAST, "--data", "people", "--model", files / "train.csv", "--force"
+    )
     assert code == 2 and "is the same file as --data" in err
     folder = files / "config" / "rfx"
     folder.mkdir(parents=True)
@@ -423,12 +673,24 @@ def test_a_registry_of_ones_own(files, capfd, monkeypatch):
     "change, message",
     [
         (("ignore = [", "ignore = "), "line 6: it is not TOML"),
-        (('test = "test.csv"', 'test = "tset.csv"'), "line 5: test of people is 'tset.csv', but there is no file"),
-        (("ignore", "ignroe"), "line 6: people has a field 'ignroe', which there is not; did you mean ignore?"),
+        (
+            ('test = "test.csv"', 'test = "tset.csv"'),
+            "line 5: test of people is 'tset.csv', but there is no file",
+        ),
+        (
+            ("ignore", "ignroe"),
+            "line 6: people has a field 'ignroe', which there is not; did you mean ignore?",
+        ),
         (('target = "buys"', "target = 3"), "line 7: target of people is 3; it must be words"),
-        (('"buys"', '"buys"\nmissing = "zero"'), "line 8: missing of people is 'zero'; it must be one of refuse, mean, median"),
+        (
+            ('"buys"', '"buys"\nmissing = "zero"'),
+            "line 8: missing of people is 'zero'; it must be one of refuse, mean, median",
+        ),
         (('[bare]\ntrain = "train.csv"', "[bare]"), "line 9: bare has no field train"),
-        (("[bare]", "[cod_rna]"), "line 9: cod_rna is the name of a data set of rfx itself; choose another"),
+        (
+            ("[bare]", "[cod_rna]"),
+            "line 9: cod_rna is the name of a data set of rfx itself; choose another",
+        ),
         (("[bare]", "[ba re]"), "line 9: it is not TOML"),
         (("# mine", "bare2 = 3"), "line 1: bare2 is 3; a table [bare2]"),
     ],
@@ -444,7 +706,10 @@ def test_what_is_wrong_in_a_registry_is_named_by_line(change, message, files, ca
 def test_a_registry_that_is_not_there(capfd, monkeypatch, tmp_path):
     monkeypatch.setenv("RFX_DATASETS", str(tmp_path / "none"))
     code, _, err = run(capfd, "train", *FAST, "--data", "people")
-    assert code == 2 and "which is not there; it names a registry of your own or a folder of some" in err
+    assert (
+        code == 2
+        and "which is not there; it names a registry of your own or a folder of some" in err
+    )
 
 
 def test_check_says_what_is_in_a_table(files, capfd):
@@ -459,8 +724,20 @@ def test_check_says_what_is_in_a_table(files, capfd):
 
 
 def test_tune_reads_tables_and_says_how(files, capfd):
-    args = ("--data", files / "train.csv", "--ignore", "id", "--target", "buys", "--model", files / "t.npz", "--json")
-    code, out, err = run(capfd, "tune", "--method", "rf", "--trials", 1, "--budget-seconds", 5, *args)
+    args = (
+        "--data",
+        files / "train.csv",
+        "--ignore",
+        "id",
+        "--target",
+        "buys",
+        "--model",
+        files / "t.npz",
+        "--json",
+    )
+    code, out, err = run(
+        capfd, "tune", "--method", "rf", "--trials", 1, "--budget-seconds", 5, *args
+    )
     assert code in (0, 3), err
     assert "--target buys --ignore id" in json.loads(out)["command"]
     assert scored(capfd, files / "t.npz", files / "test.csv")[0] > 0.7

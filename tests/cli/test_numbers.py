@@ -1,4 +1,6 @@
-"""Extreme numbers, rows without inputs and a bare environment: one sentence or a model, never a traceback."""
+"""Extreme numbers, rows without inputs and a bare environment: one sentence or a model,
+never a traceback.
+"""
 
 import os
 import subprocess
@@ -14,12 +16,22 @@ from rfx.errors import DataError, UsageError
 
 pytestmark = pytest.mark.usefixtures("own_folders", "one_thread_here")
 
-SMALL = {"n_features": 20, "n_grids": 10, "epochs": 1, "rounds": 1, "layers": "5", "budget_samples": 50, "gamma": 1.0}
+SMALL = {
+    "n_features": 20,
+    "n_grids": 10,
+    "epochs": 1,
+    "rounds": 1,
+    "layers": "5",
+    "budget_samples": 50,
+    "gamma": 1.0,
+}
 
 
 def made(name, **options):
     known = methods.get(name).declared()
-    return methods.create(name, **{key: value for key, value in (SMALL | options).items() if key in known})
+    return methods.create(
+        name, **{key: value for key, value in (SMALL | options).items() if key in known}
+    )
 
 
 def run(capfd, *args):
@@ -33,7 +45,10 @@ def run(capfd, *args):
 @pytest.mark.parametrize("name", methods.names())
 def test_targets_whose_squares_are_not_finite_are_a_sentence(name, size):
     X, y = np.arange(20.0).reshape(10, 2), size * np.array([1, -1] * 5)
-    with pytest.raises((DataError, UsageError), match="the targets are as large as 1e.[23]00, and their squares|task is regression"):
+    with pytest.raises(
+        (DataError, UsageError),
+        match="the targets are as large as 1e.[23]00, and their squares|task is regression",
+    ):
         made(name, task="regression", target_scaling="none").fit(X, y)
 
 
@@ -64,7 +79,12 @@ def test_the_smallest_and_the_largest_lambda_end(name, lam):
 
 
 @pytest.mark.parametrize(
-    "data", ["sphere:n=99999999999999999999999999,d=5", "sphere:n=1000000000000,d=1000000000000", "sphere:n=" + "9" * 5000]
+    "data",
+    [
+        "sphere:n=99999999999999999999999999,d=5",
+        "sphere:n=1000000000000,d=1000000000000",
+        "sphere:n=" + "9" * 5000,
+    ],
 )
 def test_a_built_in_data_set_of_absurd_size_is_a_sentence(data, capfd):
     code, _, err = run(capfd, "train", "--method", "rf", "--data", data, "--lam", 1)
@@ -79,18 +99,45 @@ def test_numbers_of_threads_that_are_none_are_a_sentence(name, value, monkeypatc
     assert code == 2 and f"environment variable {name} is {value!r}" in err
 
 
-@pytest.mark.parametrize("command", ["train --method rf --data -", "train --method norma --stream --data -", "check -"])
+@pytest.mark.parametrize(
+    "command", ["train --method rf --data -", "train --method norma --stream --data -", "check -"]
+)
 def test_a_closed_standard_input_is_a_sentence(command):
-    code = f"import os, sys; os.close(0); os.execv(sys.executable, [sys.executable, '-m', 'rfx', *{command.split()!r}])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=dict(os.environ))
-    assert done.returncode == 1 and done.stderr.startswith("rfx: standard input is closed") and done.stderr.count("\n") == 1
+    code = (
+        "import os, sys; os.close(0); os.execv(sys.executable, [sys.executable, '-m', 'rfx',"
+        f" *{command.split()!r}])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=dict(os.environ)
+    )
+    assert (
+        done.returncode == 1
+        and done.stderr.startswith("rfx: standard input is closed")
+        and done.stderr.count("\n") == 1
+    )
 
 
-@pytest.mark.parametrize("option", ["--cv", "--holdout", "--threads", "--lam", "--n-features", "--class-weight", "--scheduler"])
+@pytest.mark.parametrize(
+    "option",
+    ["--cv", "--holdout", "--threads", "--lam", "--n-features", "--class-weight", "--scheduler"],
+)
 @pytest.mark.parametrize("text", ["1_0", "٣"])
 def test_an_option_takes_no_number_that_only_python_has(option, text, tmp_path, capfd):
     path = tmp_path / "t.csv"
     path.write_text("a,y\n" + "".join(f"{n % 7},{n % 2}\n" for n in range(40)))
     value = {"--class-weight": f"1:{text}", "--scheduler": f"local:{text}"}.get(option, text)
-    code, _, err = run(capfd, "train", "--method", "rf", "--lam", "1", "--n-features", 5, "--data", path, option, value)
+    code, _, err = run(
+        capfd,
+        "train",
+        "--method",
+        "rf",
+        "--lam",
+        "1",
+        "--n-features",
+        5,
+        "--data",
+        path,
+        option,
+        value,
+    )
     assert code == 2 and option in err and text in err and "Traceback" not in err

@@ -1,4 +1,5 @@
-"""Situations from public bug reports of other projects, with files of our own: what they got wrong must be right here, or refused by name.
+"""Situations from public bug reports of other projects, with files of our own: what they got wrong
+must be right here, or refused by name.
 
 Each test names the report; nothing but the facts is taken from it.
 """
@@ -75,12 +76,16 @@ def test_a_header_is_no_row_of_zeros():
 
 def test_commas_quotes_and_line_ends_within_cells():
     """mlpack/mlpack#1754, catboost/catboost#154: quoted cells were cut at commas and line ends."""
-    said = rfx("check", write("t.csv", 'n,t,y\n1,"a, b",0\n2,"c ""d""",1\n3,"e\nf",0\n4,"a, b",1\n'))
+    said = rfx(
+        "check", write("t.csv", 'n,t,y\n1,"a, b",0\n2,"c ""d""",1\n3,"e\nf",0\n4,"a, b",1\n')
+    )
     assert "4 rows, 3 columns" in said and "a, b" in said and 'c "d"' in said
 
 
 def test_an_empty_cell_is_missing_in_whichever_row():
-    """mlpack/mlpack#658: a missing cell was read as another value, depending on the row that it stood in."""
+    """mlpack/mlpack#658: a missing cell was read as another value, depending on the row
+    that it stood in.
+    """
     for place in range(3):
         lines = ["1,4,1", "3,4,0"]
         lines.insert(place, ",4,1")
@@ -102,17 +107,25 @@ def test_a_quote_in_the_middle_of_a_cell_is_a_character():
 
 
 def test_the_country_code_of_namibia_is_not_dropped_without_a_word():
-    """vincentarelbundock/countrycode#261, microsoft/vscode-data-wrangler#219: the code NA was taken for a missing value."""
+    """vincentarelbundock/countrycode#261, microsoft/vscode-data-wrangler#219: the code NA
+    was taken for a missing value.
+    """
     lines = "".join(f"{'NA' if y else 'DE'},{b},{y}\n" for (_, b), y in PAIRS)
-    assert "column 'country' has no value" in refused("train", *OPTIONS, "--data", write("t.csv", "country,b,y\n" + lines))
+    assert "column 'country' has no value" in refused(
+        "train", *OPTIONS, "--data", write("t.csv", "country,b,y\n" + lines)
+    )
 
 
 def test_a_cell_of_another_kind_behind_many_rows_is_not_wrapped_or_dropped():
-    """ClickHouse/ClickHouse#120503: what did not fit the type that the first rows had was changed without an error."""
+    """ClickHouse/ClickHouse#120503: what did not fit the type that the first rows had was
+    changed without an error.
+    """
     text = "c,y\n" + "".join(f"{n % 7},{n % 2}\n" for n in range(30000))
     name = write("t.csv", text + "18446744073709551615,1\n")
     assert converted(name)[-1] == "1 1:1.8446744073709552e+19"
-    assert "line 30002: column 'c' has 'late'" in refused("convert", write("t.csv", text + "late,0\n"), "x.svm")
+    assert "line 30002: column 'c' has 'late'" in refused(
+        "convert", write("t.csv", text + "late,0\n"), "x.svm"
+    )
 
 
 def test_a_number_with_an_invisible_character_is_named():
@@ -125,24 +138,59 @@ def test_a_number_with_an_invisible_character_is_named():
 def test_codes_that_could_be_dates_stay_words():
     """wireservice/csvkit#231: the reference T00370201 was taken for the first of February 2037."""
     lines = "".join(f"T0037020{a % 3},{y}\n" for (a, _), y in PAIRS)
-    assert "3 words: T00370200, T00370201, T00370202" in rfx("check", write("t.csv", "ref,y\n" + lines))
+    assert "3 words: T00370200, T00370201, T00370202" in rfx(
+        "check", write("t.csv", "ref,y\n" + lines)
+    )
 
 
 # ---------------------------------------------------------------------- new rows
 
 
 def test_columns_of_new_rows_are_found_by_their_names():
-    """lightgbm-org/LightGBM#2642 and #2022: columns in another order, or without the ignored one, gave other predictions."""
-    rfx("train", *OPTIONS, "--data", write("t.csv", "k,a,b,y\n" + "".join(f"{n % 3},{a},{b},{y}\n" for n, ((a, b), y) in enumerate(PAIRS))),
-        "--ignore", "k", "--target", "y", "--model", "m.npz")  # fmt: skip
+    """lightgbm-org/LightGBM#2642 and #2022: columns in another order, or without the
+    ignored one, gave other predictions.
+    """
+    rfx(
+        "train",
+        *OPTIONS,
+        "--data",
+        write(
+            "t.csv",
+            "k,a,b,y\n" + "".join(f"{n % 3},{a},{b},{y}\n" for n, ((a, b), y) in enumerate(PAIRS)),
+        ),
+        "--ignore",
+        "k",
+        "--target",
+        "y",
+        "--model",
+        "m.npz",
+    )
     expected = rfx("predict", "m.npz", "t.csv")
-    assert rfx("predict", "m.npz", write("new.csv", "b,y,a\n" + "".join(f"{b},{y},{a}\n" for (a, b), y in PAIRS))) == expected
+    assert (
+        rfx(
+            "predict",
+            "m.npz",
+            write("new.csv", "b,y,a\n" + "".join(f"{b},{y},{a}\n" for (a, b), y in PAIRS)),
+        )
+        == expected
+    )
     assert set(expected.split()) == {"0", "1"}
 
 
 def test_new_rows_with_other_columns_are_refused_or_named():
-    """h2oai/h2o-3#3909: columns that a model does not use, and a file without a header, were told wrongly."""
-    rfx("train", *OPTIONS, "--data", write("t.csv", "a,b,y\n" + rows()), "--target", "y", "--model", "m.npz")
+    """h2oai/h2o-3#3909: columns that a model does not use, and a file without a header,
+    were told wrongly.
+    """
+    rfx(
+        "train",
+        *OPTIONS,
+        "--data",
+        write("t.csv", "a,b,y\n" + rows()),
+        "--target",
+        "y",
+        "--model",
+        "m.npz",
+    )
     assert "no column 'a', 'b'" in refused("predict", "m.npz", write("new.csv", "x1,x2\n1,2\n"))
     with pytest.warns(UserWarning, match="columns that the model never saw.*'extra'"):
         found = rfx("predict", "m.npz", write("new.csv", "b,extra,a\n1,7,90\n"))
@@ -159,7 +207,9 @@ def test_a_comment_ends_a_line():
 
 def test_a_row_without_inputs_is_a_row():
     """jolibrain/deepdetect#361: a line with nothing but its label was no row."""
-    assert "4 rows, 2 columns, labels 0 (2), 1 (2)" in rfx("check", write("t.svm", "0 1:1 2:2\n1 \n1\n0 2:3\n"))
+    assert "4 rows, 2 columns, labels 0 (2), 1 (2)" in rfx(
+        "check", write("t.svm", "0 1:1 2:2\n1 \n1\n0 2:3\n")
+    )
 
 
 def test_a_value_that_is_no_number_is_refused():
@@ -174,17 +224,23 @@ def test_an_index_that_is_too_large_is_not_left_out():
     assert "t.svm:1:7: the index '99999999999999999999' is too large" in refused(
         "check", write("t.svm", "0 1:1 99999999999999999999:2\n1 1:2\n")
     )
-    assert "2,147,483,648 columns" in refused("train", *OPTIONS, "--data", write("t.svm", "0 1:1 2147483648:2\n1 1:2\n"))
+    assert "2,147,483,648 columns" in refused(
+        "train", *OPTIONS, "--data", write("t.svm", "0 1:1 2147483648:2\n1 1:2\n")
+    )
 
 
 def test_several_labels_in_a_line_are_named():
     """scikit-learn/scikit-learn#6350: labels with commas and spaces between them."""
     assert "names several classes" in refused("check", write("t.svm", "324,674 1:7 3:5\n1 1:1\n"))
-    assert "t.svm:1:6: '674' is not index:value" in refused("check", write("t.svm", "324, 674 1:7 3:5\n1 1:1\n"))
+    assert "t.svm:1:6: '674' is not index:value" in refused(
+        "check", write("t.svm", "324, 674 1:7 3:5\n1 1:1\n")
+    )
 
 
 def test_blanks_and_line_ends_of_windows():
-    """apache/spark#2996, microsoft/lightgbm-benchmark#154: more blanks than needed, and a carriage return, ended the reading."""
+    """apache/spark#2996, microsoft/lightgbm-benchmark#154: more blanks than needed, and a
+    carriage return, ended the reading.
+    """
     lines = "".join(f" {y}  1:{a}\t2:{b}  \r\n" for (a, b), y in PAIRS)
     assert "40 rows, 2 columns, labels 0" in rfx("check", write("t.svm", lines))
 
@@ -194,19 +250,25 @@ def test_zeros_that_are_written_are_zeros_that_are_not():
     full = "".join(f"{y} 1:{a} 2:{b} 3:0\n" for (a, b), y in PAIRS)
     rfx("train", *OPTIONS, "--data", write("full.svm", full), "--model", "m.npz")
     sparse = full.replace(" 1:0", "").replace(" 2:0", "").replace(" 3:0", "")
-    assert sparse != full and rfx("predict", "m.npz", write("sparse.svm", sparse)) == rfx("predict", "m.npz", "full.svm")
+    assert sparse != full and rfx("predict", "m.npz", write("sparse.svm", sparse)) == rfx(
+        "predict", "m.npz", "full.svm"
+    )
 
 
 def test_query_ids_are_refused_by_name():
     """lightgbm-org/LightGBM#1576: the second entry of ranking data was an input format error."""
-    assert "query ids (ranking data) are not supported" in refused("check", write("t.svm", "1 qid:1 1:2\n0 qid:1 1:3\n"))
+    assert "query ids (ranking data) are not supported" in refused(
+        "check", write("t.svm", "1 qid:1 1:2\n0 qid:1 1:3\n")
+    )
 
 
 # ---------------------------------------------------------------------- compressed files
 
 
 def test_all_members_of_a_gzip_file_are_read():
-    """duckdb/duckdb#780: rows of a compressed table with tabs and apostrophes were lost without an error."""
+    """duckdb/duckdb#780: rows of a compressed table with tabs and apostrophes were lost
+    without an error.
+    """
     text = ("n\tb\ty\n" + "".join(f"o'{a % 3}\t{b}\t{y}\n" for (a, b), y in PAIRS)).encode()
     with open("t.csv.gz", "wb") as file:
         file.write(gzip.compress(text[:151]) + gzip.compress(text[151:]))
@@ -224,7 +286,9 @@ def test_a_gzip_file_by_another_name_is_read():
 
 
 def test_arrays_of_other_orders_of_bytes_and_axes():
-    """rogersce/cnpy#7, SciTools/iris#1590: arrays in Fortran's order or with the high byte first were read wrongly."""
+    """rogersce/cnpy#7, SciTools/iris#1590: arrays in Fortran's order or with the high byte
+    first were read wrongly.
+    """
     np.savez("t.npz", X=np.asfortranarray(A.astype(">f4")), y=Y.astype(">i2"))
     assert converted("t.npz")[1] == f"{Y[1]} 1:{A[1, 0]} 2:{A[1, 1]}"
 
@@ -233,27 +297,48 @@ def parquet(**columns):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow.parquet import write_table
 
-    write_table(pyarrow.table({name: pyarrow.array(*column) for name, column in columns.items()}), "t.parquet")
+    write_table(
+        pyarrow.table({name: pyarrow.array(*column) for name, column in columns.items()}),
+        "t.parquet",
+    )
     return "t.parquet"
 
 
 def test_unsigned_numbers_of_parquet():
     """dflib/dflib#639: unsigned numbers beyond the signed ones were read as negative ones."""
     pyarrow = pytest.importorskip("pyarrow")
-    columns = {"b": ([200, 1], pyarrow.uint8()), "i": ([3_000_000_000, 1], pyarrow.uint32()), "l": ([3 << 62, 1], pyarrow.uint64())}
-    assert converted(parquet(**columns, y=([1.5, 2.5],)))[0] == "1.5 1:200 2:3000000000 3:1.3835058055282164e+19"
+    columns = {
+        "b": ([200, 1], pyarrow.uint8()),
+        "i": ([3_000_000_000, 1], pyarrow.uint32()),
+        "l": ([3 << 62, 1], pyarrow.uint64()),
+    }
+    assert (
+        converted(parquet(**columns, y=([1.5, 2.5],)))[0]
+        == "1.5 1:200 2:3000000000 3:1.3835058055282164e+19"
+    )
 
 
 def test_decimal_numbers_of_parquet():
     """apache/texera#8512: 12.34 of a decimal column was read as 1234."""
     pyarrow = pytest.importorskip("pyarrow")
-    column = [decimal.Decimal("12.34"), decimal.Decimal("0.10"), decimal.Decimal("7.00")], pyarrow.decimal128(9, 2)
-    assert converted(parquet(d=column, y=([1.5, 2.5, 3.5],))) == ["1.5 1:12.34", "2.5 1:0.1", "3.5 1:7"]
+    column = (
+        [decimal.Decimal("12.34"), decimal.Decimal("0.10"), decimal.Decimal("7.00")],
+        pyarrow.decimal128(9, 2),
+    )
+    assert converted(parquet(d=column, y=([1.5, 2.5, 3.5],))) == [
+        "1.5 1:12.34",
+        "2.5 1:0.1",
+        "3.5 1:7",
+    ]
 
 
 def test_a_parquet_column_that_cannot_be_read_is_named():
-    """Bears-R-Us/arkouda#2820: columns of a type that could not be read were left out without a word."""
-    said = refused("convert", parquet(a=([1, 2],), words=([["u"], ["v", "w"]],), y=([1.5, 2.5],)), "x.svm")
+    """Bears-R-Us/arkouda#2820: columns of a type that could not be read were left out
+    without a word.
+    """
+    said = refused(
+        "convert", parquet(a=([1, 2],), words=([["u"], ["v", "w"]],), y=([1.5, 2.5],)), "x.svm"
+    )
     assert "column 'words' is of type list" in said
 
 
@@ -262,14 +347,19 @@ def test_durations_of_parquet_are_seconds_in_whatever_unit():
     pyarrow = pytest.importorskip("pyarrow")
     times = [datetime.timedelta(seconds=1.5), datetime.timedelta(days=1)]
     for unit in ("ms", "us", "ns"):
-        assert converted(parquet(took=(times, pyarrow.duration(unit)), y=([1.5, 2.5],))) == ["1.5 1:1.5", "2.5 1:86400"]
+        assert converted(parquet(took=(times, pyarrow.duration(unit)), y=([1.5, 2.5],))) == [
+            "1.5 1:1.5",
+            "2.5 1:86400",
+        ]
 
 
-# ---------------------------------------------------------------------- what ends rows, and what begins them
+# ------------------------------------------------------------- what ends rows, and what begins them
 
 
 def test_a_separator_at_the_end_of_each_row_makes_no_column():
-    """deephaven/deephaven-core#1800: what stands behind the last separator of each row, header included, was a column."""
+    """deephaven/deephaven-core#1800: what stands behind the last separator of each row,
+    header included, was a column.
+    """
     for separator, name in ((",", "t.csv"), ("|", "t.psv")):
         lines = ["a,b,y,\n", *(f"{a},{b},{y},\n" for (a, b), y in PAIRS)]
         found = converted(write(name, "".join(lines).replace(",", separator)))
@@ -277,19 +367,27 @@ def test_a_separator_at_the_end_of_each_row_makes_no_column():
     rfx("train", *OPTIONS, "--data", name, "--model", "m.npz")
     assert rfx("predict", "m.npz", write("new.csv", "b,a\n1,90\n")).split() == ["1"]
     lines = "a,b,\n" + rows()
-    assert "column 3 of t.csv, the last, has no name" in refused("convert", write("t.csv", lines), "x.svm")
+    assert "column 3 of t.csv, the last, has no name" in refused(
+        "convert", write("t.csv", lines), "x.svm"
+    )
 
 
 def test_a_separator_at_the_end_of_rows_alone_moves_no_cell():
     """pandas-dev/pandas#14124: the first column became an index, and each cell the next one's."""
     lines = "".join(f"{a},{b},{y},\n" for (a, b), y in PAIRS)
     said = refused("convert", write("t.csv", "a,b,y\n" + lines), "x.svm")
-    assert "line 1: it has 3 cells, but the rows below have 4" in said and "',' away that ends each row" in said
-    assert "line 3: it has 4 cells" in refused("convert", write("t.csv", "a,b,y\n1,2,0\n3,4,1,\n5,6,0\n"), "x.svm")
+    assert (
+        "line 1: it has 3 cells, but the rows below have 4" in said
+        and "',' away that ends each row" in said
+    )
+    assert "line 3: it has 4 cells" in refused(
+        "convert", write("t.csv", "a,b,y\n1,2,0\n3,4,1,\n5,6,0\n"), "x.svm"
+    )
 
 
 def test_names_of_rows_without_a_name_of_their_own():
-    """pandas-dev/pandas#38830: a header that is a cell shorter than the rows gave each column the next one's name.
+    """pandas-dev/pandas#38830: a header that is a cell shorter than the rows gave each column the
+    next one's name.
 
     R's write.table writes names of rows so, with spaces.
     """
@@ -305,21 +403,29 @@ def test_names_of_rows_without_a_name_of_their_own():
 
 def test_truth_values_are_the_same_labels_in_any_file():
     """openml/automlbenchmark#324: True, TRUE and true were different values."""
-    files = [("t.csv", ("false", "true")), ("excel.csv", ("FALSE", "TRUE")), ("numbers.csv", ("0", "1"))]
+    files = [
+        ("t.csv", ("false", "true")),
+        ("excel.csv", ("FALSE", "TRUE")),
+        ("numbers.csv", ("0", "1")),
+    ]
     for name, words in files:
         write(name, "a,b,y\n" + "".join(f"{a},{b},{words[y]}\n" for (a, b), y in PAIRS))
     scores = set()
     for name, _ in files:
         rfx("train", *OPTIONS, "--data", name, "--model", "m.npz")
         for other, _ in files:
-            measures = json.loads(rfx("eval", "m.npz", "--data", other, "--json"))["params"]["measures"]
+            measures = json.loads(rfx("eval", "m.npz", "--data", other, "--json"))["params"][
+                "measures"
+            ]
             assert len(measures["labels"]) == 2
             scores.add(measures["accuracy"])
     assert len(scores) == 1
 
 
 def test_weights_below_zero_and_too_few_are_refused():
-    """VowpalWabbit/vowpal_wabbit#4925: a row of a weight below zero was left out of the training without a word."""
+    """VowpalWabbit/vowpal_wabbit#4925: a row of a weight below zero was left out of the
+    training without a word.
+    """
     write("t.csv", "a,b,y\n" + rows())
     words = ("train", *OPTIONS, "--data", "t.csv", "--sample-weight", "w.txt")
     for line in ("-1", "nan", "1 2", "1_0", ""):
@@ -335,17 +441,23 @@ def test_weights_below_zero_and_too_few_are_refused():
 def test_a_number_with_a_comma_behind_it_is_none():
     """pandas-dev/pandas#64655: the cell `1 ,` was read as the number 1."""
     lines = "a;b;y\n" + rows().replace(",", ";").replace("37;", "1 ,;", 1)
-    assert "line 3: column 'a' has '1 ,', which is not a number" in refused("convert", write("t.csv", lines), "x.svm")
+    assert "line 3: column 'a' has '1 ,', which is not a number" in refused(
+        "convert", write("t.csv", lines), "x.svm"
+    )
 
 
 def test_amounts_in_parentheses_are_below_zero():
-    """h2oai/datatable#771: (200) of a table of accounts is -200, and a quoted 3,400 is one number."""
+    """h2oai/datatable#771: (200) of a table of accounts is -200, and a quoted 3,400 is one
+    number.
+    """
     lines = 'a,b,y\n(200),"3,400",1.5\n100,"12,000",2.5\n'
     assert converted(write("t.csv", lines)) == ["1.5 1:-200 2:3400", "2.5 1:100 2:12000"]
 
 
 def test_spaces_at_the_ends_of_lines_make_no_cells():
-    """pandas-dev/pandas#21768 and #8984: a table with spaces between its cells and behind the last one."""
+    """pandas-dev/pandas#21768 and #8984: a table with spaces between its cells and behind
+    the last one.
+    """
     text = "a b y \n" + "".join(f"{a} {b} {y} \n" for (a, b), y in PAIRS)
     assert "40 rows, 3 columns" in rfx("check", write("t.txt", text))
     found = converted("t.txt")

@@ -1,4 +1,6 @@
-"""Control characters of servers, files and tables never reach the terminal; data and progress are written as they are."""
+"""Control characters of servers, files and tables never reach the terminal; data and
+progress are written as they are.
+"""
 
 import io
 import json
@@ -26,8 +28,12 @@ def folders(own_folders, monkeypatch):
 
 
 def rfx(*words, **more):
-    """(exit code, standard output, standard error) of a process; both are checked for control characters."""
-    done = subprocess.run([sys.executable, "-m", "rfx", *map(str, words)], capture_output=True, timeout=120, **more)
+    """(exit code, standard output, standard error) of a process; both are checked for
+    control characters.
+    """
+    done = subprocess.run(
+        [sys.executable, "-m", "rfx", *map(str, words)], capture_output=True, timeout=120, **more
+    )
     out, err = done.stdout.decode(), done.stderr.decode()
     assert "Traceback" not in err
     assert not RAW.search(out) and not RAW.search(err), (out, err)
@@ -35,8 +41,13 @@ def rfx(*words, **more):
 
 
 def test_control_characters_are_spelled_out():
-    assert terminal.plain("a\x1b[0m\x07\r\x7f\x85\u202e\u2028\udcff") == r"a\x1b[0m\x07\r\x7f\x85\u202e\u2028\udcff"
-    assert terminal.plain("café – 日本\n\tNBSP\xa0 👩\u200d🔬") == "café – 日本\n\tNBSP\xa0 👩\u200d🔬"
+    assert (
+        terminal.plain("a\x1b[0m\x07\r\x7f\x85\u202e\u2028\udcff")
+        == r"a\x1b[0m\x07\r\x7f\x85\u202e\u2028\udcff"
+    )
+    assert (
+        terminal.plain("café – 日本\n\tNBSP\xa0 👩\u200d🔬") == "café – 日本\n\tNBSP\xa0 👩\u200d🔬"
+    )
 
 
 def test_a_strangers_words_are_one_short_line():
@@ -45,10 +56,18 @@ def test_a_strangers_words_are_one_short_line():
 
 
 def test_an_error_is_one_line_whatever_it_quotes(tmp_path):
-    """A quoted cell may hold line breaks; the command line shows the error, and programs read it, as one sentence."""
-    assert str(errors.DataError("a\nb\u2028c")) == str(errors.RfxWarning("a\nb\u2028c")) == r"a\nb\u2028c"
+    """A quoted cell may hold line breaks; the command line shows the error, and programs
+    read it, as one sentence.
+    """
+    assert (
+        str(errors.DataError("a\nb\u2028c"))
+        == str(errors.RfxWarning("a\nb\u2028c"))
+        == r"a\nb\u2028c"
+    )
     file = tmp_path / "d.csv"
-    file.write_bytes(b'id,job,"height\n1,clerk,170.5,yes\n2,"smith, ""old""",,no""\n3,clerk,1e2,y181,no\n')
+    file.write_bytes(
+        b'id,job,"height\n1,clerk,170.5,yes\n2,"smith, ""old""",,no""\n3,clerk,1e2,y181,no\n'
+    )
     code, _, err = rfx("train", "--method", "rf", "--data", file)
     assert code == 1
     assert err.count("\n") == 1 and r"height\n1,clerk" in err
@@ -61,7 +80,9 @@ ANSWERS = {
     "chunks": f"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{EVIL}\r\n",
     "redirect": f"HTTP/1.1 302 Found\r\nLocation: ftp://x/{EVIL}\r\nContent-Length: 0\r\n\r\n",
     "redirect to a path": f"HTTP/1.1 302 Found\r\nLocation: /{EVIL}\r\nContent-Length: 0\r\n\r\n",
-    "redirect to a host": f"HTTP/1.1 302 Found\r\nLocation: http://{EVIL}/x\r\nContent-Length: 0\r\n\r\n",
+    "redirect to a host": (
+        f"HTTP/1.1 302 Found\r\nLocation: http://{EVIL}/x\r\nContent-Length: 0\r\n\r\n"
+    ),
     "no http": EVIL,
     "nothing": "",
 }
@@ -90,7 +111,9 @@ def answers():
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_what_a_server_answers(name, answers, tmp_path, monkeypatch, caplog):
-    """Its words are checked where they come in, too: a program that uses rfx as a library prints messages by itself."""
+    """Its words are checked where they come in, too: a program that uses rfx as a library
+    prints messages by itself.
+    """
     address, said = answers
     said.append(ANSWERS[name])
     monkeypatch.setattr(download, "PAUSES", (0.0,))
@@ -98,27 +121,57 @@ def test_what_a_server_answers(name, answers, tmp_path, monkeypatch, caplog):
         download.download(f"{address}/heart_scale", tmp_path / "file", 1000)
     if not isinstance(raised.value, download.Missing):
         messages = [str(raised.value), *caplog.messages]
-        assert all(not RAW.search(message) and "\n" not in message and len(message) < 500 for message in messages), messages
+        assert all(
+            not RAW.search(message) and "\n" not in message and len(message) < 500
+            for message in messages
+        ), messages
 
 
 def test_the_command_with_such_a_server(answers, monkeypatch):
     address, said = answers
     said.append(ANSWERS["status line"])
-    code = "from rfx.data.registry import download; download.PAUSES = (0.0,)\nfrom rfx.cli import main; main(['fetch', 'heart'])"
+    code = (
+        "from rfx.data.registry import download; download.PAUSES = (0.0,)\nfrom rfx.cli import"
+        " main; main(['fetch', 'heart'])"
+    )
     known = os.environ | {"RFX_MIRROR": address}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=known, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=known, timeout=60
+    )
     assert done.returncode == 1 and not RAW.search(done.stderr)
     first, last = done.stderr.splitlines()
-    assert first.endswith("trying again in 0 s") and last.startswith("rfx: http://127.0.0.1:") and r"\x1b[31m404 \x1b]0;evil\x07" in last
+    assert (
+        first.endswith("trying again in 0 s")
+        and last.startswith("rfx: http://127.0.0.1:")
+        and r"\x1b[31m404 \x1b]0;evil\x07" in last
+    )
 
 
 def test_names_of_columns_and_words(tmp_path):
     path = tmp_path / "table.csv"
-    path.write_text(f'"a{EVIL}",b,y\n' + "".join(f"{i},word{EVIL},{'yes' if i % 2 else 'no' + EVIL}\n" for i in range(40)))
+    path.write_text(
+        f'"a{EVIL}",b,y\n'
+        + "".join(f"{i},word{EVIL},{'yes' if i % 2 else 'no' + EVIL}\n" for i in range(40))
+    )
     code, out, _ = rfx("check", path)
     assert code == 0 and r"a\x1b]0;evil\x07" in out and r"word\x1b]0" in out
     rfx("train", "--method", "rf", "--data", path, "--target", EVIL)
-    assert rfx("train", "--method", "rf", "--data", path, "--n-features", 8, "--lam", 1, "--model", tmp_path / "m.npz")[0] == 0
+    assert (
+        rfx(
+            "train",
+            "--method",
+            "rf",
+            "--data",
+            path,
+            "--n-features",
+            8,
+            "--lam",
+            1,
+            "--model",
+            tmp_path / "m.npz",
+        )[0]
+        == 0
+    )
     assert r"\x1b]0;evil" in rfx("info", tmp_path / "m.npz")[1]
     assert r"\x1b]0;evil" in rfx("eval", tmp_path / "m.npz", "--data", path)[1]
     # a program gets the labels as they are
@@ -130,7 +183,14 @@ def test_names_of_columns_and_words(tmp_path):
 def test_names_of_files_and_commands(tmp_path):
     name = tmp_path / f"no{EVIL}.csv"
     train = ["train", "--method", "rf", "--data", name]
-    for words in ([f"tr{EVIL}"], ["datasets", f"--{EVIL}"], ["check", name], train, ["table", EVIL], ["info", name]):
+    for words in (
+        [f"tr{EVIL}"],
+        ["datasets", f"--{EVIL}"],
+        ["check", name],
+        train,
+        ["table", EVIL],
+        ["info", name],
+    ):
         code, _, err = rfx(*words)
         assert code in (1, 2) and r"\x1b]0;evil\x07" in err
     code, _, err = rfx("check", os.fsdecode(b"\xff.csv"))
@@ -140,7 +200,9 @@ def test_names_of_files_and_commands(tmp_path):
 def test_a_registrys_title(tmp_path, monkeypatch):
     (tmp_path / "x.csv").write_text("1,2\n")
     registry = tmp_path / "sets.toml"
-    registry.write_text('[mine]\ntrain = "x.csv"\ntitle = "\\u001b]0;evil\\u0007"\ntask = "\\u001b[31m"\n')
+    registry.write_text(
+        '[mine]\ntrain = "x.csv"\ntitle = "\\u001b]0;evil\\u0007"\ntask = "\\u001b[31m"\n'
+    )
     monkeypatch.setenv("RFX_DATASETS", str(registry))
     code, _, err = rfx("datasets")
     assert code == 2 and r"\x1b[31m" in err
@@ -150,7 +212,9 @@ def test_a_registrys_title(tmp_path, monkeypatch):
 
 
 def test_progress_still_moves_the_cursor():
-    """On a terminal the line of progress is written over, by the control characters of rfx itself."""
+    """On a terminal the line of progress is written over, by the control characters of rfx
+    itself.
+    """
     code = (
         "from rfx import terminal\nfrom rfx.cli import progress\n"
         "progress.TICK = progress.PATIENCE = 0.01\n"
@@ -191,7 +255,9 @@ def test_a_narrow_encoding_hides_nothing(tmp_path):
     path.write_text("größe,y\n" + "1,日本\n2,b\n" * 9)
     for encoding in ("ascii", "latin-1"):
         done = subprocess.run(
-            [sys.executable, "-m", "rfx", "check", str(path)], capture_output=True, env=os.environ | {"PYTHONIOENCODING": encoding}
+            [sys.executable, "-m", "rfx", "check", str(path)],
+            capture_output=True,
+            env=os.environ | {"PYTHONIOENCODING": encoding},
         )
         assert done.returncode == 0 and not done.stderr
         assert done.stdout.decode("utf-8" if encoding == "ascii" else encoding).count("größe") == 1

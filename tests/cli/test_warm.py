@@ -1,4 +1,6 @@
-"""`rfx warm` fills an empty cache, and the first command that has to compile says what is waited for."""
+"""`rfx warm` fills an empty cache, and the first command that has to compile says what is
+waited for.
+"""
 
 import os
 from types import SimpleNamespace
@@ -31,7 +33,9 @@ def test_an_empty_cache_is_said(tmp_path, monkeypatch, capsys):
             main(args)
         except SystemExit:
             pass
-        assert ("compiling" in capsys.readouterr().err) == (args[0] in _COMPILING and "--help" not in args)
+        assert ("compiling" in capsys.readouterr().err) == (
+            args[0] in _COMPILING and "--help" not in args
+        )
     os.makedirs(tmp_path / "numba" / "x")
     assert not env.nothing_compiled()
     assert set(_COMPILING) <= set(COMMANDS)

@@ -1,4 +1,6 @@
-"""Compressed files: read to the last byte or refused, with the verdict of gzip, bzip2, xz and unzip."""
+"""Compressed files: read to the last byte or refused, with the verdict of gzip, bzip2, xz
+and unzip.
+"""
 
 import bz2
 import gzip
@@ -56,7 +58,10 @@ def changed(kind) -> dict[str, tuple[bytes, bool]]:
         "without the second's beginning": (first + second[1:], False),
         "garbage behind": (both + b"xyz", False),
         "half a magic behind": (both + second[:2], False),
-        "a part of another kind behind": (both + PACK["gz" if kind == "xz" else "xz"](b"1 1:1\n"), False),
+        "a part of another kind behind": (
+            both + PACK["gz" if kind == "xz" else "xz"](b"1 1:1\n"),
+            False,
+        ),
         "cut off in the second": (both[: len(first) + 20], False),
         "the last byte missing": (both[:-1], False),
         "zeros behind": (both + b"\0" * 512, kind != "bz2"),
@@ -83,7 +88,9 @@ def test_a_compressed_file_is_whole_or_refused(kind, what, tmp_path):
         if whole:
             assert archives.read_plain(source, "the file") == ROWS
         else:
-            with pytest.raises(DataError, match="^the file is damaged or cut off .*; get it again$"):
+            with pytest.raises(
+                DataError, match="^the file is damaged or cut off .*; get it again$"
+            ):
                 archives.read_plain(source, "the file")
 
 
@@ -93,7 +100,9 @@ def of_table(path):
 
 def of_ranges(path):
     reader = ranges.LibsvmRanges()
-    return sum(len(y) for _, y in ranges.Pieces(reader, [ranges.Piece(str(path), 0, 1, True)]).chunks())
+    return sum(
+        len(y) for _, y in ranges.Pieces(reader, [ranges.Piece(str(path), 0, 1, True)]).chunks()
+    )
 
 
 def of_stream(path):
@@ -113,7 +122,9 @@ READERS = {
 @pytest.mark.parametrize("kind", PACK)
 def test_every_reader_refuses_a_damaged_second_part(kind, reader, tmp_path):
     path = tmp_path / (f"data.csv.{kind}" if reader == "table" else f"data.{kind}")
-    parts = [b"a,b,y\n" + b"1,2,0\n" * 20, b"3,4,1\n" * 30] if reader == "table" else [FIRST, SECOND]
+    parts = (
+        [b"a,b,y\n" + b"1,2,0\n" * 20, b"3,4,1\n" * 30] if reader == "table" else [FIRST, SECOND]
+    )
     first, second = [PACK[kind](part) for part in parts]
     path.write_bytes(first + second)
     assert READERS[reader](path) == 50
@@ -148,7 +159,9 @@ def test_compressed_rows_come_through_a_pipe(kind, tmp_path, capfd):
         os.write(write, content)
         os.close(write)
         try:
-            code, said = rfx(capfd, "train", "--method", "rf", "--lam", "1", "--data", f"/dev/fd/{read}")
+            code, said = rfx(
+                capfd, "train", "--method", "rf", "--lam", "1", "--data", f"/dev/fd/{read}"
+            )
         finally:
             os.close(read)
         assert code == expected and ("is damaged or cut off" in said) == bool(expected)
@@ -217,7 +230,13 @@ def test_a_zip_archive_is_whole_or_refused(pipe, tmp_path):
     whole = zipped()
     assert read(whole) == ROWS
     # the first of two archives in one file is not what its directory is of
-    for damaged in (whole + zipped(b"1 1:1\n"), whole + b"x", whole[:-1], flipped(whole, 60), whole + b"\0" * 9):
+    for damaged in (
+        whole + zipped(b"1 1:1\n"),
+        whole + b"x",
+        whole[:-1],
+        flipped(whole, 60),
+        whole + b"\0" * 9,
+    ):
         with pytest.raises(DataError, match="damaged or cut off"):
             read(damaged)
 

@@ -1,4 +1,6 @@
-"""npy, npz and Parquet files: what each kind of array and column is read as, or the sentence that refuses it, and the memory."""
+"""npy, npz and Parquet files: what each kind of array and column is read as, or the
+sentence that refuses it, and the memory.
+"""
 
 import decimal
 import io
@@ -54,7 +56,25 @@ FAST = ("train", "--method", "rf", "--n-features", 20, "--gamma", 1, "--lam", 1)
 
 # ---------------------------------------------------------------------- numpy
 
-TYPES = ["?", "i1", "u1", "<i2", ">i2", "<u4", ">u4", "<i8", ">i8", "<u8", "<f2", ">f2", "<f4", ">f4", "<f8", ">f8", "g"]
+TYPES = [
+    "?",
+    "i1",
+    "u1",
+    "<i2",
+    ">i2",
+    "<u4",
+    ">u4",
+    "<i8",
+    ">i8",
+    "<u8",
+    "<f2",
+    ">f2",
+    "<f4",
+    ">f4",
+    "<f8",
+    ">f8",
+    "g",
+]
 
 
 @pytest.mark.parametrize("order", "CF")
@@ -66,22 +86,48 @@ def test_numbers_of_every_layout_are_read_as_numpy_has_them(dtype, order, tmp_pa
     np.testing.assert_array_equal(np.column_stack(found.columns[:3]), values.astype(np.float64))
     np.testing.assert_array_equal(found.columns[3], values[:, 0].astype(np.float64))
     np.save(tmp_path / "a.npy", np.asarray(values, order=order))
-    np.testing.assert_array_equal(np.column_stack(read(tmp_path / "a.npy").columns), values.astype(np.float64))
+    np.testing.assert_array_equal(
+        np.column_stack(read(tmp_path / "a.npy").columns), values.astype(np.float64)
+    )
 
 
 REFUSED = {
     "complex": (X.astype(complex), "its array has complex numbers; numbers or words are needed"),
     "dates": (np.zeros((N, 2), "M8[D]"), "its array has dates; numbers or words are needed"),
-    "spans": (np.zeros((N, 2), "m8[s]"), "its array has spans of time; numbers or words are needed"),
-    "records": (np.zeros((N, 2), [("a", "f8")]), "its array has records of several values; numbers or words are needed"),
+    "spans": (
+        np.zeros((N, 2), "m8[s]"),
+        "its array has spans of time; numbers or words are needed",
+    ),
+    "records": (
+        np.zeros((N, 2), [("a", "f8")]),
+        "its array has records of several values; numbers or words are needed",
+    ),
     "void": (np.zeros((N, 2), "V4"), "its array has records of several values"),
-    "row of records": (np.zeros(N, [("a", "f8"), ("b", "i4")]), r"has an array of the shape \(60,\); one of rows and columns"),
-    "one axis": (np.zeros(N), r"has an array of the shape \(60,\); .*; reshape\(-1, 1\) makes one column of it$"),
-    "images": (np.zeros((N, 2, 2)), r"has an array of the shape \(60, 2, 2\); .*; reshape\(len\(X\), -1\) makes rows of it$"),
-    "no axis": (np.array(3.0), r"has an array of the shape \(\); one of rows and columns, with some of both, is needed$"),
+    "row of records": (
+        np.zeros(N, [("a", "f8"), ("b", "i4")]),
+        r"has an array of the shape \(60,\); one of rows and columns",
+    ),
+    "one axis": (
+        np.zeros(N),
+        r"has an array of the shape \(60,\); .*; reshape\(-1, 1\) makes one column of it$",
+    ),
+    "images": (
+        np.zeros((N, 2, 2)),
+        r"has an array of the shape \(60, 2, 2\); .*; reshape\(len\(X\), -1\) makes rows of it$",
+    ),
+    "no axis": (
+        np.array(3.0),
+        r"has an array of the shape \(\); one of rows and columns, with some of both, is needed$",
+    ),
     "no rows": (np.zeros((0, 2)), r"has an array of the shape \(0, 2\)"),
     "no columns": (np.zeros((N, 0)), r"has an array of the shape \(60, 0\)"),
-    "objects": (X.astype(object), r"X holds Python objects, which are not read; .* such as X.astype\(float\) or X.astype\(str\)$"),
+    "objects": (
+        X.astype(object),
+        (
+            r"X holds Python objects, which are not read; .* such as X.astype\(float\) or"
+            r" X.astype\(str\)$"
+        ),
+    ),
     "Latin-1": (np.full((N, 2), b"caf\xe9"), "has words that are not UTF-8; save them as str$"),
 }
 
@@ -92,7 +138,9 @@ def test_inputs_that_are_no_table_are_refused_in_a_sentence(what, tmp_path):
     with pytest.raises(DataError, match=message):
         read(saved(tmp_path / "a.npz", X=array, y=Y))
     np.save(tmp_path / "a.npy", array)
-    with pytest.raises(DataError, match=message.replace("X holds", "it holds").replace("X.as", "array.as")):
+    with pytest.raises(
+        DataError, match=message.replace("X holds", "it holds").replace("X.as", "array.as")
+    ):
         read(tmp_path / "a.npy")
 
 
@@ -116,11 +164,20 @@ def test_targets_that_are_none_are_refused_in_a_sentence(what, tmp_path):
 
 @pytest.mark.parametrize("y", [Y, np.where(Y, "yes", "no"), np.where(Y, b"yes", b"no")])
 def test_targets_in_one_column_are_targets(y, tmp_path):
-    flat, column = read(saved(tmp_path / "a.npz", X=X, y=y)), read(saved(tmp_path / "b.npz", X=X, y=y[:, None]))
+    flat, column = (
+        read(saved(tmp_path / "a.npz", X=X, y=y)),
+        read(saved(tmp_path / "b.npz", X=X, y=y[:, None])),
+    )
     assert cells(flat.columns[2]) == cells(column.columns[2])
     sparse = tmp_path / "c.npz"
     matrix = sp.csr_matrix(X)
-    parts = {"indptr": matrix.indptr, "indices": matrix.indices, "data": matrix.data, "shape": matrix.shape, "format": b"csr"}
+    parts = {
+        "indptr": matrix.indptr,
+        "indices": matrix.indices,
+        "data": matrix.data,
+        "shape": matrix.shape,
+        "format": b"csr",
+    }
     assert cells(read(saved(sparse, **parts, y=y[:, None]))[1]) == cells(flat.columns[2])
 
 
@@ -140,7 +197,10 @@ def test_an_array_of_words_is_numbers_where_a_column_has_nothing_else(tmp_path, 
         assert [cells(column) for column in found.columns][1] == ["a", "b", "a"]
         np.testing.assert_array_equal(found.columns[0], [1.5, np.nan, -2])
         np.testing.assert_array_equal(found.columns[2], [7, 100, np.nan])
-        assert "the words of" in caplog.text and "are read as numbers in the columns 1, 3" in caplog.text
+        assert (
+            "the words of" in caplog.text
+            and "are read as numbers in the columns 1, 3" in caplog.text
+        )
 
 
 @pytest.mark.parametrize("labels", [("0", "1"), ("007", "7"), (b"10", b"20")])
@@ -148,7 +208,9 @@ def test_targets_that_are_words_of_digits_are_labels(labels, tmp_path, capfd):
     path = saved(tmp_path / "a.npz", X=X, y=np.where(Y, *labels))
     assert rfx(capfd, *FAST, "--data", path, "--model", tmp_path / "m.npz")[0] == 0
     code, out, _ = rfx(capfd, "predict", tmp_path / "m.npz", path)
-    assert code == 0 and set(out.split()) == {label if isinstance(label, str) else label.decode() for label in labels}
+    assert code == 0 and set(out.split()) == {
+        label if isinstance(label, str) else label.decode() for label in labels
+    }
 
 
 def test_words_of_digits_in_parquet_are_categories(tmp_path, capfd):
@@ -163,18 +225,26 @@ def test_a_column_of_words_stays_one_for_the_model(tmp_path, capfd):
     rows = np.array([["01", "a"], ["2", "b"], ["x", "a"], ["z", "b"]] * 15)
     y = np.array(["yes", "no", "no", "yes"] * 15)
     schema = learn(read(saved(tmp_path / "a.npz", X=rows, y=y)), Reading())
-    other = tables.File(saved(tmp_path / "b.npz", X=np.array([["01", "b"], ["2", "a"]]), y=y[:2])).read(Reading(), schema)
+    other = tables.File(
+        saved(tmp_path / "b.npz", X=np.array([["01", "b"], ["2", "a"]]), y=y[:2])
+    ).read(Reading(), schema)
     assert cells(other.columns[0]) == ["01", "2"]
 
 
 @pytest.mark.parametrize("key", ["X", "y", "feature_names"])
 @pytest.mark.parametrize("point", [0x110000, 0xFFFFFFFF, 0xD800])
 def test_words_beyond_unicode_are_a_sentence(key, point, tmp_path, capfd):
-    arrays = {"X": np.full((N, 2), "ab"), "y": np.where(Y, "yes", "no"), "feature_names": np.array(["u", "v"])}
+    arrays = {
+        "X": np.full((N, 2), "ab"),
+        "y": np.where(Y, "yes", "no"),
+        "feature_names": np.array(["u", "v"]),
+    }
     arrays[key].view(np.uint32)[..., 0] = point
     path = saved(tmp_path / "a.npz", **arrays)
     code, _, said = rfx(capfd, *FAST, "--data", path)
-    assert code == 1 and said.endswith("has words with characters that Unicode does not have; it is damaged\n")
+    assert code == 1 and said.endswith(
+        "has words with characters that Unicode does not have; it is damaged\n"
+    )
 
 
 def test_an_npz_is_one_whole_archive(tmp_path):
@@ -196,7 +266,12 @@ def test_an_npz_is_one_whole_archive(tmp_path):
 def test_a_table_has_so_many_columns_at_most(tmp_path, monkeypatch):
     monkeypatch.setattr(arrayfiles, "MOST_COLUMNS", 3)
     assert len(read(saved(tmp_path / "a.npz", X=np.zeros((2, 3)), y=[0, 1])).columns) == 4
-    with pytest.raises(DataError, match="has 4 columns, more than the 3 of a table that are read; a sparse matrix may have more"):
+    with pytest.raises(
+        DataError,
+        match=(
+            "has 4 columns, more than the 3 of a table that are read; a sparse matrix may have more"
+        ),
+    ):
         read(saved(tmp_path / "b.npz", X=np.zeros((2, 4)), y=[0, 1]))
 
 
@@ -210,13 +285,26 @@ def written(path, columns, **how):
 
 
 LAYOUTS = [
-    {}, {"row_group_size": 7}, {"use_dictionary": False}, {"data_page_version": "2.0"}, {"compression": "zstd"}, {"compression": "none"},
-    {"data_page_size": 64, "dictionary_pagesize_limit": 64}, {"use_dictionary": False, "column_encoding": {"s": "DELTA_BYTE_ARRAY"}},
-    {"use_dictionary": False, "column_encoding": {"s": "DELTA_LENGTH_BYTE_ARRAY"}, "row_group_size": 11}, {"write_page_index": True},
-]  # fmt: skip
+    {},
+    {"row_group_size": 7},
+    {"use_dictionary": False},
+    {"data_page_version": "2.0"},
+    {"compression": "zstd"},
+    {"compression": "none"},
+    {"data_page_size": 64, "dictionary_pagesize_limit": 64},
+    {"use_dictionary": False, "column_encoding": {"s": "DELTA_BYTE_ARRAY"}},
+    {
+        "use_dictionary": False,
+        "column_encoding": {"s": "DELTA_LENGTH_BYTE_ARRAY"},
+        "row_group_size": 11,
+    },
+    {"write_page_index": True},
+]
 
 
-@pytest.mark.parametrize("kind", ["string", "large_string", "binary", "large_binary", "dictionary", "string_view"])
+@pytest.mark.parametrize(
+    "kind", ["string", "large_string", "binary", "large_binary", "dictionary", "string_view"]
+)
 @pytest.mark.parametrize("layout", LAYOUTS, ids=range(len(LAYOUTS)))
 def test_words_of_every_layout_are_read_as_pyarrow_has_them(layout, kind, tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
@@ -225,7 +313,11 @@ def test_words_of_every_layout_are_read_as_pyarrow_has_them(layout, kind, tmp_pa
         pytest.skip("pyarrow itself does not read such a file")
     types = {"dictionary": pyarrow.dictionary(pyarrow.int8(), pyarrow.string())}
     column = pyarrow.array(words, types.get(kind) or getattr(pyarrow, kind)())
-    path = written(tmp_path / "a.parquet", {"a": np.arange(N), "s": column, "t": pyarrow.nulls(N), "y": X[:, 0]}, **layout)
+    path = written(
+        tmp_path / "a.parquet",
+        {"a": np.arange(N), "s": column, "t": pyarrow.nulls(N), "y": X[:, 0]},
+        **layout,
+    )
     found = read(path)
     assert found.names == ["a", "s", "t", "y"]
     assert cells(found.columns[1]) == words and cells(found.columns[2]) == [None] * N
@@ -236,14 +328,26 @@ def test_words_of_every_layout_are_read_as_pyarrow_has_them(layout, kind, tmp_pa
 def test_columns_of_lists_are_refused_before_they_are_read(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     for column in ([[1, 2]] * 3, [{"b": 1}] * 3):
-        with pytest.raises(DataError, match="column 'a' is of type .*; numbers, truth values and words are read"):
+        with pytest.raises(
+            DataError, match="column 'a' is of type .*; numbers, truth values and words are read"
+        ):
             read(written(tmp_path / "a.parquet", {"a": pyarrow.array(column), "y": [0, 1, 0]}))
     with pytest.raises(DataError, match="column 'a' is of type fixed_size_binary"):
-        read(written(tmp_path / "a.parquet", {"a": pyarrow.array([b"x" * 99] * 3, pyarrow.binary(99)), "y": [0, 1, 0]}))
+        read(
+            written(
+                tmp_path / "a.parquet",
+                {"a": pyarrow.array([b"x" * 99] * 3, pyarrow.binary(99)), "y": [0, 1, 0]},
+            )
+        )
 
 
 def test_a_cell_with_a_word_that_is_not_there_is_damage(tmp_path):
-    path = written(tmp_path / "a.parquet", {"s": ["b"] * 8, "y": np.arange(8.0)}, compression="none", write_statistics=False)
+    path = written(
+        tmp_path / "a.parquet",
+        {"s": ["b"] * 8, "y": np.arange(8.0)},
+        compression="none",
+        write_statistics=False,
+    )
     content = path.read_bytes()
     run = b"\x01\x10\x00"  # of one bit each: eight times the first word
     assert run in content
@@ -260,7 +364,11 @@ def test_decimal_numbers_are_those_of_a_text(tmp_path):
 
 def test_a_file_larger_than_memory_is_read_by_row_groups(tmp_path, monkeypatch):
     """As workers read it: each row group must fit, and not all of them."""
-    path = written(tmp_path / "a.parquet", {"a": np.arange(4000.0), "y": np.arange(4000) % 2}, row_group_size=1000)
+    path = written(
+        tmp_path / "a.parquet",
+        {"a": np.arange(4000.0), "y": np.arange(4000) % 2},
+        row_group_size=1000,
+    )
     monkeypatch.setenv("RFX_MAX_BYTES", "40000")
     with pytest.raises(DataError, match="more than memory holds"):
         read(path)
@@ -269,10 +377,19 @@ def test_a_file_larger_than_memory_is_read_by_row_groups(tmp_path, monkeypatch):
     assert np.concatenate([part.columns[0] for part in parts]).tolist() == list(range(1000, 3000))
 
 
-@pytest.mark.parametrize("y, message", [(np.array("a"), "its targets have the shape"), (np.array(["nan"]), "target has no value")])
+@pytest.mark.parametrize(
+    "y, message",
+    [(np.array("a"), "its targets have the shape"), (np.array(["nan"]), "target has no value")],
+)
 def test_targets_of_a_sparse_matrix_are_one_for_each_row(y, message, tmp_path):
     matrix = sp.csr_matrix(np.ones((1, 2)))
-    parts = {"indptr": matrix.indptr, "indices": matrix.indices, "data": matrix.data, "shape": matrix.shape, "format": b"csr"}
+    parts = {
+        "indptr": matrix.indptr,
+        "indices": matrix.indices,
+        "data": matrix.data,
+        "shape": matrix.shape,
+        "format": b"csr",
+    }
     with pytest.raises(DataError, match=message):
         read(saved(tmp_path / "a.npz", **parts, y=y))
 
@@ -288,17 +405,20 @@ PEAK = """
 import sys
 from rfx.cli import main
 def used():
-    return next(int(line.split()[1]) // 1024 for line in open("/proc/self/status") if line.startswith("VmHWM:"))
+    lines = open("/proc/self/status")
+    return next(int(line.split()[1]) // 1024 for line in lines if line.startswith("VmHWM:"))
+words = "train --method rf --n-features 20 --gamma 1 --lam 1 --threads 1 --data".split()
 for path in sys.argv[1:]:
     try:
-        main(["train", "--method", "rf", "--n-features", "20", "--gamma", "1", "--lam", "1", "--threads", "1", "--data", path])
+        main([*words, path])
     except SystemExit as stop:
         print("ended with", stop.code, "at", used(), "MiB", file=sys.stderr)
 """
 
 
 def peaks(paths, monkeypatch):
-    """(exit code, standard error, MiB at the peak) of training on one file after the other, in a process of limited memory.
+    """(exit code, standard error, MiB at the peak) of training on one file after the other, in a
+    process of limited memory.
 
     RFX_MAX_BYTES is a MiB.
     """
@@ -335,7 +455,13 @@ def bombs(folder):
     y = np.arange(200) % 2.0
     n, ends = 20_000_000, pyarrow.array(np.arange(0, 20_000_001, 100_000), pyarrow.int32())
     lists = pyarrow.ListArray.from_arrays(ends, pyarrow.array(np.zeros(n, "i1")))
-    sparse = {"data": ((n,), "?"), "indices": ((n,), "u1"), "indptr": ((2,), "u1"), "shape": ((2,), "u1"), "format": ((), "S3")}
+    sparse = {
+        "data": ((n,), "?"),
+        "indices": ((n,), "u1"),
+        "indptr": ((2,), "u1"),
+        "shape": ((2,), "u1"),
+        "format": ((), "S3"),
+    }
     return {
         "small numbers": zeros(folder / "1.npz", X=((n, 1), "u1"), y=((n,), "u1")),
         "one row": zeros(folder / "2.npz", X=((1, 500_000), "u1"), y=((1,), "u1")),
@@ -344,9 +470,13 @@ def bombs(folder):
         "a sparse matrix": zeros(folder / "5.npz", **sparse),
         "one long word": written(folder / "6.parquet", {"a": [word] * 200, "y": y}, **small),
         "words as differences": written(folder / "7.parquet", {"a": [word] * 200, "y": y}, **delta),
-        "different words": written(folder / "8.parquet", {"a": [f"{word}{k}" for k in range(200)], "y": y}, **small),
+        "different words": written(
+            folder / "8.parquet", {"a": [f"{word}{k}" for k in range(200)], "y": y}, **small
+        ),
         "lists": written(folder / "9.parquet", {"a": lists, "y": y}, **small),
-        "repeated numbers": written(folder / "10.parquet", {"a": np.zeros(n), "y": np.zeros(n)}, **small),
+        "repeated numbers": written(
+            folder / "10.parquet", {"a": np.zeros(n), "y": np.zeros(n)}, **small
+        ),
     }
 
 

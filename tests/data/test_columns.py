@@ -1,4 +1,6 @@
-"""What the columns of a table are: row numbers, spellings of one value, numbers and dates as people write them, declared categories."""
+"""What the columns of a table are: row numbers, spellings of one value, numbers and dates
+as people write them, declared categories.
+"""
 
 import json
 import logging
@@ -52,7 +54,9 @@ def saved(path, **columns):
 def trained(capfd, path, *more):
     """(training rows, what was said) of a file, with the model beside it."""
     SAID.clear()
-    code, _, err = run(capfd, "train", *FAST, "--data", path, "--model", path.parent / "m.npz", "--force", *more)
+    code, _, err = run(
+        capfd, "train", *FAST, "--data", path, "--model", path.parent / "m.npz", "--force", *more
+    )
     assert code == 0, err
     return methods.load(path.parent / "m.npz"), "\n".join([*SAID, err])
 
@@ -77,25 +81,36 @@ def test_the_index_of_a_parquet_file_is_left_out_and_is_never_the_target(tmp_pat
     frame.to_parquet(tmp_path / "t.parquet")
     model, said = trained(capfd, tmp_path / "t.parquet")
     assert model.schema.titles() == ["a"] and model.schema.target[0] == "y"
-    assert said.count("'__index_level_0__' of") == 1 and "is left out: the index of the data frame" in said
+    assert (
+        said.count("'__index_level_0__' of") == 1
+        and "is left out: the index of the data frame" in said
+    )
     # the same rows with another index, with none, and with one of another name
     frame.to_csv(tmp_path / "t.csv", index=False)
     frame.rename_axis("when").to_parquet(tmp_path / "named.parquet")
     want = predicted(capfd, tmp_path / "t.csv")
     assert want[1] == "" and len(want[0]) == 60
-    assert predicted(capfd, tmp_path / "t.parquet") == predicted(capfd, tmp_path / "named.parquet") == want
+    assert (
+        predicted(capfd, tmp_path / "t.parquet")
+        == predicted(capfd, tmp_path / "named.parquet")
+        == want
+    )
     assert load(tmp_path / "named.parquet").schema.titles() == ["a"]
 
 
 @pytest.mark.parametrize("name", ["", "Unnamed: 0"])
 @pytest.mark.parametrize("shuffled", [False, True])
-def test_a_first_column_without_a_name_that_numbers_the_rows_is_left_out(name, shuffled, tmp_path, capfd):
+def test_a_first_column_without_a_name_that_numbers_the_rows_is_left_out(
+    name, shuffled, tmp_path, capfd
+):
     order = RNG.permutation(60) if shuffled else range(60)
     lines = [f"{i},{A[i]},{Y[i]}" for i in order]
     (tmp_path / "t.csv").write_text("\n".join([f"{name},a,y", *lines, ""]))
     model, said = trained(capfd, tmp_path / "t.csv")
     assert model.schema.titles() == ["a"] and said.count(" is left out: no name, ") == 1
-    (tmp_path / "plain.csv").write_text("\n".join(["a,y", *(line.partition(",")[2] for line in lines), ""]))
+    (tmp_path / "plain.csv").write_text(
+        "\n".join(["a,y", *(line.partition(",")[2] for line in lines), ""])
+    )
     assert predicted(capfd, tmp_path / "t.csv") == predicted(capfd, tmp_path / "plain.csv")
     assert predicted(capfd, tmp_path / "t.csv")[1] == ""
     # a model of the file without row numbers takes the one that has them
@@ -114,44 +129,75 @@ def test_a_first_column_without_a_name_that_numbers_the_rows_is_left_out(name, s
     ],
     ids=["shuffled", "shuffled from 1", "twice", "few", "no whole ones"],
 )
-def test_a_stream_leaves_out_the_column_without_a_name_that_memory_does(numbers, left_out, tmp_path):
-    (tmp_path / "t.csv").write_text(",a,y\n" + "".join(f"{i},{a},{y}\n" for i, a, y in zip(numbers, A, Y)))
+def test_a_stream_leaves_out_the_column_without_a_name_that_memory_does(
+    numbers, left_out, tmp_path
+):
+    (tmp_path / "t.csv").write_text(
+        ",a,y\n" + "".join(f"{i},{a},{y}\n" for i, a, y in zip(numbers, A, Y))
+    )
     titles = ["a"] if left_out else ["column 1", "a"]
-    assert load(tmp_path / "t.csv").schema.titles() == CsvSource(tmp_path / "t.csv", chunk=100).schema.titles() == titles
+    assert (
+        load(tmp_path / "t.csv").schema.titles()
+        == CsvSource(tmp_path / "t.csv", chunk=100).schema.titles()
+        == titles
+    )
 
 
-@pytest.mark.parametrize("numbers, titles", [(RNG.permutation(60), ["a"]), (np.arange(60) % 30, ["column 1", "a"])])
+@pytest.mark.parametrize(
+    "numbers, titles", [(RNG.permutation(60), ["a"]), (np.arange(60) % 30, ["column 1", "a"])]
+)
 def test_what_parts_have_seen_of_row_numbers_is_merged(numbers, titles):
     table = Table("t", ["column 1", "a", "y"], True, [numbers.astype(float), A, A], own_target=2)
-    parts = [Learner(Reading(), bounded=True).update(table.rows(rows)) for rows in (slice(0, 25), slice(25, 60))]
+    parts = [
+        Learner(Reading(), bounded=True).update(table.rows(rows))
+        for rows in (slice(0, 25), slice(25, 60))
+    ]
     parts[0].merge(parts[1])
     assert parts[0].finish().titles() == titles
 
 
 def test_a_stream_that_can_not_tell_row_numbers_says_what_to_type(tmp_path):
     numbers = RNG.choice(1000, 60, replace=False)
-    (tmp_path / "t.csv").write_text(",a,y\n" + "".join(f"{i},{a},{y}\n" for i, a, y in zip(numbers, A, Y)))
+    (tmp_path / "t.csv").write_text(
+        ",a,y\n" + "".join(f"{i},{a},{y}\n" for i, a, y in zip(numbers, A, Y))
+    )
     assert load(tmp_path / "t.csv").schema.titles() == ["a"]
-    with pytest.raises(DataError, match="^column 1 of .* has no name, and may number the rows, .* --ignore 'column 1', or give it a name$"):
+    with pytest.raises(
+        DataError,
+        match=(
+            "^column 1 of .* has no name, and may number the rows, .* --ignore 'column 1', or give"
+            " it a name$"
+        ),
+    ):
         CsvSource(tmp_path / "t.csv", chunk=100)
-    assert CsvSource(tmp_path / "t.csv", Reading(ignore=("column 1",)), chunk=100).schema.titles() == ["a"]
+    assert CsvSource(
+        tmp_path / "t.csv", Reading(ignore=("column 1",)), chunk=100
+    ).schema.titles() == ["a"]
 
 
 def test_a_column_without_a_name_that_is_no_row_number_is_an_input(tmp_path, caplog):
     lines = [f"{a:.2f},{a},{y}" for a, y in zip(RNG.normal(size=60), Y)]
     (tmp_path / "t.csv").write_text("\n".join([",a,y", *lines, ""]))
-    assert load(tmp_path / "t.csv").schema.titles() == ["column 1", "a"] and "left out" not in caplog.text
+    assert (
+        load(tmp_path / "t.csv").schema.titles() == ["column 1", "a"]
+        and "left out" not in caplog.text
+    )
     (tmp_path / "t.csv").write_text("a,y,\n" + "".join(f"{a},{y},\n" for a, y in zip(A, Y)))
     assert load(tmp_path / "t.csv", reading=Reading(target="y")).schema.titles() == ["a"]
     assert "column 3 of" in caplog.text and "left out: no name and no value" in caplog.text
     assert load(tmp_path / "t.csv").schema.target == ("y", 1)
     assert "are column 'y', the last that has a name; --target" in caplog.text
     (tmp_path / "t.csv").write_text("a,y,\n" + "".join(f"{a},{y},{y}\n" for a, y in zip(A, Y)))
-    with pytest.raises(DataError, match="the last, has no name; name the column of the targets with --target"):
+    with pytest.raises(
+        DataError, match="the last, has no name; name the column of the targets with --target"
+    ):
         load(tmp_path / "t.csv")
 
 
-@pytest.mark.parametrize("values, name", [(range(1, 61), "n"), (range(100, 160), "id"), (RNG.permutation(60) * 1000, "Customer ID")])
+@pytest.mark.parametrize(
+    "values, name",
+    [(range(1, 61), "n"), (range(100, 160), "id"), (RNG.permutation(60) * 1000, "Customer ID")],
+)
 def test_an_id_is_an_input_with_a_warning(values, name, tmp_path, capfd):
     path = saved(tmp_path / "t.csv", **{name: list(values)}, a=A, y=Y)
     model, said = trained(capfd, path)
@@ -161,19 +207,28 @@ def test_an_id_is_an_input_with_a_warning(values, name, tmp_path, capfd):
     assert "looks like a row number" not in trained(capfd, path, *shlex.split(advice))[1]
 
 
-@pytest.mark.parametrize("values, name", [(A, "id"), (np.arange(60) % 7, "row"), (np.sort(RNG.integers(0, 9999, 60)), "x"), (Y, "id")])
+@pytest.mark.parametrize(
+    "values, name",
+    [(A, "id"), (np.arange(60) % 7, "row"), (np.sort(RNG.integers(0, 9999, 60)), "x"), (Y, "id")],
+)
 def test_what_is_no_row_number_brings_no_warning(values, name, tmp_path, capfd):
-    assert "row number" not in trained(capfd, saved(tmp_path / "t.csv", **{name: values}, a=A, y=Y))[1]
+    assert (
+        "row number" not in trained(capfd, saved(tmp_path / "t.csv", **{name: values}, a=A, y=Y))[1]
+    )
 
 
 def test_a_last_column_that_counts_the_rows_is_no_target_unless_it_is_named(tmp_path, capfd):
     path = saved(tmp_path / "t.csv", a=A, y=Y, id=range(60))
-    assert "column 'id' of" in refused(capfd, path) and "name the column of the targets with --target" in refused(capfd, path)
-    assert trained(capfd, path, "--target", "id", "--task", "regression")[0].schema.target[0] == "id"
+    assert "column 'id' of" in refused(
+        capfd, path
+    ) and "name the column of the targets with --target" in refused(capfd, path)
+    assert (
+        trained(capfd, path, "--target", "id", "--task", "regression")[0].schema.target[0] == "id"
+    )
     assert trained(capfd, path, "--target", "y", "--ignore", "id")[0].schema.titles() == ["a"]
 
 
-# ---------------------------------------------------------------------- one value in several spellings
+# ------------------------------------------------------------------- one value in several spellings
 
 
 def test_truth_values_are_one_value_in_any_case_and_file(tmp_path, capfd):
@@ -184,7 +239,9 @@ def test_truth_values_are_one_value_in_any_case_and_file(tmp_path, capfd):
     assert model.schema.titles() == ["flag=False", "flag=True", "b"]
     want = predicted(capfd, path)
     text = path.read_text()
-    for number, (true, false) in enumerate([("TRUE", "FALSE"), ("true", "false"), ("1", "0"), ("1.0", "0.0")]):
+    for number, (true, false) in enumerate(
+        [("TRUE", "FALSE"), ("true", "false"), ("1", "0"), ("1.0", "0.0")]
+    ):
         other = tmp_path / f"{number}.csv"
         other.write_text(text.replace("True", true).replace("False", false))
         assert predicted(capfd, other) == want and want[1] == ""
@@ -192,21 +249,36 @@ def test_truth_values_are_one_value_in_any_case_and_file(tmp_path, capfd):
     assert predicted(capfd, tmp_path / "t.parquet") == want
     # a model of 1 and 0 takes truth values, one of other numbers refuses them
     trained(capfd, tmp_path / "2.csv")
-    assert predicted(capfd, tmp_path / "0.csv") == predicted(capfd, tmp_path / "t.parquet") == predicted(capfd, tmp_path / "2.csv")
+    assert (
+        predicted(capfd, tmp_path / "0.csv")
+        == predicted(capfd, tmp_path / "t.parquet")
+        == predicted(capfd, tmp_path / "2.csv")
+    )
     saved(tmp_path / "two.csv", flag=np.where(flags, 2, 0), b=A, y=Y)
     trained(capfd, tmp_path / "two.csv")
-    assert "line 2: column 'flag' has 'FALSE', which is not a number" in predicted(capfd, tmp_path / "0.csv")[1]
+    assert (
+        "line 2: column 'flag' has 'FALSE', which is not a number"
+        in predicted(capfd, tmp_path / "0.csv")[1]
+    )
 
 
 def test_categories_that_are_numbers_are_compared_by_all_their_digits(tmp_path, capfd):
     pandas, _ = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
     code = np.array(["A1", "B2", "1234567", "1234568", "0.1234567", "C3"])[np.arange(60) % 6]
-    path = saved(tmp_path / "t.csv", a=A, code=code, y=np.where(np.isin(code, ["A1", "1234567"]), "p", "q"))
+    path = saved(
+        tmp_path / "t.csv", a=A, code=code, y=np.where(np.isin(code, ["A1", "1234567"]), "p", "q")
+    )
     trained(capfd, path)
     saved(tmp_path / "new.csv", a=[0.1] * 3, code=[1234567, 1234568, 1234567])
     want = predicted(capfd, tmp_path / "new.csv")
     assert want == (["p", "q", "p"], "")
-    for number, codes in enumerate([[1234567, 1234568, 1234567], [1234567.0, 1234568.0, 1234567.0], ["1234567.0", "1234568", "1234567"]]):
+    for number, codes in enumerate(
+        [
+            [1234567, 1234568, 1234567],
+            [1234567.0, 1234568.0, 1234567.0],
+            ["1234567.0", "1234568", "1234567"],
+        ]
+    ):
         pandas.DataFrame({"a": [0.1] * 3, "code": codes}).to_parquet(tmp_path / f"{number}.parquet")
         assert predicted(capfd, tmp_path / f"{number}.parquet") == want
     pandas.DataFrame({"a": [0.1], "code": [0.1234567]}).to_parquet(tmp_path / "x.parquet")
@@ -215,31 +287,64 @@ def test_categories_that_are_numbers_are_compared_by_all_their_digits(tmp_path, 
 
 @pytest.mark.parametrize("missing", ["refuse", "most_frequent"])
 def test_namibia_is_a_country_among_countries(missing, tmp_path, capfd):
-    (tmp_path / "t.csv").write_text("c,y\n" + "".join(f"{c},{y}\n" for c, y in zip(["DE", "NA", "FR"] * 20, Y)))
+    (tmp_path / "t.csv").write_text(
+        "c,y\n" + "".join(f"{c},{y}\n" for c, y in zip(["DE", "NA", "FR"] * 20, Y))
+    )
     model, said = trained(capfd, tmp_path / "t.csv", "--missing", missing)
     assert model.schema.titles() == ["c=DE", "c=FR", "c=NA"]
-    assert said.count("NA is kept as a word, one of codes of two letters, in column 'c'; where it means that there is no value, leave") == 1
+    assert (
+        said.count(
+            "NA is kept as a word, one of codes of two letters, in column 'c'; where it means that"
+            " there is no value, leave"
+        )
+        == 1
+    )
     assert CsvSource(tmp_path / "t.csv", chunk=50).schema.titles() == model.schema.titles()
     (tmp_path / "new.csv").write_text("c\nNA\n")
-    np.testing.assert_array_equal(other_rows(tmp_path / "new.csv", model.schema, 3, targets="ignored")[0], [[0, 0, 1]])
+    np.testing.assert_array_equal(
+        other_rows(tmp_path / "new.csv", model.schema, 3, targets="ignored")[0], [[0, 0, 1]]
+    )
 
 
 @pytest.mark.parametrize("other", ["Germany", "D", "17", "true"])
 def test_elsewhere_it_means_that_there_is_no_value(other, tmp_path, capfd):
-    (tmp_path / "t.csv").write_text("c,y\n" + "".join(f"{c},{y}\n" for c, y in zip([other, "NA", "FR"] * 20, Y)))
+    (tmp_path / "t.csv").write_text(
+        "c,y\n" + "".join(f"{c},{y}\n" for c, y in zip([other, "NA", "FR"] * 20, Y))
+    )
     assert "line 3: column 'c' has no value" in refused(capfd, tmp_path / "t.csv")
-    model, said = trained(capfd, tmp_path / "t.csv", "--missing", "most_frequent", "--categorical", "c", "--holdout", "0.2")
-    assert model.schema.titles() == [f"c={word}" for word in sorted([other, "FR"])] and "kept as a word" not in said
+    model, said = trained(
+        capfd,
+        tmp_path / "t.csv",
+        "--missing",
+        "most_frequent",
+        "--categorical",
+        "c",
+        "--holdout",
+        "0.2",
+    )
+    assert (
+        model.schema.titles() == [f"c={word}" for word in sorted([other, "FR"])]
+        and "kept as a word" not in said
+    )
     (tmp_path / "new.csv").write_text("c\nNA\nFR\n")
     X = other_rows(tmp_path / "new.csv", model.schema, 2, targets="ignored")[0]
-    assert X.sum() == 2 and X[0, model.schema.inputs[0].categories.index(model.schema.inputs[0].fill)] == 1
+    assert (
+        X.sum() == 2
+        and X[0, model.schema.inputs[0].categories.index(model.schema.inputs[0].fill)] == 1
+    )
 
 
 def test_dots_that_may_mark_thousands_are_warned_of_where_semicolons_separate(tmp_path, capfd):
     lines = [f"{1 + i % 9}.{100 + i};{i % 7}.5;{y}\n" for i, y in enumerate(Y)]
     (tmp_path / "t.csv").write_text("a;b;y\n" + "".join(lines))
     said = trained(capfd, tmp_path / "t.csv")[1]
-    assert said.count("each dot has three digits behind it: column 'a' (1.100); take the dots out where they mark thousands") == 1
+    assert (
+        said.count(
+            "each dot has three digits behind it: column 'a' (1.100); take the dots out where they"
+            " mark thousands"
+        )
+        == 1
+    )
     assert "each dot" not in trained(capfd, tmp_path / "t.csv", "--ignore", "a")[1]
     (tmp_path / "t.csv").write_text("a,b,y\n" + "".join(lines).replace(";", ","))
     assert "each dot" not in trained(capfd, tmp_path / "t.csv")[1]
@@ -259,7 +364,9 @@ def test_long_numbers_stay_apart_as_categories(tmp_path, capfd):
 
 
 def test_spellings_that_differ_in_case_alone_are_kept_apart_and_said(tmp_path, capfd):
-    path = saved(tmp_path / "t.csv", a=A, city=np.array(["Paris", "paris", "Rome"])[np.arange(60) % 3], y=Y)
+    path = saved(
+        tmp_path / "t.csv", a=A, city=np.array(["Paris", "paris", "Rome"])[np.arange(60) % 3], y=Y
+    )
     model, said = trained(capfd, path)
     assert model.schema.inputs[1].categories == ["Paris", "Rome", "paris"]
     assert "categories that may be one, kept apart: column 'city' ('Paris' and 'paris')" in said
@@ -292,21 +399,29 @@ def test_numbers_with_signs_and_separators_are_read_and_remembered(words, number
     model, said = trained(capfd, tmp_path / "t.csv")
     assert said.count("read as numbers: column 'amount' (") == 1
     np.testing.assert_array_equal(load(tmp_path / "t.csv").X_train[:3, 0], numbers)
-    np.testing.assert_array_equal(CsvSource(tmp_path / "t.csv", chunk=300).read(3)[0][:3, 0], numbers)
+    np.testing.assert_array_equal(
+        CsvSource(tmp_path / "t.csv", chunk=300).read(3)[0][:3, 0], numbers
+    )
     want = predicted(capfd, tmp_path / "t.csv")
     frame.to_parquet(tmp_path / "t.parquet")
     assert predicted(capfd, tmp_path / "t.parquet") == want and want[1] == ""
-    np.testing.assert_array_equal(load(tmp_path / "t.parquet").X_train, load(tmp_path / "t.csv").X_train)
+    np.testing.assert_array_equal(
+        load(tmp_path / "t.parquet").X_train, load(tmp_path / "t.csv").X_train
+    )
     saved(tmp_path / "odd.csv", amount=["five"], a=[1.0])
     assert predicted(capfd, tmp_path / "odd.csv")[1].count(
-        "odd.csv, line 2: column 'amount' has 'five', which is not a number as those of the training rows are written"
+        "odd.csv, line 2: column 'amount' has 'five', which is not a number as those of the"
+        " training rows are written"
     )
 
 
 UNCLEAR = [
     (["5%", "6", "7%"], "has numbers with and without %, such as '6'"),
     (["$5", "€6", "$7"], "has amounts in $ and €, which can't be compared"),
-    (["1,234.5", "1.234,5", "2"], "has numbers whose marks disagree, such as '1,234.5' and '1.234,5'"),
+    (
+        ["1,234.5", "1.234,5", "2"],
+        "has numbers whose marks disagree, such as '1,234.5' and '1.234,5'",
+    ),
     (["1,5", "1.5", "2"], "has numbers whose marks disagree, such as '1,5' and '1.5'"),
     (["$5", "$6", "none"], "has 'none', which is not a number as most of its cells are"),
 ]
@@ -315,11 +430,17 @@ UNCLEAR = [
 @pytest.mark.parametrize("words, message", UNCLEAR)
 def test_numbers_that_may_mean_several_things_are_refused_by_name(words, message, tmp_path, capfd):
     said = refused(capfd, saved(tmp_path / "t.csv", amount=words * 20, a=A, y=Y))
-    assert "column 'amount'" in said and message in said and "leave it out with --ignore amount" in said
+    assert (
+        "column 'amount'" in said
+        and message in said
+        and "leave it out with --ignore amount" in said
+    )
 
 
 def test_a_comma_before_three_digits_is_told_by_what_separates_the_cells(tmp_path, capfd):
-    frame = pytest.importorskip("pandas").DataFrame({"x": ["1,234", "56,789", "7,000"] * 20, "a": A, "y": Y})
+    frame = pytest.importorskip("pandas").DataFrame(
+        {"x": ["1,234", "56,789", "7,000"] * 20, "a": A, "y": Y}
+    )
     numbers = {",": [1234, 56789, 7000], ";": [1.234, 56.789, 7]}
     for separator, want in numbers.items():
         frame.to_csv(tmp_path / "t.csv", index=False, sep=separator)
@@ -327,7 +448,9 @@ def test_a_comma_before_three_digits_is_told_by_what_separates_the_cells(tmp_pat
         assert f"column 'x' ('1,234' is {want[0]})" in said
         np.testing.assert_array_equal(load(tmp_path / "t.csv").X_train[:3, 0], want)
     frame.to_csv(tmp_path / "t.csv", index=False, sep="\t")
-    assert "has '1,234', which may be 1234 or 1.234; leave it out with --ignore x" in refused(capfd, tmp_path / "t.csv")
+    assert "has '1,234', which may be 1234 or 1.234; leave it out with --ignore x" in refused(
+        capfd, tmp_path / "t.csv"
+    )
 
 
 def test_a_percentage_needs_its_sign_when_predicting(tmp_path, capfd):
@@ -335,8 +458,13 @@ def test_a_percentage_needs_its_sign_when_predicting(tmp_path, capfd):
     saved(tmp_path / "new.csv", rate=[0.06], a=[1.0])
     assert predicted(capfd, tmp_path / "new.csv")[0] == 1
     pytest.importorskip("pyarrow")
-    pytest.importorskip("pandas").DataFrame({"rate": [0.06], "a": [1.0]}).to_parquet(tmp_path / "new.parquet")
-    assert "column 'rate' has '0.06', which is not a number as those" in predicted(capfd, tmp_path / "new.parquet")[1]
+    pytest.importorskip("pandas").DataFrame({"rate": [0.06], "a": [1.0]}).to_parquet(
+        tmp_path / "new.parquet"
+    )
+    assert (
+        "column 'rate' has '0.06', which is not a number as those"
+        in predicted(capfd, tmp_path / "new.parquet")[1]
+    )
 
 
 def test_targets_with_a_currency_are_a_regression(tmp_path, capfd):
@@ -353,7 +481,9 @@ def test_missing_cells_of_written_numbers_are_filled(tmp_path):
     for how, value in (("mean", 8), ("median", 8), ("most_frequent", 8)):
         assert load(path, reading=Reading(missing=how)).X_train[3, 0] == value
     split = load(path, reading=Reading(missing="mean"))
-    assert split.part(np.array([0, 1]), np.array([3]))[1][0, 0] == 7, "what is held out teaches nothing"
+    assert split.part(np.array([0, 1]), np.array([3]))[1][0, 0] == 7, (
+        "what is held out teaches nothing"
+    )
 
 
 # ---------------------------------------------------------------------- dates
@@ -361,7 +491,10 @@ def test_missing_cells_of_written_numbers_are_filled(tmp_path):
 DATES = [
     (["2020-01-31", "2020-02-01", "1969-12-31"], [18292, 18293, -1]),
     (["2020-01-31T12:00:00", "2020-02-01 00:00", "1970-01-01 06:00:00.0"], [18292.5, 18293, 0.25]),
-    (["2020-01-31T12:00:00+02:00", "2020-02-01T00:00:00Z", "1970-01-01"], [18292 + 10 / 24, 18293, 0]),
+    (
+        ["2020-01-31T12:00:00+02:00", "2020-02-01T00:00:00Z", "1970-01-01"],
+        [18292 + 10 / 24, 18293, 0],
+    ),
     (["1/31/2020", "2/1/2020", "12/31/1969"], [18292, 18293, -1]),
     (["31/01/2020", "01/02/2020", "31/12/1969"], [18292, 18293, -1]),
     (["31.01.2020", "1.2.2020", "1.1.1970"], [18292, 18293, 0]),
@@ -374,29 +507,47 @@ DATES = [
 
 
 @pytest.mark.parametrize("words, days", DATES)
-def test_dates_are_refused_as_categories_and_become_numbers_on_request(words, days, tmp_path, capfd):
+def test_dates_are_refused_as_categories_and_become_numbers_on_request(
+    words, days, tmp_path, capfd
+):
     path = saved(tmp_path / "t.csv", **{"Order Date": words * 20}, a=A, y=Y)
     if isinstance(words[0], str):
         said = refused(capfd, path)
-        assert "--ignore 'Order Date'" in said and "turn it into numbers with --dates 'Order Date'" in said
+        assert (
+            "--ignore 'Order Date'" in said
+            and "turn it into numbers with --dates 'Order Date'" in said
+        )
     model, _ = trained(capfd, path, "--dates", "Order Date")
-    assert model.schema.titles() == [f"Order Date.{part}" for part in ("year", "month", "weekday", "days")] + ["a"]
+    assert model.schema.titles() == [
+        f"Order Date.{part}" for part in ("year", "month", "weekday", "days")
+    ] + ["a"]
     reading = Reading(dates=("Order Date",))
     found = load(path, reading=reading).X_train[:3, :4]
     np.testing.assert_allclose(found[:, 3], days)
     calendar = np.floor(days).astype("datetime64[D]").astype(object)
-    np.testing.assert_array_equal(found[:, :3], [[day.year, day.month, day.weekday()] for day in calendar])
+    np.testing.assert_array_equal(
+        found[:, :3], [[day.year, day.month, day.weekday()] for day in calendar]
+    )
     np.testing.assert_array_equal(CsvSource(path, reading, chunk=300).read(3)[0][:3, :4], found)
     assert len(predicted(capfd, path)[0]) == 60
     saved(tmp_path / "odd.csv", **{"Order Date": ["soon"]}, a=[1.0])
-    assert "column 'Order Date' has 'soon', which is not a date" in predicted(capfd, tmp_path / "odd.csv")[1]
+    assert (
+        "column 'Order Date' has 'soon', which is not a date"
+        in predicted(capfd, tmp_path / "odd.csv")[1]
+    )
 
 
 @pytest.mark.parametrize(
     "words, message",
     [
-        (["1/2/2020", "3/4/2020", "5/6/2020"], "has '1/2/2020' and others that may have the day or the month first"),
-        (["31/1/2020", "1/31/2020", "5/6/2020"], "has dates with the day first and with the month first"),
+        (
+            ["1/2/2020", "3/4/2020", "5/6/2020"],
+            "has '1/2/2020' and others that may have the day or the month first",
+        ),
+        (
+            ["31/1/2020", "1/31/2020", "5/6/2020"],
+            "has dates with the day first and with the month first",
+        ),
         (["1/2/20", "3/4/20", "5/31/20"], "has '1/2/20', whose year has two digits"),
         (["2020-01-01", "2020-01-02", "soon"], "has 'soon', which is not a date"),
         ([1.5, 2.5, 3.5], "has '1.5', which is not a date"),
@@ -408,20 +559,38 @@ def test_dates_that_may_be_several_days_are_refused(words, message, tmp_path, ca
 
 
 def test_the_order_of_day_and_month_is_remembered(tmp_path, capfd):
-    trained(capfd, saved(tmp_path / "t.csv", d=["1/31/2020", "2/1/2020", "3/2/2020"] * 20, a=A, y=Y), "--dates", "d")
+    trained(
+        capfd,
+        saved(tmp_path / "t.csv", d=["1/31/2020", "2/1/2020", "3/2/2020"] * 20, a=A, y=Y),
+        "--dates",
+        "d",
+    )
     method = methods.load(tmp_path / "m.npz")
     saved(tmp_path / "new.csv", d=["3/2/2020"], a=[1.0])
     X, _ = other_rows(tmp_path / "new.csv", method.schema, 5, targets="ignored")
     assert X[0, :2].tolist() == [2020, 3]
     saved(tmp_path / "new.csv", d=["31/2/2020"], a=[1.0])
-    assert "line 2: column 'd' has '31/2/2020', which is not a date" in predicted(capfd, tmp_path / "new.csv")[1]
-    assert refused(capfd, tmp_path / "t.csv", "--dates", "y").count("--dates names column 'y', which has the targets") == 1
+    assert (
+        "line 2: column 'd' has '31/2/2020', which is not a date"
+        in predicted(capfd, tmp_path / "new.csv")[1]
+    )
+    assert (
+        refused(capfd, tmp_path / "t.csv", "--dates", "y").count(
+            "--dates names column 'y', which has the targets"
+        )
+        == 1
+    )
 
 
 def test_dates_and_times_of_a_parquet_file_are_dates(tmp_path, capfd):
     pandas, _ = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
     days = pandas.date_range("2020-01-31 12:00", periods=60, freq="D")
-    frames = {"naive": days, "utc": days.tz_localize("UTC"), "zone": days.tz_localize("Europe/Paris"), "date": days.date}
+    frames = {
+        "naive": days,
+        "utc": days.tz_localize("UTC"),
+        "zone": days.tz_localize("Europe/Paris"),
+        "date": days.date,
+    }
     for name, column in frames.items():
         path = tmp_path / f"{name}.parquet"
         pandas.DataFrame({"d": column, "a": A, "y": Y}).to_parquet(path)
@@ -444,7 +613,14 @@ def test_all_columns_that_can_not_be_used_are_named_at_once_with_what_to_type(tm
     names = [f"it's no. {i}" for i in range(60)]
     path = saved(
         tmp_path / "t.csv",
-        **{"Row ID": names, "a": A, "Price, net": ["$5", "€5", "$6"] * 20, "when": ["2020-01-01"] * 60, "it's": names, "y": Y},
+        **{
+            "Row ID": names,
+            "a": A,
+            "Price, net": ["$5", "€5", "$6"] * 20,
+            "when": ["2020-01-01"] * 60,
+            "it's": names,
+            "y": Y,
+        },
     )
     said = refused(capfd, path)
     for name in ("Row ID", "Price, net", "when", "it's"):
@@ -454,10 +630,21 @@ def test_all_columns_that_can_not_be_used_are_named_at_once_with_what_to_type(tm
     model, _ = trained(capfd, path, *shlex.split(ignore))
     assert model.schema.titles() == ["a"]
     more = refused(capfd, path, *shlex.split(dates))
-    assert shlex.split(more.partition("leave them out with ")[2]) == ["--ignore", 'Row ID,"Price, net",it\'s']
+    assert shlex.split(more.partition("leave them out with ")[2]) == [
+        "--ignore",
+        'Row ID,"Price, net",it\'s',
+    ]
     # what was left out before stays so when the advice is typed
     more = refused(capfd, path, "--ignore", "Row ID", *shlex.split(dates))
-    assert trained(capfd, path, *shlex.split(more.partition("leave them out with ")[2]), *shlex.split(dates))[0].schema.width == 5
+    assert (
+        trained(
+            capfd,
+            path,
+            *shlex.split(more.partition("leave them out with ")[2]),
+            *shlex.split(dates),
+        )[0].schema.width
+        == 5
+    )
 
 
 def test_a_name_of_several_lines_is_advised_by_its_number(tmp_path, capfd):
@@ -467,14 +654,24 @@ def test_a_name_of_several_lines_is_advised_by_its_number(tmp_path, capfd):
 
 def test_columns_without_names_are_advised_by_their_numbers(tmp_path, capfd):
     (tmp_path / "t.csv").write_text("".join(f"{a},n{i},{int(a > 0)}\n" for i, a in enumerate(A)))
-    assert refused(capfd, tmp_path / "t.csv", "--no-header").endswith("leave it out with --ignore 2")
+    assert refused(capfd, tmp_path / "t.csv", "--no-header").endswith(
+        "leave it out with --ignore 2"
+    )
 
 
 def test_the_target_is_never_advised_to_be_left_out(tmp_path, capfd):
     said = refused(capfd, saved(tmp_path / "t.csv", a=A, y=[f"n{i}" for i in range(60)]))
-    assert "column 'y' of" in said and "--ignore" not in said and "name another column with --target" in said
+    assert (
+        "column 'y' of" in said
+        and "--ignore" not in said
+        and "name another column with --target" in said
+    )
     said = refused(capfd, saved(tmp_path / "t.csv", a=A, y=["2020-01-01", "2020-01-02"] * 30))
-    assert "has dates such as '2020-01-01'" in said and "--ignore" not in said and "--dates" not in said
+    assert (
+        "has dates such as '2020-01-01'" in said
+        and "--ignore" not in said
+        and "--dates" not in said
+    )
 
 
 @pytest.mark.parametrize("names", [["a"], ["Row ID", "b"], ["a,b", 'c"d', "it's", "$x"], ["-x"]])
@@ -490,14 +687,31 @@ def test_category_columns_of_numbers_are_categories(tmp_path, capfd):
     pandas, _ = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
     codes = np.array([60601, 10001, 94103])[np.arange(60) % 3]
     frame = pandas.DataFrame({"zip": codes, "half": codes / 2, "on": codes > 20000, "a": A, "y": Y})
-    frame.astype({"zip": "category", "half": "category", "on": "category"}).to_parquet(tmp_path / "t.parquet")
+    frame.astype({"zip": "category", "half": "category", "on": "category"}).to_parquet(
+        tmp_path / "t.parquet"
+    )
     model, _ = trained(capfd, tmp_path / "t.parquet")
-    titles = ["zip=10001", "zip=60601", "zip=94103", "half=30300.5", "half=47051.5", "half=5000.5", "on=False", "on=True", "a"]
+    titles = [
+        "zip=10001",
+        "zip=60601",
+        "zip=94103",
+        "half=30300.5",
+        "half=47051.5",
+        "half=5000.5",
+        "on=False",
+        "on=True",
+        "a",
+    ]
     assert model.schema.titles() == titles
     frame.to_parquet(tmp_path / "plain.parquet")
     frame.to_csv(tmp_path / "t.csv", index=False)
     want = predicted(capfd, tmp_path / "t.parquet")
-    assert want[1] == "" and predicted(capfd, tmp_path / "plain.parquet") == predicted(capfd, tmp_path / "t.csv") == want
+    assert (
+        want[1] == ""
+        and predicted(capfd, tmp_path / "plain.parquet")
+        == predicted(capfd, tmp_path / "t.csv")
+        == want
+    )
 
 
 def test_numbers_are_categories_where_that_is_said(tmp_path, capfd):
@@ -509,9 +723,19 @@ def test_numbers_are_categories_where_that_is_said(tmp_path, capfd):
     assert model.schema.titles() == ["code=007", "code=60601", "code=7", "a"]
     assert CsvSource(path, Reading(categorical=("code",)), chunk=200).schema == model.schema
     assert predicted(capfd, path)[1] == ""
-    pandas.DataFrame({"n": [1, 2, 3] * 20, "x": [0.5, 1, 2] * 20, "a": A, "y": Y}).to_parquet(tmp_path / "n.parquet")
+    pandas.DataFrame({"n": [1, 2, 3] * 20, "x": [0.5, 1, 2] * 20, "a": A, "y": Y}).to_parquet(
+        tmp_path / "n.parquet"
+    )
     reading = Reading(categorical=("n", "x"))
-    assert load(tmp_path / "n.parquet", reading=reading).schema.titles() == ["n=1", "n=2", "n=3", "x=0.5", "x=1", "x=2", "a"]
+    assert load(tmp_path / "n.parquet", reading=reading).schema.titles() == [
+        "n=1",
+        "n=2",
+        "n=3",
+        "x=0.5",
+        "x=1",
+        "x=2",
+        "a",
+    ]
     np.savez(tmp_path / "n.npz", X=np.column_stack([[1, 2, 3] * 20, A]), y=Y)
     assert load(tmp_path / "n.npz", reading=Reading(categorical=("1",))).schema.width == 4
     with pytest.raises(UsageError, match="--ignore and --categorical both name column 'code'"):
@@ -525,8 +749,16 @@ def _libsvm_refusal(tmp_path, capfd):
 
 
 def test_a_registry_says_categories_and_dates(tmp_path, capfd, monkeypatch):
-    path = saved(tmp_path / "t.csv", code=[1, 2, 3] * 20, d=["2020-01-31", "2020-02-01", "2020-03-02"] * 20, a=A, y=Y)
-    (tmp_path / "own.toml").write_text(f'[mine]\ntrain = "{path.name}"\ncategorical = ["code"]\ndates = ["d"]\n')
+    path = saved(
+        tmp_path / "t.csv",
+        code=[1, 2, 3] * 20,
+        d=["2020-01-31", "2020-02-01", "2020-03-02"] * 20,
+        a=A,
+        y=Y,
+    )
+    (tmp_path / "own.toml").write_text(
+        f'[mine]\ntrain = "{path.name}"\ncategorical = ["code"]\ndates = ["d"]\n'
+    )
     monkeypatch.setenv("RFX_DATASETS", str(tmp_path / "own.toml"))
     assert load("mine").schema.width == 3 + 4 + 1
 
@@ -551,7 +783,10 @@ def test_the_command_of_a_search_names_columns_as_one_types_them(tmp_path, capfd
     code, out, err = run(capfd, *args)
     line = next(line for line in out.splitlines() if line.startswith("rfx train"))
     words = shlex.split(line)
-    assert listed(words[words.index("--ignore") + 1]) == ["a, b"] and words[words.index("--categorical") + 1] == "code"
+    assert (
+        listed(words[words.index("--ignore") + 1]) == ["a, b"]
+        and words[words.index("--categorical") + 1] == "code"
+    )
 
 
 # ---------------------------------------------------------------------- texts by themselves
@@ -559,7 +794,23 @@ def test_the_command_of_a_search_names_columns_as_one_types_them(tmp_path, capfd
 
 @pytest.mark.parametrize(
     "text",
-    ["1.2.3", "192.168.1.1", "555-1234", "A1", "12 34", "1,2,3", "--5", "5$5", "$", "%", "13:08", "2020-13-01", "²", "12 apples", ""],
+    [
+        "1.2.3",
+        "192.168.1.1",
+        "555-1234",
+        "A1",
+        "12 34",
+        "1,2,3",
+        "--5",
+        "5$5",
+        "$",
+        "%",
+        "13:08",
+        "2020-13-01",
+        "²",
+        "12 apples",
+        "",
+    ],
 )
 def test_codes_and_names_are_words(text):
     assert written.kind(text) == "word"

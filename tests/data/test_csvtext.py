@@ -1,4 +1,6 @@
-"""CSV text: cells, quotes, headers, kinds of columns and what is wrong with a line, whatever the pieces that it is read in."""
+"""CSV text: cells, quotes, headers, kinds of columns and what is wrong with a line,
+whatever the pieces that it is read in.
+"""
 
 import csv
 import io
@@ -19,13 +21,19 @@ from rfx.errors import DataError
 def read(text, chunk=csvtext.CHUNK, header=None, forced=frozenset()):
     content = text if isinstance(text, bytes) else text.encode()
     content = encodings.opened(io.BytesIO(content), "f.csv").read()
-    return csvtext.read(lambda: io.BytesIO(content), csvtext.dialect(content, "f.csv", header), forced, chunk)
+    return csvtext.read(
+        lambda: io.BytesIO(content), csvtext.dialect(content, "f.csv", header), forced, chunk
+    )
 
 
 def cells(table):
     """The columns as lists of numbers and words."""
     return [
-        [column.values[code] if code >= 0 else None for code in column.codes] if isinstance(column, Words) else column.tolist()
+        (
+            [column.values[code] if code >= 0 else None for code in column.codes]
+            if isinstance(column, Words)
+            else column.tolist()
+        )
         for column in table.columns
     ]
 
@@ -35,12 +43,20 @@ CELL = st.text(st.sampled_from('ab ,;"\n1.é\t'), max_size=6)
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(st.tuples(CELL, CELL), min_size=1, max_size=12), st.integers(1, 40), st.sampled_from(["\n", "\r\n"]))
+@given(
+    st.lists(st.tuples(CELL, CELL), min_size=1, max_size=12),
+    st.integers(1, 40),
+    st.sampled_from(["\n", "\r\n"]),
+)
 def test_what_python_writes_is_read_in_any_pieces(rows, chunk, end):
-    """The first column makes sure that no row is a blank line, the last row that columns are words."""
+    """The first column makes sure that no row is a blank line, the last row that columns
+    are words.
+    """
     rows = [*rows, ("word", "word")]
     text = io.StringIO()
-    csv.writer(text, lineterminator=end).writerows([["k", "l", "m"], *([f"x{i}", *row] for i, row in enumerate(rows))])
+    csv.writer(text, lineterminator=end).writerows(
+        [["k", "l", "m"], *([f"x{i}", *row] for i, row in enumerate(rows))]
+    )
     found = cells(read(text.getvalue(), chunk))
     for position in (0, 1):
         words = [row[position].strip() for row in rows]
@@ -109,13 +125,25 @@ def test_a_word_that_may_mean_that_there_is_no_value_is_kept_among_words_alone(c
 @pytest.mark.parametrize("chunk", [4, 1 << 20])
 def test_dots_that_may_stand_between_thousands_are_told(chunk):
     rows = ['1.234;1.234;5;"-1.234.567";1.23', '12.345;0.500;6;"+9.000";2.345', "5;1.000;7;;3.456"]
-    assert read("\n".join(["a;b;c;d;e", *rows, ""]), chunk).dotted == {0: "1.234", 1: "", 3: "-1.234.567", 4: ""}
+    assert read("\n".join(["a;b;c;d;e", *rows, ""]), chunk).dotted == {
+        0: "1.234",
+        1: "",
+        3: "-1.234.567",
+        4: "",
+    }
     assert read("a,b\n1.234,2\n", chunk).dotted == {}
 
 
 @pytest.mark.parametrize("chunk", [5, 1 << 20])
 @pytest.mark.parametrize(
-    "header, again", [("a,b c", "a,b c"), ("a,b c", ' "a" ,b c '), ('"a",b c', "a,b c,"), ("a b", 'a  "b"'), ("a,b c", "\ufeffa,b c")]
+    "header, again",
+    [
+        ("a,b c", "a,b c"),
+        ("a,b c", ' "a" ,b c '),
+        ('"a",b c', "a,b c,"),
+        ("a b", 'a  "b"'),
+        ("a,b c", "\ufeffa,b c"),
+    ],
 )
 def test_a_header_that_comes_again_is_named_however_it_is_written(header, again, chunk):
     separator = "," if "," in header else " "
@@ -161,7 +189,9 @@ def by_python(text):
 
 
 def by_ours(text):
-    """The cells of each record; None where a quote stays open, the numbers of cells where these differ."""
+    """The cells of each record; None where a quote stays open, the numbers of cells where
+    these differ.
+    """
     raw = text.encode()
     found = csvtext.records(raw, ",")
     if found.open:
@@ -175,7 +205,9 @@ def by_ours(text):
 
 
 def test_every_short_text_has_the_cells_of_python_s_csv_module():
-    """Rows of nothing but spaces count as blank lines here, and as a cell there; tables of one column may lack them."""
+    """Rows of nothing but spaces count as blank lines here, and as a cell there; tables of
+    one column may lack them.
+    """
     compared = 0
     for length in range(5):
         for letters in itertools.product(',"\n\r a1', repeat=length):
@@ -185,16 +217,25 @@ def test_every_short_text_has_the_cells_of_python_s_csv_module():
                 continue
             compared += 1
             if ours and isinstance(ours[0], int):
-                assert ours == [len(row) for row in theirs if row != [""]] or ours == [len(row) for row in theirs], text
+                assert ours == [len(row) for row in theirs if row != [""]] or ours == [
+                    len(row) for row in theirs
+                ], text
             else:
-                assert [row for row in ours if row != [""]] == [row for row in theirs if row != [""]], text
+                assert [row for row in ours if row != [""]] == [
+                    row for row in theirs if row != [""]
+                ], text
     assert compared > 2000
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 1 << 20])
-@pytest.mark.parametrize("text", ["a,b,y\n1,2,0\n3,4,1\n\r,5,0\n6,7,1\n", "a,b,y\r1,2,0\r3,4,1\r\r,5,0\r6,7,1\r"])
+@pytest.mark.parametrize(
+    "text", ["a,b,y\n1,2,0\n3,4,1\n\r,5,0\n6,7,1\n", "a,b,y\r1,2,0\r3,4,1\r\r,5,0\r6,7,1\r"]
+)
 def test_a_cell_behind_a_blank_line_of_a_carriage_return_stays_where_it_is(text, chunk):
-    np.testing.assert_array_equal(np.column_stack(read(text, chunk).columns), [[1, 2, 0], [3, 4, 1], [np.nan, 5, 0], [6, 7, 1]])
+    np.testing.assert_array_equal(
+        np.column_stack(read(text, chunk).columns),
+        [[1, 2, 0], [3, 4, 1], [np.nan, 5, 0], [6, 7, 1]],
+    )
 
 
 @pytest.mark.parametrize("chunk", [1, 5, 1 << 20])
@@ -206,7 +247,12 @@ def test_cells_with_spaces_between_them_are_read(chunk):
 
 @pytest.mark.parametrize(
     "text, separator",
-    [("1,5;2,5;3,1\n2,0;1,25;0,5\n", ";"), ("1,x;y,3\n2,z;w,4\n", ","), ("a b,c d\n1 2,3 4\n", ","), ("1;2\n3;4\n", ";")],
+    [
+        ("1,5;2,5;3,1\n2,0;1,25;0,5\n", ";"),
+        ("1,x;y,3\n2,z;w,4\n", ","),
+        ("a b,c d\n1 2,3 4\n", ","),
+        ("1;2\n3;4\n", ";"),
+    ],
 )
 def test_decimal_commas_and_spaces_in_cells_do_not_separate(text, separator):
     assert csvtext.dialect(text.encode(), "f.csv").separator == separator
@@ -236,11 +282,26 @@ def test_what_stands_above_the_header_is_left_out(above, noted, chunk):
     [
         (
             "Sales of 2024\na,b,y\n1,2,x\n2,3,z\n",
-            "f.csv, line 1: it has 1 cell, but the rows below have 3; .*take it out where it is a title",
+            (
+                "f.csv, line 1: it has 1 cell, but the rows below have 3; .*take it out where it is"
+                " a title"
+            ),
         ),
-        ("Sales, 2024\n\na,b,y\n1,2,x\n2,3,z\n", "f.csv, line 1: it has 2 cells, but the rows below have 3"),
-        ("a,b\n1,2\n# end\n", "f.csv, line 3: it has 1 cell, but the rows before have 2; take it out where it is a comment"),
-        ("1 1:2 2:3\n2 1:3 2:4\n", "f.csv is LIBSVM text, not CSV; give it a name that ends in .libsvm"),
+        (
+            "Sales, 2024\n\na,b,y\n1,2,x\n2,3,z\n",
+            "f.csv, line 1: it has 2 cells, but the rows below have 3",
+        ),
+        (
+            "a,b\n1,2\n# end\n",
+            (
+                "f.csv, line 3: it has 1 cell, but the rows before have 2; take it out where it is"
+                " a comment"
+            ),
+        ),
+        (
+            "1 1:2 2:3\n2 1:3 2:4\n",
+            "f.csv is LIBSVM text, not CSV; give it a name that ends in .libsvm",
+        ),
         ("a,b\n1,2\na,b\n3,4\n", "f.csv, line 3: it is the header once more"),
     ],
 )
@@ -257,8 +318,12 @@ def test_a_header_may_be_of_any_length():
     assert read(f'a,"{name}"\n1,2\n').names == ["a", name]
 
 
-# first rows, the rows below, whether the first is a header, whether there is a note; None: a doubt that is refused
-NUMBERS, FLOATS = "1.5,2.5,no\n-1,0.5,yes\n0.5,1,no\n1,-2,yes\n2,1,no\n0,0.25,yes\n", "1.5,2.5\n-1,0.5\n0.5,1\n1,-2\n2,1\n0,0.25\n"
+# first rows, the rows below, whether the first is a header, whether there is a note; None: a doubt
+# that is refused
+NUMBERS, FLOATS = (
+    "1.5,2.5,no\n-1,0.5,yes\n0.5,1,no\n1,-2,yes\n2,1,no\n0,0.25,yes\n",
+    "1.5,2.5\n-1,0.5\n0.5,1\n1,-2\n2,1\n0,0.25\n",
+)
 WORDS = "red,big,poison\nblue,small,edible\nred,small,poison\nblue,big,edible\n" * 3
 GUESSES = [
     ("a,b,y", NUMBERS, True, False),
@@ -289,11 +354,21 @@ GUESSES = [
 def test_a_header_is_guessed_from_what_stands_below(first, below, header, noted):
     text = f"{first}\n{below}"
     if header is None:
-        with pytest.raises(DataError, match=r"f.csv, line 1: it may be a header or a row \(.*; say which with --header or --no-header$"):
+        with pytest.raises(
+            DataError,
+            match=(
+                r"f.csv, line 1: it may be a header or a row \(.*; say which with --header or"
+                r" --no-header$"
+            ),
+        ):
             csvtext.dialect(text.encode(), "f.csv")
         return
     shape = csvtext.dialect(text.encode(), "f.csv")
     assert shape.header == header and bool(shape.notes) == noted
     if noted:
-        words = "taken for the header, .*; --no-header says otherwise" if header else "taken for a row, .*; --header says otherwise"
+        words = (
+            "taken for the header, .*; --no-header says otherwise"
+            if header
+            else "taken for a row, .*; --header says otherwise"
+        )
         assert re.search(f"line 1 of f.csv is {words}", shape.notes[0])

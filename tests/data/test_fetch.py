@@ -1,4 +1,6 @@
-"""Fetching, against a web server on this machine: checksums, retries, mirrors, conversion, locks."""
+"""Fetching, against a web server on this machine: checksums, retries, mirrors, conversion,
+locks.
+"""
 
 import bz2
 import dataclasses
@@ -29,7 +31,9 @@ TEXT = b"1 1:0.5 2:3\n-1 2:7\n"
 
 
 class Server:
-    """Serves `files` (path: bytes); a path in `failures` answers that many times with a status first."""
+    """Serves `files` (path: bytes); a path in `failures` answers that many times with a
+    status first.
+    """
 
     def __init__(self):
         self.files, self.failures, self.requests = {}, {}, []
@@ -50,7 +54,9 @@ class Server:
                     self.send_response(200)
                     self.send_header("Content-Length", str(len(body)))
                     self.end_headers()
-                    self.wfile.write(body[: len(body) // 2] if self.path in server.cut_short else body)
+                    self.wfile.write(
+                        body[: len(body) // 2] if self.path in server.cut_short else body
+                    )
 
             def log_message(self, *_):
                 pass
@@ -71,7 +77,14 @@ def server():
 @pytest.fixture(autouse=True)
 def no_waiting(own_folders, monkeypatch):
     monkeypatch.setattr(download, "PAUSES", (0.0, 0.0, 0.0))
-    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "all_proxy"):
+    for name in (
+        "http_proxy",
+        "https_proxy",
+        "HTTP_PROXY",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+        "all_proxy",
+    ):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -79,12 +92,26 @@ def no_waiting(own_folders, monkeypatch):
 def entry(server, monkeypatch):
     """Makes the registry know a set `toy` of one file, and returns that file's place."""
 
-    def make(url="/files/toy.bz2", sha256=hashlib.sha256(TEXT).hexdigest(), md5=None, obtain=None, **file):
+    def make(
+        url="/files/toy.bz2", sha256=hashlib.sha256(TEXT).hexdigest(), md5=None, obtain=None, **file
+    ):
         source = {"url": server.url + url, "md5": md5} if url else {}
         d = file.pop("d", 2)
-        described = {"role": "train", "filename": "toy", "rows": 2, "sha256": sha256} | source | file
-        info = registry._info("toy", {"task": "binary", "n": 2, "d": d, "classes": 2, "title": "a toy", "files": [described],
-                                      "obtain": obtain})  # fmt: skip
+        described = (
+            {"role": "train", "filename": "toy", "rows": 2, "sha256": sha256} | source | file
+        )
+        info = registry._info(
+            "toy",
+            {
+                "task": "binary",
+                "n": 2,
+                "d": d,
+                "classes": 2,
+                "title": "a toy",
+                "files": [described],
+                "obtain": obtain,
+            },
+        )
         original = registry.get
         monkeypatch.setattr(registry, "get", lambda name: info if name == "toy" else original(name))
         return fetch.place(info.files[0])
@@ -95,9 +122,12 @@ def entry(server, monkeypatch):
 def left_over(target):
     """What lies in the data folder apart from the file and the folder of locks."""
     folder = target.parent
-    return {path.name for path in folder.iterdir()} - {target.name, ".locks", ".parts", ".checked"} | {
-        path.name for path in folder.glob(".parts/*")
-    }
+    return {path.name for path in folder.iterdir()} - {
+        target.name,
+        ".locks",
+        ".parts",
+        ".checked",
+    } | {path.name for path in folder.glob(".parts/*")}
 
 
 PACKED = {".bz2": bz2.compress, ".xz": lzma.compress, ".gz": gzip.compress, "": bytes}
@@ -110,7 +140,8 @@ def test_a_download_is_unpacked_checked_and_kept(server, entry, suffix):
     assert not fetch.is_fetched("toy")
     assert fetch.fetch("toy") == {"train": target}
     assert target.read_bytes() == TEXT and fetch.is_fetched("toy") and not left_over(target)
-    assert fetch.fetch("toy") == {"train": target} and len(server.requests) == 1  # nothing to do the second time
+    # nothing to do the second time
+    assert fetch.fetch("toy") == {"train": target} and len(server.requests) == 1
 
 
 def test_a_zip_of_one_file_and_not_of_two(server, entry):
@@ -134,7 +165,10 @@ def test_a_wrong_checksum_keeps_nothing(server, entry):
     target = entry()
     found, expected = (hashlib.sha256(text).hexdigest() for text in (TEXT + b"1 1:1\n", TEXT))
     url = re.escape(server.url + "/files/toy.bz2")
-    with pytest.raises(DataError, match=f"{url}: toy, unpacked, has sha256 {found}, but .* {expected}; nothing was kept"):
+    with pytest.raises(
+        DataError,
+        match=f"{url}: toy, unpacked, has sha256 {found}, but .* {expected}; nothing was kept",
+    ):
         fetch.fetch("toy")
     assert not target.exists() and not left_over(target)
 
@@ -142,7 +176,9 @@ def test_a_wrong_checksum_keeps_nothing(server, entry):
 def test_the_archives_own_checksum(server, entry):
     server.files["/files/toy.bz2"] = bz2.compress(TEXT)
     entry(md5="0" * 32, sha256=None)
-    with pytest.raises(DataError, match="the file has md5 [0-9a-f]{32}, but datasets.toml says 0{32}"):
+    with pytest.raises(
+        DataError, match="the file has md5 [0-9a-f]{32}, but datasets.toml says 0{32}"
+    ):
         fetch.fetch("toy")
     target = entry(md5=hashlib.md5(bz2.compress(TEXT)).hexdigest(), sha256=None)
     assert fetch.fetch("toy")["train"] == target
@@ -166,7 +202,9 @@ def test_a_server_in_trouble_is_asked_again(server, entry, caplog):
 def test_a_server_in_lasting_trouble_is_given_up(server, entry):
     server.failures["/files/toy.bz2"] = 503, 99
     target = entry()
-    with pytest.raises(DataError, match=r"toy.bz2 can't be downloaded \(status 503\) after 4 attempts; RFX_MIRROR"):
+    with pytest.raises(
+        DataError, match=r"toy.bz2 can't be downloaded \(status 503\) after 4 attempts; RFX_MIRROR"
+    ):
         fetch.fetch("toy")
     assert not target.exists() and not left_over(target)
 
@@ -210,7 +248,9 @@ def test_a_damaged_archive(server, entry):
 
 def test_offline(server, entry, monkeypatch):
     target = entry()
-    with pytest.raises(DataError, match="offline nothing is fetched from .*toy.bz2; `rfx fetch toy` gets it"):
+    with pytest.raises(
+        DataError, match="offline nothing is fetched from .*toy.bz2; `rfx fetch toy` gets it"
+    ):
         fetch.fetch("toy", offline=True)
     monkeypatch.setenv("RFX_MIRROR", server.url)
     with pytest.raises(DataError, match="offline"):
@@ -221,19 +261,29 @@ def test_offline(server, entry, monkeypatch):
     assert fetch.fetch("toy", offline=True) == {"train": target}
 
 
-# Files without a published checksum -----------------------------------------------------------------------------------
+# Files without a published checksum
+# -----------------------------------------------------------------------------------
 
 OTHER = b"1 1:9 2:3\n-1 2:7\n"
 
 
-@pytest.mark.parametrize("content", [b"<html>please log in</html>", TEXT[:9], TEXT + TEXT, b"1 3:1\n2 1:1\n"])
+@pytest.mark.parametrize(
+    "content", [b"<html>please log in</html>", TEXT[:9], TEXT + TEXT, b"1 3:1\n2 1:1\n"]
+)
 def test_the_first_copy_must_have_the_rows_and_columns(server, entry, content):
     server.files["/files/toy.bz2"] = bz2.compress(content)
     target = entry(sha256=None)
-    message = "toy.bz2: toy (is not LIBSVM text|has .* but datasets.toml says 2 rows and at most 2 columns).*; nothing was kept"
+    message = (
+        "toy.bz2: toy (is not LIBSVM text|has .* but datasets.toml says 2 rows and at most 2"
+        " columns).*; nothing was kept"
+    )
     with pytest.raises(DataError, match=message) as caught:
         fetch.fetch("toy")
-    assert "`rfx fetch --trust toy`" in str(caught.value) and not target.exists() and not left_over(target)
+    assert (
+        "`rfx fetch --trust toy`" in str(caught.value)
+        and not target.exists()
+        and not left_over(target)
+    )
     assert fetch.fetch("toy", trust=True)["train"].read_bytes() == content
     assert fetch.fetch("toy") == {"train": target}  # taken for good
 
@@ -247,7 +297,12 @@ def test_later_copies_are_compared_with_the_first(server, entry):
     target.unlink()
     server.files["/files/toy.bz2"] = bz2.compress(OTHER)
     found, first = (hashlib.sha256(text).hexdigest() for text in (OTHER, TEXT))
-    with pytest.raises(DataError, match=f"has sha256 {found}, but the copy that was fetched first had {first}; nothing was kept"):
+    with pytest.raises(
+        DataError,
+        match=(
+            f"has sha256 {found}, but the copy that was fetched first had {first}; nothing was kept"
+        ),
+    ):
         fetch.fetch("toy")
     assert not target.exists()
     assert fetch.fetch("toy", trust=True)["train"].read_bytes() == OTHER
@@ -276,12 +331,21 @@ def test_a_file_that_changes_in_the_data_folder_is_refused(server, entry, sha256
     target = entry(sha256=sha256)
     fetch.fetch("toy")
     with monkeypatch.context() as patch:
-        patch.setattr(checked, "digest", lambda *_: pytest.fail("it was read though nothing had changed"))
+        patch.setattr(
+            checked, "digest", lambda *_: pytest.fail("it was read though nothing had changed")
+        )
         fetch.fetch("toy")
     status = target.stat()
     target.write_bytes(OTHER)
     os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
-    with pytest.raises(DataError, match="is not the file that datasets.toml describes" if sha256 else "has changed: its sha256 is"):
+    with pytest.raises(
+        DataError,
+        match=(
+            "is not the file that datasets.toml describes"
+            if sha256
+            else "has changed: its sha256 is"
+        ),
+    ):
         fetch.fetch("toy")
     if sha256:
         with pytest.raises(DataError, match="is not the file"):
@@ -295,7 +359,9 @@ def test_a_file_that_a_person_put_there_is_checked_once(entry, monkeypatch):
     target = entry(url=None, sha256=None, obtain="ask its owner")
     target.parent.mkdir()
     target.write_bytes(TEXT[:12])
-    with pytest.raises(DataError, match="toy has 1 rows and 2 columns, but datasets.toml says 2 rows.*--trust"):
+    with pytest.raises(
+        DataError, match="toy has 1 rows and 2 columns, but datasets.toml says 2 rows.*--trust"
+    ):
         fetch.fetch("toy")
     target.write_bytes(TEXT)
     fetch.fetch("toy")
@@ -303,7 +369,16 @@ def test_a_file_that_a_person_put_there_is_checked_once(entry, monkeypatch):
     fetch.fetch("toy")
 
 
-@pytest.mark.parametrize("record", [b"", b"[" * 4000, b"{}", b'{"sha256": 1}', b'{"sha256": 1, "size": 1, "mtime_ns": 1, "ctime_ns": 1}'])
+@pytest.mark.parametrize(
+    "record",
+    [
+        b"",
+        b"[" * 4000,
+        b"{}",
+        b'{"sha256": 1}',
+        b'{"sha256": 1, "size": 1, "mtime_ns": 1, "ctime_ns": 1}',
+    ],
+)
 def test_a_damaged_record_is_none(server, entry, record):
     server.files["/files/toy.bz2"] = bz2.compress(TEXT)
     target = entry(sha256=None)
@@ -322,14 +397,18 @@ def test_a_known_copy_needs_no_other_check(server, entry):
     assert checked.means(registry.get("toy").files[0]) == "known copy"
 
 
-# Hostile archives and servers ----------------------------------------------------------------------------------------
+# Hostile archives and servers
+# ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("pack", [bz2.compress, lzma.compress, gzip.compress])
 def test_a_bomb_stops_at_the_declared_size(server, entry, pack, monkeypatch):
     server.files["/files/toy"] = pack(TEXT + b"\n" * (64 << 20))
     target = entry("/files/toy", bytes=len(TEXT))
-    with pytest.raises(DataError, match=f"unpacks to more than the {len(TEXT)} bytes that toy may have; nothing was kept"):
+    with pytest.raises(
+        DataError,
+        match=f"unpacks to more than the {len(TEXT)} bytes that toy may have; nothing was kept",
+    ):
         fetch.fetch("toy")
     target = entry("/files/toy")  # where no size is known, by the rows and columns
     with pytest.raises(DataError, match="unpacks to more than the 176 bytes"):
@@ -344,12 +423,16 @@ def test_a_bomb_stops_at_the_declared_size(server, entry, pack, monkeypatch):
 def test_a_limit_that_is_no_number(entry, monkeypatch, text):
     entry()
     monkeypatch.setenv("RFX_MAX_BYTES", text)
-    with pytest.raises(UsageError, match="RFX_MAX_BYTES is .* it must be a number of bytes such as 500000000 or 2G"):
+    with pytest.raises(
+        UsageError, match="RFX_MAX_BYTES is .* it must be a number of bytes such as 500000000 or 2G"
+    ):
         fetch.fetch("toy")
 
 
 def answering(server, answer):
-    """Have the server's next connections served by answer(write), where write(bytes) sends at once."""
+    """Have the server's next connections served by answer(write), where write(bytes) sends
+    at once.
+    """
 
     def do_get(handler):
         server.requests.append(handler.path)
@@ -399,7 +482,10 @@ def silent(write):
 def test_a_server_that_never_ends(server, entry, answer):
     answering(server, answer)
     target = entry()
-    with pytest.raises(DataError, match=r"toy.bz2 goes on after the [\d,]+ bytes that are expected at most; nothing was kept"):
+    with pytest.raises(
+        DataError,
+        match=r"toy.bz2 goes on after the [\d,]+ bytes that are expected at most; nothing was kept",
+    ):
         fetch.fetch("toy")
     assert len(server.requests) == 1 and not target.exists() and not left_over(target)
 
@@ -409,7 +495,13 @@ def test_a_server_that_drips(server, entry, monkeypatch, answer):
     answering(server, answer)
     monkeypatch.setattr(download, "PATIENCE", 0.3)
     target = entry()
-    with pytest.raises(DataError, match="toy.bz2 can't be downloaded .(fewer than 65,536 bytes came in 0.3 s|timed out). after 4 attempts"):
+    with pytest.raises(
+        DataError,
+        match=(
+            "toy.bz2 can't be downloaded .(fewer than 65,536 bytes came in 0.3 s|timed out). after"
+            " 4 attempts"
+        ),
+    ):
         fetch.fetch("toy")
     assert len(server.requests) == 4 and not target.exists() and not left_over(target)
 
@@ -432,7 +524,9 @@ def test_a_server_that_is_slow_but_goes_on(server, entry, monkeypatch):
 
 @pytest.mark.parametrize("place", ["file:///etc/passwd", "ftp://127.0.0.1/x"])
 def test_a_server_that_sends_us_elsewhere(server, entry, place):
-    answering(server, lambda write: write(f"HTTP/1.1 302 Found\r\nLocation: {place}\r\n\r\n".encode()))
+    answering(
+        server, lambda write: write(f"HTTP/1.1 302 Found\r\nLocation: {place}\r\n\r\n".encode())
+    )
     target = entry()
     with pytest.raises(DataError, match="toy.bz2 can't be downloaded"):
         fetch.fetch("toy")
@@ -442,13 +536,22 @@ def test_a_server_that_sends_us_elsewhere(server, entry, place):
 def test_a_redirection_never_leaves_https():
     request = download.urllib.request.Request("https://example.org/a")
     redirects = download._Redirects()
-    with pytest.raises(download._Failed, match="redirects to http://example.org/b, which is not https"):
+    with pytest.raises(
+        download._Failed, match="redirects to http://example.org/b, which is not https"
+    ):
         redirects.redirect_request(request, None, 302, "Found", {}, "http://example.org/b")
-    assert redirects.redirect_request(request, None, 302, "Found", {}, "https://example.org/b").full_url == "https://example.org/b"
+    assert (
+        redirects.redirect_request(
+            request, None, 302, "Found", {}, "https://example.org/b"
+        ).full_url
+        == "https://example.org/b"
+    )
 
 
 @pytest.mark.parametrize("name", ["../../outside", "/outside/cpu.mat", "../cpu.mat"])
-@pytest.mark.parametrize("kind", [tarfile.REGTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE])
+@pytest.mark.parametrize(
+    "kind", [tarfile.REGTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE]
+)
 def test_members_of_a_tar_archive_lead_nowhere(server, entry, tmp_path, name, kind):
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as archive:
@@ -460,9 +563,15 @@ def test_members_of_a_tar_archive_lead_nowhere(server, entry, tmp_path, name, ki
     server.files["/files/cpu.tgz"] = packed.getvalue()
     target = entry("/files/cpu.tgz", convert="cpu_train")
     before = set(tmp_path.rglob("*"))
-    with pytest.raises(DataError, match="cpu.tgz is not what rfx expects .(no cpu.mat in the archive|no MATLAB file)"):
+    with pytest.raises(
+        DataError,
+        match="cpu.tgz is not what rfx expects .(no cpu.mat in the archive|no MATLAB file)",
+    ):
         fetch.fetch("toy")
-    assert {path for path in tmp_path.rglob("*") if ".locks" not in path.parts} <= before | {target.parent, target.parent / ".parts"}
+    assert {path for path in tmp_path.rglob("*") if ".locks" not in path.parts} <= before | {
+        target.parent,
+        target.parent / ".parts",
+    }
 
 
 def test_a_member_that_is_too_large(server, entry, monkeypatch):
@@ -476,7 +585,11 @@ def test_a_member_that_is_too_large(server, entry, monkeypatch):
 def test_a_matlab_variable_that_is_too_large(server, entry, monkeypatch):
     monkeypatch.setattr(convert, "_LARGEST", 1 << 20)
     saved = io.BytesIO()
-    scipy.io.savemat(saved, {"Xtrain": np.zeros((1000, 1000)), "ytrain": np.zeros((1, 1000))}, do_compression=True)
+    scipy.io.savemat(
+        saved,
+        {"Xtrain": np.zeros((1000, 1000)), "ytrain": np.zeros((1, 1000))},
+        do_compression=True,
+    )
     server.files["/files/cpu.tgz"] = tar_of("cpu.mat", saved.getvalue())
     entry("/files/cpu.tgz", convert="cpu_train")
     with pytest.raises(DataError, match="its variable Xtrain is too large"):
@@ -499,7 +612,8 @@ def test_an_encrypted_archive(server, entry):
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("toy", TEXT)
     content = bytearray(packed.getvalue())
-    for at, mark in ((6, b"PK\3\4"), (8, b"PK\1\2")):  # the flag of encryption, in the member's head and in the directory
+    # the flag of encryption, in the member's head and in the directory
+    for at, mark in ((6, b"PK\3\4"), (8, b"PK\1\2")):
         content[content.index(mark) + at] |= 1
     server.files["/files/toy.zip"] = bytes(content)
     entry("/files/toy.zip")
@@ -507,7 +621,8 @@ def test_an_encrypted_archive(server, entry):
         fetch.fetch("toy")
 
 
-# Mirrors -------------------------------------------------------------------------------------------------------------
+# Mirrors
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["toy", "toy.xz", "toy.bz2", "toy.gz"])
@@ -516,7 +631,9 @@ def test_a_mirror_folder(tmp_path, server, entry, monkeypatch, name, scheme):
     mirror = tmp_path / "my mirror"
     mirror.mkdir()
     (mirror / name).write_bytes(PACKED[name[3:]](TEXT))
-    monkeypatch.setenv("RFX_MIRROR", f"file://{str(mirror).replace(' ', '%20')}" if scheme else str(mirror))
+    monkeypatch.setenv(
+        "RFX_MIRROR", f"file://{str(mirror).replace(' ', '%20')}" if scheme else str(mirror)
+    )
     target = entry()
     assert fetch.fetch("toy", offline=True)["train"].read_bytes() == TEXT
     assert not server.requests and not left_over(target)
@@ -526,7 +643,9 @@ def test_a_mirror_folder_is_checked_too(tmp_path, entry, monkeypatch):
     (tmp_path / "toy.xz").write_bytes(lzma.compress(b"2 1:1\n"))
     monkeypatch.setenv("RFX_MIRROR", str(tmp_path))
     target = entry()
-    with pytest.raises(DataError, match=f"{re.escape(str(tmp_path / 'toy.xz'))}: toy, unpacked, has sha256"):
+    with pytest.raises(
+        DataError, match=f"{re.escape(str(tmp_path / 'toy.xz'))}: toy, unpacked, has sha256"
+    ):
         fetch.fetch("toy")
     assert not target.exists() and (tmp_path / "toy.xz").exists()
 
@@ -566,7 +685,8 @@ def test_a_set_without_a_public_file(tmp_path, entry, monkeypatch):
     assert fetch.fetch("toy")["train"].read_bytes() == TEXT
 
 
-# Conversion ----------------------------------------------------------------------------------------------------------
+# Conversion
+# --------------------------------------------------------------------------------------------------
 
 
 def tar_of(name, content):
@@ -581,14 +701,19 @@ def tar_of(name, content):
 def cpu_archive():
     X = scipy.sparse.csc_matrix(np.array([[1.0, 0], [2.5, 3], [0, 4]]))
     saved = io.BytesIO()
-    scipy.io.savemat(saved, {"Xtrain": X, "ytrain": np.array([[90, 7]]), "Xtest": X[:, :1], "ytest": np.array([[5]])})
+    scipy.io.savemat(
+        saved,
+        {"Xtrain": X, "ytrain": np.array([[90, 7]]), "Xtest": X[:, :1], "ytest": np.array([[5]])},
+    )
     return tar_of("cpu/cpu.mat", saved.getvalue())
 
 
 def test_a_source_is_converted(server, entry, tmp_path, monkeypatch):
     server.files["/files/cpu.tgz"] = cpu_archive()
     expected = b"90 1:1 2:2.5\n7 2:3 3:4\n"
-    target = entry("/files/cpu.tgz", convert="cpu_train", sha256=hashlib.sha256(expected).hexdigest())
+    target = entry(
+        "/files/cpu.tgz", convert="cpu_train", sha256=hashlib.sha256(expected).hexdigest()
+    )
     assert fetch.fetch("toy")["train"].read_bytes() == expected
     target.unlink()
     (tmp_path / "cpu.tgz").write_bytes(cpu_archive())  # the source may come from a mirror, too
@@ -600,7 +725,9 @@ def test_a_source_is_converted(server, entry, tmp_path, monkeypatch):
     assert fetch.fetch("toy", offline=True)["train"].read_bytes() == expected
 
 
-@pytest.mark.parametrize("content", [b"not an archive", tar_of("cpu/readme", b"nothing"), tar_of("cpu.mat", b"MATLAB?")])
+@pytest.mark.parametrize(
+    "content", [b"not an archive", tar_of("cpu/readme", b"nothing"), tar_of("cpu.mat", b"MATLAB?")]
+)
 def test_a_source_of_another_kind(server, entry, content):
     server.files["/files/cpu.tgz"] = content
     target = entry("/files/cpu.tgz", convert="cpu_train")
@@ -623,7 +750,10 @@ def test_the_converters(tmp_path):
     topics = gzip.compress(b"CCAT 26150 1\nECAT 26151 1\nCCAT 26152 1\n")
     vectors = [gzip.compress(b"26150  1:0.5 9:1\n26151  2:0.25\n"), b"26152  3:1\n"]
     assert converted(tmp_path, "rcv1_ccat", topics, *vectors) == b"1 1:0.5 9:1\n-1 2:0.25\n1 3:1\n"
-    table = tar_of("classification/Twitter/Absolute_labeling/Twitter-Absolute-Sigma-500.data", b"1,0,2.5,1\n0,0,3,0\n")
+    table = tar_of(
+        "classification/Twitter/Absolute_labeling/Twitter-Absolute-Sigma-500.data",
+        b"1,0,2.5,1\n0,0,3,0\n",
+    )
     assert converted(tmp_path, "buzz", table) == b"1 1:1 3:2.5\n0 3:3\n"
 
 
@@ -634,7 +764,9 @@ def test_coulomb_matrices_do_not_depend_on_the_order_of_atoms(tmp_path):
     order = [2, 0, 3, 1]
     saved = [io.BytesIO(), io.BytesIO()]
     scipy.io.savemat(saved[0], {"X": matrices, "T": np.array([[-400.5, -1000]])})
-    scipy.io.savemat(saved[1], {"X": matrices[:, order][:, :, order], "T": np.array([[-400.5, -1000]])})
+    scipy.io.savemat(
+        saved[1], {"X": matrices[:, order][:, :, order], "T": np.array([[-400.5, -1000]])}
+    )
     for kind in ("eigenvalues", "bags"):
         found = []
         for one in saved:
@@ -651,46 +783,69 @@ def test_coulomb_matrices_do_not_depend_on_the_order_of_atoms(tmp_path):
 
 def test_molecules_without_their_coulomb_matrices(server, entry, tmp_path, monkeypatch):
     charges = np.array([[6, 1, 1], [8, 0, 0]])
-    positions = np.array([[[0.0, 0, 0], [1.1, 0, 0], [0, 1.2, 0]], [[0, 0, 0], [0, 0, 0], [0, 0, 0]]])
-    np.savez(tmp_path / "toy.npz", charges=charges, positions=positions, energies=np.array([-400.5, -1000]))
+    positions = np.array(
+        [[[0.0, 0, 0], [1.1, 0, 0], [0, 1.2, 0]], [[0, 0, 0], [0, 0, 0], [0, 0, 0]]]
+    )
+    np.savez(
+        tmp_path / "toy.npz",
+        charges=charges,
+        positions=positions,
+        energies=np.array([-400.5, -1000]),
+    )
     instead = {"filename": "toy.npz", "sha256": checked.digest(tmp_path / "toy.npz")}
     target = entry("/files/toy.mat", convert="coulomb", instead=instead, sha256=None, d=6)
     monkeypatch.setenv("RFX_MIRROR", str(tmp_path))
     X, y = svmlight.read(fetch.fetch("toy", offline=True)["train"])
     bohr = 0.52917721
-    assert X[0, 0] == pytest.approx(0.5 * 6**2.4) and X[0, 1] == pytest.approx(6 * bohr / 1.1) and X[1, 0] == pytest.approx(0.5 * 8**2.4)
+    assert (
+        X[0, 0] == pytest.approx(0.5 * 6**2.4)
+        and X[0, 1] == pytest.approx(6 * bohr / 1.1)
+        and X[1, 0] == pytest.approx(0.5 * 8**2.4)
+    )
     assert X[1].nnz == 1 and y.tolist() == [-400.5, -1000]
     target.unlink()
-    np.savez(tmp_path / "toy.npz", charges=charges, positions=positions, energies=np.array([0.0, 1]))
-    with pytest.raises(DataError, match="toy.npz: the file has sha256 .* but datasets.toml says"):  # a mirror's source is checked
+    np.savez(
+        tmp_path / "toy.npz", charges=charges, positions=positions, energies=np.array([0.0, 1])
+    )
+    # a mirror's source is checked
+    with pytest.raises(DataError, match="toy.npz: the file has sha256 .* but datasets.toml says"):
         fetch.fetch("toy")
 
 
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_a_mirrors_source_is_checked(server, entry, tmp_path, monkeypatch, wrapped):
-    (tmp_path / ("cpu.tgz.xz" if wrapped else "cpu.tgz")).write_bytes(lzma.compress(cpu_archive()) if wrapped else cpu_archive())
+    (tmp_path / ("cpu.tgz.xz" if wrapped else "cpu.tgz")).write_bytes(
+        lzma.compress(cpu_archive()) if wrapped else cpu_archive()
+    )
     monkeypatch.setenv("RFX_MIRROR", str(tmp_path))
     target = entry("/files/cpu.tgz", convert="cpu_train", sha256=None, md5="0" * 32)
-    with pytest.raises(DataError, match="cpu.tgz.*: the file has md5 .* but datasets.toml says 0{32}"):
+    with pytest.raises(
+        DataError, match="cpu.tgz.*: the file has md5 .* but datasets.toml says 0{32}"
+    ):
         fetch.fetch("toy")
     target = entry("/files/cpu.tgz", convert="cpu_train", sha256=None, d=3)
     assert fetch.fetch("toy")["train"] == target
 
 
-# Locks and folders ---------------------------------------------------------------------------------------------------
+# Locks and folders
+# --------------------------------------------------------------------------------------------------
 
 
 def test_two_processes_fetch_once(server, entry, tmp_path):
     server.files["/files/toy.bz2"] = bz2.compress(TEXT)
     target = entry()
     hold = (
-        "import fcntl, sys, pathlib\nhandle = open(sys.argv[1], 'w')\nfcntl.flock(handle, fcntl.LOCK_EX)\n"
-        "print('held', flush=True)\nsys.stdin.read()\npathlib.Path(sys.argv[2]).write_text(sys.argv[3])"
+        "import fcntl, sys, pathlib\nhandle = open(sys.argv[1], 'w')\nfcntl.flock(handle,"
+        " fcntl.LOCK_EX)\nprint('held',"
+        " flush=True)\nsys.stdin.read()\npathlib.Path(sys.argv[2]).write_text(sys.argv[3])"
     )
     lock = target.parent / ".locks" / "toy"
     lock.parent.mkdir(parents=True)
     other = subprocess.Popen(
-        [sys.executable, "-c", hold, str(lock), str(target), TEXT.decode()], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", hold, str(lock), str(target), TEXT.decode()],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
     assert other.stdout.readline() == "held\n"
     found = []
@@ -752,7 +907,9 @@ def test_a_link_in_the_place_of_the_records_is_refused(server, entry, tmp_path, 
     if there:
         target.write_bytes(TEXT)
     (target.parent / ".checked").symlink_to(tmp_path / "victim")
-    with pytest.raises(DataError, match=r"\.checked is a link, and rfx follows none there; remove it"):
+    with pytest.raises(
+        DataError, match=r"\.checked is a link, and rfx follows none there; remove it"
+    ):
         fetch.fetch("toy")
     assert (tmp_path / "victim" / "toy").read_text() == "precious" and target.exists() == there
 
@@ -793,7 +950,10 @@ def test_names_and_roles(server, monkeypatch, tmp_path):
         if entry.role in ("tr", "test"):
             (tmp_path / entry.filename).write_bytes(TEXT)
     found = fetch.fetch("letter", offline=True, roles=("tr", "test"))
-    assert {role: path.name for role, path in found.items()} == {"tr": "letter.scale.tr", "test": "letter.scale.t"}
+    assert {role: path.name for role, path in found.items()} == {
+        "tr": "letter.scale.tr",
+        "test": "letter.scale.t",
+    }
     assert Path(os.environ["RFX_DATA"]) == found["tr"].parent
 
 

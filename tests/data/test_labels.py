@@ -1,4 +1,6 @@
-"""Labels: those that a model never saw, words in messages and in --class-weight, spellings that are kept."""
+"""Labels: those that a model never saw, words in messages and in --class-weight, spellings
+that are kept.
+"""
 
 import json
 import os
@@ -21,7 +23,21 @@ from rfx.options import LabelWeights
 
 pytestmark = pytest.mark.usefixtures("own_folders", "one_thread_here")
 
-TRAIN = ("train", "--method", "rf", "--n-features", 20, "--gamma", 1, "--lam", 1, "--scaling", "none", "--seed", 0)
+TRAIN = (
+    "train",
+    "--method",
+    "rf",
+    "--n-features",
+    20,
+    "--gamma",
+    1,
+    "--lam",
+    1,
+    "--scaling",
+    "none",
+    "--seed",
+    0,
+)
 RNG = np.random.default_rng(5)
 
 
@@ -37,7 +53,9 @@ def write_libsvm(path, labels):
     """Rows of two inputs, the first of which tells the labels apart."""
     places = {label: place for place, label in enumerate(dict.fromkeys(labels))}
     noise = RNG.uniform(-0.3, 0.3, (len(labels), 2)).round(3)
-    rows = [f"{label} 1:{3 * places[label] + x} 2:{y}" for label, (x, y) in zip(labels, noise.tolist())]
+    rows = [
+        f"{label} 1:{3 * places[label] + x} 2:{y}" for label, (x, y) in zip(labels, noise.tolist())
+    ]
     path.write_text("\n".join(rows) + "\n", encoding="utf-8")
     return path
 
@@ -53,22 +71,47 @@ def eval_json(capfd, *args):
 
 @pytest.mark.parametrize(
     ("taught", "others", "unknown"),
-    [(["-1", "+1"], ["0", "1"], "0"), (["1", "2", "3"], ["1", "2", "4"], "4"), (["a", "b"], ["a", "c"], "c")],
+    [
+        (["-1", "+1"], ["0", "1"], "0"),
+        (["1", "2", "3"], ["1", "2", "4"], "4"),
+        (["a", "b"], ["a", "c"], "c"),
+    ],
 )
-def test_labels_that_the_model_never_saw_are_named_and_count_as_wrong(taught, others, unknown, tmp_path, capfd):
+def test_labels_that_the_model_never_saw_are_named_and_count_as_wrong(
+    taught, others, unknown, tmp_path, capfd
+):
     model = tmp_path / "m.npz"
-    assert run(capfd, *TRAIN, "--data", write_libsvm(tmp_path / "t.svm", taught * 12), "--model", model, "--loss", "logistic")[0] == 0
+    assert (
+        run(
+            capfd,
+            *TRAIN,
+            "--data",
+            write_libsvm(tmp_path / "t.svm", taught * 12),
+            "--model",
+            model,
+            "--loss",
+            "logistic",
+        )[0]
+        == 0
+    )
     data = write_libsvm(tmp_path / "o.svm", others * 12)
     found, err = eval_json(capfd, model, "--data", data)
     assert f"labels that the model never saw: {unknown}; rows with them count as wrong" in err
     right = np.trace(found["confusion"]) / (12 * len(others))
-    assert found["accuracy"] == pytest.approx(right) and right <= 1 - 1 / len(others) and found["f1"] < 0.8
+    assert (
+        found["accuracy"] == pytest.approx(right)
+        and right <= 1 - 1 / len(others)
+        and found["f1"] < 0.8
+    )
     assert "auc" not in found and "log_loss" not in found
     assert "never saw" not in run(capfd, "eval", model, "--data", tmp_path / "t.svm")[2]
 
 
 def test_test_rows_of_training_with_a_label_that_was_not_trained_on(tmp_path, capfd):
-    train, test = write_libsvm(tmp_path / "t.svm", ["-1", "1"] * 12), write_libsvm(tmp_path / "o.svm", ["0", "1"] * 12)
+    train, test = (
+        write_libsvm(tmp_path / "t.svm", ["-1", "1"] * 12),
+        write_libsvm(tmp_path / "o.svm", ["0", "1"] * 12),
+    )
     code, _, err = run(capfd, *TRAIN, "--data", train, "--test", test)
     assert code == 0 and err.count("labels that the model never saw: 0") == 1
 
@@ -78,17 +121,30 @@ def test_a_label_of_many_digits_is_printed_whole(tmp_path, capfd, caplog):
     assert run(capfd, *TRAIN, "--data", data, "--model", tmp_path / "m.npz")[0] == 0
     assert "1234567 and 7654321 only" in caplog.text
     assert "2: 1234567, 7654321" in run(capfd, "info", tmp_path / "m.npz")[1]
-    assert "true, predicted  1234567  7654321" in run(capfd, "eval", tmp_path / "m.npz", "--data", data)[1]
+    assert (
+        "true, predicted  1234567  7654321"
+        in run(capfd, "eval", tmp_path / "m.npz", "--data", data)[1]
+    )
 
 
 def test_a_class_of_weight_zero_stays_a_class_of_the_model(tmp_path, capfd):
     data = write_libsvm(tmp_path / "t.svm", ["1", "2", "3"] * 12)
-    assert run(capfd, *TRAIN, "--data", data, "--class-weight", "2:0", "--model", tmp_path / "m.npz")[0] == 0
+    assert (
+        run(capfd, *TRAIN, "--data", data, "--class-weight", "2:0", "--model", tmp_path / "m.npz")[
+            0
+        ]
+        == 0
+    )
     assert "3: 1, 2, 3" in run(capfd, "info", tmp_path / "m.npz")[1]
-    assert len(run(capfd, "predict", tmp_path / "m.npz", data, "--decision")[1].splitlines()[0].split()) == 3
+    assert (
+        len(
+            run(capfd, "predict", tmp_path / "m.npz", data, "--decision")[1].splitlines()[0].split()
+        )
+        == 3
+    )
 
 
-# ------------------------------------------------------------------ words in messages and in --class-weight
+# ---------------------------------------------------------- words in messages and in --class-weight
 
 
 @pytest.mark.parametrize("more", [("--cv", 5), ("--calibrate", "platt"), ("--holdout", 0.2)])
@@ -100,14 +156,23 @@ def test_the_class_that_is_too_small_is_named_by_its_word(more, tmp_path, capfd)
 
 @pytest.mark.parametrize("more", [(), ("--stream", "--task", "multiclass")])
 def test_class_weight_takes_words(more, tmp_path, capfd):
-    lines = [f"{x:.3f},{y:.3f},{label}" for (x, y), label in zip(RNG.normal(size=(60, 2)).tolist(), ["cat", "dog", "emu, big"] * 20)]
-    quoted = [line if "emu" not in line else line.replace("emu, big", '"emu, big"') for line in lines]
+    lines = [
+        f"{x:.3f},{y:.3f},{label}"
+        for (x, y), label in zip(RNG.normal(size=(60, 2)).tolist(), ["cat", "dog", "emu, big"] * 20)
+    ]
+    quoted = [
+        line if "emu" not in line else line.replace("emu, big", '"emu, big"') for line in lines
+    ]
     data = tmp_path / "t.csv"
     data.write_text("\n".join(["a,b,animal", *quoted]) + "\n")
-    train = (*TRAIN[:2], "norma", "--gamma", 1, "--nu", 0.01, "--scaling", "none") if more else TRAIN
+    train = (
+        (*TRAIN[:2], "norma", "--gamma", 1, "--nu", 0.01, "--scaling", "none") if more else TRAIN
+    )
 
     def predicted(*weights):
-        code, _, err = run(capfd, *train, *more, "--data", data, "--model", tmp_path / "m.npz", "--force", *weights)
+        code, _, err = run(
+            capfd, *train, *more, "--data", data, "--model", tmp_path / "m.npz", "--force", *weights
+        )
         assert code == 0, err
         return run(capfd, "predict", tmp_path / "m.npz", data)[1].splitlines()
 
@@ -132,7 +197,10 @@ def test_labels_of_class_weight_are_quoted_as_in_csv(text, expected):
     assert LabelWeights.values(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "emu", "emu:", ":1", "emu:x", "emu:-1", "emu:inf", "a:1,", "a:1,a:2", '"a:1', "a:1,,b:2"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "emu", "emu:", ":1", "emu:x", "emu:-1", "emu:inf", "a:1,", "a:1,a:2", '"a:1', "a:1,,b:2"],
+)
 def test_class_weights_that_are_none(text):
     with pytest.raises(ValueError):
         LabelWeights.values(text)
@@ -146,7 +214,15 @@ def write_table(path, labels):
     if path.suffix == ".svm":
         return write_libsvm(path, labels)
     places = {label: place for place, label in enumerate(dict.fromkeys(labels))}
-    path.write_text("\n".join(["a,b,label", *(f"{3 * places[label]},0.{row % 7},{label}" for row, label in enumerate(labels))]) + "\n")
+    path.write_text(
+        "\n".join(
+            [
+                "a,b,label",
+                *(f"{3 * places[label]},0.{row % 7},{label}" for row, label in enumerate(labels)),
+            ]
+        )
+        + "\n"
+    )
     return path
 
 
@@ -185,9 +261,13 @@ def test_labels_that_are_spelled_as_they_are_printed_stay_numbers(suffix, tmp_pa
 def test_the_same_classes_in_another_spelling_are_found_by_their_number(suffix, tmp_path, capfd):
     data, model = write_table(tmp_path / f"t{suffix}", ["0.0", "1.0"] * 12), tmp_path / "m.npz"
     assert run(capfd, *TRAIN, "--data", data, "--model", model)[0] == 0
-    found, err = eval_json(capfd, model, "--data", write_table(tmp_path / f"o{suffix}", ["0", "1"] * 12))
+    found, err = eval_json(
+        capfd, model, "--data", write_table(tmp_path / f"o{suffix}", ["0", "1"] * 12)
+    )
     assert found["accuracy"] == 1 and "never saw" not in err
-    found, err = eval_json(capfd, model, "--data", write_table(tmp_path / f"p{suffix}", ["0", "2"] * 12))
+    found, err = eval_json(
+        capfd, model, "--data", write_table(tmp_path / f"p{suffix}", ["0", "2"] * 12)
+    )
     assert found["accuracy"] == 0.5 and "never saw: 2;" in err
 
 
@@ -195,22 +275,42 @@ def test_the_same_classes_in_another_spelling_are_found_by_their_number(suffix, 
 def test_a_number_that_is_two_labels_is_none_of_them(suffix, tmp_path, capfd):
     data, model = write_table(tmp_path / f"t{suffix}", ["1.1", "1.10"] * 12), tmp_path / "m.npz"
     assert run(capfd, *TRAIN, "--data", data, "--model", model)[0] == 0
-    _, err = eval_json(capfd, model, "--data", write_table(tmp_path / f"o{suffix}", ["1.1", "1.100"] * 12))
+    _, err = eval_json(
+        capfd, model, "--data", write_table(tmp_path / f"o{suffix}", ["1.1", "1.100"] * 12)
+    )
     assert "never saw: 1.100;" in err
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".svm"])
 def test_targets_of_a_regression_are_numbers_however_they_are_spelled(suffix, tmp_path, capfd):
-    data, model = write_table(tmp_path / f"t{suffix}", ["1.10", "2.0", "0.5"] * 12), tmp_path / "m.npz"
+    data, model = (
+        write_table(tmp_path / f"t{suffix}", ["1.10", "2.0", "0.5"] * 12),
+        tmp_path / "m.npz",
+    )
     assert run(capfd, *TRAIN, "--data", data, "--model", model, "--task", "regression")[0] == 0
     predicted = np.array(run(capfd, "predict", model, data)[1].split(), float)
-    assert methods.load(model).task == "regression" and np.abs(predicted[:3] - [1.1, 2, 0.5]).max() < 0.5
+    assert (
+        methods.load(model).task == "regression"
+        and np.abs(predicted[:3] - [1.1, 2, 0.5]).max() < 0.5
+    )
 
 
 def test_a_word_model_takes_no_numbers_for_the_codes_of_its_words(tmp_path, capfd):
     model = tmp_path / "m.npz"
-    assert run(capfd, *TRAIN, "--data", write_table(tmp_path / "t.svm", ["cat", "dog"] * 12), "--model", model)[0] == 0
-    code, _, err = run(capfd, "eval", model, "--data", write_table(tmp_path / "o.svm", ["0", "1"] * 12))
+    assert (
+        run(
+            capfd,
+            *TRAIN,
+            "--data",
+            write_table(tmp_path / "t.svm", ["cat", "dog"] * 12),
+            "--model",
+            model,
+        )[0]
+        == 0
+    )
+    code, _, err = run(
+        capfd, "eval", model, "--data", write_table(tmp_path / "o.svm", ["0", "1"] * 12)
+    )
     assert code == 1 and "none of the labels" in err
 
 
@@ -218,13 +318,42 @@ def test_a_cached_text_keeps_the_spelling_of_its_labels(tmp_path, capfd):
     data, model = write_table(tmp_path / "t.svm", ["1.0", "2.50", "3"] * 3000), tmp_path / "m.npz"
     os.utime(data, (1e9, 1e9))
     for _ in range(2):
-        assert run(capfd, *TRAIN, "--data", data, "--model", model, "--force", "--task", "multiclass")[0] == 0
+        assert (
+            run(capfd, *TRAIN, "--data", data, "--model", model, "--force", "--task", "multiclass")[
+                0
+            ]
+            == 0
+        )
         assert methods.load(model).schema.labels == ["1.0", "2.50", "3"]
     assert list((tmp_path / "cache" / "svmlight").iterdir())
 
 
-@pytest.mark.parametrize("text", ["1", "-1", "+1", "0", "2.5", "0.5", "0.001", "1.10", "1.0", "007", "1.", ".5", "-0", "1e5", "1e-5",
-                                  "0.0001", "123456789012345", "1234567890123456789", "10000000000000001", "00", "0.10"])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1",
+        "-1",
+        "+1",
+        "0",
+        "2.5",
+        "0.5",
+        "0.001",
+        "1.10",
+        "1.0",
+        "007",
+        "1.",
+        ".5",
+        "-0",
+        "1e5",
+        "1e-5",
+        "0.0001",
+        "123456789012345",
+        "1234567890123456789",
+        "10000000000000001",
+        "00",
+        "0.10",
+    ],
+)
 def test_the_compiled_reader_calls_no_label_plain_that_is_printed_otherwise(text):
     spelling = svmtext.Spelling()
     svmtext.parse_compiled(f"{text} 1:1\n1 1:2\n".encode(), False, spelling=spelling)
@@ -233,47 +362,89 @@ def test_the_compiled_reader_calls_no_label_plain_that_is_printed_otherwise(text
         assert spelling.plain
 
 
-# ------------------------------------------------------------------ labels that float64 does not have, in arrays
+# ----------------------------------------------------- labels that float64 does not have, in arrays
 
 BIG = [2**60 + 1, 2**60 + 2]
 
 
 def write_arrays(path, labels):
-    """A file of arrays, by its name, of rows whose first input tells the whole numbers `labels` apart."""
-    column, X = np.array(labels), np.array([[3.0 * (labels.index(label)), row % 7 / 10] for row, label in enumerate(labels)])
+    """A file of arrays, by its name, of rows whose first input tells the whole numbers
+    `labels` apart.
+    """
+    column, X = (
+        np.array(labels),
+        np.array([[3.0 * (labels.index(label)), row % 7 / 10] for row, label in enumerate(labels)]),
+    )
     if path.suffix == ".npy":
         np.save(path, np.column_stack([np.int64(10 * X), column]))
     elif path.name.startswith("sparse"):
         M = scipy.sparse.csr_matrix(X)
-        np.savez(path, data=M.data, indices=M.indices, indptr=M.indptr, shape=M.shape, format=np.array("csr"), y=column)
+        np.savez(
+            path,
+            data=M.data,
+            indices=M.indices,
+            indptr=M.indptr,
+            shape=M.shape,
+            format=np.array("csr"),
+            y=column,
+        )
     elif path.suffix == ".npz":
-        np.savez(path, X=X, y=column.astype(np.uint64) if path.name.startswith("unsigned") else column)
+        np.savez(
+            path, X=X, y=column.astype(np.uint64) if path.name.startswith("unsigned") else column
+        )
     else:
         pyarrow = pytest.importorskip("pyarrow")
-        column = pyarrow.array([Decimal(label) for label in labels]) if path.name.startswith("decimal") else pyarrow.array(column)
+        column = (
+            pyarrow.array([Decimal(label) for label in labels])
+            if path.name.startswith("decimal")
+            else pyarrow.array(column)
+        )
         column = column.dictionary_encode() if path.name.startswith("categories") else column
-        pytest.importorskip("pyarrow.parquet").write_table(pyarrow.table({"a": X[:, 0], "b": X[:, 1], "y": column}), path)
+        pytest.importorskip("pyarrow.parquet").write_table(
+            pyarrow.table({"a": X[:, 0], "b": X[:, 1], "y": column}), path
+        )
     return path
 
 
-ARRAYS = ["t.npy", "t.npz", "unsigned.npz", "sparse.npz", "t.parquet", "decimal.parquet", "categories.parquet"]
+ARRAYS = [
+    "t.npy",
+    "t.npz",
+    "unsigned.npz",
+    "sparse.npz",
+    "t.parquet",
+    "decimal.parquet",
+    "categories.parquet",
+]
 
 
 @pytest.mark.parametrize("name", ARRAYS)
 def test_whole_numbers_beyond_doubles_stay_apart_in_arrays(name, tmp_path, capfd):
-    data, model, out = write_arrays(tmp_path / name, BIG * 12), tmp_path / "m.npz", tmp_path / "out.svm"
+    data, model, out = (
+        write_arrays(tmp_path / name, BIG * 12),
+        tmp_path / "m.npz",
+        tmp_path / "out.svm",
+    )
     code, _, err = run(capfd, *TRAIN, "--data", data, "--model", model)
     assert code == 0, err
     assert run(capfd, "predict", model, data)[1].split() == list(map(str, BIG * 12))
     found, _ = eval_json(capfd, model, "--data", data)
     assert found["accuracy"] == 1 and found["labels"] == list(map(str, BIG))
-    for words in (["convert", data, out], ["featurize", data, "-n", 3, "-o", out], ["featurize", data, "--model", model, "-o", out]):
+    for words in (
+        ["convert", data, out],
+        ["featurize", data, "-n", 3, "-o", out],
+        ["featurize", data, "--model", model, "-o", out],
+    ):
         assert run(capfd, *words, "--force")[0] == 0
-        assert [line.split()[0] for line in out.read_text().splitlines()] == list(map(str, BIG * 12))
+        assert [line.split()[0] for line in out.read_text().splitlines()] == list(
+            map(str, BIG * 12)
+        )
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".svm"])
-@pytest.mark.parametrize("labels", [["1.1", "1.10", "2.0"], ["007", "7"], ["10000000000000000001", "10000000000000000002"]])
+@pytest.mark.parametrize(
+    "labels",
+    [["1.1", "1.10", "2.0"], ["007", "7"], ["10000000000000000001", "10000000000000000002"]],
+)
 def test_rows_that_are_written_anew_keep_the_spelling_of_labels(labels, suffix, tmp_path, capfd):
     data, other, out = (
         write_table(tmp_path / f"t{suffix}", labels * 5),
@@ -293,32 +464,88 @@ def test_rows_that_are_written_anew_keep_the_spelling_of_labels(labels, suffix, 
 
 def test_featurize_says_which_number_a_word_became(tmp_path, capfd):
     data, out = write_table(tmp_path / "t.svm", ["cat", "dog"] * 5), tmp_path / "out"
-    assert run(capfd, "featurize", data, "-n", 3, "-o", out) == (0, "", "label 0\tcat\nlabel 1\tdog\n")
+    assert run(capfd, "featurize", data, "-n", 3, "-o", out) == (
+        0,
+        "",
+        "label 0\tcat\nlabel 1\tdog\n",
+    )
 
 
-@pytest.mark.parametrize("labels", [np.array(BIG * 20), np.array([2**63 + 1, 2**63 + 3] * 20, np.uint64), np.array([1, BIG[0]] * 20)])
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.array(BIG * 20),
+        np.array([2**63 + 1, 2**63 + 3] * 20, np.uint64),
+        np.array([1, BIG[0]] * 20),
+    ],
+)
 def test_estimators_keep_whole_numbers_beyond_doubles(labels, tmp_path, capfd):
     X = np.array([[3.0 * (row % 2), row % 7 / 10] for row in range(40)])
     fitted = estimators.RFClassifier(n_features=20, gamma=1, lam=1).fit(X, labels)
     fitted.save(tmp_path / "m.npz")
     again = estimators.load(tmp_path / "m.npz")
-    assert again.classes_.dtype == labels.dtype and (again.predict(X) == labels).all() and (fitted.predict(X) == labels).all()
-    svmlight.write(tmp_path / "t.svm", X, Words(np.arange(40, dtype=np.int32) % 2, list(map(str, labels[:2].tolist()))))
-    assert run(capfd, "predict", tmp_path / "m.npz", tmp_path / "t.svm")[1].split() == list(map(str, labels.tolist()))
+    assert (
+        again.classes_.dtype == labels.dtype
+        and (again.predict(X) == labels).all()
+        and (fitted.predict(X) == labels).all()
+    )
+    svmlight.write(
+        tmp_path / "t.svm",
+        X,
+        Words(np.arange(40, dtype=np.int32) % 2, list(map(str, labels[:2].tolist()))),
+    )
+    assert run(capfd, "predict", tmp_path / "m.npz", tmp_path / "t.svm")[1].split() == list(
+        map(str, labels.tolist())
+    )
 
 
 def test_words_of_numbers_in_an_array_keep_their_spelling(tmp_path, capfd):
     labels = ["1.10", "1.1"] * 12
-    np.save(tmp_path / "t.npy", np.array([[str(3 * (label == "1.1")), f"0.{row % 7}", label] for row, label in enumerate(labels)]))
-    code, _, err = run(capfd, *TRAIN, "--data", tmp_path / "t.npy", "--task", "binary", "--model", tmp_path / "m.npz")
+    np.save(
+        tmp_path / "t.npy",
+        np.array(
+            [[str(3 * (label == "1.1")), f"0.{row % 7}", label] for row, label in enumerate(labels)]
+        ),
+    )
+    code, _, err = run(
+        capfd,
+        *TRAIN,
+        "--data",
+        tmp_path / "t.npy",
+        "--task",
+        "binary",
+        "--model",
+        tmp_path / "m.npz",
+    )
     assert code == 0, err
     assert run(capfd, "predict", tmp_path / "m.npz", tmp_path / "t.npy")[1].split() == labels
 
 
 # ------------------------------------------------------------------ rows that are not all in memory
 
-STREAM = ("train", "--method", "norma", "--gamma", 1, "--nu", 0.01, "--scaling", "none", "--seed", 0, "--epochs", 3, "--stream")
-STREAMED = [*SPELLED, (["1e0", "1", "2"], None), (["-0", "0", "1"], None), (["cat", "dog"], None), (["+1", "1", "-1"], None)]
+STREAM = (
+    "train",
+    "--method",
+    "norma",
+    "--gamma",
+    1,
+    "--nu",
+    0.01,
+    "--scaling",
+    "none",
+    "--seed",
+    0,
+    "--epochs",
+    3,
+    "--stream",
+)
+STREAMED = [
+    *SPELLED,
+    (["1e0", "1", "2"], None),
+    (["-0", "0", "1"], None),
+    (["cat", "dog"], None),
+    (["+1", "1", "-1"], None),
+]
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".svm"])
@@ -331,25 +558,43 @@ def test_a_stream_has_the_classes_of_training_in_memory(labels, task, suffix, tm
         assert code == 0, err
         said.append((methods.load(model).schema.labels, methods.load(model).task))
     assert said[0] == said[1]
-    assert set(run(capfd, "predict", tmp_path / "s.npz", data)[1].split()) <= {label.removeprefix("+") for label in labels}
+    assert set(run(capfd, "predict", tmp_path / "s.npz", data)[1].split()) <= {
+        label.removeprefix("+") for label in labels
+    }
 
 
 @pytest.mark.parametrize("source", [LibsvmSource, CsvSource])
 @pytest.mark.parametrize(
-    ("first", "later"), [("12", "1.0"), (["1.0", "2"], "1.00"), ("ab", "c"), ("12", "10000000000000000001"), ("12", "cat")]
+    ("first", "later"),
+    [
+        ("12", "1.0"),
+        (["1.0", "2"], "1.00"),
+        ("ab", "c"),
+        ("12", "10000000000000000001"),
+        ("12", "cat"),
+    ],
 )
-def test_what_is_read_once_refuses_a_label_that_it_could_not_know(source, first, later, tmp_path, monkeypatch):
+def test_what_is_read_once_refuses_a_label_that_it_could_not_know(
+    source, first, later, tmp_path, monkeypatch
+):
     suffix = ".svm" if source is LibsvmSource else ".csv"
     data = write_table(tmp_path / f"t{suffix}", [*first] * 40 + [later])
 
     def rows(chunk):
         monkeypatch.setattr(files, "standard_input", lambda: open(data, "rb"))
-        found = LibsvmSource("-", 2, chunk=chunk) if source is LibsvmSource else CsvSource("-", chunk=chunk, task="multiclass")
+        found = (
+            LibsvmSource("-", 2, chunk=chunk)
+            if source is LibsvmSource
+            else CsvSource("-", chunk=chunk, task="multiclass")
+        )
         if source is LibsvmSource:
             found.learn("multiclass")
         return list(Stream(found, 8))
 
-    with pytest.raises(DataError, match=f"label '{later}'|'{later}', which is not a number|'{later}' is not a number"):
+    with pytest.raises(
+        DataError,
+        match=f"label '{later}'|'{later}', which is not a number|'{later}' is not a number",
+    ):
         monkeypatch.setattr(textstream, "HEAD", 200)
         monkeypatch.setattr(csvtext, "_HEAD", 200)
         rows(300)
@@ -359,7 +604,9 @@ def test_a_stream_of_numbers_stays_one(tmp_path):
     data = write_table(tmp_path / "t.svm", [f"{x:.2f}" for x in np.linspace(0, 30, 2000)])
     source = LibsvmSource(data, chunk=2000)
     assert source.learn(None) == "regression" and source.n_inputs == 2
-    np.testing.assert_array_equal(np.concatenate([y for _, y, _ in Stream(source, 100)]), np.linspace(0, 30, 2000).round(2))
+    np.testing.assert_array_equal(
+        np.concatenate([y for _, y, _ in Stream(source, 100)]), np.linspace(0, 30, 2000).round(2)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -372,7 +619,9 @@ def scheduler():
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".svm", ".parquet"])
-@pytest.mark.parametrize("labels", [["1.1", "1.10", "2.0"], ["007", "7"], ["cat", "dog"], list(map(str, BIG))])
+@pytest.mark.parametrize(
+    "labels", [["1.1", "1.10", "2.0"], ["007", "7"], ["cat", "dog"], list(map(str, BIG))]
+)
 def test_workers_have_the_classes_of_training_in_memory(labels, suffix, scheduler, tmp_path, capfd):
     if suffix == ".parquet":
         labels = BIG
@@ -380,7 +629,19 @@ def test_workers_have_the_classes_of_training_in_memory(labels, suffix, schedule
     else:
         data = write_table(tmp_path / f"t{suffix}", labels * 30)
     task = ("--task", "multiclass" if len(labels) > 2 else "binary")
-    code, _, err = run(capfd, *TRAIN, "--data", data, "--model", tmp_path / "m.npz", "--scheduler", scheduler, "--parts", 3, *task)
+    code, _, err = run(
+        capfd,
+        *TRAIN,
+        "--data",
+        data,
+        "--model",
+        tmp_path / "m.npz",
+        "--scheduler",
+        scheduler,
+        "--parts",
+        3,
+        *task,
+    )
     assert code == 0, err
     assert run(capfd, "predict", tmp_path / "m.npz", data)[1].split() == list(map(str, labels * 30))
 
@@ -396,7 +657,9 @@ def test_a_word_is_no_target_of_a_regression(suffix, train, tmp_path, capfd):
         np.savez(data, X=np.arange(6.0).reshape(3, 2), y=np.array(["a", "cat", "b"]))
     elif suffix == ".parquet":
         pyarrow = pytest.importorskip("pyarrow")
-        pytest.importorskip("pyarrow.parquet").write_table(pyarrow.table({"a": [1.0, 2.0], "y": ["cat", "dog"]}), data)
+        pytest.importorskip("pyarrow.parquet").write_table(
+            pyarrow.table({"a": [1.0, 2.0], "y": ["cat", "dog"]}), data
+        )
     else:
         write_table(data, ["cat", "dog"] * 12)
     if train is STREAM and suffix not in (".csv", ".svm"):
@@ -404,23 +667,55 @@ def test_a_word_is_no_target_of_a_regression(suffix, train, tmp_path, capfd):
     code, _, err = run(capfd, *train, "--data", data, "--task", "regression")
     place = {".csv": "line 2", ".svm": "line 1"}.get(suffix, "row 1")
     word = "a" if suffix == ".npz" else "cat"
-    assert code == 1 and f"{place}: the {'label' if suffix == '.svm' else 'target'} '{word}' is a word, but --task regression needs" in err
+    assert (
+        code == 1
+        and f"{place}: the {'label' if suffix == '.svm' else 'target'} '{word}' is a word, but "
+        "--task regression needs"
+        in err
+    )
 
 
 def test_words_of_numbers_are_targets_of_a_regression(tmp_path, capfd):
     labels = ["1.10", "2.0", "0.5"] * 12
-    np.savez(tmp_path / "t.npz", X=np.array([[3.0 * (row % 3), row % 7 / 10] for row in range(36)]), y=np.array(labels))
-    assert run(capfd, *TRAIN, "--data", tmp_path / "t.npz", "--task", "regression", "--model", tmp_path / "m.npz")[0] == 0
-    predicted = np.array(run(capfd, "predict", tmp_path / "m.npz", tmp_path / "t.npz")[1].split(), float)
-    assert methods.load(tmp_path / "m.npz").schema.labels is None and np.abs(predicted[:3] - [1.1, 2, 0.5]).max() < 0.5
+    np.savez(
+        tmp_path / "t.npz",
+        X=np.array([[3.0 * (row % 3), row % 7 / 10] for row in range(36)]),
+        y=np.array(labels),
+    )
+    assert (
+        run(
+            capfd,
+            *TRAIN,
+            "--data",
+            tmp_path / "t.npz",
+            "--task",
+            "regression",
+            "--model",
+            tmp_path / "m.npz",
+        )[0]
+        == 0
+    )
+    predicted = np.array(
+        run(capfd, "predict", tmp_path / "m.npz", tmp_path / "t.npz")[1].split(), float
+    )
+    assert (
+        methods.load(tmp_path / "m.npz").schema.labels is None
+        and np.abs(predicted[:3] - [1.1, 2, 0.5]).max() < 0.5
+    )
 
 
 # ------------------------------------------------------------------ rfx check
 
 
-@pytest.mark.parametrize(("labels", "shown"), [(["cat", "dog"], "cat (12), dog (12)"), (["1.1", "1.10"], "1.1 (12), 1.10 (12)"),
-                                               (["+1", "-1"], "-1 (12), 1 (12)"),
-                                               (list(map(str, BIG)), f"{BIG[0]} (12), {BIG[1]} (12)")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("labels", "shown"),
+    [
+        (["cat", "dog"], "cat (12), dog (12)"),
+        (["1.1", "1.10"], "1.1 (12), 1.10 (12)"),
+        (["+1", "-1"], "-1 (12), 1 (12)"),
+        (list(map(str, BIG)), f"{BIG[0]} (12), {BIG[1]} (12)"),
+    ],
+)
 def test_check_tells_the_labels_that_training_would_have(labels, shown, tmp_path, capfd):
     code, out, _ = run(capfd, "check", write_libsvm(tmp_path / "t.svm", labels * 12))
     assert code == 0 and out.endswith(f"24 rows, 2 columns, labels {shown}\n")
@@ -435,7 +730,10 @@ def test_check_and_train_refuse_the_same_label_among_words(tmp_path, capfd):
         "4:1: the label '3' is not a word, as the labels before are",
         "5:1: the label '1:3' is not a word, as the labels before are",
     ]
-    assert "line 4, column 1: the label '3' is not a word, as the labels before are" in run(capfd, *TRAIN, "--data", data)[2]
+    assert (
+        "line 4, column 1: the label '3' is not a word, as the labels before are"
+        in run(capfd, *TRAIN, "--data", data)[2]
+    )
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".svm"])
@@ -446,7 +744,7 @@ def test_a_plus_sign_is_no_part_of_a_spelling(suffix, tmp_path, capfd):
     assert eval_json(capfd, model, "--data", data)[0]["labels"] == ["-1.0", "1"]
 
 
-# ------------------------------------------------------------------ labels with signs, of short types
+# ---------------------------------------------------------------- labels with signs, of short types
 
 PERCENT = ["10%", "10.0%", "20%"]
 

@@ -8,14 +8,21 @@ from rfx.data.transforms.pca import PCA, unit_rows
 from rfx.errors import DataError, UsageError
 
 RNG = np.random.default_rng(0)
-X = RNG.standard_normal((300, 6)) * [5, 3, 2, 1, 0.5, 0.1] @ np.linalg.qr(RNG.standard_normal((6, 6)))[0] + 100.0
+X = (
+    RNG.standard_normal((300, 6))
+    * [5, 3, 2, 1, 0.5, 0.1]
+    @ np.linalg.qr(RNG.standard_normal((6, 6)))[0]
+    + 100.0
+)
 
 
 @pytest.mark.parametrize("centred", [True, False])
 def test_pieces_and_sparse_rows_give_the_components_of_the_singular_vectors(centred):
     pieces = PCA(3, centred)
     for start in range(0, 300, 70):
-        pieces.partial_fit(sp.csr_matrix(X[start : start + 70]) if start == 70 else X[start : start + 70])
+        pieces.partial_fit(
+            sp.csr_matrix(X[start : start + 70]) if start == 70 else X[start : start + 70]
+        )
     pieces.finish()
     rows = X - X.mean(axis=0) if centred else X
     vectors = np.linalg.svd(rows, full_matrices=False)[2][:3].T
@@ -34,7 +41,9 @@ def test_refusals():
         PCA(7).partial_fit(X)
     with pytest.raises(DataError, match="no rows"):
         PCA(2).finish()
-    with pytest.raises(DataError, match="have 5 inputs, but the principal components were learnt from 6"):
+    with pytest.raises(
+        DataError, match="have 5 inputs, but the principal components were learnt from 6"
+    ):
         PCA(2).partial_fit(X).finish().transform(X[:, :5])
 
 

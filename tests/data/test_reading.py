@@ -56,11 +56,16 @@ def refused(capfd, *args):
 
 @pytest.fixture
 def indexed(tmp_path):
-    """Rows whose label is 1 where column 0 is there: zero.libsvm, its rows of label -1 alone, and the same with indices from 1."""
+    """Rows whose label is 1 where column 0 is there: zero.libsvm, its rows of label -1
+    alone, and the same with indices from 1.
+    """
     rows = [(i % 2, RNG.normal(size=2).round(2).tolist()) for i in range(50)]
 
     def text(rows, base):
-        lines = [f"{1 if one else -1} {f'{base}:1 ' if one else ''}{base + 1}:{a} {base + 2}:{b}\n" for one, (a, b) in rows]
+        lines = [
+            f"{1 if one else -1} {f'{base}:1 ' if one else ''}{base + 1}:{a} {base + 2}:{b}\n"
+            for one, (a, b) in rows
+        ]
         return "".join(lines)
 
     (tmp_path / "zero.libsvm").write_text(text(rows, 0))
@@ -77,33 +82,98 @@ def test_a_model_knows_where_its_indices_start(how, indexed, capfd):
     if how == "train":
         good(capfd, "train", *FAST, *data)
     elif how == "stream":
-        good(capfd, "train", "--method", "doubly-sgd", "--gamma", 1, "--stream", "--batch", 32, "--epochs", 2, *data)
+        good(
+            capfd,
+            "train",
+            "--method",
+            "doubly-sgd",
+            "--gamma",
+            1,
+            "--stream",
+            "--batch",
+            32,
+            "--epochs",
+            2,
+            *data,
+        )
     elif how == "path":
-        good(capfd, "train", "--method", "sparse-rf", "--n-features", 50, "--gamma", 1, "--lam-path", "2:1:2", *data)
+        good(
+            capfd,
+            "train",
+            "--method",
+            "sparse-rf",
+            "--n-features",
+            50,
+            "--gamma",
+            1,
+            "--lam-path",
+            "2:1:2",
+            *data,
+        )
         model = next(indexed.glob("m-lam*.npz"))
     else:
-        good(capfd, "tune", "--method", "rf", "--n-features", 50, "--gamma", 1, "--budget-seconds", 5, *data)
+        good(
+            capfd,
+            "tune",
+            "--method",
+            "rf",
+            "--n-features",
+            50,
+            "--gamma",
+            1,
+            "--budget-seconds",
+            5,
+            *data,
+        )
     assert methods.load(model).schema.format == FileFormat("libsvm", zero_based=True)
     plain, _ = good(capfd, "predict", model, indexed / "new-zero.libsvm")
     flagged, _ = good(capfd, "predict", model, indexed / "new-zero.libsvm", "--zero-based")
     assert plain == flagged
     scores = [
-        json.loads(good(capfd, "eval", model, "--data", indexed / "zero.libsvm", "--json", *more)[0]) for more in ((), ("--zero-based",))
+        json.loads(
+            good(capfd, "eval", model, "--data", indexed / "zero.libsvm", "--json", *more)[0]
+        )
+        for more in ((), ("--zero-based",))
     ]
     assert scores[0]["score"] == scores[1]["score"] and scores[0]["n_test"] == 50
 
 
 def test_featurize_with_a_model_knows_where_its_indices_start(indexed, capfd):
-    good(capfd, "train", *FAST, "--data", indexed / "zero.libsvm", "--zero-based", "--model", indexed / "m.npz")
+    good(
+        capfd,
+        "train",
+        *FAST,
+        "--data",
+        indexed / "zero.libsvm",
+        "--zero-based",
+        "--model",
+        indexed / "m.npz",
+    )
     first, _ = good(capfd, "featurize", indexed / "new-zero.libsvm", "--model", indexed / "m.npz")
-    second, _ = good(capfd, "featurize", indexed / "new-zero.libsvm", "--model", indexed / "m.npz", "--zero-based")
+    second, _ = good(
+        capfd,
+        "featurize",
+        indexed / "new-zero.libsvm",
+        "--model",
+        indexed / "m.npz",
+        "--zero-based",
+    )
     assert first == second
 
 
 @pytest.mark.parametrize("command", ["predict", "eval", "featurize"])
 def test_indices_that_start_elsewhere_are_refused(command, indexed, capfd):
     for name, more in (("zero", ["--zero-based"]), ("one", [])):
-        good(capfd, "train", *FAST, "--data", indexed / f"{name}.libsvm", "--model", indexed / f"m-{name}.npz", *more)
+        good(
+            capfd,
+            "train",
+            *FAST,
+            "--data",
+            indexed / f"{name}.libsvm",
+            "--model",
+            indexed / f"m-{name}.npz",
+            *more,
+        )
     words = {
         "predict": ["predict", "MODEL", "FILE"],
         "eval": ["eval", "MODEL", "--data", "FILE"],
@@ -114,9 +184,13 @@ def test_indices_that_start_elsewhere_are_refused(command, indexed, capfd):
         known = {"MODEL": indexed / f"m-{model}.npz", "FILE": indexed / f"{file}.libsvm"}
         return refused(capfd, *(known.get(word, word) for word in words[command]), *more)
 
-    assert "--zero-based contradicts the model, whose training rows have indices from 1" in said("one", "new-one", "--zero-based")
+    assert "--zero-based contradicts the model, whose training rows have indices from 1" in said(
+        "one", "new-one", "--zero-based"
+    )
     assert "line 2, column 3: the index is 0 but indices start at 1" in said("one", "zero")
-    assert "has index 3 but no index 0, so its indices seem to start at 1" in said("zero", "new-one")
+    assert "has index 3 but no index 0, so its indices seem to start at 1" in said(
+        "zero", "new-one"
+    )
 
 
 def test_a_registry_s_index_base_goes_into_the_model(indexed, capfd, monkeypatch):
@@ -124,12 +198,23 @@ def test_a_registry_s_index_base_goes_into_the_model(indexed, capfd, monkeypatch
     monkeypatch.setenv("RFX_DATASETS", str(indexed / "own.toml"))
     good(capfd, "train", *FAST, "--data", "mine", "--model", indexed / "m.npz")
     plain, _ = good(capfd, "predict", indexed / "m.npz", indexed / "new-zero.libsvm")
-    flagged, _ = good(capfd, "predict", indexed / "m.npz", indexed / "new-zero.libsvm", "--zero-based")
+    flagged, _ = good(
+        capfd, "predict", indexed / "m.npz", indexed / "new-zero.libsvm", "--zero-based"
+    )
     assert plain == flagged and plain.count("\n") == 25
 
 
 def test_a_damaged_file_format_is_refused(indexed, capfd):
-    good(capfd, "train", *FAST, "--data", indexed / "zero.libsvm", "--zero-based", "--model", indexed / "m.npz")
+    good(
+        capfd,
+        "train",
+        *FAST,
+        "--data",
+        indexed / "zero.libsvm",
+        "--zero-based",
+        "--model",
+        indexed / "m.npz",
+    )
     header = methods.load(indexed / "m.npz").schema.to_dict()
     assert Schema.from_dict(json.loads(json.dumps(header))).format.zero_based is True
     for change in ({"kind": 3}, {"zero_based": "yes"}, {"separator": 1}, {"other": 1}):
@@ -141,9 +226,13 @@ def test_a_damaged_file_format_is_refused(indexed, capfd):
 
 
 def churn(tmp_path, header="2019,2020,churn", separator=",", name="churn.csv"):
-    """A file of 40 rows of two numbers and the label yes or no, which the sum of the numbers decides."""
+    """A file of 40 rows of two numbers and the label yes or no, which the sum of the
+    numbers decides.
+    """
     rows = [RNG.normal(size=2).round(2).tolist() for _ in range(40)]
-    lines = ([header] if header else []) + [f"{a},{b},{'yes' if a + b > 0 else 'no'}" for a, b in rows]
+    lines = ([header] if header else []) + [
+        f"{a},{b},{'yes' if a + b > 0 else 'no'}" for a, b in rows
+    ]
     (tmp_path / name).write_text("\n".join(lines).replace(",", separator) + "\n")
     return tmp_path / name
 
@@ -154,8 +243,23 @@ def test_a_model_finds_its_names_in_the_first_row(how, tmp_path, capfd):
     if how == "train":
         good(capfd, "train", *FAST, *data)
     else:
-        good(capfd, "train", "--method", "doubly-sgd", "--gamma", 1, "--stream", "--batch", 32, "--epochs", 2, *data)
-    assert methods.load(tmp_path / "m.npz").schema.format == FileFormat("csv", header=True, separator=",")
+        good(
+            capfd,
+            "train",
+            "--method",
+            "doubly-sgd",
+            "--gamma",
+            1,
+            "--stream",
+            "--batch",
+            32,
+            "--epochs",
+            2,
+            *data,
+        )
+    assert methods.load(tmp_path / "m.npz").schema.format == FileFormat(
+        "csv", header=True, separator=","
+    )
     (tmp_path / "new.csv").write_text("2019,2020\n1,1\n-1,-1\n2,1\n")
     (tmp_path / "turned.csv").write_text("2020;2019\n1;1\n-1;-1\n1;2\n")
     plain, _ = good(capfd, "predict", tmp_path / "m.npz", tmp_path / "new.csv")
@@ -163,16 +267,21 @@ def test_a_model_finds_its_names_in_the_first_row(how, tmp_path, capfd):
     assert good(capfd, "predict", tmp_path / "m.npz", tmp_path / "turned.csv")[0] == plain
     out, err = good(capfd, "eval", tmp_path / "m.npz", "--data", tmp_path / "churn.csv", "--json")
     assert json.loads(out)["n_test"] == 40 and "never saw" not in err
-    assert refused(capfd, "predict", tmp_path / "m.npz", tmp_path / "new.csv", "--no-header").startswith(
-        "rfx: --no-header contradicts the model, whose training file has one"
-    )
+    assert refused(
+        capfd, "predict", tmp_path / "m.npz", tmp_path / "new.csv", "--no-header"
+    ).startswith("rfx: --no-header contradicts the model, whose training file has one")
 
 
 def test_a_file_without_the_model_s_header_is_read_in_order_and_that_is_said(tmp_path, capfd):
     good(capfd, "train", *FAST, "--data", churn(tmp_path, "a,b,y"), "--model", tmp_path / "m.npz")
     (tmp_path / "new.csv").write_text("1,1\n-1,-1\n2,1\n")
     out, err = good(capfd, "predict", tmp_path / "m.npz", tmp_path / "new.csv")
-    assert out.count("\n") == 3 and "new.csv does not begin with the model's header, so that its columns are taken in the order" in err
+    assert (
+        out.count("\n") == 3
+        and "new.csv does not begin with the model's header, so that its columns are taken in the "
+        "order"
+        in err
+    )
     (tmp_path / "other.csv").write_text("x,y\n1,1\n-1,-1\n")
     assert "other.csv has no column 'a', 'b', which the model was trained with" in refused(
         capfd, "predict", tmp_path / "m.npz", tmp_path / "other.csv"
@@ -181,11 +290,18 @@ def test_a_file_without_the_model_s_header_is_read_in_order_and_that_is_said(tmp
 
 def test_a_header_for_a_model_without_one_is_refused(tmp_path, capfd):
     good(capfd, "train", *FAST, "--data", churn(tmp_path, ""), "--model", tmp_path / "m.npz")
-    assert methods.load(tmp_path / "m.npz").schema.format == FileFormat("csv", header=False, separator=",")
+    assert methods.load(tmp_path / "m.npz").schema.format == FileFormat(
+        "csv", header=False, separator=","
+    )
     (tmp_path / "new.csv").write_text("a,b\n1,1\n-1,-1\n2,1\n")
     said = refused(capfd, "predict", tmp_path / "m.npz", tmp_path / "new.csv")
-    assert "new.csv, line 1: it is a header (a, b), but the model was trained on a file without one; take the line out" in said
-    assert "--header contradicts the model" in refused(capfd, "predict", tmp_path / "m.npz", tmp_path / "new.csv", "--header")
+    assert (
+        "new.csv, line 1: it is a header (a, b), but the model was trained on a file without one;"
+        " take the line out" in said
+    )
+    assert "--header contradicts the model" in refused(
+        capfd, "predict", tmp_path / "m.npz", tmp_path / "new.csv", "--header"
+    )
     (tmp_path / "new.csv").write_text("1,1\n-1,-1\n2,1\n")
     assert good(capfd, "predict", tmp_path / "m.npz", tmp_path / "new.csv")[0].count("\n") == 3
 
@@ -194,10 +310,25 @@ def test_a_header_for_a_model_without_one_is_refused(tmp_path, capfd):
 @pytest.mark.parametrize("header", [False, True])
 def test_rows_of_words_alone_stay_rows(rows, header, tmp_path, capfd):
     words = ["blue,small,z,poison", "red,big,z,edible", "red,big,x,edible", "blue,big,y,poison"] * 5
-    (tmp_path / "mush.csv").write_text("\n".join((["colour,size,shape,class"] if header else []) + words))
-    out, err = good(capfd, "train", *FAST, "--data", tmp_path / "mush.csv", "--model", tmp_path / "m.npz", "--json")
+    (tmp_path / "mush.csv").write_text(
+        "\n".join((["colour,size,shape,class"] if header else []) + words)
+    )
+    out, err = good(
+        capfd,
+        "train",
+        *FAST,
+        "--data",
+        tmp_path / "mush.csv",
+        "--model",
+        tmp_path / "m.npz",
+        "--json",
+    )
     row = json.loads(out)
-    assert row["n_train"] == 20 and row["task"] == "binary" and ("is taken for the header" in err) == header
+    assert (
+        row["n_train"] == 20
+        and row["task"] == "binary"
+        and ("is taken for the header" in err) == header
+    )
     (tmp_path / "new.csv").write_text("\n".join(word.rpartition(",")[0] for word in words[:rows]))
     out, err = good(capfd, "predict", tmp_path / "m.npz", tmp_path / "new.csv")
     assert out.split() == ["poison", "edible", "edible", "poison"][:rows]
@@ -206,7 +337,9 @@ def test_rows_of_words_alone_stay_rows(rows, header, tmp_path, capfd):
 
 def test_other_formats_go_with_a_model_of_csv(tmp_path, capfd):
     """What is of CSV text alone says nothing of LIBSVM text or arrays."""
-    good(capfd, "train", *FAST, "--data", churn(tmp_path), "--header", "--model", tmp_path / "m.npz")
+    good(
+        capfd, "train", *FAST, "--data", churn(tmp_path), "--header", "--model", tmp_path / "m.npz"
+    )
     (tmp_path / "new.csv").write_text("2019,2020\n1,1\n-1,-1\n")
     (tmp_path / "one.libsvm").write_text("1:1 2:1\n1:-1 2:-1\n")
     (tmp_path / "zero.libsvm").write_text("0:1 1:1\n0:-1 1:-1\n")
@@ -218,7 +351,16 @@ def test_other_formats_go_with_a_model_of_csv(tmp_path, capfd):
 
 @pytest.mark.parametrize("name", ["t.txt", "t.csv", "t.data"])
 def test_a_table_with_spaces_between_its_cells_is_trained_on(name, tmp_path, capfd):
-    out, _ = good(capfd, "train", *FAST, "--data", churn(tmp_path, "a,b,y", "  ", name), "--model", tmp_path / "m.npz", "--json")
+    out, _ = good(
+        capfd,
+        "train",
+        *FAST,
+        "--data",
+        churn(tmp_path, "a,b,y", "  ", name),
+        "--model",
+        tmp_path / "m.npz",
+        "--json",
+    )
     assert json.loads(out)["n_inputs"] == 2 and json.loads(out)["task"] == "binary"
     (tmp_path / "new.txt").write_text("a b\n1 1\n-1 -1\n")
     assert good(capfd, "predict", tmp_path / "m.npz", tmp_path / "new.txt")[0] == "yes\nno\n"
@@ -231,15 +373,31 @@ def test_a_stream_leaves_out_comments_and_keeps_long_headers(end, tmp_path, capf
         ",".join(["1", str(i % 7)] + ["0"] * 398 + ["no yes".split()[i % 2]]) for i in range(30)
     ]
     (tmp_path / "wide.csv").write_bytes(end.join([*lines, ""]).encode())
-    words = ("train", "--method", "doubly-sgd", "--gamma", 1, "--batch", 10, "--epochs", 1, "--data", tmp_path / "wide.csv")
+    words = (
+        "train",
+        "--method",
+        "doubly-sgd",
+        "--gamma",
+        1,
+        "--batch",
+        10,
+        "--epochs",
+        1,
+        "--data",
+        tmp_path / "wide.csv",
+    )
     out, err = good(capfd, *words, "--stream", "--model", tmp_path / "m.npz", "--json")
     schema = methods.load(tmp_path / "m.npz").schema
     assert json.loads(out)["n_train"] == 30 and "line 1 of" in err
-    assert schema.titles() == wide and schema.target == ("y", 400) and schema.labels == ["no", "yes"]
+    assert (
+        schema.titles() == wide and schema.target == ("y", 400) and schema.labels == ["no", "yes"]
+    )
 
 
 def test_every_chunk_of_a_stream_with_carriage_returns_keeps_its_first_row(tmp_path):
-    (tmp_path / "f.csv").write_bytes(b"a,y\r" + b"".join(b"%d,%d\r" % (i, i * i) for i in range(100)))
+    (tmp_path / "f.csv").write_bytes(
+        b"a,y\r" + b"".join(b"%d,%d\r" % (i, i * i) for i in range(100))
+    )
     source = CsvSource(tmp_path / "f.csv", chunk=50)
     rows = []
     while (found := source._chunk()) is not None:
@@ -267,10 +425,24 @@ def test_labels_are_the_same_in_every_encoding(kind, encoding, tmp_path, capfd, 
         words[words.index(path)] = "-"
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
     if kind == "stream":
-        words = ["train", "--method", "doubly-sgd", "--gamma", 1, "--batch", 32, "--epochs", 2, "--stream", *words[-4:]]
+        words = [
+            "train",
+            "--method",
+            "doubly-sgd",
+            "--gamma",
+            1,
+            "--batch",
+            32,
+            "--epochs",
+            2,
+            "--stream",
+            *words[-4:],
+        ]
     good(capfd, *words, *([] if marked else ["--encoding", encoding]))
     schema = methods.load(tmp_path / "m.npz").schema
-    assert schema.labels == ["café", "ham"] and schema.format.encoding == (None if marked else encoding)
+    assert schema.labels == ["café", "ham"] and schema.format.encoding == (
+        None if marked else encoding
+    )
     # the model reads other files of that encoding, and of UTF-8
     (tmp_path / "new.csv").write_text("1.29,1.45\n-1,-0.76\n") if schema.inputs is None else None
     for other in (encoding, "utf-8"):
@@ -285,20 +457,31 @@ def test_bytes_that_are_not_utf8_are_refused_by_line(kind, tmp_path, capfd):
     text = SPAM if kind == "libsvm" else "a,b,y\n1.29,1.45,ham\n-1,-0.76,spam\n"
     (tmp_path / f"f.{kind}").write_bytes(text.replace("ham", "thé").encode("latin-1"))
     said = refused(capfd, "train", *FAST, "--data", tmp_path / f"f.{kind}")
-    assert "line 2: the byte 0xe9 there is not UTF-8; say how the file is encoded, such as --encoding cp1252" in said
+    assert (
+        "line 2: the byte 0xe9 there is not UTF-8; say how the file is encoded, such as --encoding"
+        " cp1252" in said
+    )
 
 
 def test_encodings_that_can_not_be_are_refused(tmp_path, capfd):
     path = tmp_path / "f.csv"
     path.write_text("a,b,y\n1,2,x\n3,4,z\n", encoding="utf-8-sig")
     words = ("train", *FAST, "--data", path, "--encoding")
-    assert "--encoding is 'klingon', which is no encoding that Python knows" in refused(capfd, *words, "klingon")
+    assert "--encoding is 'klingon', which is no encoding that Python knows" in refused(
+        capfd, *words, "klingon"
+    )
     assert "is no encoding" in refused(capfd, *words, "base64")
-    assert "but " + str(path) + " begins with the byte order mark of utf-8; leave --encoding out" in refused(capfd, *words, "cp1252")
+    assert "but " + str(
+        path
+    ) + " begins with the byte order mark of utf-8; leave --encoding out" in refused(
+        capfd, *words, "cp1252"
+    )
     path.write_bytes(b"a,b,y\n1,2,x\n3,4,\x9d\n")
     assert "f.csv, line 3: it is not cp1252" in refused(capfd, *words, "cp1252")
     np.savez(tmp_path / "f.npz", X=np.eye(2), y=[0, 1])
-    assert "--encoding is for texts" in refused(capfd, "train", *FAST, "--data", tmp_path / "f.npz", "--encoding", "cp1252")
+    assert "--encoding is for texts" in refused(
+        capfd, "train", *FAST, "--data", tmp_path / "f.npz", "--encoding", "cp1252"
+    )
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-be"])
@@ -309,7 +492,9 @@ def test_weights_and_registries_may_have_a_byte_order_mark(encoding, tmp_path, c
     (tmp_path / "own.toml").write_text('[mine]\ntrain = "f.libsvm"\ntitle = "thé"\n', encoding=own)
     (tmp_path / "w.txt").write_text(mark + "1\n2\n" * 15, encoding=encoding)
     monkeypatch.setenv("RFX_DATASETS", str(tmp_path / "own.toml"))
-    out, _ = good(capfd, "train", *FAST, "--data", "mine", "--sample-weight", tmp_path / "w.txt", "--json")
+    out, _ = good(
+        capfd, "train", *FAST, "--data", "mine", "--sample-weight", tmp_path / "w.txt", "--json"
+    )
     assert json.loads(out)["params"]["weight_sum"] == 45
 
 
@@ -320,12 +505,18 @@ def test_a_registry_names_the_encoding_of_its_files(tmp_path, capfd, monkeypatch
     good(capfd, "train", *FAST, "--data", "mine", "--model", tmp_path / "m.npz")
     assert methods.load(tmp_path / "m.npz").schema.labels == ["café", "thé"]
     (tmp_path / "own.toml").write_text('[mine]\ntrain = "f.csv"\nencoding = "klingon"\n')
-    assert "own.toml, line 3: encoding of mine: 'klingon', which is no encoding" in refused(capfd, "train", *FAST, "--data", "mine")
-    (tmp_path / "own.toml").write_bytes('[mine]\ntrain = "f.csv"\ntitle = "thé"\n'.encode("latin-1"))
-    assert "own.toml, line 3: it is not text in UTF-8; save it in that encoding" in refused(capfd, "train", *FAST, "--data", "mine")
+    assert "own.toml, line 3: encoding of mine: 'klingon', which is no encoding" in refused(
+        capfd, "train", *FAST, "--data", "mine"
+    )
+    (tmp_path / "own.toml").write_bytes(
+        '[mine]\ntrain = "f.csv"\ntitle = "thé"\n'.encode("latin-1")
+    )
+    assert "own.toml, line 3: it is not text in UTF-8; save it in that encoding" in refused(
+        capfd, "train", *FAST, "--data", "mine"
+    )
 
 
-# ---------------------------------------------------------------------- formats that are none of ours
+# -------------------------------------------------------------------- formats that are none of ours
 
 
 FOREIGN = {
@@ -337,25 +528,52 @@ FOREIGN = {
     "lists.txt": (b"[1, 2, 3]\n[4, 5, 6]\n", "JSON"),
     "t.arff": (b"% comment\n@RELATION iris\n\n@ATTRIBUTE a NUMERIC\n@DATA\n1,2\n", "ARFF"),
     "t.csv": (b"\n@relation x\n@data\n1,2\n", "ARFF"),
-    "t.xlsx": (b"PK\x03\x04\x14\0\x06\0\x08\0\0\0!\0[Content_Types].xml", "an Excel workbook (.xlsx)"),
+    "t.xlsx": (
+        b"PK\x03\x04\x14\0\x06\0\x08\0\0\0!\0[Content_Types].xml",
+        "an Excel workbook (.xlsx)",
+    ),
     "t.xls": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 600, "an Excel workbook (.xls)"),
     "t.h5": (b"\x89HDF\r\n\x1a\n\0\0", "an HDF5 file"),
     "t.feather": (b"ARROW1\0\0", "a Feather or Arrow file"),
     "t.bin": (b"\x80\x04\x95\x10\0\0", "a pickle"),
-    "page.csv": (b"<!DOCTYPE html>\n<html><body>404, not found</body></html>\n", "a page of HTML or XML"),
-}  # fmt: skip
+    "page.csv": (
+        b"<!DOCTYPE html>\n<html><body>404, not found</body></html>\n",
+        "a page of HTML or XML",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", FOREIGN)
 def test_a_format_that_is_not_read_is_named(name, tmp_path, capfd):
     content, words = FOREIGN[name]
     (tmp_path / name).write_bytes(content)
-    want = f"{name} is {words}, which rfx does not read; save its rows as CSV, Parquet or LIBSVM text"
+    want = (
+        f"{name} is {words}, which rfx does not read; save its rows as CSV, Parquet or LIBSVM text"
+    )
     assert want in refused(capfd, "train", *FAST, "--data", tmp_path / name)
-    assert want in refused(capfd, "train", "--method", "doubly-sgd", "--gamma", 1, "--stream", "--data", tmp_path / name)
+    assert want in refused(
+        capfd,
+        "train",
+        "--method",
+        "doubly-sgd",
+        "--gamma",
+        1,
+        "--stream",
+        "--data",
+        tmp_path / name,
+    )
 
 
-@pytest.mark.parametrize("text", ["1|a b|x\n2|c d|y\n", "1 | 2 | x\n3 | 4 | y\n", "a|b|y\n1|2|x\n", "[a],b\n1,2\n", "{a},b\n1,2\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1|a b|x\n2|c d|y\n",
+        "1 | 2 | x\n3 | 4 | y\n",
+        "a|b|y\n1|2|x\n",
+        "[a],b\n1,2\n",
+        "{a},b\n1,2\n",
+    ],
+)
 def test_tables_that_look_a_little_like_them_are_read(text, tmp_path):
     (tmp_path / "f.csv").write_text(text)
     assert tables.File(tmp_path / "f.csv").read(Reading()).n_rows in (1, 2)

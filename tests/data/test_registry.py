@@ -32,20 +32,29 @@ def test_an_entry_is_complete(name):
         assert re.search("SUBSTITUTE|SUBSET|GENERATED", info.title)
         assert info.builtin or re.search("not comparable", info.note)
     if not info.builtin:
-        assert all(entry.sources for entry in info.files) != bool(info.obtain), "a URL for every file, or how to get them"
+        assert all(entry.sources for entry in info.files) != bool(info.obtain), (
+            "a URL for every file, or how to get them"
+        )
 
 
-@pytest.mark.parametrize("name, entry", FILES, ids=[f"{name}-{entry.role}" for name, entry in FILES])
+@pytest.mark.parametrize(
+    "name, entry", FILES, ids=[f"{name}-{entry.role}" for name, entry in FILES]
+)
 def test_a_file_is_complete(name, entry):
     assert entry.role in ("train", "test", "tr", "val")
-    assert re.fullmatch(r"[A-Za-z0-9._-]+", entry.filename) and archives.plain_name(entry.filename) == entry.filename
+    assert (
+        re.fullmatch(r"[A-Za-z0-9._-]+", entry.filename)
+        and archives.plain_name(entry.filename) == entry.filename
+    )
     assert entry.rows > 0
     assert entry.sha256 is None or re.fullmatch("[0-9a-f]{64}", entry.sha256)
     assert entry.convert is None or (entry.convert in convert.CONVERTERS and entry.sources)
     assert entry.convert or len(entry.sources) <= 1
     for source in entry.sources:
         parts = urlsplit(source.url)
-        assert parts.scheme in ("http", "https") and "." in parts.netloc and parts.path.count("/") > 1
+        assert (
+            parts.scheme in ("http", "https") and "." in parts.netloc and parts.path.count("/") > 1
+        )
         assert re.fullmatch(r"[A-Za-z0-9._-]+", source.filename)
         assert source.sha256 is None or re.fullmatch("[0-9a-f]{64}", source.sha256)
         assert source.md5 is None or re.fullmatch("[0-9a-f]{32}", source.md5)
@@ -78,19 +87,35 @@ def test_splits_add_up(name):
 
 PRINTED = {
     "yen2014": {
-        "cod-rna": (59535, 10000, 8), "ijcnn1": (127591, 14100, 22), "covtype": (464810, 116202, 54),
-        "cpu": (6554, 819, 21), "census": (18186, 2273, 119), "YearPredictionMSD": (463715, 51630, 90),
+        "cod-rna": (59535, 10000, 8),
+        "ijcnn1": (127591, 14100, 22),
+        "covtype": (464810, 116202, 54),
+        "cpu": (6554, 819, 21),
+        "census": (18186, 2273, 119),
+        "YearPredictionMSD": (463715, 51630, 90),
     },
     "wu2016": {
-        "cadata": (16512, 4128, 8), "census": (18186, 2273, 119), "ijcnn1": (35000, 91701, 22),
-        "cod_rna": (49437, 271617, 8), "covtype": (464809, 116203, 54), "SUSY": (4000000, 1000000, 18),
-        "mnist": (60000, 10000, 780), "acoustic": (78823, 19705, 50), "letter": (10500, 5000, 16),
+        "cadata": (16512, 4128, 8),
+        "census": (18186, 2273, 119),
+        "ijcnn1": (35000, 91701, 22),
+        "cod_rna": (49437, 271617, 8),
+        "covtype": (464809, 116203, 54),
+        "SUSY": (4000000, 1000000, 18),
+        "mnist": (60000, 10000, 780),
+        "acoustic": (78823, 19705, 50),
+        "letter": (10500, 5000, 16),
     },
-    "sinha2016": {"adult": (32561, 16281, 123), "reuters": (23149, 781265, 47236), "buzz": (105530, 35177, 77)},
-}  # fmt: skip
+    "sinha2016": {
+        "adult": (32561, 16281, 123),
+        "reuters": (23149, 781265, 47236),
+        "buzz": (105530, 35177, 77),
+    },
+}
 
 
-@pytest.mark.parametrize("paper, name", [(paper, name) for paper, sets in PRINTED.items() for name in sets])
+@pytest.mark.parametrize(
+    "paper, name", [(paper, name) for paper, sets in PRINTED.items() for name in sets]
+)
 def test_sizes_are_the_ones_that_the_papers_print(paper, name):
     info = registry.get(name)
     spec = info.splits[paper]
@@ -104,8 +129,17 @@ def test_every_paper_has_its_sets():
         for name in PRINTED.get(paper, ()):
             assert registry.get(name) in infos
     dai = {info.name for info in registry.for_paper("dai2014") if not info.substitute_for}
-    assert dai == {"a9a", "mnist8m-8vs6", "covtype", "mnist8m", "cifar10-features", "imagenet-features", "qm7",
-                   "molecularspace", "ripple"}  # fmt: skip
+    assert dai == {
+        "a9a",
+        "mnist8m-8vs6",
+        "covtype",
+        "mnist8m",
+        "cifar10-features",
+        "imagenet-features",
+        "qm7",
+        "molecularspace",
+        "ripple",
+    }
     with pytest.raises(UsageError, match="'rahimi2007' is unknown; there are yen2014"):
         registry.for_paper("rahimi2007")
 
@@ -117,7 +151,11 @@ def test_built_in_sets_are_the_ones_that_can_be_made():
 def test_names_are_found_whatever_their_spelling():
     assert registry.get("COD_RNA").name == registry.get("codrna").name == "cod-rna"
     assert registry.get("adult").name == "a9a" and registry.get("Forest").name == "covtype"
-    spellings = [alias.lower().replace("_", "-") for info in INFOS.values() for alias in (info.name, *info.aliases)]
+    spellings = [
+        alias.lower().replace("_", "-")
+        for info in INFOS.values()
+        for alias in (info.name, *info.aliases)
+    ]
     duplicates = {spelling for spelling in spellings if spellings.count(spelling) > 1}
     assert all(len({registry.get(spelling).name}) == 1 for spelling in duplicates)
     assert not registry.has("nothing")
@@ -144,7 +182,9 @@ if os.path.isdir(MIRROR):  # the checksums against real files, where a mirror is
         if entry.sha256 and (path := Path(MIRROR) / (entry.filename + suffix)).exists()
     ]
 
-    @pytest.mark.parametrize("entry, path", HELD, ids=[f"{path.name}-{entry.role}" for entry, path in HELD])
+    @pytest.mark.parametrize(
+        "entry, path", HELD, ids=[f"{path.name}-{entry.role}" for entry, path in HELD]
+    )
     def test_a_mirrored_file_has_its_checksum_and_rows(entry, path):
         with archives.open_plain(path) as handle:
             content = handle.read()

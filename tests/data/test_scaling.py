@@ -42,7 +42,8 @@ def test_agrees_with_scikit_learn(kind):
     elif kind == "standard":
         expected = preprocessing.StandardScaler().fit(train).transform(test)
     else:
-        expected = preprocessing.MinMaxScaler(ranges[kind]).fit(train).transform(test)  # does not clip either
+        # does not clip either
+        expected = preprocessing.MinMaxScaler(ranges[kind]).fit(train).transform(test)
     np.testing.assert_allclose(Scaler.fit(train, kind).transform(test), expected, atol=1e-13)
 
 
@@ -66,7 +67,10 @@ def test_blocks_change_nothing(kind, monkeypatch):
     parts = Scaler.fit(scipy.sparse.csr_matrix(X), kind)
     np.testing.assert_allclose(parts.shift, whole.shift, rtol=1e-14)
     np.testing.assert_allclose(parts.scale, whole.scale, rtol=1e-13)
-    np.testing.assert_array_equal(np.asarray(parts.transform(X)), np.vstack([parts.transform(X[i : i + 1]) for i in range(200)]))
+    np.testing.assert_array_equal(
+        np.asarray(parts.transform(X)),
+        np.vstack([parts.transform(X[i : i + 1]) for i in range(200)]),
+    )
 
 
 def test_none_keeps_sparse_sparse_and_copies_nothing():
@@ -89,9 +93,14 @@ def test_the_number_of_columns(kind):
     narrow = scipy.sparse.csr_matrix(X[:, :4])
     padded = scaler.transform(narrow)
     padded = padded.toarray() if scipy.sparse.issparse(padded) else padded
-    np.testing.assert_array_equal(padded, np.asarray(scaler.transform(np.hstack([X[:, :4], np.zeros((200, 2))]))))
+    np.testing.assert_array_equal(
+        padded, np.asarray(scaler.transform(np.hstack([X[:, :4], np.zeros((200, 2))])))
+    )
     for wrong in (np.ones((2, 7)), scipy.sparse.csr_matrix(np.ones((2, 7))), np.ones((2, 5))):
-        with pytest.raises(DataError, match=f"the rows have {wrong.shape[1]} features, but the model was trained on 6"):
+        with pytest.raises(
+            DataError,
+            match=f"the rows have {wrong.shape[1]} features, but the model was trained on 6",
+        ):
             scaler.transform(wrong)
 
 
@@ -113,7 +122,9 @@ def test_large_means_lose_no_digits():
 def test_refusals():
     with pytest.raises(UsageError, match="scaling 'minmax' is unknown; there are none, minmax01"):
         Scaler.fit(X, "minmax")
-    with pytest.raises(UsageError, match="target scaling 'standard' is unknown; there are none, minmax01, mean"):
+    with pytest.raises(
+        UsageError, match="target scaling 'standard' is unknown; there are none, minmax01, mean"
+    ):
         TargetScaler.fit(X[:, 0], "standard")
     with pytest.raises(UsageError, match="unknown"):
         Scaler.from_dict({"kind": "x", "shift": [0], "scale": [1]})
@@ -134,7 +145,10 @@ def test_targets():
     np.testing.assert_array_equal(same.inverse(y), y)
     centred = TargetScaler.fit(y, "mean")
     np.testing.assert_allclose(centred.transform(y), y - np.mean(y))
-    np.testing.assert_allclose(TargetScaler.from_dict(centred.to_dict(), 1).inverse(np.array([0.0, 5.0])), np.mean(y) + np.array([0, 5]))
+    np.testing.assert_allclose(
+        TargetScaler.from_dict(centred.to_dict(), 1).inverse(np.array([0.0, 5.0])),
+        np.mean(y) + np.array([0, 5]),
+    )
     flat = TargetScaler.fit(np.array([3.0, 3.0]), "minmax01")
     assert flat.transform(np.array([3.0])) == 0 and flat.inverse(np.array([0.0])) == 3
 
@@ -149,16 +163,24 @@ def text_rows(seed=0, n=60, d=1500):
 @pytest.mark.parametrize("kind", ["minmax01", "minmax11", "standard"])
 def test_wide_sparse_rows_stay_sparse(kind):
     X = text_rows()
-    with pytest.warns(RfxWarning, match=f"1,500 columns: each is divided by its .* not shifted, as {kind} would"):
+    with pytest.warns(
+        RfxWarning, match=f"1,500 columns: each is divided by its .* not shifted, as {kind} would"
+    ):
         scaler = Scaler.fit(X, kind)
     found = scaler.transform(X)
     dense = X.toarray()
     size = dense.std(axis=0) if kind == "standard" else np.abs(dense).max(axis=0)
     assert scipy.sparse.issparse(found) and found.nnz == X.nnz and not scaler.shift.any()
-    np.testing.assert_allclose(found.toarray(), np.divide(dense, size, out=np.zeros_like(dense), where=size > 0), rtol=1e-12)
+    np.testing.assert_allclose(
+        found.toarray(),
+        np.divide(dense, size, out=np.zeros_like(dense), where=size > 0),
+        rtol=1e-12,
+    )
     np.testing.assert_allclose(scaler.transform(dense), found.toarray(), rtol=1e-12)
     again = Scaler.from_dict(scaler.to_dict())
-    np.testing.assert_array_equal(again.transform(X[:7], dtype=np.float32).toarray(), found[:7].toarray().astype(np.float32))
+    np.testing.assert_array_equal(
+        again.transform(X[:7], dtype=np.float32).toarray(), found[:7].toarray().astype(np.float32)
+    )
 
 
 def test_sparse_rows_from_zero_up_are_scaled_as_dense_ones_are(recwarn):
@@ -172,7 +194,9 @@ def test_sparse_rows_from_zero_up_are_scaled_as_dense_ones_are(recwarn):
 def test_a_survey_of_wide_rows_learns_the_same():
     X, y = text_rows(), np.arange(60.0)
     with pytest.warns(RfxWarning):
-        found = Survey(lambda: iter([(X[:25], y[:25]), (X[25:], y[25:])]), scaling="minmax11", sample=10)
+        found = Survey(
+            lambda: iter([(X[:25], y[:25]), (X[25:], y[25:])]), scaling="minmax11", sample=10
+        )
         scaler = Scaler.fit(X, "minmax11")
     np.testing.assert_allclose(found.inputs.scaler.scale, scaler.scale)
     assert scipy.sparse.issparse(found.X)
@@ -180,6 +204,8 @@ def test_a_survey_of_wide_rows_learns_the_same():
 
 def test_target_scaling_for_another_number_of_targets_is_refused():
     saved = TargetScaler("mean", np.array([1.0, 2.0])).to_dict()
-    np.testing.assert_array_equal(TargetScaler.from_dict(saved, 2).inverse(np.zeros((3, 2))), np.tile([1.0, 2.0], (3, 1)))
+    np.testing.assert_array_equal(
+        TargetScaler.from_dict(saved, 2).inverse(np.zeros((3, 2))), np.tile([1.0, 2.0], (3, 1))
+    )
     with pytest.raises(DataError, match="not for 3 targets"):
         TargetScaler.from_dict(saved, 3)

@@ -1,4 +1,6 @@
-"""A text gone through in pieces is the text read whole: the same problems, rows, columns and labels, in bounded memory."""
+"""A text gone through in pieces is the text read whole: the same problems, rows, columns
+and labels, in bounded memory.
+"""
 
 import gzip
 import io
@@ -26,8 +28,28 @@ def scanned(content, piece, zero_based=False):
         scan.PIECE = before
 
 
-WORDS = st.sampled_from(["1", "-1", "2.5", "1:2", "2:-1", "3:1e3", "0:1", "x", "1:nan", "#", "5:", " ", "\t", "\r", "\0"])
-TEXTS = st.lists(st.lists(WORDS, max_size=4).map(" ".join), max_size=8).map("\n".join).map(str.encode)
+WORDS = st.sampled_from(
+    [
+        "1",
+        "-1",
+        "2.5",
+        "1:2",
+        "2:-1",
+        "3:1e3",
+        "0:1",
+        "x",
+        "1:nan",
+        "#",
+        "5:",
+        " ",
+        "\t",
+        "\r",
+        "\0",
+    ]
+)
+TEXTS = (
+    st.lists(st.lists(WORDS, max_size=4).map(" ".join), max_size=8).map("\n".join).map(str.encode)
+)
 
 
 @settings(max_examples=300, deadline=None)
@@ -43,8 +65,13 @@ def test_pieces_of_any_size_tell_the_same(content, piece, zero_based):
     if problems:
         return
     labels, indptr, indices, _, bad = svmtext.parse(content, zero_based)
-    assert bad < 0 and (found.rows, found.columns) == (len(labels), int(indices.max(initial=-1)) + 1)
-    assert (found.low, found.high) == (labels.min(), labels.max()) and found.mean == pytest.approx(labels.mean())
+    assert bad < 0 and (found.rows, found.columns) == (
+        len(labels),
+        int(indices.max(initial=-1)) + 1,
+    )
+    assert (found.low, found.high) == (labels.min(), labels.max()) and found.mean == pytest.approx(
+        labels.mean()
+    )
     distinct, counts = np.unique(labels, return_counts=True)
     assert found.labels.tolist() == distinct.tolist() and found.counts.tolist() == counts.tolist()
     assert (whole.rows, whole.columns) == (found.rows, found.columns)
@@ -54,7 +81,9 @@ def test_a_line_that_is_too_long_is_told_and_passed_over(monkeypatch):
     monkeypatch.setattr(scan, "LONGEST_LINE", 50)
     content = b"1 1:1\n2 " + b"1:1 " * 100 + b"\nx 1:1\n1 1:1\n" + b"1" * 200
     for piece in (7, 30):
-        assert [(line, re.sub(" .*", "", message)) for line, _, message in scanned(content, piece)[1]] == [
+        assert [
+            (line, re.sub(" .*", "", message)) for line, _, message in scanned(content, piece)[1]
+        ] == [
             (2, "the"),
             (3, "the"),
             (5, "the"),
@@ -65,7 +94,11 @@ def test_a_line_that_is_too_long_is_told_and_passed_over(monkeypatch):
 def test_very_many_labels_are_not_counted(monkeypatch):
     monkeypatch.setattr(scan, "MOST_LABELS", 3)
     found, problems = scanned(b"1\n2\n3\n4\n", 3)
-    assert not problems and found.labels is None and (found.rows, found.low, found.high, found.mean) == (4, 1, 4, 2.5)
+    assert (
+        not problems
+        and found.labels is None
+        and (found.rows, found.low, found.high, found.mean) == (4, 1, 4, 2.5)
+    )
 
 
 def test_shape(tmp_path):
@@ -73,7 +106,9 @@ def test_shape(tmp_path):
     path.write_bytes(lzma.compress(b"1 1:1\n2 7:1\n\n"))
     assert scan.shape(path) == (2, 7)
     path.write_text("<html>log in")
-    with pytest.raises(DataError, match="data, line 1, column 1: the label '<html>log' is not a number"):
+    with pytest.raises(
+        DataError, match="data, line 1, column 1: the label '<html>log' is not a number"
+    ):
         scan.shape(path)
 
 
@@ -95,7 +130,9 @@ finally:
 def check(path, content):
     """What `rfx check` prints for a file, and its largest resident memory in MB."""
     path.write_bytes(content)
-    done = subprocess.run([sys.executable, "-c", PEAK, str(path)], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK, str(path)], capture_output=True, text=True, timeout=120
+    )
     text, _, peak = done.stdout.strip().rpartition("\n")
     return text, int(peak) / 1024
 
@@ -104,17 +141,29 @@ def check(path, content):
 def test_a_bomb_is_checked_in_bounded_memory(tmp_path):
     text, least = check(tmp_path / "small", b"1 1:1\n")
     assert text.endswith("1 row, 1 column, labels 1 (1)")
-    text, peak = check(tmp_path / "rows.gz", bomb(b"1 1:1\n", 64))  # 11 million rows, whose arrays alone are 300 MB
+    # 11 million rows, whose arrays alone are 300 MB
+    text, peak = check(tmp_path / "rows.gz", bomb(b"1 1:1\n", 64))
     assert text.endswith("11,184,768 rows, 1 column, labels 1 (11,184,768)") and peak < least + 192
     text, peak = check(tmp_path / "zeros.gz", gzip.compress(b"1 1:0") + bomb(b"0", 256))
-    assert text.endswith("1:1: the line is longer than 67,108,864 bytes, so the rest of it was not checked") and peak < least + 192
+    assert (
+        text.endswith(
+            "1:1: the line is longer than 67,108,864 bytes, so the rest of it was not checked"
+        )
+        and peak < least + 192
+    )
 
 
 def test_reading_a_bomb_whole_stops_at_the_limit(tmp_path, monkeypatch):
     path = tmp_path / "bomb.xz"
     path.write_bytes(lzma.compress(b"\n" * (20 << 20)))
     monkeypatch.setenv("RFX_MAX_BYTES", "10M")
-    with pytest.raises(DataError, match="bomb.xz holds more than 10,485,760 bytes when it is unpacked.*RFX_MAX_BYTES sets another limit"):
+    with pytest.raises(
+        DataError,
+        match=(
+            "bomb.xz holds more than 10,485,760 bytes when it is unpacked.*RFX_MAX_BYTES sets"
+            " another limit"
+        ),
+    ):
         svmlight.read(path)
     monkeypatch.setenv("RFX_MAX_BYTES", "21M")
     with pytest.raises(DataError, match="has no rows"):

@@ -27,22 +27,45 @@ def test_read(tmp_path):
     assert load(path).X_train.shape == (3, 4)
 
 
-@given(st.lists(st.tuples(st.integers(-9, 9), st.text("ACGT", min_size=6, max_size=6)), min_size=1, max_size=20))
+@given(
+    st.lists(
+        st.tuples(st.integers(-9, 9), st.text("ACGT", min_size=6, max_size=6)),
+        min_size=1,
+        max_size=20,
+    )
+)
 def test_round_trip(rows):
     text = "".join(f"{label} {sequence}\n" for label, sequence in rows).encode()
     assert sequences.recognised(text)
     X, y = sequences.parse(text, "text")
-    assert ["".join(chr(int(code)) for code in row) for row in X] == [sequence for _, sequence in rows]
+    assert ["".join(chr(int(code)) for code in row) for row in X] == [
+        sequence for _, sequence in rows
+    ]
     np.testing.assert_array_equal(y, [label for label, _ in rows])
 
 
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("1 ACGT\n1 ACNT\n", "line 2, column 5: 'N' is not a letter that is known; the letters are A, C, G, T"),
+        (
+            "1 ACGT\n1 ACNT\n",
+            "line 2, column 5: 'N' is not a letter that is known; the letters are A, C, G, T",
+        ),
         ("1 ACGT\n1 AC3T\n", "line 2, column 5: '3' is not a letter that is known"),
-        ("1 ACGT\n\n1 ACG\n", "line 3, column 3: the sequence has 3 letters, but 4 are expected, as many in every row"),
-        ("1 ACGT\n-1\n", "line 2, column 2: a row is a label and one sequence of letters, but this one has 1 words"),
+        (
+            "1 ACGT\n\n1 ACG\n",
+            (
+                "line 3, column 3: the sequence has 3 letters, but 4 are expected, as many in"
+                " every row"
+            ),
+        ),
+        (
+            "1 ACGT\n-1\n",
+            (
+                "line 2, column 2: a row is a label and one sequence of letters, but this one has 1"
+                " words"
+            ),
+        ),
         ("1 ACGT\n-1 AC GT\n", "this one has 3 words"),
         ("1 ACGT\nnan ACGT\n", "line 2, column 1: the label 'nan' is not a finite number"),
     ],
@@ -50,7 +73,9 @@ def test_round_trip(rows):
 def test_refusals(tmp_path, text, message):
     path = tmp_path / "bad.txt"
     path.write_text(text)
-    with pytest.raises(DataError, match=f"bad.txt, {message}" if message.startswith("line") else message):
+    with pytest.raises(
+        DataError, match=f"bad.txt, {message}" if message.startswith("line") else message
+    ):
         svmlight.read(path, letters=b"ACGT")
 
 
@@ -58,14 +83,23 @@ def test_letters_and_length_of_the_training_rows_hold_for_the_test_rows(tmp_path
     train, test = tmp_path / "train", tmp_path / "test"
     train.write_text("1 ACGT\n-1 AACC\n")
     test.write_text("1 ACGT\n1 AUGT\n")
-    with pytest.raises(DataError, match="test, line 2, column 4: 'U' is not a letter that is known; the letters are A, C, G, T"):
+    with pytest.raises(
+        DataError,
+        match=(
+            "test, line 2, column 4: 'U' is not a letter that is known; the letters are A, C, G, T"
+        ),
+    ):
         load(train, test=test)
     test.write_text("1 ACGTA\n")
-    with pytest.raises(DataError, match="test, line 1, column 3: the sequence has 5 letters, but 4 are expected"):
+    with pytest.raises(
+        DataError, match="test, line 1, column 3: the sequence has 5 letters, but 4 are expected"
+    ):
         load(train, test=test)
 
 
-@pytest.mark.parametrize("text", ["1 1:2\n", "1\n", "ACGT\n", "1 2\n", "x ACGT\n", "", "#\n", "1 A1 B\n"])
+@pytest.mark.parametrize(
+    "text", ["1 1:2\n", "1\n", "ACGT\n", "1 2\n", "x ACGT\n", "", "#\n", "1 A1 B\n"]
+)
 def test_other_text_is_none_of_sequences(text):
     assert not sequences.recognised(text.encode())
 
@@ -74,23 +108,46 @@ def test_check_says_what_is_wrong(tmp_path):
     path = tmp_path / "rows"
     path.write_text("1 ACGT\n-1 AC\n")
     done = CliRunner().invoke(cli, ["check", str(path)])
-    assert done.exit_code == 1 and "line 2, column 4: the sequence has 2 letters" in str(done.exception)
+    assert done.exit_code == 1 and "line 2, column 4: the sequence has 2 letters" in str(
+        done.exception
+    )
     path.write_text("1 ACGT\n-1 ACCC\n")
-    assert "2 rows, 4 columns, labels -1 (1), 1 (1)" in CliRunner().invoke(cli, ["check", str(path)]).output
+    assert (
+        "2 rows, 4 columns, labels -1 (1), 1 (1)"
+        in CliRunner().invoke(cli, ["check", str(path)]).output
+    )
 
 
 def test_a_model_refuses_letters_that_it_never_saw(tmp_path):
-    """Trained, saved and used from the shell: the file and the line of the first unseen letter are named."""
+    """Trained, saved and used from the shell: the file and the line of the first unseen
+    letter are named.
+    """
     rng = np.random.default_rng(0)
     train, test, model = tmp_path / "train", tmp_path / "test", tmp_path / "m.npz"
     rows = ["".join(rng.choice(list("ACGT"), 8)) for _ in range(60)]
     train.write_text("".join(f"{1 if row[2] in 'AC' else -1} {row}\n" for row in rows))
-    words = ["--method", "lkrf", "--kernel", "kmers", "--scaling", "none", "--k", "2", "--rho-share", "0.1", "--model", str(model)]
+    words = [
+        "--method",
+        "lkrf",
+        "--kernel",
+        "kmers",
+        "--scaling",
+        "none",
+        "--k",
+        "2",
+        "--rho-share",
+        "0.1",
+        "--model",
+        str(model),
+    ]
     done = CliRunner().invoke(cli, ["train", "--data", str(train), *words])
     assert done.exit_code == 0, done.output
     test.write_text("1 ACGTACGT\n\n1 ACGTNCGT\n")
     done = CliRunner().invoke(cli, ["predict", str(model), str(test)])
-    assert "test, line 3, column 7: 'N' is not a letter that is known; the letters are A, C, G, T" in str(done.exception)
+    assert (
+        "test, line 3, column 7: 'N' is not a letter that is known; the letters are A, C, G, T"
+        in str(done.exception)
+    )
     test.write_text("1 ACGTACGT\n-1 acttacgt\n")
     done = CliRunner().invoke(cli, ["predict", str(model), str(test)])
     assert done.exit_code == 0 and len(done.stdout.split()) == 2

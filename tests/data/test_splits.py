@@ -12,13 +12,17 @@ from rfx.errors import DataError, RfxWarning, UsageError
 
 @pytest.fixture(autouse=True)
 def data_folder(own_folders, tmp_path, monkeypatch):
-    """A data folder for files of a few rows under the names of real ones, which are not what their checksums say."""
+    """A data folder for files of a few rows under the names of real ones, which are not
+    what their checksums say.
+    """
     (tmp_path / "data").mkdir()
     monkeypatch.setattr(fetch.checked, "in_place", lambda *_: None)
 
 
 def put(tmp_path, name, rows, d, first=0, label=lambda i: 1 if i % 2 else -1):
-    """A file in the data folder whose first column numbers its rows, so that a test can follow them."""
+    """A file in the data folder whose first column numbers its rows, so that a test can
+    follow them.
+    """
     X = np.ones((rows, d))
     X[:, 0] = np.arange(first + 1, first + rows + 1)
     path = tmp_path / "data" / name
@@ -57,7 +61,10 @@ def test_the_draw_is_the_same_on_every_machine():
     assert splits.draw(1000, 5, 0).tolist() == PINNED
 
 
-@pytest.mark.parametrize("n_train, n_test, sizes", [(None, None, (80, 20)), (60, None, (60, 40)), (None, 5, (95, 5)), (10, 20, (10, 20))])
+@pytest.mark.parametrize(
+    "n_train, n_test, sizes",
+    [(None, None, (80, 20)), (60, None, (60, 40)), (None, 5, (95, 5)), (10, 20, (10, 20))],
+)
 def test_cut(n_train, n_test, sizes):
     train, test = splits.cut(100, n_train, n_test, 3)
     assert (len(train), len(test)) == sizes
@@ -76,17 +83,35 @@ RINGS = np.repeat(np.arange(1, 30), [1] * 4 + [60] * 20 + [2] * 5)  # like the a
 
 @pytest.mark.parametrize(
     "y, task, seen",
-    [([1, -1, 1], "binary", "-1 and 1 only"), ([0.5, 2.5], "binary", "0.5 and 2.5 only"), ([1], "multiclass", "1 only"),
-     ([2.5, 2.5], "regression", "2.5 only"), ([1, 2, 3] * 5, "multiclass", "3 different whole numbers from 1 to 3, each in 5 rows"),
-     (np.repeat(range(26), [5, *[20] * 25]), "multiclass", "26 different whole numbers from 0 to 25, each in 5 rows"),
-     (np.repeat(range(26), [2, *[20] * 25]), "", ""),
-     ([1, 2, 2.5], "regression", "3 different numbers from 1 to 2.5"), (range(101), "regression", "101 different whole numbers"),
-     (range(100), "", ""), ([1, 2, 3], "", ""), (list(range(31)) * 90, "", ""), (RINGS, "", "")],
-)  # fmt: skip
+    [
+        ([1, -1, 1], "binary", "-1 and 1 only"),
+        ([0.5, 2.5], "binary", "0.5 and 2.5 only"),
+        ([1], "multiclass", "1 only"),
+        ([2.5, 2.5], "regression", "2.5 only"),
+        ([1, 2, 3] * 5, "multiclass", "3 different whole numbers from 1 to 3, each in 5 rows"),
+        (
+            np.repeat(range(26), [5, *[20] * 25]),
+            "multiclass",
+            "26 different whole numbers from 0 to 25, each in 5 rows",
+        ),
+        (np.repeat(range(26), [2, *[20] * 25]), "", ""),
+        ([1, 2, 2.5], "regression", "3 different numbers from 1 to 2.5"),
+        (range(101), "regression", "101 different whole numbers"),
+        (range(100), "", ""),
+        ([1, 2, 3], "", ""),
+        (list(range(31)) * 90, "", ""),
+        (RINGS, "", ""),
+    ],
+)
 def test_guess_task(y, task, seen, caplog):
     y = np.array(y, float)
     if not task:
-        with pytest.raises(UsageError, match="different whole numbers .* say which, with --task regression or --task multiclass"):
+        with pytest.raises(
+            UsageError,
+            match=(
+                "different whole numbers .* say which, with --task regression or --task multiclass"
+            ),
+        ):
             guess_task(y)
         return
     assert guess_task(y) == task
@@ -97,8 +122,13 @@ def test_the_official_files_are_the_default_split(tmp_path):
     put(tmp_path, "cod-rna", 30, 8)
     put(tmp_path, "cod-rna.t", 20, 7, first=100)
     data = load("cod_rna")
-    assert isinstance(data, Split) and (data.name, data.split, data.task) == ("cod-rna", "default", "binary")
-    assert data.X_train.shape == (30, 8) and data.X_test.shape == (20, 8)  # as wide as the entry says
+    assert isinstance(data, Split) and (data.name, data.split, data.task) == (
+        "cod-rna",
+        "default",
+        "binary",
+    )
+    # as wide as the entry says
+    assert data.X_train.shape == (30, 8) and data.X_test.shape == (20, 8)
     assert numbers(data.X_test).tolist() == list(range(101, 121))
     assert data.info is registry.get("cod-rna")
 
@@ -112,8 +142,11 @@ def test_a_papers_split_draws_test_rows(tmp_path, monkeypatch):
     assert data.X_train.shape[0] == 30 and data.X_test.shape[0] == 6 == len(data.y_test)
     assert set(numbers(data.X_test)) < set(range(101, 121))
     np.testing.assert_array_equal(numbers(data.X_test), numbers(again.X_test))
-    assert numbers(other.X_test).tolist() != numbers(data.X_test).tolist() and len(other.y_test) == 6
-    np.testing.assert_array_equal(numbers(data.X_train), numbers(other.X_train))  # all there are, whatever the seed
+    assert (
+        numbers(other.X_test).tolist() != numbers(data.X_test).tolist() and len(other.y_test) == 6
+    )
+    # all there are, whatever the seed
+    np.testing.assert_array_equal(numbers(data.X_train), numbers(other.X_train))
 
 
 def test_a_papers_split_pools_files_and_cuts_anew(tmp_path, monkeypatch):
@@ -133,8 +166,18 @@ def test_a_papers_split_pools_files_and_cuts_anew(tmp_path, monkeypatch):
 
 
 def test_which_papers_splits_are_drawn():
-    drawn = {(name, split) for name in registry.names() for split in registry.get(name).splits if registry.get(name).draws(split)}
-    assert {("cod-rna", "yen2014"), ("cod-rna", "wu2016"), ("ijcnn1", "yen2014"), ("covtype", "dai2014")} <= drawn
+    drawn = {
+        (name, split)
+        for name in registry.names()
+        for split in registry.get(name).splits
+        if registry.get(name).draws(split)
+    }
+    assert {
+        ("cod-rna", "yen2014"),
+        ("cod-rna", "wu2016"),
+        ("ijcnn1", "yen2014"),
+        ("covtype", "dai2014"),
+    } <= drawn
     assert not {("cpu", "yen2014"), ("ijcnn1", "wu2016"), ("census16h", "yen2014")} & drawn
 
 
@@ -168,7 +211,9 @@ def test_fewer_rows_on_request(tmp_path):
     put(tmp_path, "cod-rna", 30, 8)
     put(tmp_path, "cod-rna.t", 20, 8)
     data, other = load("cod-rna", n_train=7, n_test=3), load("cod-rna", n_train=7, n_test=3, seed=1)
-    assert data.X_train.shape == (7, 8) and data.y_train.shape == (7,) and data.X_test.shape == (3, 8)
+    assert (
+        data.X_train.shape == (7, 8) and data.y_train.shape == (7,) and data.X_test.shape == (3, 8)
+    )
     assert numbers(data.X_train).tolist() != numbers(other.X_train).tolist()
     with pytest.raises(UsageError, match="can't draw 31 rows from 30"):
         load("cod-rna", n_train=31)
@@ -178,7 +223,12 @@ def test_a_file_is_not_split_unless_asked(tmp_path):
     path = put(tmp_path, "mine.libsvm", 10, 3)
     data = load(path)
     assert (data.name, data.split, data.task) == ("mine.libsvm", "all", None)
-    assert data.X_train.shape == (10, 3) and data.X_test is None and data.y_test is None and data.info is None
+    assert (
+        data.X_train.shape == (10, 3)
+        and data.X_test is None
+        and data.y_test is None
+        and data.info is None
+    )
     assert load(str(path), split="80/20").X_test.shape == (2, 3)
     with pytest.raises(UsageError, match="has no split 'yen2014'; it has 80/20"):
         load(path, split="yen2014")
@@ -187,17 +237,28 @@ def test_a_file_is_not_split_unless_asked(tmp_path):
 
 
 def test_another_file_or_set_to_test_on(tmp_path):
-    path, narrow, wide = (put(tmp_path, name, 10, d) for name, d in (("train", 3), ("test", 2), ("wide", 5)))
+    path, narrow, wide = (
+        put(tmp_path, name, 10, d) for name, d in (("train", 3), ("test", 2), ("wide", 5))
+    )
     data = load(path, test=narrow, n_test=4)
     assert data.X_test.shape == (4, 3)
-    with pytest.raises(DataError, match="has feature 4 on line 1, but the model was trained on 3 features"):
+    with pytest.raises(
+        DataError, match="has feature 4 on line 1, but the model was trained on 3 features"
+    ):
         load(path, test=wide, strict=True)
-    with pytest.warns(RfxWarning, match=r"wide has columns beyond the 3 that the model was trained on \(2 of them, in 10 rows\)"):
+    with pytest.warns(
+        RfxWarning,
+        match=(
+            r"wide has columns beyond the 3 that the model was trained on \(2 of them, in 10 rows\)"
+        ),
+    ):
         assert load(path, test=wide).X_test.shape == (10, 3)
     assert load("sphere:n=20,d=3", test=path).X_test.shape == (10, 3)
     assert load(path, test="sphere:n_test=7,d=3").X_test.shape == (7, 3)
     put(tmp_path, "heart_scale", 20, 13)
-    with pytest.raises(DataError, match="heart_scale has columns beyond the 3 that the model was trained on"):
+    with pytest.raises(
+        DataError, match="heart_scale has columns beyond the 3 that the model was trained on"
+    ):
         load(path, test="heart_scale", strict=True)
     zero = tmp_path / "zero"
     zero.write_text("1 0:1\n")
@@ -205,7 +266,9 @@ def test_another_file_or_set_to_test_on(tmp_path):
 
 
 def test_names_that_are_nothing():
-    with pytest.raises(UsageError, match="cod-rnn is no file, and there is no data set .* did you mean cod-rna"):
+    with pytest.raises(
+        UsageError, match="cod-rnn is no file, and there is no data set .* did you mean cod-rna"
+    ):
         load("cod-rnn")
     with pytest.raises(UsageError, match="no data set called '/no/such/file'"):
         load("/no/such/file")

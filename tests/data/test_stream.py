@@ -1,4 +1,6 @@
-"""Streams: every row once an epoch, in batches that a position brings back; changed inputs are refused."""
+"""Streams: every row once an epoch, in batches that a position brings back; changed inputs
+are refused.
+"""
 
 import json
 import lzma
@@ -58,7 +60,9 @@ def test_an_epoch_is_every_row_once_in_batches_of_one_size(make, buffer):
         assert sorted(index) == list(range(97))
         np.testing.assert_allclose(np.concatenate([dense(part) for part, _, _ in epoch]), X[index])
         np.testing.assert_array_equal(np.concatenate([y for _, y, _ in epoch]), Y[index])
-    orders = [np.concatenate([i for _, _, i in epoch]).tolist() for epoch in (batches[:13], batches[13:])]
+    orders = [
+        np.concatenate([i for _, _, i in epoch]).tolist() for epoch in (batches[:13], batches[13:])
+    ]
     if buffer:
         assert orders[0] != orders[1] and orders[0] != sorted(orders[0])
     assert stream.rows == 194
@@ -130,10 +134,14 @@ def test_a_changed_or_shortened_file_is_refused(tmp_path):
         return next(again)
 
     np.testing.assert_array_equal(resume(text)[1], Y[48:56])
-    with pytest.raises(DataError, match=r"has [\d,]+ bytes, but had [\d,]+ when the checkpoint was written"):
+    with pytest.raises(
+        DataError, match=r"has [\d,]+ bytes, but had [\d,]+ when the checkpoint was written"
+    ):
         resume(text[:-30])
     middle = len(text) // 4
-    changed = text[:middle] + (b"3" if text[middle : middle + 1] != b"3" else b"4") + text[middle + 1 :]
+    changed = (
+        text[:middle] + (b"3" if text[middle : middle + 1] != b"3" else b"4") + text[middle + 1 :]
+    )
     with pytest.raises(DataError, match="is not what it was|differs from what was read|is not"):
         resume(changed)
     with pytest.raises(DataError, match="the checkpoint's stream has batch 8, this one 4"):
@@ -153,23 +161,37 @@ def test_bad_rows_are_named_by_their_line(tmp_path):
     with pytest.raises(DataError, match=r"bad, line 51, column 5: .*not a number"):
         list(Stream(LibsvmSource(path, chunk=40), 8))
     path.write_text("1 1:2\n" * 50 + "1 7:2\n")
-    with pytest.raises(DataError, match="has feature 7 .* rows are read with 1 features; give the number of columns with --n-inputs"):
+    with pytest.raises(
+        DataError,
+        match=(
+            "has feature 7 .* rows are read with 1 features; give the number of columns with"
+            " --n-inputs"
+        ),
+    ):
         list(Stream(LibsvmSource(path, chunk=40), 8))
     path.write_text("x,y\n1,2\n1,2,3\n")
     with pytest.raises(DataError, match="line 3: it has 3 cells, but the rows before have 2"):
         list(Stream(CsvSource(path), 8))
     path.write_text("x,y\n1,2\n3,1\n2,1\n1,two\n")
-    with pytest.raises(DataError, match="line 5: column 'y' has 'two', which is not a number as most"):
+    with pytest.raises(
+        DataError, match="line 5: column 'y' has 'two', which is not a number as most"
+    ):
         list(Stream(CsvSource(path), 8))
     with pytest.raises(DataError, match="can't be read: No such file"):
         LibsvmSource(tmp_path / "none")
 
 
 def test_a_csv_stream_is_the_table(tmp_path):
-    """Quoted cells, categories, words as labels, missing cells: as when all is read at once, in pieces of any size."""
+    """Quoted cells, categories, words as labels, missing cells: as when all is read at
+    once, in pieces of any size.
+    """
     rng = np.random.default_rng(0)
-    rows = [f'{a:.3f},"{"one, or" if b else "two"}\nlines",{c},{"yes" if b else "no"}' for a, b, c in zip(
-        rng.normal(size=90), rng.random(90) < 0.5, np.where(rng.random(90) < 0.2, "", "7"))]  # fmt: skip
+    rows = [
+        f'{a:.3f},"{"one, or" if b else "two"}\nlines",{c},{"yes" if b else "no"}'
+        for a, b, c in zip(
+            rng.normal(size=90), rng.random(90) < 0.5, np.where(rng.random(90) < 0.2, "", "7")
+        )
+    ]
     path = tmp_path / "rows.csv"
     path.write_text("a,b,c,y\n" + "\n".join(rows))
     whole = load(path, reading=Reading(missing="mean"))
@@ -178,9 +200,16 @@ def test_a_csv_stream_is_the_table(tmp_path):
         assert source.schema == whole.schema and source.n_inputs == 4
         batches = list(Stream(source, 8, epochs=2))
         for half in (batches[:12], batches[12:]):
-            np.testing.assert_array_equal(np.concatenate([part for part, _, _ in half]), whole.X_train)
+            np.testing.assert_array_equal(
+                np.concatenate([part for part, _, _ in half]), whole.X_train
+            )
             np.testing.assert_array_equal(np.concatenate([y for _, y, _ in half]), whole.y_train)
-    with pytest.raises(UsageError, match="--missing is median, which needs all rows at once; with --stream give --missing mean"):
+    with pytest.raises(
+        UsageError,
+        match=(
+            "--missing is median, which needs all rows at once; with --stream give --missing mean"
+        ),
+    ):
         CsvSource(path, Reading(missing="median"))
 
 
@@ -188,11 +217,12 @@ def test_standard_input_is_read_once_and_resumed_by_its_digest(tmp_path):
     path = tmp_path / "rows"
     svmlight.write(path, X, Y)
     code = (
-        "import sys, json\nfrom rfx.data.stream import *\nfrom rfx.data.textstream import *\n"
-        "stream = Stream(LibsvmSource('-', n_inputs=5, chunk=500), 8, 16, epochs=int(sys.argv[2]))\n"
-        "if sys.argv[1] != 'null': stream.seek(json.loads(sys.argv[1]))\n"
-        "print(json.dumps([[i.tolist() for _, _, i in (next(stream) for _ in range(5))], stream.position()]))\n"
-        "print(json.dumps(len(list(stream))))"
+        "import sys, json\nfrom rfx.data.stream import *\nfrom rfx.data.textstream import *\nstream"
+        " = Stream(LibsvmSource('-', n_inputs=5, chunk=500), 8, 16, epochs=int(sys.argv[2]))\nif"
+        " sys.argv[1] != 'null':"
+        " stream.seek(json.loads(sys.argv[1]))\nprint(json.dumps([[i.tolist() for _, _, i in"
+        " (next(stream) for _ in range(5))],"
+        " stream.position()]))\nprint(json.dumps(len(list(stream))))"
     )
 
     def run(position, text, epochs=1):

@@ -29,7 +29,9 @@ def chunks(form=np.asarray, sizes=(100, 137, 3, 260)):
 @pytest.mark.parametrize("kind", KINDS)
 def test_pieces_teach_what_all_rows_do(kind, form, monkeypatch):
     monkeypatch.setattr(survey, "CHUNK", 64)
-    found = Survey(chunks(form), scaling=kind, unit=True, pca=2, dtype=np.float64, seed=3, sample=50)
+    found = Survey(
+        chunks(form), scaling=kind, unit=True, pca=2, dtype=np.float64, seed=3, sample=50
+    )
     scaler = Scaler.fit(X, kind)
     np.testing.assert_allclose(found.inputs.scaler.shift, scaler.shift, atol=1e-10)
     np.testing.assert_allclose(found.inputs.scaler.scale, scaler.scale, rtol=1e-10)
@@ -41,7 +43,9 @@ def test_pieces_teach_what_all_rows_do(kind, form, monkeypatch):
     for target in ("none", "minmax01", "mean"):
         assert found.target_scaler(target) == TargetScaler.fit(Y, target)
     # the sample is of rows, each once, and the same however they come
-    again = Survey(chunks(form, (499, 1)), scaling=kind, unit=True, pca=2, dtype=np.float64, seed=3, sample=50)
+    again = Survey(
+        chunks(form, (499, 1)), scaling=kind, unit=True, pca=2, dtype=np.float64, seed=3, sample=50
+    )
     np.testing.assert_allclose(found.X, again.X, atol=1e-8)
     np.testing.assert_array_equal(found.y, again.y)
     near = ((found.X[:, None] - expected[None]) ** 2).sum(-1)

@@ -21,7 +21,10 @@ from hypothesis.extra import numpy as hnp
 from rfx.data.libsvm import scan, svmlight, svmtext
 from rfx.errors import DataError
 
-GOOD = "+1 1:0.5 3:-2e-3 # a comment with 9:9\n\n-1\t2:1.\r\n   # only a comment\n 0.5 1:.5 2:+3 10:0\n"
+GOOD = (
+    "+1 1:0.5 3:-2e-3 # a comment with 9:9\n\n-1\t2:1.\r\n   # only a comment\n 0.5 1:.5 2:+3"
+    " 10:0\n"
+)
 
 
 pytestmark = pytest.mark.usefixtures("own_folders")
@@ -69,7 +72,13 @@ def test_reads_what_the_format_allows(tmp_path):
     X, y = svmlight.read(put(tmp_path, GOOD))
     assert y.tolist() == [1, -1, 0.5]
     expected = np.zeros((3, 10))
-    expected[0, 0], expected[0, 2], expected[1, 1], expected[2, 0], expected[2, 1] = 0.5, -2e-3, 1, 0.5, 3
+    expected[0, 0], expected[0, 2], expected[1, 1], expected[2, 0], expected[2, 1] = (
+        0.5,
+        -2e-3,
+        1,
+        0.5,
+        3,
+    )
     np.testing.assert_array_equal(X.toarray(), expected)
     assert X.format == "csr" and X.dtype == np.float64 and y.dtype == np.float64
     assert X.indices.dtype == X.indptr.dtype == np.int32
@@ -102,7 +111,9 @@ def test_more_columns_can_be_asked_for_but_not_fewer(tmp_path):
         svmlight.read(path, n_features=22)
 
 
-@pytest.mark.parametrize("suffix, module", [("xz", lzma), ("bz2", bz2), ("gz", gzip), ("odd", gzip)])
+@pytest.mark.parametrize(
+    "suffix, module", [("xz", lzma), ("bz2", bz2), ("gz", gzip), ("odd", gzip)]
+)
 def test_compressed_files_are_known_by_their_content(tmp_path, suffix, module):
     path = put(tmp_path, module.compress(GOOD.encode()), f"data.{suffix}")
     X, y = svmlight.read(path)
@@ -135,7 +146,8 @@ def test_many_threads_read_what_one_does(monkeypatch):
     rng = np.random.default_rng(0)
     X = scipy.sparse.csr_array(np.where(rng.random((300, 20)) < 0.3, rng.random((300, 20)), 0.0))
     y = rng.integers(0, 3, 300).astype(float)
-    content = written(X, y).replace(b"\n", b" # 1:1 2:2\n\n", 40)  # colons and lines that hold no data
+    # colons and lines that hold no data
+    content = written(X, y).replace(b"\n", b" # 1:1 2:2\n\n", 40)
     back, labels = parse(content)
     np.testing.assert_array_equal(labels, y)
     np.testing.assert_array_equal(back.toarray(), X.toarray())
@@ -145,7 +157,8 @@ def test_many_threads_read_what_one_does(monkeypatch):
     assert svmtext.parse(bytes(broken), False)[-1] == at
 
 
-# Numbers -------------------------------------------------------------------------------------------------------------
+# Numbers
+# --------------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=300, deadline=None)
@@ -156,7 +169,11 @@ def test_every_double_reads_back_exactly(value):
 
 
 @settings(max_examples=500, deadline=None)
-@given(st.from_regex(r"[+-]?([0-9]{1,25}\.?[0-9]{0,25}|\.[0-9]{1,25})([eE][+-]?[0-9]{1,3})?", fullmatch=True).filter(str.isascii))
+@given(
+    st.from_regex(
+        r"[+-]?([0-9]{1,25}\.?[0-9]{0,25}|\.[0-9]{1,25})([eE][+-]?[0-9]{1,3})?", fullmatch=True
+    ).filter(str.isascii)
+)
 def test_any_decimal_has_the_value_that_float_gives_it(text):
     content = f"1 1:{text}\n".encode()
     if abs(float(text)) == np.inf:
@@ -168,15 +185,28 @@ def test_any_decimal_has_the_value_that_float_gives_it(text):
 
 def test_numbers_half_way_between_two_doubles():
     rng = np.random.default_rng(1)
-    texts = ["9007199254740993", "429546617646932075e-2", "1e23", "8.5e22", "2.2250738585072011e-308", "5e-324", "0e99999"]
+    texts = [
+        "9007199254740993",
+        "429546617646932075e-2",
+        "1e23",
+        "8.5e22",
+        "2.2250738585072011e-308",
+        "5e-324",
+        "0e99999",
+    ]
     texts += ["%d.5" % (2**53 - 1 - k) for k in range(50)]
     texts += ["%de-%d" % (rng.integers(10**17), rng.integers(25)) for _ in range(2000)]
-    texts += ["%.*e" % (int(rng.integers(14, 19)), rng.standard_normal() * 10.0 ** rng.integers(-300, 300)) for _ in range(5000)]
+    texts += [
+        "%.*e"
+        % (int(rng.integers(14, 19)), rng.standard_normal() * 10.0 ** rng.integers(-300, 300))
+        for _ in range(5000)
+    ]
     _, labels = parse(("\n".join(texts) + "\n").encode())
     assert labels.tobytes() == np.array([float(text) for text in texts]).tobytes()
 
 
-# Refusals ------------------------------------------------------------------------------------------------------------
+# Refusals
+# --------------------------------------------------------------------------------------------------
 
 REFUSED = [
     ("1:2 3:4", 1, "label is missing"),
@@ -213,13 +243,17 @@ REFUSED = [
 @pytest.mark.parametrize("line, column, message", REFUSED)
 def test_a_bad_line_is_refused_with_its_place(tmp_path, line, column, message, newline):
     path = put(tmp_path, f"1 1:2\n# comment\n\n-1 2:3\n{line}{newline}")
-    with pytest.raises(DataError, match=f"^{re.escape(str(path))}, line 5, column {column}: .*({message})") as caught:
+    with pytest.raises(
+        DataError, match=f"^{re.escape(str(path))}, line 5, column {column}: .*({message})"
+    ) as caught:
         svmlight.read(path)
     assert "\n" not in str(caught.value)
     assert next(problems(path))[:2] == (5, column)
 
 
-@pytest.mark.parametrize("tail", ["1 1:2 5", "1 1:2 5:", "1 1:2 5:-", "1 1:2 5:1e", "1 1:2 5:1e-", "-", "1 5:."])
+@pytest.mark.parametrize(
+    "tail", ["1 1:2 5", "1 1:2 5:", "1 1:2 5:-", "1 1:2 5:1e", "1 1:2 5:1e-", "-", "1 5:."]
+)
 def test_a_truncated_last_line(tmp_path, tail):
     with pytest.raises(DataError, match="line 2, column .*cut off"):
         svmlight.read(put(tmp_path, "1 1:2\n" + tail))
@@ -239,7 +273,9 @@ def test_files_that_hold_no_data(tmp_path, content, message):
     with pytest.raises(DataError, match=message):
         svmlight.read(path)
     found = list(problems(path))
-    assert [where for *where, _ in found] == [[1, 1]] and re.search(message.replace("is empty", "empty"), found[0][2])
+    assert [where for *where, _ in found] == [[1, 1]] and re.search(
+        message.replace("is empty", "empty"), found[0][2]
+    )
 
 
 def test_files_that_cannot_be_opened(tmp_path):
@@ -257,7 +293,11 @@ def test_problems_are_all_reported_in_order(tmp_path, monkeypatch):
     assert list(problems(put(tmp_path, GOOD))) == []
 
 
-MUTATIONS = st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 255), st.sampled_from("rid")), min_size=1, max_size=6)
+MUTATIONS = st.lists(
+    st.tuples(st.integers(0, 10**6), st.integers(0, 255), st.sampled_from("rid")),
+    min_size=1,
+    max_size=6,
+)
 
 
 @settings(max_examples=400, deadline=None)
@@ -286,14 +326,20 @@ def test_a_fuzzed_file_is_read_or_refused_with_a_place(mutations, zero_based):
     assert bad == (explained[0] if explained else -1)
 
 
-# The writer ----------------------------------------------------------------------------------------------------------
+# The writer
+# --------------------------------------------------------------------------------------------------
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 SHAPES = hnp.array_shapes(min_dims=2, max_dims=2, min_side=1, max_side=8)
 
 
 @settings(max_examples=150, deadline=None)
-@given(hnp.arrays(np.float64, SHAPES, elements=st.one_of(st.just(0.0), FINITE)), st.data(), st.booleans(), st.booleans())
+@given(
+    hnp.arrays(np.float64, SHAPES, elements=st.one_of(st.just(0.0), FINITE)),
+    st.data(),
+    st.booleans(),
+    st.booleans(),
+)
 def test_a_round_trip_changes_nothing(X, data, sparse, zero_based):
     y = data.draw(hnp.arrays(np.float64, X.shape[0], elements=FINITE))
     content = written(scipy.sparse.csr_matrix(X) if sparse else X, y, zero_based=zero_based)
@@ -305,7 +351,11 @@ def test_a_round_trip_changes_nothing(X, data, sparse, zero_based):
 
 
 @settings(max_examples=100, deadline=None)
-@given(hnp.arrays(np.float32, SHAPES, elements=st.floats(allow_nan=False, allow_infinity=False, width=32)))
+@given(
+    hnp.arrays(
+        np.float32, SHAPES, elements=st.floats(allow_nan=False, allow_infinity=False, width=32)
+    )
+)
 def test_float32_reads_back_to_the_same_float32(X):
     back = parse(written(X, np.zeros(len(X))))[0].toarray().astype(np.float32)
     np.testing.assert_array_equal(back, X[:, : back.shape[1]])
@@ -316,7 +366,8 @@ def test_the_text_is_short_and_plain():
     assert written(X, np.array([1, -0.5])) == b"1 1:1 3:0.1 4:-2e-09\n-0.5\n"
     assert written(X, [1, 3], precision=3, zero_based=True) == b"1 0:1 2:0.1 3:-2e-09\n3\n"
     assert written(np.array([[1 / 3]]), [1 / 3], precision=3) == b"0.3333333333333333 1:0.333\n"
-    stored = scipy.sparse.csr_matrix(([3.0, 0.0], [2, 0], [0, 2]), shape=(1, 3))  # unsorted, with an explicit zero
+    # unsorted, with an explicit zero
+    stored = scipy.sparse.csr_matrix(([3.0, 0.0], [2, 0], [0, 2]), shape=(1, 3))
     assert written(stored, [1]) == b"1 1:0 3:3\n"
 
 
@@ -348,7 +399,9 @@ def test_a_file_appears_only_when_it_is_complete(tmp_path):
 
 def test_standard_input_and_output_are_a_dash():
     program = "from rfx.data.libsvm import svmlight; svmlight.write('-', *svmlight.read('-'))"
-    done = subprocess.run([sys.executable, "-c", program], input=GOOD.encode(), capture_output=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", program], input=GOOD.encode(), capture_output=True, timeout=60
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout == b"1 1:0.5 3:-0.002\n-1 2:1\n0.5 1:0.5 2:3 10:0\n"
 
@@ -359,7 +412,9 @@ def test_a_reader_that_goes_away_is_no_disaster():
         "try:\n    svmlight.write('-', np.ones((20000, 50)), np.ones(20000))\n"
         "except BrokenPipeError:\n    raise SystemExit(141)"
     )
-    process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     process.stdout.read(10)
     process.stdout.close()
     assert process.stderr.read() == b"" and process.wait(timeout=60) == 141
@@ -381,34 +436,55 @@ LONG_WORDS = {  # head, what is repeated, tail, what is said
 
 
 def test_ten_megabytes_of_a_bad_word_are_one_short_sentence():
-    """Patterns that try every cut of a word would take days for these; two minutes are for the slowest of machines."""
+    """Patterns that try every cut of a word would take days for these; two minutes are for
+    the slowest of machines.
+    """
     program = (
-        "import sys\nfrom rfx.data.libsvm import svmtext\n"
-        "for line in sys.stdin.buffer.read().split(b'\\n'):\n    print(list(svmtext.line_problems(line, False, cut_off=True)))"
+        "import sys\nfrom rfx.data.libsvm import svmtext\nfor line in"
+        " sys.stdin.buffer.read().split(b'\\n'):\n    print(list(svmtext.line_problems(line, False,"
+        " cut_off=True)))"
     )
-    lines = [(head + filling * (LONG // len(filling)) + tail).encode("latin-1") for head, filling, tail, _ in LONG_WORDS.values()]
-    done = subprocess.run([sys.executable, "-c", program], input=b"\n".join(lines), capture_output=True, timeout=120)
+    lines = [
+        (head + filling * (LONG // len(filling)) + tail).encode("latin-1")
+        for head, filling, tail, _ in LONG_WORDS.values()
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", program], input=b"\n".join(lines), capture_output=True, timeout=120
+    )
     found = done.stdout.decode().splitlines()
     assert len(found) == len(LONG_WORDS)
     for (_, _, _, message), text in zip(LONG_WORDS.values(), found):
-        assert re.search(message, text) and re.search(r"\.\.\. \(\S+ characters\)", text) and len(text) < 1000
+        assert (
+            re.search(message, text)
+            and re.search(r"\.\.\. \(\S+ characters\)", text)
+            and len(text) < 1000
+        )
 
 
-@pytest.mark.parametrize("word", ["1" * 5000 + ":1", "-" + "0" * 5000 + ":1", "-" + "7" * 5000 + ":1", "0" * 5000 + "1:1"])
+@pytest.mark.parametrize(
+    "word",
+    ["1" * 5000 + ":1", "-" + "0" * 5000 + ":1", "-" + "7" * 5000 + ":1", "0" * 5000 + "1:1"],
+)
 def test_an_index_of_5000_digits_is_a_sentence(tmp_path, word):
-    with pytest.raises(DataError, match="line 1, column 3: the index .* (too large|has a sign|is negative)$"):
+    with pytest.raises(
+        DataError, match="line 1, column 3: the index .* (too large|has a sign|is negative)$"
+    ):
         svmlight.read(put(tmp_path, f"1 {word}\n"))
 
 
 def test_a_number_of_a_million_digits_is_read(tmp_path):
-    X, y = svmlight.read(put(tmp_path, f"{'0' * 10**6}1 1:0.{'3' * 10**6} 2:1{'0' * 300}.{'0' * 10**6}e-300\n"))
+    X, y = svmlight.read(
+        put(tmp_path, f"{'0' * 10**6}1 1:0.{'3' * 10**6} 2:1{'0' * 300}.{'0' * 10**6}e-300\n")
+    )
     assert X.toarray().tolist() == [[1 / 3, 1.0]] and y.tolist() == [1]
 
 
 @pytest.mark.parametrize("values", [[20240000001.0, -1.0, 0.1], [[1.0, 1e-300], [1e22, 2.5]], []])
 def test_numbers_read_back_exactly(values):
     lines = svmlight.numbers(np.array(values)).splitlines()
-    assert [[float(word) for word in line.split()] for line in lines] == [np.atleast_1d(row).tolist() for row in values]
+    assert [[float(word) for word in line.split()] for line in lines] == [
+        np.atleast_1d(row).tolist() for row in values
+    ]
     assert not any(word.endswith(".0") for line in lines for word in line.split())
 
 
@@ -424,7 +500,9 @@ def test_agrees_with_scikit_learn(tmp_path):
     from sklearn.datasets import load_svmlight_file
 
     rng = np.random.default_rng(3)
-    X = scipy.sparse.csr_array(np.where(rng.random((500, 40)) < 0.2, rng.standard_normal((500, 40)), 0.0))
+    X = scipy.sparse.csr_array(
+        np.where(rng.random((500, 40)) < 0.2, rng.standard_normal((500, 40)), 0.0)
+    )
     path = tmp_path / "data"
     svmlight.write(path, X, rng.standard_normal(500))
     (ours, y), (theirs, t) = svmlight.read(path), load_svmlight_file(str(path))

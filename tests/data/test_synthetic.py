@@ -1,4 +1,6 @@
-"""Built-in data: the papers' formulas, any size and seed, the shape-alikes, scikit-learn's bundled sets."""
+"""Built-in data: the papers' formulas, any size and seed, the shape-alikes, scikit-learn's
+bundled sets.
+"""
 
 import numpy as np
 import pytest
@@ -12,8 +14,12 @@ PROBLEMS = ["sphere", "linear-selection", "motifs", "ripple", "covtype-sized", "
 
 def test_sphere():
     data = load("sphere:n=3000,n_test=500,d=5,seed=1")
-    assert data.X_train.shape == (3000, 5) and data.X_test.shape == (500, 5) and data.task == "binary"
-    np.testing.assert_array_equal(data.y_train, np.sign(np.linalg.norm(data.X_train, axis=1) - np.sqrt(5)))
+    assert (
+        data.X_train.shape == (3000, 5) and data.X_test.shape == (500, 5) and data.task == "binary"
+    )
+    np.testing.assert_array_equal(
+        data.y_train, np.sign(np.linalg.norm(data.X_train, axis=1) - np.sqrt(5))
+    )
     np.testing.assert_allclose(data.X_train.mean(axis=0), 0, atol=0.1)
     np.testing.assert_allclose(np.cov(data.X_train.T), np.eye(5), atol=0.1)
 
@@ -40,14 +46,19 @@ def test_linear_selection():
 def test_motifs():
     data = load("motifs:n=3000,n_test=500,seed=3")
     assert data.X_train.shape == (3000, 81) and data.task == "binary"
-    assert set(np.unique(data.X_train)) == set(map(float, b"ACGT")) and abs(np.mean(data.y_train)) < 0.1
+    assert (
+        set(np.unique(data.X_train)) == set(map(float, b"ACGT"))
+        and abs(np.mean(data.y_train)) < 0.1
+    )
     words = synthetic.planted_words(81, seed=3)
     assert len(words) == 6
     for place, word in words:
         found = (data.X_train[:, place : place + len(word)] == list(word.encode())).all(axis=1)
         assert abs(found[data.y_train > 0].mean() - 0.5) < 0.1
         assert found[data.y_train < 0].mean() < 0.1
-    assert len(synthetic.planted_words(3)) == 1 and load("motifs:n=20,n_test=5,d=3").X_train.shape == (20, 3)
+    assert len(synthetic.planted_words(3)) == 1 and load(
+        "motifs:n=20,n_test=5,d=3"
+    ).X_train.shape == (20, 3)
 
 
 def test_default_sizes_are_the_registrys():
@@ -65,7 +76,9 @@ def test_seed_and_size(name):
     assert first.name == f"{name}:n=1500,n_test=40" and first.X_train.shape == (1500, first.info.d)
     for rows in ("X_train", "y_train", "X_test", "y_test"):
         np.testing.assert_array_equal(getattr(first, rows), getattr(again, rows))
-        np.testing.assert_array_equal(getattr(first, rows), getattr(longer, rows)[: len(getattr(first, rows))])
+        np.testing.assert_array_equal(
+            getattr(first, rows), getattr(longer, rows)[: len(getattr(first, rows))]
+        )
     assert not np.array_equal(first.X_train, other.X_train)
     assert not np.array_equal(first.X_train[:40], first.X_test)
     by_argument = load(name, seed=1, n_train=1500, n_test=40)
@@ -73,14 +86,21 @@ def test_seed_and_size(name):
     np.testing.assert_array_equal(by_argument.y_test, other.y_test)
 
 
-@pytest.mark.parametrize("name, task", [("covtype-sized", "binary"), ("yearpred-sized", "regression")])
+@pytest.mark.parametrize(
+    "name, task", [("covtype-sized", "binary"), ("yearpred-sized", "regression")]
+)
 def test_shape_alikes_can_be_learnt(name, task):
     data = load(f"{name}:n=3000,n_test=1000")
-    assert data.X_train.dtype == np.float32 and data.task == task and np.isfinite(data.X_train).all()
+    assert (
+        data.X_train.dtype == np.float32 and data.task == task and np.isfinite(data.X_train).all()
+    )
     if task == "binary":
         from sklearn.neighbors import KNeighborsClassifier
 
-        model, chance = KNeighborsClassifier(5), max(np.mean(data.y_test == 1), np.mean(data.y_test == 2))
+        model, chance = (
+            KNeighborsClassifier(5),
+            max(np.mean(data.y_test == 1), np.mean(data.y_test == 2)),
+        )
         assert set(data.y_train) == {1, 2} and (data.X_train[:, 10:].sum(axis=1) == 2).all()
         assert model.fit(data.X_train, data.y_train).score(data.X_test, data.y_test) > chance + 0.2
     else:
@@ -92,7 +112,11 @@ def test_shape_alikes_can_be_learnt(name, task):
 
 @pytest.mark.parametrize(
     "name, shape, task",
-    [("digits", (1797, 64), "multiclass"), ("breast_cancer", (569, 30), "binary"), ("diabetes-sklearn", (442, 10), "regression")],
+    [
+        ("digits", (1797, 64), "multiclass"),
+        ("breast_cancer", (569, 30), "binary"),
+        ("diabetes-sklearn", (442, 10), "regression"),
+    ],
 )
 def test_bundled_sets(name, shape, task):
     data, again = load(name), load(name, seed=9)

@@ -1,4 +1,6 @@
-"""The binary copy of a text: used where it is the text's, made anew where it is not what the reader could have made."""
+"""The binary copy of a text: used where it is the text's, made anew where it is not what
+the reader could have made.
+"""
 
 import json
 import os
@@ -38,7 +40,11 @@ def without_parsing(monkeypatch, path, **options):
 def test_the_second_read_takes_the_copy(text, monkeypatch):
     X, y = svmlight.read(text)
     cache = textcache.place(text)
-    assert cache.exists() and list(text.parent.iterdir()) == [text] and cache.stat().st_mode & 0o777 == 0o600
+    assert (
+        cache.exists()
+        and list(text.parent.iterdir()) == [text]
+        and cache.stat().st_mode & 0o777 == 0o600
+    )
     again, labels = without_parsing(monkeypatch, text)
     assert (X != again).nnz == 0 and X.nnz == again.nnz and labels.tolist() == y.tolist()
     assert again.indices.dtype == np.int32
@@ -58,7 +64,8 @@ def test_a_changed_text_is_read_anew(text):
     svmlight.read(text)
     status = text.stat()
     text.write_text(GOOD.replace("+1", "+7"))
-    os.utime(text, ns=(status.st_atime_ns, status.st_mtime_ns))  # as `cp -p` does: same size, same time
+    # as `cp -p` does: same size, same time
+    os.utime(text, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert svmlight.read(text)[1][0] == 7
     assert svmlight.read(text)[1][0] == 7  # from the new copy
     put(text, GOOD + "4\n")
@@ -86,7 +93,9 @@ def rewritten(cache, arrays=None, **header):
         known = textcache._header(handle)
         kept = dict(zip(textcache._TYPES, textcache._arrays(handle, known)))
     kept |= arrays or {}
-    known |= {name: (array.dtype.str, len(array), zlib.crc32(array)) for name, array in kept.items()} | header
+    known |= {
+        name: (array.dtype.str, len(array), zlib.crc32(array)) for name, array in kept.items()
+    } | header
     content = json.dumps(known).encode()
     with open(cache, "wb") as handle:
         handle.write(textcache._MAGIC + len(content).to_bytes(4, "little") + content)
@@ -108,7 +117,10 @@ HOSTILE = {
     "indices that do not ascend": i4(2, 0, 1, 0, 1, 9),
     "an index twice": i4(0, 0, 1, 0, 1, 9),
     "too few indices": i4(0, 2),
-    "an index beyond the reader's": {"indices": np.array([0, 2, 1, 0, 1, 1 << 62]), "indptr": np.array([0, 2, 3, 6])},
+    "an index beyond the reader's": {
+        "indices": np.array([0, 2, 1, 0, 1, 1 << 62]),
+        "indptr": np.array([0, 2, 3, 6]),
+    },
     "two types of index": {"indices": np.array([0, 2, 1, 0, 1, 9])},
     "pointers beyond the entries": ends(0, 2, 3, 1000),
     "a pointer beyond the entries in the middle": ends(0, 2**31 - 1, 3, 6),
@@ -144,7 +156,21 @@ def test_a_rewritten_cache_would_be_believed_were_it_sound(text, monkeypatch):
     assert without_parsing(monkeypatch, text)[0].shape[1] == 9
 
 
-@pytest.mark.parametrize("damage", ["truncate", "garbage", "header", "flip", "empty", "long header", "brackets", "counts", "list", "more"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "truncate",
+        "garbage",
+        "header",
+        "flip",
+        "empty",
+        "long header",
+        "brackets",
+        "counts",
+        "list",
+        "more",
+    ],
+)
 def test_a_damaged_copy_is_ignored_and_rewritten(text, monkeypatch, damage):
     expected, _ = svmlight.read(text)
     cache = textcache.place(text)
@@ -197,7 +223,10 @@ def test_a_cache_that_can_not_be_written_is_passed_over_with_a_warning(text, mon
     blocked.write_text("a file where a folder is wanted")
     monkeypatch.setenv("RFX_CACHE", str(blocked))
     assert len(svmlight.read(text)[1]) == 3
-    assert f"no binary copy of {text} is kept: {textcache.place(text)} can't be written" in caplog.text and "RFX_CACHE" in caplog.text
+    assert (
+        f"no binary copy of {text} is kept: {textcache.place(text)} can't be written" in caplog.text
+        and "RFX_CACHE" in caplog.text
+    )
     assert sorted(text.parent.iterdir()) == [blocked, text]
 
 
@@ -226,5 +255,7 @@ def test_a_link_in_the_place_of_the_copy_is_never_followed(text, tmp_path, where
         place.symlink_to(victim / (place.name if where == "file" else "new"))
     for _ in range(2):
         assert (svmlight.read(text)[0] != X).nnz == 0
-    assert (victim / place.name).read_text() == "precious" and {path.name for path in victim.iterdir()} == before
+    assert (victim / place.name).read_text() == "precious" and {
+        path.name for path in victim.iterdir()
+    } == before
     assert where == "folder" or (place.is_file() and not place.is_symlink())

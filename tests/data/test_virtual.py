@@ -1,4 +1,6 @@
-"""Virtual examples: by (seed, i) alone, near what they are made of, and the molecules' own invariants."""
+"""Virtual examples: by (seed, i) alone, near what they are made of, and the molecules' own
+invariants.
+"""
 
 import numpy as np
 import pytest
@@ -16,7 +18,9 @@ IMAGES[:, 8:20, 10:18] = RNG.integers(100, 256, (7, 12, 8))
 
 def test_deformed_digits_depend_on_seed_and_number_alone():
     whole = virtual.deform(IMAGES, np.arange(60), seed=3)
-    parts = [virtual.deform(IMAGES, np.arange(a, b), seed=3) for a, b in ((0, 5), (5, 31), (31, 60))]
+    parts = [
+        virtual.deform(IMAGES, np.arange(a, b), seed=3) for a, b in ((0, 5), (5, 31), (31, 60))
+    ]
     np.testing.assert_array_equal(np.concatenate(parts), whole)
     np.testing.assert_array_equal(whole[:7], IMAGES)
     assert not np.array_equal(virtual.deform(IMAGES, np.arange(60), seed=4)[7:], whole[7:])
@@ -39,7 +43,9 @@ def test_no_deformation_leaves_the_image_and_a_shift_shifts_it(shift):
         else:
             places = np.stack(np.indices((28, 28)))
             moved = [(places * part / part.sum()).sum(axis=(1, 2)) for part in (image, original)]
-            assert np.all(np.abs(moved[0] - moved[1]) <= 3.01) and np.any(np.abs(moved[0] - moved[1]) > 0.01)
+            assert np.all(np.abs(moved[0] - moved[1]) <= 3.01) and np.any(
+                np.abs(moved[0] - moved[1]) > 0.01
+            )
 
 
 def test_the_elastic_field_is_smooth_and_of_its_deviation():
@@ -52,7 +58,9 @@ def test_crops_are_windows_and_flips_mirror_them():
     images = RNG.integers(0, 256, (5, 12, 10, 3)).astype(np.uint8)
     made = virtual.crops_and_flips(images, np.arange(200), 2, 7)
     assert made.shape == (200, 7, 7, 3)
-    np.testing.assert_array_equal(made[50:90], virtual.crops_and_flips(images, np.arange(50, 90), 2, 7))
+    np.testing.assert_array_equal(
+        made[50:90], virtual.crops_and_flips(images, np.arange(50, 90), 2, 7)
+    )
     mirrored = 0
     for i, window in enumerate(made):
         source = images[i % 5]
@@ -61,7 +69,10 @@ def test_crops_are_windows_and_flips_mirror_them():
             for r in range(6)
             for c in range(4)
             for flip in (False, True)
-            if np.array_equal(window, source[r : r + 7, c : c + 7][:, ::-1] if flip else source[r : r + 7, c : c + 7])
+            if np.array_equal(
+                window,
+                source[r : r + 7, c : c + 7][:, ::-1] if flip else source[r : r + 7, c : c + 7],
+            )
         ]
         assert len(found) == 1
         mirrored += found[0]
@@ -85,8 +96,12 @@ def test_coulomb_matrices_and_what_no_permutation_changes():
     for noise in (None, 1.0):
         made = virtual.permute(C, np.arange(90), 5, noise)
         np.testing.assert_array_equal(made[40:50], virtual.permute(C, np.arange(40, 50), 5, noise))
-        np.testing.assert_allclose(virtual.eigenvalues(made), virtual.eigenvalues(C[np.arange(90) % 3]), atol=1e-9)
-        np.testing.assert_allclose(virtual.by_row_norm(made), virtual.by_row_norm(C)[np.arange(90) % 3], atol=1e-12)
+        np.testing.assert_allclose(
+            virtual.eigenvalues(made), virtual.eigenvalues(C[np.arange(90) % 3]), atol=1e-9
+        )
+        np.testing.assert_allclose(
+            virtual.by_row_norm(made), virtual.by_row_norm(C)[np.arange(90) % 3], atol=1e-12
+        )
         assert np.all(made[2::3, 2:] == 0)  # atoms that are not there stay behind
         assert len(np.unique(made[0::3].round(9), axis=0)) > 5
     norms = np.linalg.norm(virtual.by_row_norm(C), axis=2)
@@ -107,20 +122,28 @@ def test_bags_of_bonds_are_the_entries_by_pairs_of_elements():
     # diagonals: 4 H, 1 C, 2 N, 1 O; pairs: 6 HH, 4 HC, 2 HO, 1 NN
     assert bags.shape == (3, 8 + 13)
     for row, matrix in zip(bags, C):
-        np.testing.assert_allclose(np.sort(row[row != 0]), np.sort(virtual.triangles(matrix[None])[virtual.triangles(matrix[None]) != 0]))
+        np.testing.assert_allclose(
+            np.sort(row[row != 0]),
+            np.sort(virtual.triangles(matrix[None])[virtual.triangles(matrix[None]) != 0]),
+        )
     np.testing.assert_allclose(virtual.bags_of_bonds(virtual.permute(C, np.arange(3), 4)), bags)
 
 
 @pytest.mark.parametrize("planes", [1, 3])
 def test_a_stream_of_images_that_are_shifted_and_mirrored(planes):
-    """In the option --virtual: rows of their width, each pixel's planes together; a border of zeros comes in."""
+    """In the option --virtual: rows of their width, each pixel's planes together; a border
+    of zeros comes in.
+    """
     rows = RNG.integers(1, 200, (5, planes * 64))
     made = examples.source("images", csr_matrix(rows.astype(float)), np.arange(5.0), seed=4)
     X, y, _ = made.read(300)
     assert X.shape == (300, planes * 64)
     shifts = set()
     for row, label in zip(X, y.astype(int)):
-        image, source = row.reshape(planes, 8, 8), np.pad(rows[label].reshape(planes, 8, 8), ((0, 0), (1, 1), (1, 1)))
+        image, source = (
+            row.reshape(planes, 8, 8),
+            np.pad(rows[label].reshape(planes, 8, 8), ((0, 0), (1, 1), (1, 1))),
+        )
         found = [
             (r, c, flip)
             for r in range(3)

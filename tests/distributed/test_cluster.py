@@ -32,17 +32,27 @@ def hurry(monkeypatch):
 def test_words_for_this_machine():
     assert cluster.workers_of("local") == len(os.sched_getaffinity(0))
     assert cluster.workers_of("local:3") == 3
-    assert cluster.workers_of("tcp://10.0.0.1:8786") is None and cluster.workers_of("10.0.0.1:8786") is None
+    assert (
+        cluster.workers_of("tcp://10.0.0.1:8786") is None
+        and cluster.workers_of("10.0.0.1:8786") is None
+    )
 
 
-@pytest.mark.parametrize("where", ["", " ", "local:", "local:0", "local:two", "local:-1", "local:99999", "local:²"])
+@pytest.mark.parametrize(
+    "where", ["", " ", "local:", "local:0", "local:two", "local:-1", "local:99999", "local:²"]
+)
 def test_other_words_are_refused(where):
     with pytest.raises(UsageError, match="expected"):
         cluster.workers_of(where)
 
 
 @pytest.mark.parametrize(
-    "where, words", [("scheduler", "missing port"), ("http://x:80", "unknown address scheme"), ("tcp://x:y", "invalid literal")]
+    "where, words",
+    [
+        ("scheduler", "missing port"),
+        ("http://x:80", "unknown address scheme"),
+        ("tcp://x:y", "invalid literal"),
+    ],
 )
 def test_what_is_no_address(where, words, hurry):
     with pytest.raises(UsageError, match=f"--scheduler {where}: .*{words}"), cluster.connect(where):
@@ -53,12 +63,21 @@ def test_nobody_there(hurry):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
-    with pytest.raises(ClusterError, match=f"no Dask scheduler answers at {address} within 0.5 seconds; is it started"):
+    with pytest.raises(
+        ClusterError,
+        match=f"no Dask scheduler answers at {address} within 0.5 seconds; is it started",
+    ):
         with cluster.connect(address):
             pass
 
 
-@pytest.mark.parametrize("says, words", [(b"", "no Dask scheduler answers"), (b"HTTP/1.0 400 Bad request\r\n" * 9, "is no Dask scheduler")])
+@pytest.mark.parametrize(
+    "says, words",
+    [
+        (b"", "no Dask scheduler answers"),
+        (b"HTTP/1.0 400 Bad request\r\n" * 9, "is no Dask scheduler"),
+    ],
+)
 def test_something_else_there(hurry, says, words):
     with socket.create_server(("127.0.0.1", 0)) as server:
 
@@ -68,14 +87,20 @@ def test_something_else_there(hurry, says, words):
 
         held, thread = [], threading.Thread(target=serve, daemon=True)
         thread.start()
-        with pytest.raises(ClusterError, match=words), cluster.connect(f"127.0.0.1:{server.getsockname()[1]}"):
+        with (
+            pytest.raises(ClusterError, match=words),
+            cluster.connect(f"127.0.0.1:{server.getsockname()[1]}"),
+        ):
             pass
         held[0].close()
 
 
 def test_without_distributed(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ClusterError, match=r"pip install 'rfx-kernels\[distributed\]'"), cluster.connect("local"):
+    with (
+        pytest.raises(ClusterError, match=r"pip install 'rfx-kernels\[distributed\]'"),
+        cluster.connect("local"),
+    ):
         pass
 
 
@@ -93,7 +118,11 @@ def _kill_workers(count):
         killed = set()
         while len(killed) < count:
             for process in multiprocessing.active_children():
-                if process.name.startswith("Dask Worker") and process.pid not in known | killed and len(killed) < count:
+                if (
+                    process.name.startswith("Dask Worker")
+                    and process.pid not in known | killed
+                    and len(killed) < count
+                ):
                     killed.add(process.pid)
                     process.kill()
             time.sleep(0.01)
@@ -111,7 +140,10 @@ def test_a_worker_that_is_killed_while_it_starts_is_replaced():
 
 def test_workers_that_always_end_while_they_start_are_told_in_a_sentence():
     _kill_workers(cluster.DEATHS)
-    with pytest.raises(ClusterError, match="3 worker processes ended while they started; they may be short of memory"):
+    with pytest.raises(
+        ClusterError,
+        match="3 worker processes ended while they started; they may be short of memory",
+    ):
         with cluster.connect("local:1"):
             pass
 
@@ -137,7 +169,10 @@ def test_a_client_of_a_scheduler_by_its_address(local):
         assert client.submit(pow, 2, 10, pure=False).result() == 1024
     assert local.status == "running"
     worker = next(iter(local.nthreads()))
-    with pytest.raises(ClusterError, match="is a worker of Dask's; give the scheduler's address"), cluster.connect(worker):
+    with (
+        pytest.raises(ClusterError, match="is a worker of Dask's; give the scheduler's address"),
+        cluster.connect(worker),
+    ):
         pass
 
 
@@ -148,7 +183,12 @@ def test_a_scheduler_without_workers():
 
 
 def test_a_scheduler_that_goes_away():
-    with Cluster() as cluster_by_hand, pytest.raises(ClusterError, match=f"the scheduler at {cluster_by_hand.address} has gone away"):
+    with (
+        Cluster() as cluster_by_hand,
+        pytest.raises(
+            ClusterError, match=f"the scheduler at {cluster_by_hand.address} has gone away"
+        ),
+    ):
         with cluster.connect(cluster_by_hand.address) as client:
             future = client.submit(pow, 2, 10, pure=False)
             cluster_by_hand.scheduler.kill()
@@ -164,8 +204,13 @@ def test_versions_that_differ():
     ours = {"rfx": "1.0", "python": "3.11.7", "numpy": "2.4.6", "distributed": "2026.8.0"}
     assert cluster.difference(ours, ours | {"python": "3.11.9.final.0"}, "worker w") is None
     told = cluster.difference(ours, ours | {"numpy": "2.0.0"}, "worker w")
-    assert told == "worker w has numpy 2.0.0, this machine numpy 2.4.6; install the same on all of them"
-    assert cluster.difference(ours, ours | {"python": "3.12.1"}, "w").startswith("w has python 3.12, this machine python 3.11;")
+    assert (
+        told
+        == "worker w has numpy 2.0.0, this machine numpy 2.4.6; install the same on all of them"
+    )
+    assert cluster.difference(ours, ours | {"python": "3.12.1"}, "w").startswith(
+        "w has python 3.12, this machine python 3.11;"
+    )
     told = cluster.difference(ours, ours | {"rfx": None}, "w")
     assert told == "w has no rfx, this machine rfx 1.0; install the same rfx-kernels on all of them"
 
@@ -173,7 +218,9 @@ def test_versions_that_differ():
 def test_versions_are_compared_before_anything_is_done(local, monkeypatch):
     ours = cluster.versions()
     monkeypatch.setattr(cluster, "versions", lambda: ours | {"rfx": "99.9"})
-    with pytest.raises(ClusterError, match=r"worker tcp://127.0.0.1:\d+ has rfx .*, this machine rfx 99.9"):
+    with pytest.raises(
+        ClusterError, match=r"worker tcp://127.0.0.1:\d+ has rfx .*, this machine rfx 99.9"
+    ):
         cluster.check_versions(local)
     monkeypatch.setattr(cluster, "versions", lambda: ours | {"distributed": "1.0"})
     with pytest.raises(ClusterError, match="the scheduler has distributed .*, this machine 1.0"):
@@ -182,9 +229,20 @@ def test_versions_are_compared_before_anything_is_done(local, monkeypatch):
 
 def test_a_worker_without_rfx_is_named(local, monkeypatch):
     answers = local.run(lambda: None)
-    for error in (ModuleNotFoundError("No module named 'rfx._version'"), AttributeError("__version__")):
-        monkeypatch.setattr(local, "run", lambda *args, error=error, **more: dict.fromkeys(answers, error))
-        with pytest.raises(ClusterError, match=r"worker tcp://\S+ has no rfx, this machine rfx .*; install the same rfx-kernels on all"):
+    for error in (
+        ModuleNotFoundError("No module named 'rfx._version'"),
+        AttributeError("__version__"),
+    ):
+        monkeypatch.setattr(
+            local, "run", lambda *args, error=error, **more: dict.fromkeys(answers, error)
+        )
+        with pytest.raises(
+            ClusterError,
+            match=(
+                r"worker tcp://\S+ has no rfx, this machine rfx .*; install the same rfx-kernels"
+                r" on all"
+            ),
+        ):
             cluster.check_versions(local)
     # workers that went away in the meantime are not without it
     for gone in (dict.fromkeys(answers, OSError("closed")), {}):

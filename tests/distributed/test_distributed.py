@@ -1,4 +1,6 @@
-"""Rows that lie on the workers of a Dask cluster of processes: the answer is the one machine's, whatever happens to the workers."""
+"""Rows that lie on the workers of a Dask cluster of processes: the answer is the one
+machine's, whatever happens to the workers.
+"""
 
 import os
 import signal
@@ -63,7 +65,11 @@ def folder(tmp_path_factory):
 
 def rows_of(workers, path, parts=3, **more):
     files = [ranges.measured(own) for own in ranges.found(path)]
-    return DistributedRows(workers, [ranges.Pieces(ranges.LibsvmRanges(), own) for own in ranges.cut(files, parts)], **more)
+    return DistributedRows(
+        workers,
+        [ranges.Pieces(ranges.LibsvmRanges(), own) for own in ranges.cut(files, parts)],
+        **more,
+    )
 
 
 def trained(workers, path, name, parts=3, **options):
@@ -86,13 +92,23 @@ def trained(workers, path, name, parts=3, **options):
     ],
 )
 def test_the_answer_is_that_of_one_machine(workers, folder, name, options):
-    options = {"task": "binary", "lam": 1.0, "seed": 3} | ({} if name == "rb" else {"n_features": 40}) | options
+    options = (
+        {"task": "binary", "lam": 1.0, "seed": 3}
+        | ({} if name == "rb" else {"n_features": 40})
+        | options
+    )
     theirs = trained(workers, folder, name, **options)
     ours = methods.create(name, **options).fit(X, Y)
     assert theirs.info["objective"] == pytest.approx(ours.info["objective"], rel=1e-6)
-    assert theirs.info["gap"] <= 1.01 * max(ours.info["gap"], (options.get("tol") or 1e-4) * ours.info["objective"])
-    assert theirs.info["converged"] and theirs.info["kernel_params"] == pytest.approx(ours.info["kernel_params"], rel=1e-12)
-    np.testing.assert_allclose(theirs.decision_function(X), ours.decision_function(X), rtol=0, atol=1e-2)
+    assert theirs.info["gap"] <= 1.01 * max(
+        ours.info["gap"], (options.get("tol") or 1e-4) * ours.info["objective"]
+    )
+    assert theirs.info["converged"] and theirs.info["kernel_params"] == pytest.approx(
+        ours.info["kernel_params"], rel=1e-12
+    )
+    np.testing.assert_allclose(
+        theirs.decision_function(X), ours.decision_function(X), rtol=0, atol=1e-2
+    )
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
@@ -101,7 +117,9 @@ def test_features_that_workers_hold_as_codes(workers, folder, loss, monkeypatch)
     monkeypatch.setattr(rf, "WORTH_MB", 0)
     ours, made = methods.create("rf", **options).fit(X, Y), []
     hold_rows = matrix.PartsMatrix.hold_rows
-    monkeypatch.setattr(matrix.PartsMatrix, "hold_rows", lambda *given: made.append(hold_rows(*given)) or made[-1])
+    monkeypatch.setattr(
+        matrix.PartsMatrix, "hold_rows", lambda *given: made.append(hold_rows(*given)) or made[-1]
+    )
     theirs = trained(workers, folder, "rf", **options)
     assert isinstance(made[0].recipe, matrix.Coded) and theirs.info["converged"]
     assert theirs.info["objective"] == pytest.approx(ours.info["objective"], rel=1e-6)
@@ -191,7 +209,9 @@ def test_what_takes_more_memory_than_workers_have_is_told_in_a_sentence(monkeypa
     monkeypatch.setattr(system, "MEMORY_LIMIT", 600 << 20)
     with (
         cluster.connect("local:1") as client,
-        pytest.raises(ClusterError, match="same work ended 3 workers .*give them more, or more parts"),
+        pytest.raises(
+            ClusterError, match="same work ended 3 workers .*give them more, or more parts"
+        ),
     ):
         workers = Workers(client, 1)
         workers.result(workers.submit(_take, 700 << 20))
@@ -209,17 +229,31 @@ def test_workers_that_have_no_memory_left_are_told_of(workers, monkeypatch):
 
     monkeypatch.setattr(module, "_PATIENCE", 0.1)
     monkeypatch.setattr(module, "_ALONE", 0.3)
-    monkeypatch.setattr(workers, "_known", lambda: {"a": {"status": "paused"}, "b": {"status": "paused"}})
-    with pytest.raises(ClusterError, match="the workers at tcp.* are out of memory; give them more, or more parts"):
+    monkeypatch.setattr(
+        workers, "_known", lambda: {"a": {"status": "paused"}, "b": {"status": "paused"}}
+    )
+    with pytest.raises(
+        ClusterError, match="the workers at tcp.* are out of memory; give them more, or more parts"
+    ):
         workers.result(workers.submit(time.sleep, 2))
 
 
 def test_a_scheduler_that_is_killed_ends_training_with_a_sentence(folder):
     with Cluster() as own:
         own.add()
-        with pytest.raises(ClusterError, match="the scheduler at .* went away|has gone away"), cluster.connect(own.address) as client:
+        with (
+            pytest.raises(ClusterError, match="the scheduler at .* went away|has gone away"),
+            cluster.connect(own.address) as client,
+        ):
             Z, y = problem(Workers(client), folder)
-            solve_l2(Z, y, 0.1, SquaredHinge, Budget(tol=1e-10), callback=lambda entry, coef: own.scheduler.kill())
+            solve_l2(
+                Z,
+                y,
+                0.1,
+                SquaredHinge,
+                Budget(tol=1e-10),
+                callback=lambda entry, coef: own.scheduler.kill(),
+            )
 
 
 def test_when_the_scheduler_goes_away_a_sentence_says_so(folder):
@@ -249,19 +283,29 @@ def test_features_held_or_computed_are_the_same(workers, folder):
 def test_workers_begin_to_hold_when_that_is_needed_first(workers, folder, monkeypatch):
     Z, y = problem(workers, folder)
     asked, each = [], workers.each
-    monkeypatch.setattr(workers, "each", lambda function, *given, **more: asked.append(function) or each(function, *given, **more))
+    monkeypatch.setattr(
+        workers,
+        "each",
+        lambda function, *given, **more: asked.append(function) or each(function, *given, **more),
+    )
     held = cache_rows(Z, np.inf, np.int8)
     few, chosen = held.subset(20)
     assert y[chosen].shape == (20,) and few.shape == (20, 50)
     begun = [function for function in asked if function is matrix._apply]
     assert not begun, "features of few rows are made here"
     first = held.normal(np.ones(50))
-    assert sum(function is matrix._apply for function in asked) == 2, "once to hold, once for the product"
+    assert sum(function is matrix._apply for function in asked) == 2, (
+        "once to hold, once for the product"
+    )
     answers, direct = [], workers._direct.answers
-    monkeypatch.setattr(workers._direct, "answers", lambda *given: answers.append(direct(*given)) or answers[-1])
+    monkeypatch.setattr(
+        workers._direct, "answers", lambda *given: answers.append(direct(*given)) or answers[-1]
+    )
     np.testing.assert_array_equal(held.normal(np.ones(50)), first)
     assert len(answers) == 1 and len(answers[0]) == 3
-    assert sum(function is matrix._apply for function in asked) == 2, "what is there is asked for without a task"
+    assert sum(function is matrix._apply for function in asked) == 2, (
+        "what is there is asked for without a task"
+    )
 
 
 def test_an_answer_is_the_same_directly_and_by_tasks(workers, folder):
@@ -303,11 +347,16 @@ def _both_at_once(x):
 def test_parts_on_a_worker_of_two_threads_are_asked_for_at_once(folder):
     from distributed import Client
 
-    with Client(n_workers=1, threads_per_worker=2, dashboard_address=None, set_as_default=False) as client:
+    with Client(
+        n_workers=1, threads_per_worker=2, dashboard_address=None, set_as_default=False
+    ) as client:
         workers = Workers(client)
         y = rows_of(workers, folder, parts=2).scaled(Scaler.fit(X, "minmax01"), np.float32).y
         y.sum()
-        assert workers.answers(_both_at_once, y.node.futures) == list(y.counts) and workers._direct.works
+        assert (
+            workers.answers(_both_at_once, y.node.futures) == list(y.counts)
+            and workers._direct.works
+        )
 
 
 def _end_once(marker, x):
@@ -323,7 +372,11 @@ def test_a_worker_that_ends_while_it_is_asked_directly(workers, folder, tmp_path
     _, y = problem(workers, folder)
     expected = y.sum()  # and where the parts lie is known
     parts = [[leaf] for leaf in y.node.futures]
-    found = workers.answers(vectors._with_values, parts, common=(partial(_end_once, str(tmp_path / "ended")), ([(None, (0,))], [0])))
+    found = workers.answers(
+        vectors._with_values,
+        parts,
+        common=(partial(_end_once, str(tmp_path / "ended")), ([(None, (0,))], [0])),
+    )
     assert sum(found) == expected and (tmp_path / "ended").exists() and not workers._direct.works
 
 
@@ -331,7 +384,10 @@ def test_a_pass_sends_nothing_that_grows_with_the_rows(workers):
     """What lies on one worker only after a pass is what has a number for each row."""
     sent = []
     for times in (1, 50):
-        sources = [workers.submit(ranges.Arrays, np.tile(X, (times, 1)), np.tile(Y, times), worker=k) for k in range(2)]
+        sources = [
+            workers.submit(ranges.Arrays, np.tile(X, (times, 1)), np.tile(Y, times), worker=k)
+            for k in range(2)
+        ]
         rows = DistributedRows(workers, sources)
         rows = rows.scaled(Scaler.fit(rows, "minmax01"), np.float32)
         Z = rows.features(sample("gaussian", 4, 50, 7, gamma=2.0), 50**-0.5)
@@ -365,10 +421,18 @@ def _sent(dask_worker):
     ],
 )
 def test_no_vector_over_all_rows_is_fetched(workers, monkeypatch, name, options):
-    sources = [workers.submit(ranges.Arrays, np.tile(X, (5, 1)), np.tile(Y, 5), worker=k) for k in range(2)]
+    sources = [
+        workers.submit(ranges.Arrays, np.tile(X, (5, 1)), np.tile(Y, 5), worker=k) for k in range(2)
+    ]
     rows = DistributedRows(workers, sources)
     monkeypatch.setattr(vectors, "_FETCHED", rows.shape[0] - 1)
-    method = methods.create(name, task="binary", lam=1.0, gamma=1.0, **options | ({} if name == "rb" else {"n_features": 40}))
+    method = methods.create(
+        name,
+        task="binary",
+        lam=1.0,
+        gamma=1.0,
+        **options | ({} if name == "rb" else {"n_features": 40}),
+    )
     assert method.fit(rows, rows.y).info["converged"]
 
 
@@ -378,8 +442,17 @@ def test_vectors_over_rows_are_arrays_to_numpy(workers, folder):
     targets = np.asarray(y)
     assert float((f + 1) @ y) == pytest.approx((own + 1) @ targets)
     assert np.linalg.norm(f) == pytest.approx(np.linalg.norm(own))
-    assert np.count_nonzero(f > 0) == np.count_nonzero(own > 0) and np.array_equal(f, f) and not np.array_equal(f, y)
-    assert f.max() == own.max() and f.min() == own.min() and not np.zeros_like(f).any() and len(f) == len(own)
+    assert (
+        np.count_nonzero(f > 0) == np.count_nonzero(own > 0)
+        and np.array_equal(f, f)
+        and not np.array_equal(f, y)
+    )
+    assert (
+        f.max() == own.max()
+        and f.min() == own.min()
+        and not np.zeros_like(f).any()
+        and len(f) == len(own)
+    )
     changed = f.copy()
     changed[np.flatnonzero(f > 0)] = 0.0
     np.testing.assert_array_equal(np.asarray(changed), np.where(own > 0, 0.0, own))
@@ -408,7 +481,11 @@ def test_other_versions_are_refused(workers, monkeypatch):
 @pytest.mark.parametrize(
     "name, options, words",
     [
-        ("kernel", {}, "needs all rows in one process; over rows on several machines there are .*rf"),
+        (
+            "kernel",
+            {},
+            "needs all rows in one process; over rows on several machines there are .*rf",
+        ),
         ("rf", {}, "--lam is validation"),
         ("rf", {"lam": 1.0, "solver": "liblinear"}, "--solver is liblinear"),
         ("rf", {"lam": 1.0, "class_weight": "balanced"}, "--class-weight is balanced"),
@@ -438,7 +515,13 @@ def test_ranges_have_every_line_once(tmp_path_factory, texts, ended, parts, chun
         files.append(ranges.Measured(str(place / f"{number}"), "libsvm", len(text), len(text)))
     whole = [line for file in files for line in open(file.path, "rb").read().splitlines()]
     cut = ranges.cut(files, parts)
-    found = [line for part in cut for piece in part for text, _ in ranges.texts(piece, chunk) for line in text.splitlines()]
+    found = [
+        line
+        for part in cut
+        for piece in part
+        for text, _ in ranges.texts(piece, chunk)
+        for line in text.splitlines()
+    ]
     assert len(cut) == parts and found == whole
 
 
@@ -448,17 +531,31 @@ def test_tables_in_ranges_are_read_as_whole(tmp_path):
     file = ranges.measured(tmp_path / "t.csv")
     shape = ranges.dialect(file, None)
     assert shape.names == ("a", "b", "c")
-    tables = [table for part in ranges.cut([file], 5) for table in ranges.Pieces(ranges.TableRanges(shape), part).tables()]
+    tables = [
+        table
+        for part in ranges.cut([file], 5)
+        for table in ranges.Pieces(ranges.TableRanges(shape), part).tables()
+    ]
     assert sum(table.n_rows for table in tables) == len(X)
     np.testing.assert_array_equal(np.concatenate([table.columns[2] for table in tables]), Y)
     (tmp_path / "q.csv").write_text('a,b\n1,"x\ny"\n2,z\n')
     with pytest.raises(DataError, match="goes over several lines"):
         file = ranges.measured(tmp_path / "q.csv")
-        list(ranges.Pieces(ranges.TableRanges(csvtext.Dialect(",", True, ("a", "b"), "q.csv")), ranges.cut([file], 1)[0]).tables())
+        list(
+            ranges.Pieces(
+                ranges.TableRanges(csvtext.Dialect(",", True, ("a", "b"), "q.csv")),
+                ranges.cut([file], 1)[0],
+            ).tables()
+        )
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.integers(1, 400), st.integers(1, 400), st.lists(st.integers(0, 400), max_size=4), st.booleans())
+@given(
+    st.integers(1, 400),
+    st.integers(1, 400),
+    st.lists(st.integers(0, 400), max_size=4),
+    st.booleans(),
+)
 def test_rows_that_are_drawn_are_known_part_by_part(size, count, cuts, many):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "_PERMUTED", 0 if many else 1000)
@@ -469,10 +566,12 @@ def check_drawn(size, count, cuts):
     whole = drawn(size, count)
     assert len(np.unique(whole)) == count and whole.min() >= 0 and whole.max() < size
     ends = sorted({0, size, *(cut for cut in cuts if cut < size)})
-    np.testing.assert_array_equal(np.concatenate([drawn(size, count, *own) for own in zip(ends, ends[1:])]), whole)
+    np.testing.assert_array_equal(
+        np.concatenate([drawn(size, count, *own) for own in zip(ends, ends[1:])]), whole
+    )
 
 
-# ---------------------------------------------------------------------- estimators and the command line
+# ------------------------------------------------------------------ estimators and the command line
 
 
 def test_estimators_take_dask_arrays_and_dataframes(workers):
@@ -484,10 +583,15 @@ def test_estimators_take_dask_arrays_and_dataframes(workers):
     words = np.where(Y > 0, "yes", "no")
     options = {"lam": 1.0, "n_features": 30}
     with workers.client.as_current():
-        theirs = RFClassifier(**options).fit(array.from_array(X, chunks=(250, 2)), array.from_array(words, chunks=300))
+        theirs = RFClassifier(**options).fit(
+            array.from_array(X, chunks=(250, 2)), array.from_array(words, chunks=300)
+        )
         ours = RFClassifier(**options).fit(X, words)
         assert theirs.info_["objective"] == pytest.approx(ours.info_["objective"], rel=1e-6)
-        assert list(theirs.classes_) == ["no", "yes"] and np.mean(theirs.predict(X) == ours.predict(X)) > 0.995
+        assert (
+            list(theirs.classes_) == ["no", "yes"]
+            and np.mean(theirs.predict(X) == ours.predict(X)) > 0.995
+        )
         frame = pandas.DataFrame(X, columns=list("abcd"))
         spread_frame = frames.from_pandas(frame.assign(y=X[:, 0] ** 2), npartitions=3)
         theirs = RFRegressor(**options).fit(spread_frame[list("abcd")], spread_frame["y"])
@@ -507,7 +611,10 @@ def test_train_by_a_scheduler(workers, folder, tmp_path):
 
     address = workers.client.scheduler.address
     table = tmp_path / "t.csv"
-    rows = [f"{x},{'red' if z > 0 else 'blue'},{'on' if y > 0 else 'off'}" for (x, z), y in zip(X[:, :2], Y)]
+    rows = [
+        f"{x},{'red' if z > 0 else 'blue'},{'on' if y > 0 else 'off'}"
+        for (x, z), y in zip(X[:, :2], Y)
+    ]
     table.write_text("\n".join(["a,colour,y", *rows]))
     line = ["train", "--method", "rf", "--lam", "1", "--n-features", "30", "--json"]
 
@@ -518,20 +625,47 @@ def test_train_by_a_scheduler(workers, folder, tmp_path):
 
         return json.loads(done.stdout)
 
-    ours, theirs = train("--data", str(table)), train("--data", str(table), "--scheduler", address, "--model", str(tmp_path / "m.npz"))
-    assert theirs["objective"] == pytest.approx(ours["objective"], rel=1e-6) and theirs["key"] == ours["key"]
+    ours, theirs = (
+        train("--data", str(table)),
+        train("--data", str(table), "--scheduler", address, "--model", str(tmp_path / "m.npz")),
+    )
+    assert (
+        theirs["objective"] == pytest.approx(ours["objective"], rel=1e-6)
+        and theirs["key"] == ours["key"]
+    )
     assert theirs["params"]["train_score"] == pytest.approx(ours["params"]["train_score"])
     model = methods.load(tmp_path / "m.npz")
-    assert model.schema.labels == ["off", "on"] and model.schema.titles() == ["a", "colour=blue", "colour=red"]
-    pattern = train("--data", str(folder / "*.svm"), "--scheduler", address, "--parts", "5", "--test", str(folder / "0.svm"))
-    assert pattern["n_train"] == len(X) and pattern["n_test"] == 300 and pattern["params"]["parts"] == 5
+    assert model.schema.labels == ["off", "on"] and model.schema.titles() == [
+        "a",
+        "colour=blue",
+        "colour=red",
+    ]
+    pattern = train(
+        "--data",
+        str(folder / "*.svm"),
+        "--scheduler",
+        address,
+        "--parts",
+        "5",
+        "--test",
+        str(folder / "0.svm"),
+    )
+    assert (
+        pattern["n_train"] == len(X)
+        and pattern["n_test"] == 300
+        and pattern["params"]["parts"] == 5
+    )
     done = CliRunner().invoke(cli, [*line, "--data", "sphere", "--scheduler", address])
-    assert isinstance(done.exception, UsageError) and "give files that the workers see" in str(done.exception)
+    assert isinstance(done.exception, UsageError) and "give files that the workers see" in str(
+        done.exception
+    )
 
 
 @pytest.mark.parametrize("kind", ["libsvm", "csv", "parquet"])
 def test_an_address_and_a_folder_are_read_as_the_file(workers, tmp_path, kind):
-    """Files of each kind by an address that fsspec opens and as a folder; the objective is that of the files in one process."""
+    """Files of each kind by an address that fsspec opens and as a folder; the objective is
+    that of the files in one process.
+    """
     import pandas
 
     options = {"lam": 1.0, "n_features": 30, "task": "binary", "seed": 3}
@@ -546,7 +680,15 @@ def test_an_address_and_a_folder_are_read_as_the_file(workers, tmp_path, kind):
             pytest.importorskip("pyarrow")
             frame.to_parquet(tmp_path / f"{number}.parquet", row_group_size=90)
     for path in (f"file://{tmp_path}/*", str(tmp_path)):
-        spec = {"dataset": path, "method": "rf", "scheduler": workers.client.scheduler.address, "parts": 5}
+        spec = {
+            "dataset": path,
+            "method": "rf",
+            "scheduler": workers.client.scheduler.address,
+            "parts": 5,
+        }
         spec |= {} if kind == "libsvm" else {"reading": {"target": "y"}}
         method, _ = spread.train(methods.create("rf", **options), Run.of(spec))
-        assert method.info["objective"] == pytest.approx(ours.info["objective"], rel=1e-6) and method.info["parts"] == 5
+        assert (
+            method.info["objective"] == pytest.approx(ours.info["objective"], rel=1e-6)
+            and method.info["parts"] == 5
+        )

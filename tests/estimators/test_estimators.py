@@ -1,4 +1,6 @@
-"""Every estimator passes scikit-learn's checks of estimators; what is not checked, or known to fail, is listed here with its reason."""
+"""Every estimator passes scikit-learn's checks of estimators; what is not checked, or known
+to fail, is listed here with its reason.
+"""
 
 import inspect
 import os
@@ -20,8 +22,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning"),
 ]
 
-# Small problems, a few rows each. float64 and small tolerances, because scikit-learn compares to 1e-7 what parts of the rows give, or
-# rows with weights, with what all rows give.
+# Small problems, a few rows each. float64 and small tolerances, because scikit-learn compares to
+# 1e-7 what parts of the rows give, or rows with weights, with what all rows give.
 SMALL = {
     "kernel": {"lam": 1.0, "tol": 1e-14},
     "rf": {"n_features": 50, "lam": 0.1},
@@ -46,17 +48,26 @@ LIPSCHITZ = {"loss": "epsilon_insensitive"}
 MAPS = {"n_features": 20, "n_grids": 10, "dtype": "float64"}
 
 NOT_CHECKED = {
-    "KmerFeatures": "its inputs are the codes of letters; the checks give numbers that are none (test_estimators_use.py has its test)",
+    "KmerFeatures": (
+        "its inputs are the codes of letters; the checks give numbers that are none"
+        " (test_estimators_use.py has its test)"
+    ),
 }
-# Repeated rows are other batches, in another order, whose steps end near the same minimum but not at it; test_stream_weights.py compares
-# steps over all rows, which are the same, and the optimum of dual ascent.
+# Repeated rows are other batches, in another order, whose steps end near the same minimum but not
+# at it; test_stream_weights.py compares steps over all rows, which are the same, and the optimum of
+# dual ascent.
 NEAR = {
-    f"check_sample_weight_equivalence_on_{kind}_data": "rows that are repeated make other steps of a stochastic gradient"
+    f"check_sample_weight_equivalence_on_{kind}_data": (
+        "rows that are repeated make other steps of a stochastic gradient"
+    )
     for kind in ("dense", "sparse")
 }
 STOCHASTIC = ("DoublySGD", "Norma", "NPegasos", "RPegasos")
-EXPECTED_FAILURES = {f"{name}{kind}": NEAR for name in STOCHASTIC for kind in ("Classifier", "Regressor")}
-# scikit-learn leaves this check out unless scipy was imported with this variable set, so that it has a process of its own
+EXPECTED_FAILURES = {
+    f"{name}{kind}": NEAR for name in STOCHASTIC for kind in ("Classifier", "Regressor")
+}
+# scikit-learn leaves this check out unless scipy was imported with this variable set, so that it
+# has a process of its own
 ARRAY_API = "SCIPY_ARRAY_API"
 
 
@@ -64,7 +75,8 @@ def small(name):
     """An instance for problems of a few rows."""
     kind = getattr(estimators, name)
     method = getattr(kind, "method_name", None)
-    # a bandwidth or lambda that is learnt from the rows is another for part of them, or for rows that are repeated
+    # a bandwidth or lambda that is learnt from the rows is another for part of them, or for rows
+    # that are repeated
     given = {"gamma": "paper"} | ({"dtype": "float64"} | SMALL.get(method, {}) if method else MAPS)
     if name.endswith("PegasosRegressor"):
         given = given | LIPSCHITZ
@@ -75,7 +87,10 @@ def small(name):
 CHECKED = [small(name) for name in estimators.names() if name not in NOT_CHECKED]
 
 
-@parametrize_with_checks(CHECKED, expected_failed_checks=lambda estimator: EXPECTED_FAILURES.get(type(estimator).__name__, {}))
+@parametrize_with_checks(
+    CHECKED,
+    expected_failed_checks=lambda estimator: EXPECTED_FAILURES.get(type(estimator).__name__, {}),
+)
 def test_scikit_learn_check(estimator, check):
     check(estimator)
 
@@ -97,8 +112,13 @@ def test_the_check_of_array_interfaces():
         "-k",
         "test_scikit_learn_check and array_api",
     ]
-    done = subprocess.run(command, env=os.environ | {ARRAY_API: "1"}, capture_output=True, text=True)
-    counts = dict((word, int(count)) for count, word in re.findall(r"(\d+) (passed|failed|skipped)", done.stdout))
+    done = subprocess.run(
+        command, env=os.environ | {ARRAY_API: "1"}, capture_output=True, text=True
+    )
+    counts = dict(
+        (word, int(count))
+        for count, word in re.findall(r"(\d+) (passed|failed|skipped)", done.stdout)
+    )
     assert done.returncode == 0 and counts == {"passed": len(CHECKED)}, done.stdout
 
 

@@ -1,4 +1,6 @@
-"""Estimators as they are used: signatures, labels of any kind, pandas, pipelines, searches, pickles, model files, partial_fit."""
+"""Estimators as they are used: signatures, labels of any kind, pandas, pipelines, searches,
+pickles, model files, partial_fit.
+"""
 
 import doctest
 import importlib
@@ -55,13 +57,19 @@ def target_of(estimator):
 
 
 def declared_by(kind):
-    """The options that a class has to have, and the defaults of those that do not depend on the kernel."""
+    """The options that a class has to have, and the defaults of those that do not depend on
+    the kernel.
+    """
     if not hasattr(kind, "method_name"):
         options = {option.name: option for option in kind()._options()}
         return options, {name: option.default for name, option in options.items()}
     method = methods.get(kind.method_name)
     task = "classification" if issubclass(kind, base.Classifier) else "regression"
-    options = {name: option for name, option in method.declared().items() if name not in plugins.left_out(task)}
+    options = {
+        name: option
+        for name, option in method.declared().items()
+        if name not in plugins.left_out(task)
+    }
     return options, method.defaults()
 
 
@@ -101,7 +109,11 @@ def test_every_parameter_is_documented(estimator):
     for name, types, default, text in entries:
         option, parameter = options[name], inspect.signature(kind).parameters[name]
         assert default == written(parameter.default), name
-        assert types.split(" or ")[0] == option.kind.__name__ or option.kind not in (int, float, bool), name
+        assert types.split(" or ")[0] == option.kind.__name__ or option.kind not in (
+            int,
+            float,
+            bool,
+        ), name
         if name != "kernel":  # of which plug-ins may have more
             for choice in option.meanings():
                 assert written(choice) in types or re.search(rf"\b{choice}\b", text), (name, choice)
@@ -117,7 +129,9 @@ FILES = ("random_features", "kernel_machines", "streams", "transformers", "plugi
 
 @pytest.mark.parametrize("name", FILES)
 def test_the_examples_run(name):
-    done = doctest.testmod(importlib.import_module(f"rfx.estimators.{name}"), optionflags=doctest.ELLIPSIS)
+    done = doctest.testmod(
+        importlib.import_module(f"rfx.estimators.{name}"), optionflags=doctest.ELLIPSIS
+    )
     assert done.attempted and not done.failed
 
 
@@ -129,7 +143,13 @@ def test_defaults_are_those_of_the_method(estimator):
 
 
 def test_names():
-    assert {"SparseRFClassifier", "KernelRegressor", "FourierFeatures", "RandomBinning", "DoublySGDClassifier"} <= set(dir(estimators))
+    assert {
+        "SparseRFClassifier",
+        "KernelRegressor",
+        "FourierFeatures",
+        "RandomBinning",
+        "DoublySGDClassifier",
+    } <= set(dir(estimators))
     with pytest.raises(AttributeError, match="no attribute 'ForestClassifier'"):
         _ = estimators.ForestClassifier
 
@@ -169,18 +189,35 @@ def test_what_is_refused_names_the_parameter():
 
 _FRAME = pandas.DataFrame({"a": X[:, 0], "b": X[:, 1]})
 _THINGS = {
-    "categories": (pandas.Categorical(WORDS), "has categories or words .* OneHotEncoder in a ColumnTransformer"),
-    "codes": (pandas.Categorical(np.arange(300) % 3), "has categories or words .category.*OneHotEncoder"),
+    "categories": (
+        pandas.Categorical(WORDS),
+        "has categories or words .* OneHotEncoder in a ColumnTransformer",
+    ),
+    "codes": (
+        pandas.Categorical(np.arange(300) % 3),
+        "has categories or words .category.*OneHotEncoder",
+    ),
     "objects": (WORDS.astype(object), "has categories or words .*OneHotEncoder"),
-    "digits": ((np.arange(300) % 3).astype(str).astype(object), "has categories or words .*OneHotEncoder"),
-    "string": (pandas.array(WORDS, dtype="string"), "has categories or words .string.*OneHotEncoder"),
-    "dates": (pandas.date_range("2020-01-01", periods=300), "is of the type datetime64.*turn it into numbers, or drop it"),
+    "digits": (
+        (np.arange(300) % 3).astype(str).astype(object),
+        "has categories or words .*OneHotEncoder",
+    ),
+    "string": (
+        pandas.array(WORDS, dtype="string"),
+        "has categories or words .string.*OneHotEncoder",
+    ),
+    "dates": (
+        pandas.date_range("2020-01-01", periods=300),
+        "is of the type datetime64.*turn it into numbers, or drop it",
+    ),
     "spans": (pandas.to_timedelta(np.arange(300), unit="h"), "is of the type timedelta64"),
 }
 
 
 @pytest.mark.parametrize("thing", _THINGS)
-@pytest.mark.parametrize("make", [estimators.RFClassifier, estimators.DoublySGDRegressor, estimators.FourierFeatures])
+@pytest.mark.parametrize(
+    "make", [estimators.RFClassifier, estimators.DoublySGDRegressor, estimators.FourierFeatures]
+)
 def test_a_column_of_a_frame_that_is_no_numbers_is_named(thing, make):
     column, says = _THINGS[thing]
     y = WORDS if make is estimators.RFClassifier else TARGET
@@ -205,7 +242,10 @@ def test_frames_of_other_types_of_numbers_are_read(kind):
 
 
 def test_not_converged_is_a_warning():
-    with pytest.warns(ConvergenceWarning, match="SparseRFClassifier did not converge; try a larger max_iter or tol"):
+    with pytest.warns(
+        ConvergenceWarning,
+        match="SparseRFClassifier did not converge; try a larger max_iter or tol",
+    ):
         estimators.SparseRFClassifier(lam=0.01, max_iter=1, n_features=200, gamma=3.0).fit(X, WORDS)
 
 
@@ -218,7 +258,9 @@ def test_weights(estimator, tmp_path):
     by_label.save(tmp_path / "m.npz")
     back = rfx.load(tmp_path / "m.npz")
     assert back.class_weight == {"near": 3.0} and back._given() == by_label._given()
-    assert clone(estimator).set_params(class_weight="balanced").fit(X, near).info_["weight_sum"] == pytest.approx(300)
+    assert clone(estimator).set_params(class_weight="balanced").fit(X, near).info_[
+        "weight_sum"
+    ] == pytest.approx(300)
     # a class without weight is none
     left = clone(estimator).set_params(class_weight={"near": 0}).fit(X, WORDS)
     np.testing.assert_array_equal(left.classes_, ["far", "middle", "near"])
@@ -236,23 +278,38 @@ def test_class_weights_of_the_command_line_and_back(tmp_path):
 
 def test_partial_fit_takes_weights():
     near, labels = WORDS == "near", np.unique(WORDS)
-    by_row = estimators.NormaClassifier(gamma=3.0).partial_fit(X, WORDS, labels, sample_weight=np.where(near, 3.0, 1.0))
-    by_label = estimators.NormaClassifier(gamma=3.0, class_weight={"near": 3.0}).partial_fit(X, WORDS, labels)
+    by_row = estimators.NormaClassifier(gamma=3.0).partial_fit(
+        X, WORDS, labels, sample_weight=np.where(near, 3.0, 1.0)
+    )
+    by_label = estimators.NormaClassifier(gamma=3.0, class_weight={"near": 3.0}).partial_fit(
+        X, WORDS, labels
+    )
     np.testing.assert_array_equal(by_label.decision_function(X), by_row.decision_function(X))
     plain = estimators.NormaClassifier(gamma=3.0).partial_fit(X, WORDS, labels)
     assert np.sum(by_row.predict(X) == "near") > np.sum(plain.predict(X) == "near")
     for classifier, message in [
-        (estimators.NormaClassifier(class_weight="balanced"), "class_weight='balanced' has to count all rows"),
-        (estimators.NormaClassifier(class_weight={"nowhere": 2}), "class_weight has the label nowhere, which no row has"),
+        (
+            estimators.NormaClassifier(class_weight="balanced"),
+            "class_weight='balanced' has to count all rows",
+        ),
+        (
+            estimators.NormaClassifier(class_weight={"nowhere": 2}),
+            "class_weight has the label nowhere, which no row has",
+        ),
     ]:
         with pytest.raises(ValueError, match=message):
             classifier.partial_fit(X, WORDS, labels)
-    numbers = [estimators.NormaRegressor(gamma=3.0).partial_fit(X, TARGET, **more) for more in ({}, {"sample_weight": TARGET > 40})]
+    numbers = [
+        estimators.NormaRegressor(gamma=3.0).partial_fit(X, TARGET, **more)
+        for more in ({}, {"sample_weight": TARGET > 40})
+    ]
     assert np.abs(numbers[0].predict(X) - numbers[1].predict(X)).max() > 1e-3
 
 
 def test_probabilities():
-    model = estimators.RFClassifier(n_features=100, gamma=3.0, loss="logistic", lam=0.1).fit(X, WORDS)
+    model = estimators.RFClassifier(n_features=100, gamma=3.0, loss="logistic", lam=0.1).fit(
+        X, WORDS
+    )
     shares = model.predict_proba(X)
     assert shares.shape == (300, 3) and np.allclose(shares.sum(axis=1), 1)
     assert np.mean(model.classes_[shares.argmax(axis=1)] == WORDS) > 0.9
@@ -263,8 +320,12 @@ def test_probabilities():
 
 
 def test_pipeline_search_and_validation():
-    pipeline = make_pipeline(StandardScaler(), estimators.RFClassifier(n_features=100, gamma=0.5, scaling="none"))
-    search = GridSearchCV(pipeline, {"rfclassifier__lam": [1e3, 0.1], "rfclassifier__gamma": [0.5, 2.0]}, cv=3)
+    pipeline = make_pipeline(
+        StandardScaler(), estimators.RFClassifier(n_features=100, gamma=0.5, scaling="none")
+    )
+    search = GridSearchCV(
+        pipeline, {"rfclassifier__lam": [1e3, 0.1], "rfclassifier__gamma": [0.5, 2.0]}, cv=3
+    )
     search.fit(X, WORDS)
     assert search.best_params_["rfclassifier__lam"] == 0.1
     assert search.score(X, WORDS) > 0.9
@@ -272,9 +333,13 @@ def test_pipeline_search_and_validation():
 
 
 def test_features_before_another_model():
-    made = make_pipeline(estimators.FourierFeatures(n_features=200, gamma=4.0), Ridge(1e-3)).fit(X, TARGET)
+    made = make_pipeline(estimators.FourierFeatures(n_features=200, gamma=4.0), Ridge(1e-3)).fit(
+        X, TARGET
+    )
     assert made.score(X, TARGET) > 0.95
-    binned = make_pipeline(estimators.RandomBinning(n_grids=100, gamma=2.0), LogisticRegression()).fit(X, WORDS)
+    binned = make_pipeline(
+        estimators.RandomBinning(n_grids=100, gamma=2.0), LogisticRegression()
+    ).fit(X, WORDS)
     assert binned.score(X, WORDS) > 0.9
 
 
@@ -283,8 +348,15 @@ def test_sparse_random_features_select():
     Z = selector.fit(X, WORDS).transform(X)
     assert 0 < Z.shape[1] < 400 and Z.shape[1] == len(selector.get_feature_names_out())
     model = estimators.SparseRFClassifier(n_features=400, lam=3.0, gamma=3.0).fit(X, WORDS)
-    np.testing.assert_allclose(Z @ model.method_.model.coef, model.decision_function(X), rtol=1e-4, atol=1e-4)
-    assert make_pipeline(clone(selector), LogisticRegression(max_iter=1000)).fit(X, WORDS).score(X, WORDS) > 0.9
+    np.testing.assert_allclose(
+        Z @ model.method_.model.coef, model.decision_function(X), rtol=1e-4, atol=1e-4
+    )
+    assert (
+        make_pipeline(clone(selector), LogisticRegression(max_iter=1000))
+        .fit(X, WORDS)
+        .score(X, WORDS)
+        > 0.9
+    )
     numbers = estimators.SparseRandomFeatures(n_features=400, lam=3.0, gamma=3.0).fit(X, TARGET)
     assert numbers.method_.task == "regression"
     with pytest.warns(UserWarning, match="keeps no feature"):
@@ -304,7 +376,8 @@ def test_the_products_of_features_estimate_the_kernel(estimator):
     params = kernels.parameters(name, scaled, gamma, p["seed"])
     rows = kernels.prepare(name, scaled, params, np.float64)
     exact = kernels.block(name, rows, rows, params)
-    # 60 x 60 means of 4,000 products, whose spread is a few times that of the kernel's values at most
+    # 60 x 60 means of 4,000 products, whose spread is a few times that of the kernel's values at
+    # most
     assert np.abs(Z @ Z.T - exact).max() < 0.25 * np.abs(exact).max()
     assert np.abs(Z @ Z.T - exact).mean() < 0.06 * np.abs(exact).max()
 
@@ -314,7 +387,8 @@ def test_kmer_features():
     made = estimators.KmerFeatures(k=2, n_features=28)
     total = features.MAPS["kmers"].total(4, {"alphabet": [65, 67, 71, 84], "k": 2})
     Z = made.set_params(n_features=total).fit_transform(rows)
-    # words of one letter and of two at their places: all 7, then 3 + 2 in common with ACGA, T with TTTT
+    # words of one letter and of two at their places: all 7, then 3 + 2 in common with ACGA, T with
+    # TTTT
     np.testing.assert_allclose(Z @ Z.T * 1.0, [[7, 5, 1], [5, 7, 0], [1, 0, 7]], rtol=1e-5)
 
 
@@ -327,7 +401,9 @@ def test_set_output_gives_frames():
     assert list(model.feature_names_in_) == ["a", "b", "c"]
     with pytest.raises(ValueError, match="feature names"):
         model.predict(frame[["b", "a", "c"]])
-    np.testing.assert_array_equal(model.predict(frame), estimators.RFClassifier(n_features=50).fit(X, WORDS).predict(X))
+    np.testing.assert_array_equal(
+        model.predict(frame), estimators.RFClassifier(n_features=50).fit(X, WORDS).predict(X)
+    )
 
 
 @each(OF_METHODS)
@@ -335,7 +411,10 @@ def test_sparse_rows_are_the_same_rows(estimator):
     dense = np.where(np.abs(X) < 1.5, 0.0, X)
     model = clone(estimator).set_params(scaling="none")
     target = target_of(estimator)
-    values = [model.fit(rows, target).predict(rows) for rows in (dense, sp.csr_array(dense), sp.coo_matrix(dense))]
+    values = [
+        model.fit(rows, target).predict(rows)
+        for rows in (dense, sp.csr_array(dense), sp.coo_matrix(dense))
+    ]
     if target is WORDS:
         assert np.mean(values[0] == values[1]) > 0.99 and np.mean(values[0] == values[2]) > 0.99
     else:
@@ -434,7 +513,9 @@ def test_files_of_the_command_line_and_back(tmp_path):
     assert isinstance(back, estimators.RFClassifier) and back.lam == 0.1
     np.testing.assert_array_equal(back.classes_, [2.0, 5.0])
     np.testing.assert_array_equal(back.predict(X), methods.load(tmp_path / "m.npz").predict(X))
-    estimators.RFClassifier(n_features=50, lam=0.1).fit(X, labels.astype(int)).save(tmp_path / "e.npz")
+    estimators.RFClassifier(n_features=50, lam=0.1).fit(X, labels.astype(int)).save(
+        tmp_path / "e.npz"
+    )
     np.testing.assert_array_equal(methods.load(tmp_path / "e.npz").predict(X), back.predict(X))
 
 
@@ -449,8 +530,19 @@ def _with_entry(path, **entries):
 
 def test_a_strangers_labels_are_a_sentence(tmp_path):
     estimators.RFClassifier(n_features=20).fit(X, WORDS).save(tmp_path / "m.npz")
-    for labels, says in (["a", "b"], "its classes are not among its labels"), (["a", "a", "b"], "its schema is damaged"):
-        saved = {"inputs": None, "named": False, "size": 0, "target": None, "target_form": None, "ignored": [], "labels": labels}
+    for labels, says in (
+        (["a", "b"], "its classes are not among its labels"),
+        (["a", "a", "b"], "its schema is damaged"),
+    ):
+        saved = {
+            "inputs": None,
+            "named": False,
+            "size": 0,
+            "target": None,
+            "target_form": None,
+            "ignored": [],
+            "labels": labels,
+        }
         _with_entry(tmp_path / "m.npz", schema=saved)
         with pytest.raises(DataError, match=says):
             rfx.load(tmp_path / "m.npz")
@@ -473,8 +565,21 @@ def test_the_command_line_predicts_words_by_the_names_of_columns(tmp_path, capfd
     # and a model of the command line, of words, is an estimator of words
     frame.assign(y=WORDS).to_csv(tmp_path / "train.csv", index=False)
     with pytest.raises(SystemExit) as stop:
-        main(["train", "--method", "rf", "--data", str(tmp_path / "train.csv"), "--target", "y", "--n-features", "50",
-              "--model", str(tmp_path / "t.npz")])  # fmt: skip
+        main(
+            [
+                "train",
+                "--method",
+                "rf",
+                "--data",
+                str(tmp_path / "train.csv"),
+                "--target",
+                "y",
+                "--n-features",
+                "50",
+                "--model",
+                str(tmp_path / "t.npz"),
+            ]
+        )
     assert stop.value.code == 0, capfd.readouterr().err
     back = rfx.load(tmp_path / "t.npz")
     np.testing.assert_array_equal(back.classes_, ["far", "middle", "near"])
@@ -496,7 +601,9 @@ def test_the_command_line_predicts_words_by_the_names_of_columns(tmp_path, capfd
     ],
 )
 def test_a_strangers_file_is_a_sentence(entry, says, tmp_path):
-    estimators.RFClassifier(n_features=20).fit(X, np.digitize(RADIUS, [2.2, 3.2])).save(tmp_path / "m.npz")
+    estimators.RFClassifier(n_features=20).fit(X, np.digitize(RADIUS, [2.2, 3.2])).save(
+        tmp_path / "m.npz"
+    )
     _with_entry(tmp_path / "m.npz", estimator=entry)
     with pytest.raises(DataError, match=says):
         rfx.load(tmp_path / "m.npz")
@@ -528,10 +635,13 @@ def test_partial_fit_goes_on(estimator, tmp_path):
     before = parts.n_iter_
     parts = pickle.loads(pickle.dumps(parts)).partial_fit(X[160:], target[160:])
     assert parts.n_iter_ > before
-    # scaling and bandwidth are learnt from the first part, which has not the same ranges and distances
+    # scaling and bandwidth are learnt from the first part, which has not the same ranges and
+    # distances
     scaled = clone(estimator).set_params(scaling="none", gamma=0.5)
     whole = clone(scaled).partial_fit(X, target, **first)
-    parts = clone(scaled).partial_fit(X[:160], target[:160], **first).partial_fit(X[160:], target[160:])
+    parts = (
+        clone(scaled).partial_fit(X[:160], target[:160], **first).partial_fit(X[160:], target[160:])
+    )
     method = whole.method_
     if method.name in ("n-pegasos", "norma") or "nystrom" in method.name:
         assert parts.predict(X).shape == whole.predict(X).shape
@@ -546,10 +656,16 @@ def test_partial_fit_goes_on(estimator, tmp_path):
 
 def test_a_model_learnt_in_parts_is_evaluated_by_the_command(tmp_path):
     y = np.where(X[:, 0] > 0, 1, -1)
-    estimator = estimators.RPegasosClassifier(n_features=20, gamma=1.0).partial_fit(X[:160], y[:160], classes=[-1, 1])
+    estimator = estimators.RPegasosClassifier(n_features=20, gamma=1.0).partial_fit(
+        X[:160], y[:160], classes=[-1, 1]
+    )
     estimator.partial_fit(X[160:], y[160:]).save(tmp_path / "m.npz")
     svmlight.write(tmp_path / "d.svm", X, y)
-    done = CliRunner().invoke(cli, ["eval", str(tmp_path / "m.npz"), "--data", str(tmp_path / "d.svm"), "--json"], standalone_mode=False)
+    done = CliRunner().invoke(
+        cli,
+        ["eval", str(tmp_path / "m.npz"), "--data", str(tmp_path / "d.svm"), "--json"],
+        standalone_mode=False,
+    )
     assert json.loads(done.stdout)["score"] == pytest.approx(np.mean(estimator.predict(X) == y))
 
 

@@ -38,7 +38,9 @@ def test_features_by_their_definition_in_both_types_dense_and_sparse(order):
     expected = np.sqrt(2) * (product > 0) * np.maximum(product, 0) ** order
     np.testing.assert_allclose(feature_map.transform(X), expected, atol=1e-12)
     np.testing.assert_allclose(feature_map.transform(sp.csr_matrix(X)), expected, atol=1e-12)
-    np.testing.assert_allclose(sample(f"arccosine-{order}", 5, 40, seed=1).transform(X), expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        sample(f"arccosine-{order}", 5, 40, seed=1).transform(X), expected, rtol=1e-4, atol=1e-5
+    )
 
 
 @pytest.mark.parametrize("order", [0, 1, 2])
@@ -47,6 +49,8 @@ def test_a_row_of_zeros_has_features_zero(order):
 
 
 def test_squares_that_overflow_are_refused():
-    with pytest.raises(DataError, match=r"inputs as large as 1e\+25 overflow the arccosine-2 features in float32"):
+    with pytest.raises(
+        DataError, match=r"inputs as large as 1e\+25 overflow the arccosine-2 features in float32"
+    ):
         sample("arccosine-2", 5, 40, seed=1).transform(np.full((3, 5), 1e25))
     assert np.isfinite(sample("arccosine-1", 5, 40, seed=1).transform(np.full((3, 5), 1e25))).all()

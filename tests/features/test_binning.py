@@ -1,4 +1,6 @@
-"""Random binning: collisions estimate the kernel; keys, numbers and operators against plain references."""
+"""Random binning: collisions estimate the kernel; keys, numbers and operators against plain
+references.
+"""
 
 import numpy as np
 import pytest
@@ -36,39 +38,59 @@ def test_collisions_have_the_kernels_probability(kernel):
 
 def test_widths_are_gamma_with_scale_sigma():
     widths = sample_grids("laplacian", 2, 50_000, 0, gamma=1 / 3).widths
-    assert widths.mean() == pytest.approx(6, rel=0.02) and widths.var() == pytest.approx(18, rel=0.03)
+    assert widths.mean() == pytest.approx(6, rel=0.02) and widths.var() == pytest.approx(
+        18, rel=0.03
+    )
 
 
 @pytest.mark.parametrize("kernel", list(WIDTHS))
 def test_widths_have_the_density_of_the_second_derivative(kernel):
-    """P(width <= t) is the integral of s k''(s) to t, 1 - k(t) + t k'(t), k' by differences of the exact kernel."""
+    """P(width <= t) is the integral of s k''(s) to t, 1 - k(t) + t k'(t), k' by differences
+    of the exact kernel.
+    """
     widths = np.sort(sample_grids(kernel, 1, 20_000, 7, gamma=2.0).widths.ravel())
     t, h = np.array([0.1, 0.3, 0.45, 0.7, 1.1, 2.5]), 1e-6
-    below, at, above = (kernels.block(kernel, np.zeros((1, 1)), (t + step)[:, None], {"gamma": 2.0})[0] for step in (-h, 0, h))
+    below, at, above = (
+        kernels.block(kernel, np.zeros((1, 1)), (t + step)[:, None], {"gamma": 2.0})[0]
+        for step in (-h, 0, h)
+    )
     expected = 1 - at + t * (above - below) / (2 * h)
     found = np.searchsorted(widths, t, side="right") / len(widths)
-    assert np.all(np.abs(found - expected) <= 4.5 * np.sqrt(expected * (1 - expected) / len(widths)) + 1e-8)
+    assert np.all(
+        np.abs(found - expected) <= 4.5 * np.sqrt(expected * (1 - expected) / len(widths)) + 1e-8
+    )
 
 
 def test_bins_are_the_cells_in_order_of_appearance():
     grids = sample_grids("laplacian", 4, 40, 1, gamma=2.0)
     ids, bins = grids.number(X)
     assert ids.shape == (40, 300) and ids.dtype == np.uint16 and bins.starts[-1] == len(bins.keys)
-    assert np.array_equal(partition(ids), np.all(cells(grids, X)[:, :, None] == cells(grids, X)[:, None], axis=-1))
+    assert np.array_equal(
+        partition(ids), np.all(cells(grids, X)[:, :, None] == cells(grids, X)[:, None], axis=-1)
+    )
     for grid, row in enumerate(ids):
         first = np.unique(row, return_index=True)[1]
-        assert np.array_equal(np.sort(first), first) and len(first) == len(bins.of(grid)) == len(set(bins.of(grid)))
+        assert np.array_equal(np.sort(first), first) and len(first) == len(bins.of(grid)) == len(
+            set(bins.of(grid))
+        )
     assert np.array_equal(grids.find(X, bins), ids)
 
 
 def test_growing_keeps_earlier_grids_and_seeds_differ():
-    whole, part, later = (sample_grids("laplacian", 4, n, 5, gamma=1.0, start=s) for n, s in ((30, 0), (11, 0), (19, 11)))
+    whole, part, later = (
+        sample_grids("laplacian", 4, n, 5, gamma=1.0, start=s)
+        for n, s in ((30, 0), (11, 0), (19, 11))
+    )
     for name in ("widths", "offsets"):
-        assert np.array_equal(getattr(whole, name), np.vstack([getattr(part, name), getattr(later, name)]))
+        assert np.array_equal(
+            getattr(whole, name), np.vstack([getattr(part, name), getattr(later, name)])
+        )
         assert np.array_equal(getattr(whole.select([3, 1]), name), getattr(whole, name)[[3, 1]])
     ids, bins = whole.number(X)
     early, early_bins = part.number(X)
-    assert np.array_equal(ids[:11], early) and np.array_equal(bins.keys[: len(early_bins.keys)], early_bins.keys)
+    assert np.array_equal(ids[:11], early) and np.array_equal(
+        bins.keys[: len(early_bins.keys)], early_bins.keys
+    )
     assert not np.array_equal(whole.widths, sample_grids("laplacian", 4, 30, 6, gamma=1.0).widths)
 
 
@@ -84,11 +106,15 @@ def test_sparse_rows_threads_and_blocks_change_nothing():
         env.set_threads(None)
     for other_ids, other_bins in others:
         assert np.array_equal(other_ids, ids) and np.array_equal(other_bins.keys, bins.keys)
-    assert np.array_equal(np.hstack([grids.find(rows[:700], bins), grids.find(sp.csr_matrix(rows)[700:], bins)]), ids)
+    assert np.array_equal(
+        np.hstack([grids.find(rows[:700], bins), grids.find(sp.csr_matrix(rows)[700:], bins)]), ids
+    )
 
 
 def test_many_rows_take_four_bytes():
-    ids, bins = sample_grids("laplacian", 1, 2, 0, gamma=1e4).number(np.linspace(0, 1e3, 70_000)[:, None])
+    ids, bins = sample_grids("laplacian", 1, 2, 0, gamma=1e4).number(
+        np.linspace(0, 1e3, 70_000)[:, None]
+    )
     assert ids.dtype == np.int32 and len(bins.of(0)) == ids[0].max() + 1 > 2**16
 
 
@@ -116,13 +142,23 @@ def test_huge_coordinates_and_tiny_widths_do_not_overflow(scale):
 
 def test_width_of_zero_is_made_positive():
     grids = sample_grids("laplacian", 1, 3, 0, gamma=1.7e308)
-    assert np.all(grids.widths > 0) and grids.number(np.array([[0.0], [1.0], [1.0]]))[0].tolist() == [[0, 1, 1]] * 3
+    assert (
+        np.all(grids.widths > 0)
+        and grids.number(np.array([[0.0], [1.0], [1.0]]))[0].tolist() == [[0, 1, 1]] * 3
+    )
 
 
 def test_refusals():
-    with pytest.raises(UsageError, match="no random binning features for kernel 'gaussian'; choose one of laplacian, erlang,"):
+    with pytest.raises(
+        UsageError,
+        match="no random binning features for kernel 'gaussian'; choose one of laplacian, erlang,",
+    ):
         sample_grids("gaussian", 2, 3, 0, gamma=1.0)
-    for number, seed, gamma, message in ((0, 0, 1.0, "--n-grids is 0"), (1, -1, 1.0, "--seed is -1"), (1, 0, np.inf, "--gamma is inf")):
+    for number, seed, gamma, message in (
+        (0, 0, 1.0, "--n-grids is 0"),
+        (1, -1, 1.0, "--seed is -1"),
+        (1, 0, np.inf, "--gamma is inf"),
+    ):
         with pytest.raises(UsageError, match=message):
             sample_grids("laplacian", 2, number, seed, gamma=gamma)
     with pytest.raises(DataError, match="have 4 features, but the map was made for 2"):
@@ -135,13 +171,18 @@ def test_offsets_beyond_two_to_the_31():
     Z = BinnedMatrix(np.array([[2**31 - 2, 0], [7, 2**31 - 2], [4, 0]], np.int32), starts, 1.0)
     first, second = np.array([2**31 - 2, 2**31 + 6, 2**32 + 2]), np.array([0, 2**32 - 3, 2**32 - 2])
     assert Z.shape == (2, 2**32 + 3)
-    assert np.array_equal(Z.columns(np.concatenate([first, second])).to_array(), np.repeat(np.eye(2), 3, axis=1))
+    assert np.array_equal(
+        Z.columns(np.concatenate([first, second])).to_array(), np.repeat(np.eye(2), 3, axis=1)
+    )
     # columns of a test file
     grids = sample_grids("laplacian", 4, 3, 1, gamma=2.0)
     bins = grids.number(X[:9])[1]
     moved = bins.starts + 2**40 * np.arange(4)
     far = grids.transform(X[:9], _Far(bins, moved))
-    assert np.array_equal(far.indices, (grids.find(X[:9], bins) + moved[:-1, None]).T.ravel()) and far.indices.max() > 2**40
+    assert (
+        np.array_equal(far.indices, (grids.find(X[:9], bins) + moved[:-1, None]).T.ravel())
+        and far.indices.max() > 2**40
+    )
 
 
 class _Far:
@@ -157,7 +198,9 @@ def test_transform_is_the_matrix_of_the_bins(n_grids):
     grids = sample_grids("laplacian", 4, n_grids, 1, gamma=2.0)
     ids, bins = grids.number(rows)
     for given in (rows, sp.csr_matrix(rows)):
-        assert np.array_equal(grids.transform(given, bins).toarray(), BinnedMatrix(ids, bins.starts).to_array())
+        assert np.array_equal(
+            grids.transform(given, bins).toarray(), BinnedMatrix(ids, bins.starts).to_array()
+        )
     outside = grids.transform(rows + 1e6, bins, 2.0)
     assert outside.shape == (300, len(bins.keys)) and outside.nnz == 0
     part = grids.transform(rows[:0], bins)
@@ -180,7 +223,9 @@ def test_operators_are_those_of_the_matrix(n_grids):
         np.testing.assert_allclose(Z.rmatvec(u), dense.T @ u, atol=1e-12)
         np.testing.assert_allclose(Z.outer(u), dense @ (dense.T @ u), atol=1e-12)
     weights = RNG.random(300)
-    np.testing.assert_allclose(Z.squares(weights), (dense**2 * weights[:, None]).sum(axis=0), atol=1e-12)
+    np.testing.assert_allclose(
+        Z.squares(weights), (dense**2 * weights[:, None]).sum(axis=0), atol=1e-12
+    )
     np.testing.assert_allclose(Z.squares(), (dense**2).sum(axis=0), atol=1e-12)
 
 
@@ -210,7 +255,11 @@ def test_unseen_bins_have_weight_zero():
     np.testing.assert_allclose(grids.decision(X, bins, coef), expected, atol=1e-12)
     assert not grids.decision(X + 1e6, bins, coef).any()
     used = RNG.random(len(coef)) < 0.3
-    np.testing.assert_allclose(grids.decision(X, bins.select(used), coef[used]), grids.decision(X, bins, coef * used[:, None]), atol=1e-12)
+    np.testing.assert_allclose(
+        grids.decision(X, bins.select(used), coef[used]),
+        grids.decision(X, bins, coef * used[:, None]),
+        atol=1e-12,
+    )
 
 
 def _numbered(grids, rows):

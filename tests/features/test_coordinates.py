@@ -1,4 +1,6 @@
-"""Coordinates and positional k-mers as features: against their definition, a naive count, dense beside sparse."""
+"""Coordinates and positional k-mers as features: against their definition, a naive count,
+dense beside sparse.
+"""
 
 import itertools
 
@@ -47,7 +49,9 @@ def test_linear_features(sparse):
     Z = whole.transform(rows)
     np.testing.assert_allclose(Z @ Z.T / 6, X @ X.T, atol=1e-12)
     drawn = sample("linear", 6, 15, seed=2, dtype=np.float64)
-    np.testing.assert_allclose(drawn.transform(rows), np.sqrt(6) * X[:, drawn.arrays["columns"]], atol=1e-12)
+    np.testing.assert_allclose(
+        drawn.transform(rows), np.sqrt(6) * X[:, drawn.arrays["columns"]], atol=1e-12
+    )
     U = RNG.standard_normal((20, 3))
     np.testing.assert_allclose(drawn.quick_adjoint(rows, U), drawn.transform(X).T @ U, atol=1e-10)
 
@@ -68,11 +72,18 @@ def test_kmers_equal_a_naive_count(k):
     total = offsets(9, 4, k)[-1]
     assert expected.shape[1] == total
     feature_map = sample("kmers", 9, total, seed=1, dtype=np.float64, **params)
-    np.testing.assert_allclose(feature_map.transform(SEQUENCES), np.sqrt(total) * expected[:, feature_map.arrays["columns"]])
+    np.testing.assert_allclose(
+        feature_map.transform(SEQUENCES),
+        np.sqrt(total) * expected[:, feature_map.arrays["columns"]],
+    )
     U = RNG.standard_normal((30, 2))
-    np.testing.assert_allclose(feature_map.quick_adjoint(SEQUENCES, U), feature_map.transform(SEQUENCES).T @ U, atol=1e-9)
+    np.testing.assert_allclose(
+        feature_map.quick_adjoint(SEQUENCES, U), feature_map.transform(SEQUENCES).T @ U, atol=1e-9
+    )
     part = feature_map.select([3, 0, 3])
-    np.testing.assert_allclose(part.transform(SEQUENCES), feature_map.transform(SEQUENCES)[:, [3, 0, 3]])
+    np.testing.assert_allclose(
+        part.transform(SEQUENCES), feature_map.transform(SEQUENCES)[:, [3, 0, 3]]
+    )
     np.testing.assert_allclose(part.transform(sp.csr_matrix(SEQUENCES)), part.transform(SEQUENCES))
 
 
@@ -83,14 +94,21 @@ def test_the_papers_number_of_kmers():
 def test_words_longer_than_the_sequence():
     feature_map = sample("kmers", 2, 8 + 16, seed=1, dtype=np.float64, alphabet=ACGT, k=5)
     np.testing.assert_allclose(
-        feature_map.transform(SEQUENCES[:, :2]), np.sqrt(24) * naive(SEQUENCES[:, :2], 2)[:, feature_map.arrays["columns"]]
+        feature_map.transform(SEQUENCES[:, :2]),
+        np.sqrt(24) * naive(SEQUENCES[:, :2], 2)[:, feature_map.arrays["columns"]],
     )
 
 
 @pytest.mark.parametrize(
     "value, message",
     [
-        (ord("N"), "row 5 has the letter 'N' at place 3, but the letters are A, C, G, T; k-mers take --scaling none"),
+        (
+            ord("N"),
+            (
+                "row 5 has the letter 'N' at place 3, but the letters are A, C, G, T; k-mers take"
+                " --scaling none"
+            ),
+        ),
         (0.25, "row 5 has 0.25, which is no letter's code, at place 3"),
         (-7, "row 5 has -7, which is no letter's code, at place 3"),
         (1e9, "row 5 has 1e.09, which is no letter's code, at place 3"),
@@ -105,23 +123,39 @@ def test_other_letters_are_refused_by_row_and_place(value, message):
 
 
 def test_sparse_features_are_kept_and_solved_as_such(one_thread):
-    """Many coordinates of text: the matrix is CSR, and model and decisions are those of the same rows as an array."""
+    """Many coordinates of text: the matrix is CSR, and model and decisions are those of the
+    same rows as an array.
+    """
     X = sp.random(80, 1500, 0.01, "csr", random_state=0)
     y = np.where(np.asarray(X.sum(axis=1)).ravel() > 7.5, 1.0, -1.0)
     Z = feature_matrix(sample("linear", 1500, 1500, 0), X)
     assert isinstance(Z, SparseMatrix)
-    np.testing.assert_allclose(Z.to_array(), sample("linear", 1500, 1500, 0).transform(X), rtol=1e-6)
+    np.testing.assert_allclose(
+        Z.to_array(), sample("linear", 1500, 1500, 0).transform(X), rtol=1e-6
+    )
     found = [
-        methods.create("rf", kernel="linear", n_features=1500, scaling="none", lam=1.0, tol=1e-10, task="binary").fit(rows, y)
+        methods.create(
+            "rf",
+            kernel="linear",
+            n_features=1500,
+            scaling="none",
+            lam=1.0,
+            tol=1e-10,
+            task="binary",
+        ).fit(rows, y)
         for rows in (X, X.toarray())
     ]
     assert found[0].info["objective"] == pytest.approx(found[1].info["objective"], rel=1e-8)
-    np.testing.assert_allclose(found[0].decision_function(X), found[1].decision_function(X.toarray()), atol=1e-4)
+    np.testing.assert_allclose(
+        found[0].decision_function(X), found[1].decision_function(X.toarray()), atol=1e-4
+    )
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "squared"])
 def test_features_that_are_nearly_all_zero_are_preconditioned_by_their_diagonal(loss, one_thread):
-    """A factor of the rows would have hundreds of times their entries; the solution is that of the same features as an array."""
+    """A factor of the rows would have hundreds of times their entries; the solution is that
+    of the same features as an array.
+    """
     rng = np.random.default_rng(0)
     X = sp.random(400, 3000, 0.001, "csr", random_state=rng)
     y, weights = np.where(X @ rng.normal(size=3000) > 0, 1.0, -1.0), rng.uniform(0.5, 2.0, 400)
@@ -129,12 +163,25 @@ def test_features_that_are_nearly_all_zero_are_preconditioned_by_their_diagonal(
     dense = DenseMatrix(Z.to_array())
     assert isinstance(Z, SparseMatrix) and Z.n_entries < 2000 and dense.n_entries == 400 * 900
     found = sampled_factor(Z, weights, 0.7, 400, 100.0)
-    assert isinstance(found, DiagonalFactor) and not isinstance(sampled_factor(dense, weights, 0.7, 400, 100.0), DiagonalFactor)
+    assert isinstance(found, DiagonalFactor) and not isinstance(
+        sampled_factor(dense, weights, 0.7, 400, 100.0), DiagonalFactor
+    )
     expected = 0.7 + (weights[:, None] * Z.to_array().astype(np.float64) ** 2).sum(axis=0)
     np.testing.assert_allclose(found(np.ones((900, 2))), np.outer(1 / expected, [1, 1]), rtol=1e-6)
     ours, peer = (
-        methods.create("rf", kernel="linear", n_features=900, scaling="none", lam=0.1, tol=1e-9, loss=loss, task="binary").fit(rows, y)
+        methods.create(
+            "rf",
+            kernel="linear",
+            n_features=900,
+            scaling="none",
+            lam=0.1,
+            tol=1e-9,
+            loss=loss,
+            task="binary",
+        ).fit(rows, y)
         for rows in (X, X.toarray())
     )
-    assert ours.info["gap"] <= 1e-9 * ours.info["objective"] and ours.info["objective"] == pytest.approx(peer.info["objective"], rel=1e-7)
+    assert ours.info["gap"] <= 1e-9 * ours.info["objective"] and ours.info[
+        "objective"
+    ] == pytest.approx(peer.info["objective"], rel=1e-7)
     np.testing.assert_allclose(ours.decision_function(X), peer.decision_function(X), atol=1e-3)

@@ -1,4 +1,6 @@
-"""The best distribution within a divergence of the uniform one: optimality, references, the ends."""
+"""The best distribution within a divergence of the uniform one: optimality, references, the
+ends.
+"""
 
 import math
 
@@ -9,7 +11,13 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from rfx.errors import DataError, UsageError
-from rfx.features.divergence import DIVERGENCES, chi2_by_bisection, distance, maximise, simplex_projection
+from rfx.features.divergence import (
+    DIVERGENCES,
+    chi2_by_bisection,
+    distance,
+    maximise,
+    simplex_projection,
+)
 
 RHO = {"chi2": 3.0, "kl": 0.5, "tv": 0.4, "reverse-kl": 0.7}
 
@@ -21,7 +29,9 @@ def drawn(count, seed=0):
 @pytest.mark.parametrize("divergence", DIVERGENCES)
 @pytest.mark.parametrize("share", [1e-4, 0.05, 1.0])
 def test_optimal_by_kkt(divergence, share):
-    """With f' the derivative, s_m - lam f'(N q_m) = nu where q_m > 0, and <= nu where q_m = 0; the constraint is active."""
+    """With f' the derivative, s_m - lam f'(N q_m) = nu where q_m > 0, and <= nu where q_m =
+    0; the constraint is active.
+    """
     scores, rho = drawn(300), RHO[divergence] * share
     q = maximise(scores, rho, divergence)
     assert q.min() >= 0 and q.sum() == pytest.approx(1, abs=1e-12)
@@ -33,7 +43,11 @@ def test_optimal_by_kkt(divergence, share):
         assert np.all(np.diff(q[order]) >= -1e-15)
         assert np.count_nonzero((q > 1e-15) & (q < 1 / 300 - 1e-12)) <= 1
         return
-    slope = {"chi2": lambda t: 2 * t, "kl": lambda t: 1 + np.log(t), "reverse-kl": lambda t: -1 / t}[divergence]
+    slope = {
+        "chi2": lambda t: 2 * t,
+        "kl": lambda t: 1 + np.log(t),
+        "reverse-kl": lambda t: -1 / t,
+    }[divergence]
     on = q > 0
     t = slope(300 * q[on])
     # two different weights give lam and nu; all others must agree
@@ -41,7 +55,9 @@ def test_optimal_by_kkt(divergence, share):
     lam = (scores[on][a] - scores[on][b]) / (t[a] - t[b])
     nu = scores[on][a] - lam * t[a]
     assert lam > 0
-    np.testing.assert_allclose(scores[on] - lam * t, nu, rtol=0, atol=1e-6 * np.ptp(scores) * max(1, lam / np.ptp(scores)))
+    np.testing.assert_allclose(
+        scores[on] - lam * t, nu, rtol=0, atol=1e-6 * np.ptp(scores) * max(1, lam / np.ptp(scores))
+    )
     if not on.all():
         assert np.all(scores[~on] - lam * slope(0.0) <= nu + 1e-6 * np.ptp(scores))
 
@@ -86,10 +102,14 @@ def test_total_variation_equals_a_linear_program(seed):
     np.testing.assert_allclose(q - 1 / count, found.x[:count] - found.x[count:], atol=1e-9)
 
 
-@pytest.mark.parametrize("count, rho", [(2, 0.3), (50, 1.0), (2000, 10.0), (2000, 1e-3), (20000, 100.0), (300, 290.0)])
+@pytest.mark.parametrize(
+    "count, rho", [(2, 0.3), (50, 1.0), (2000, 10.0), (2000, 1e-3), (20000, 100.0), (300, 290.0)]
+)
 def test_chi2_equals_the_papers_bisection(count, rho):
     for scores in (drawn(count), drawn(count) * 1e6, np.round(drawn(count))):
-        np.testing.assert_allclose(maximise(scores, rho), chi2_by_bisection(scores, rho), rtol=0, atol=1e-10)
+        np.testing.assert_allclose(
+            maximise(scores, rho), chi2_by_bisection(scores, rho), rtol=0, atol=1e-10
+        )
 
 
 @settings(max_examples=150, deadline=None)
@@ -100,7 +120,9 @@ def test_chi2_equals_the_papers_bisection(count, rho):
     seed=st.integers(0, 99),
 )
 def test_any_scores(scores, rho, divergence, seed):
-    """A probability in the ball, monotone in the score, moved with a permutation, never worse than uniform."""
+    """A probability in the ball, monotone in the score, moved with a permutation, never
+    worse than uniform.
+    """
     scores = np.array(scores, dtype=float)
     q = maximise(scores, rho, divergence)
     assert q.min() >= 0 and q.sum() == pytest.approx(1, abs=1e-9)
@@ -111,7 +133,9 @@ def test_any_scores(scores, rho, divergence, seed):
     same = np.diff(scores[order]) == 0
     assert np.all(np.abs(np.diff(q[order]))[same] <= 1e-12)
     shuffled = np.random.default_rng(seed).permutation(len(scores))
-    np.testing.assert_allclose(maximise(scores[shuffled], rho, divergence), q[shuffled], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        maximise(scores[shuffled], rho, divergence), q[shuffled], rtol=0, atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("divergence", DIVERGENCES)
@@ -120,7 +144,9 @@ def test_the_ends(divergence):
     np.testing.assert_array_equal(maximise(scores, 0.0, divergence), np.full(5, 0.2))
     np.testing.assert_array_equal(maximise(np.full(4, 2.5), 1.0, divergence), np.full(4, 0.25))
     np.testing.assert_array_equal(maximise([5.0], 1.0, divergence), [1.0])
-    np.testing.assert_allclose(maximise(scores, math.inf, divergence), [0, 0.5, 0, 0.5, 0], atol=1e-200)
+    np.testing.assert_allclose(
+        maximise(scores, math.inf, divergence), [0, 0.5, 0, 0.5, 0], atol=1e-200
+    )
     if divergence != "reverse-kl":
         np.testing.assert_array_equal(maximise(scores, 1e9, divergence), [0, 0.5, 0, 0.5, 0])
         # the divergence of that q is the least rho that allows it
@@ -136,7 +162,12 @@ def test_the_ends(divergence):
 def test_scale_and_offset_of_the_scores_do_not_count(divergence, factor, shift):
     scores = np.arange(12.0) % 5
     q = maximise(scores, RHO[divergence] / 2, divergence)
-    np.testing.assert_allclose(maximise((scores - 2) * factor + shift, RHO[divergence] / 2, divergence), q, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        maximise((scores - 2) * factor + shift, RHO[divergence] / 2, divergence),
+        q,
+        rtol=0,
+        atol=1e-9,
+    )
 
 
 def test_simplex_projection_by_its_definition():
@@ -145,7 +176,9 @@ def test_simplex_projection_by_its_definition():
 
 
 def test_refusals():
-    with pytest.raises(UsageError, match="divergence 'cubic' is unknown; choose one of chi2, kl, tv, reverse-kl"):
+    with pytest.raises(
+        UsageError, match="divergence 'cubic' is unknown; choose one of chi2, kl, tv, reverse-kl"
+    ):
         maximise([1.0, 2.0], 1.0, "cubic")
     for rho in (-1.0, math.nan):
         with pytest.raises(UsageError, match="rho is .*; it must be a number from 0 up"):

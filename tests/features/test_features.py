@@ -1,4 +1,6 @@
-"""Feature maps: unbiased for their kernels within Monte-Carlo error; independent of blocks, threads and how many are drawn."""
+"""Feature maps: unbiased for their kernels within Monte-Carlo error; independent of blocks,
+threads and how many are drawn.
+"""
 
 import math
 
@@ -26,7 +28,8 @@ PARAMS = {
     "polynomial-3": {"gamma": 0.2},
     "exponential": {"gamma": 0.3},
 }
-# what is exact, or takes letters, or has kernels of its own, is tested in test_coordinates and test_arccosine
+# what is exact, or takes letters, or has kernels of its own, is tested in test_coordinates and
+# test_arccosine
 NAMES = [name for name in MAPS if name in PARAMS]
 OTHERS = {"linear": {}, "arccosine-0": {}, "arccosine-1": {}, "arccosine-2": {}}
 
@@ -48,10 +51,16 @@ def exact(name):
         return (1 + s + (s**2 / 3 if name == "matern-5/2" else 0)) * np.exp(-s)
     if name == "exponential":
         return np.exp(gamma * dot)
-    return {"gaussian": np.exp(-gamma * l2**2), "laplacian": np.exp(-gamma * l1), "laplacian-l2": np.exp(-gamma * l2)}[name]
+    return {
+        "gaussian": np.exp(-gamma * l2**2),
+        "laplacian": np.exp(-gamma * l1),
+        "laplacian-l2": np.exp(-gamma * l2),
+    }[name]
 
 
-@pytest.mark.parametrize(("name", "variant"), [(name, variant) for name in NAMES for variant in MAPS[name].variants])
+@pytest.mark.parametrize(
+    ("name", "variant"), [(name, variant) for name in NAMES for variant in MAPS[name].variants]
+)
 def test_mean_product_is_the_kernel(name, variant):
     n = 200_000
     Z = sample(name, 6, n, seed=3, variant=variant, dtype=np.float64, **PARAMS[name]).transform(X)
@@ -63,7 +72,10 @@ def test_mean_product_is_the_kernel(name, variant):
     assert np.all(np.abs(error) <= 4.5 * deviation + 1e-12)
 
 
-@pytest.mark.parametrize(("name", "variant"), [(name, variant) for name in [*NAMES, *OTHERS] for variant in MAPS[name].variants])
+@pytest.mark.parametrize(
+    ("name", "variant"),
+    [(name, variant) for name in [*NAMES, *OTHERS] for variant in MAPS[name].variants],
+)
 def test_feature_depends_on_seed_and_index_alone(name, variant):
     params = (PARAMS | OTHERS)[name]
     whole = sample(name, 6, 41, seed=5, variant=variant, **params)
@@ -80,7 +92,9 @@ def test_feature_depends_on_seed_and_index_alone(name, variant):
 def test_select_is_a_column_subset(name):
     whole = sample(name, 6, 50, seed=1, dtype=np.float64, **(PARAMS | OTHERS)[name])
     columns = np.array([3, 41, 0, 17])
-    np.testing.assert_allclose(whole.select(columns).transform(X), whole.transform(X)[:, columns], atol=1e-12)
+    np.testing.assert_allclose(
+        whole.select(columns).transform(X), whole.transform(X)[:, columns], atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("name", [*NAMES, *OTHERS])
@@ -110,21 +124,28 @@ def test_blocks_threads_sparsity_and_file_form_change_nothing(name):
 
 
 def test_thresholds_within_the_range_estimate_the_kernel_less_a_constant():
-    feature_map = sample("perceptron", 6, 200_000, seed=3, dtype=np.float64, radius=RADIUS).fit_range(X)
+    feature_map = sample(
+        "perceptron", 6, 200_000, seed=3, dtype=np.float64, radius=RADIUS
+    ).fit_range(X)
     Z = feature_map.transform(X)
     products = Z[:, None, :] * Z[None, :, :]
     difference = products.mean(-1) - exact("perceptron")
     deviation = products.std(-1) / math.sqrt(products.shape[-1])
     assert np.all(np.abs(difference - np.diag(difference).mean()) <= 5 * deviation + 1e-3)
     assert np.all(np.ptp(Z, axis=0) > 0)  # every feature tells some rows apart
-    part = sample("perceptron", 6, 7, seed=3, start=40, dtype=np.float64, radius=RADIUS).fit_range(X)
+    part = sample("perceptron", 6, 7, seed=3, start=40, dtype=np.float64, radius=RADIUS).fit_range(
+        X
+    )
     np.testing.assert_allclose(part.transform(X), Z[:, 40:47])
 
 
 @pytest.mark.parametrize("variant", ["offset", "range"])
 def test_perceptrons_of_scale_unit_are_plus_and_minus_one(variant):
     raw, unit = (
-        sample("perceptron", 6, 50_000, seed=3, dtype=np.float64, radius=RADIUS, **more).fit(X, variant) for more in ({}, {"unit": 1})
+        sample("perceptron", 6, 50_000, seed=3, dtype=np.float64, radius=RADIUS, **more).fit(
+            X, variant
+        )
+        for more in ({}, {"unit": 1})
     )
     Z = unit.transform(X)
     assert set(np.unique(Z)) == {-1.0, 1.0}
@@ -155,13 +176,18 @@ def test_short_cosine_is_accurate():
 @pytest.mark.parametrize("n_inputs", [1, 3, 8, 21, 32, 33])
 def test_small_and_large_numbers_of_inputs_agree_with_float64(n_inputs):
     rows = RNG.uniform(-1, 1, (70, n_inputs))
-    short, full = (sample("gaussian", n_inputs, 1500, seed=2, gamma=1.0, dtype=dtype) for dtype in (np.float32, np.float64))
+    short, full = (
+        sample("gaussian", n_inputs, 1500, seed=2, gamma=1.0, dtype=dtype)
+        for dtype in (np.float32, np.float64)
+    )
     np.testing.assert_allclose(short.transform(rows), full.transform(rows), atol=1e-4)
     np.testing.assert_array_equal(short.transform(np.asfortranarray(rows)), short.transform(rows))
 
 
 def test_refusals():
-    with pytest.raises(UsageError, match="no feature map for kernel 'cubic'; choose one of .*gaussian"):
+    with pytest.raises(
+        UsageError, match="no feature map for kernel 'cubic'; choose one of .*gaussian"
+    ):
         sample("cubic", 3, 4, 0)
     with pytest.raises(UsageError, match="--n-features is 0; it must be 1 or more"):
         sample("gaussian", 3, 0, 0, gamma=1.0)
@@ -178,7 +204,9 @@ def test_decision_by_bits_equals_the_one_by_features(n_features, sparse):
     X, coef = rng.uniform(-1, 1, (1500, 11)), rng.normal(size=(n_features, 5))
     feature_map = sample("perceptron", 11, n_features, 2, radius=2.0)
     quick = feature_map.quick_decision(sp.csr_matrix(X) if sparse else X, coef)
-    np.testing.assert_allclose(quick, feature_map.transform(X).astype(np.float64) @ coef, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(
+        quick, feature_map.transform(X).astype(np.float64) @ coef, rtol=0, atol=1e-10
+    )
 
 
 def test_decision_by_bits_is_left_where_it_does_not_pay():
@@ -197,22 +225,40 @@ def test_weights_of_features(name):
     whole = sample(name, 6, 20, seed=1, dtype=np.float64, **PARAMS.get(name, {}))
     chosen, weights = np.array([3, 17, 3, 0]), np.array([0.5, 2.0, 1.0, 3.0])
     part = whole.weighted(chosen, weights)
-    np.testing.assert_allclose(part.transform(X), whole.transform(X)[:, chosen] * weights, rtol=1e-12)
+    np.testing.assert_allclose(
+        part.transform(X), whole.transform(X)[:, chosen] * weights, rtol=1e-12
+    )
     again = part.weighted([1, 2], [2.0, 2.0])
     np.testing.assert_allclose(again.transform(X), 2 * part.transform(X)[:, [1, 2]], rtol=1e-12)
-    np.testing.assert_array_equal(FeatureMap.from_header(again.header(), again.arrays).transform(X), again.transform(X))
+    np.testing.assert_array_equal(
+        FeatureMap.from_header(again.header(), again.arrays).transform(X), again.transform(X)
+    )
     assert part.arrays["scales"].dtype == whole.dtype
 
 
 def test_a_variant_that_a_map_has_not_is_refused():
-    with pytest.raises(UsageError, match="--features is pairs, which is for the kernels gaussian, .*; kernel stump takes offset"):
+    with pytest.raises(
+        UsageError,
+        match=(
+            "--features is pairs, which is for the kernels gaussian, .*; kernel stump takes offset"
+        ),
+    ):
         sample("stump", 3, 4, 0, variant="pairs", **PARAMS["stump"])
-    with pytest.raises(UsageError, match="--features is cubes, which no map has; kernel perceptron takes offset or range"):
+    with pytest.raises(
+        UsageError,
+        match="--features is cubes, which no map has; kernel perceptron takes offset or range",
+    ):
         sample("perceptron", 3, 4, 0, variant="cubes", radius=1.0)
 
 
 @pytest.mark.parametrize(
-    "name, variant", [("gaussian", "offset"), ("gaussian", "pairs"), ("laplacian-l2", "offset"), ("arccosine-1", "offset")]
+    "name, variant",
+    [
+        ("gaussian", "offset"),
+        ("gaussian", "pairs"),
+        ("laplacian-l2", "offset"),
+        ("arccosine-1", "offset"),
+    ],
 )
 def test_features_of_many_inputs_are_drawn_some_at_a_time(name, variant, monkeypatch):
     """They are those drawn at once, from any feature on, with any number of threads."""

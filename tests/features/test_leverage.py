@@ -9,7 +9,9 @@ from rfx.features import leverage, sample
 
 @pytest.fixture(scope="module")
 def problem():
-    """Rows close together but for a few, which make most thresholds in the range useless, and a pool of perceptrons."""
+    """Rows close together but for a few, which make most thresholds in the range useless,
+    and a pool of perceptrons.
+    """
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 4)) * 0.05
     X[:15] = 2 * rng.standard_normal((15, 4))
@@ -52,7 +54,9 @@ def test_mean_product_stays(problem):
 
 
 def test_the_kernel_machine_of_the_pool_is_closer_than_by_plain_sampling(problem):
-    """Smoothed targets: K (K + lam)^-1 of 100 features by leverage beside 100 of the pool as they come."""
+    """Smoothed targets: K (K + lam)^-1 of 100 features by leverage beside 100 of the pool
+    as they come.
+    """
     X, pool = problem
 
     def smoother(feature_map):
@@ -64,7 +68,10 @@ def test_the_kernel_machine_of_the_pool_is_closer_than_by_plain_sampling(problem
     errors = [
         [
             np.linalg.norm(smoother(part) - whole)
-            for part in (leverage.draw(pool, X, 100, 0.1, seed), pool.select(np.arange(100) + 100 * seed))
+            for part in (
+                leverage.draw(pool, X, 100, 0.1, seed),
+                pool.select(np.arange(100) + 100 * seed),
+            )
         ]
         for seed in range(8)
     ]

@@ -1,4 +1,6 @@
-"""Feature j of row x has the same bits for every subset, block, thread and memory bound, and is right to 1e-5; on real rows, too."""
+"""Feature j of row x has the same bits for every subset, block, thread and memory bound,
+and is right to 1e-5; on real rows, too.
+"""
 
 import math
 import os
@@ -24,7 +26,9 @@ ROWS, FEATURES = 1003, 700
 GAMMA = {"laplacian": 1.0, "exponential": 0.05, "polynomial-2": 0.1, "polynomial-3": 0.1}
 NAMES = [name for name in MAPS if name != "kmers"]
 
-absent = pytest.mark.skipif(not (MIRROR / f"{REAL[0]}.xz").exists(), reason="RFX_MIRROR names no folder with these sets")
+absent = pytest.mark.skipif(
+    not (MIRROR / f"{REAL[0]}.xz").exists(), reason="RFX_MIRROR names no folder with these sets"
+)
 SETS = [*GENERATED, *(pytest.param(name, marks=absent) for name in REAL)]
 
 
@@ -34,7 +38,9 @@ def rows(name):
     if name == "dense":
         return random.uniform(-1, 1, (ROWS, 30)).astype(np.float32)
     if name == "flags":
-        return np.where(random.random((ROWS, 54)) < 0.2, random.uniform(-1, 1, (ROWS, 54)), -1.0).astype(np.float32)
+        return np.where(
+            random.random((ROWS, 54)) < 0.2, random.uniform(-1, 1, (ROWS, 54)), -1.0
+        ).astype(np.float32)
     raw = load(MIRROR / f"{name}.xz").X_train
     some = raw[np.random.default_rng(0).permutation(raw.shape[0])[:ROWS]]
     return Scaler.fit(raw, "minmax11").transform(some).astype(np.float32)
@@ -60,7 +66,9 @@ def reference(found, X):
     if found.name == "linear":
         return X[:, found.arrays["columns"]] * arrays["scales"]
     if found.name == "perceptron":
-        return np.where(X @ arrays["directions"] >= arrays["thresholds"], 1.0, -1.0) * arrays["scales"]
+        return (
+            np.where(X @ arrays["directions"] >= arrays["thresholds"], 1.0, -1.0) * arrays["scales"]
+        )
     if found.name.startswith("arccosine"):
         products = X @ arrays["directions"]
         return math.sqrt(2) * (products > 0) * products ** int(found.name[-1])
@@ -80,10 +88,15 @@ def test_same_bits_and_right(data, name, variant):
     found = feature_map(name, X, variant)
     whole = found.transform(X)
     random = np.random.default_rng(2)
-    columns, some = np.sort(random.permutation(FEATURES)[:37]), np.sort(random.permutation(len(X))[:101])
+    columns, some = (
+        np.sort(random.permutation(FEATURES)[:37]),
+        np.sort(random.permutation(len(X))[:101]),
+    )
     few = found.select(columns)
     assert np.array_equal(few.transform(X), whole[:, columns])
-    assert np.array_equal(found.select([columns[5]]).transform(X[some]), whole[np.ix_(some, [columns[5]])])
+    assert np.array_equal(
+        found.select([columns[5]]).transform(X[some]), whole[np.ix_(some, [columns[5]])]
+    )
     assert np.array_equal(few.transform(X[some]), whole[np.ix_(some, columns)])
     assert np.array_equal(found.transform(X[7:8]), whole[7:8])
     assert np.array_equal(found.transform(X[some].astype(np.float64)), whole[some])
@@ -95,7 +108,9 @@ def test_same_bits_and_right(data, name, variant):
     for block in (256, 300):
         assert np.array_equal(MapMatrix(found, X, block=block).to_array(), whole)
     for max_mb in (0.0, 100.0):
-        assert np.array_equal(feature_matrix(found, X, max_mb=max_mb).columns(columns).to_array(), whole[:, columns])
+        assert np.array_equal(
+            feature_matrix(found, X, max_mb=max_mb).columns(columns).to_array(), whole[:, columns]
+        )
     expected = reference(found, X)
     scale = np.maximum(1.0, np.abs(expected))
     assert np.all(np.abs(whole - expected) <= 1e-5 * scale)

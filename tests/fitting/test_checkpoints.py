@@ -1,4 +1,6 @@
-"""A checkpoint is checked in all its parts before anything of it is used: a damaged one is refused in one sentence."""
+"""A checkpoint is checked in all its parts before anything of it is used: a damaged one is
+refused in one sentence.
+"""
 
 import json
 import os
@@ -25,22 +27,51 @@ def whole(tmp_path_factory):
 
 
 def refused(path, kind, header, arrays, signed):
-    """The sentence with which training refuses to go on from a checkpoint with these parts; signed: with the digest of them."""
+    """The sentence with which training refuses to go on from a checkpoint with these parts;
+    signed: with the digest of them.
+    """
     said = {name: value for name, value in header.items() if name not in ("format", "digest")}
-    model.write(path, said | {"digest": checkpoints.digest(said, arrays) if signed else header["digest"]}, arrays)
+    model.write(
+        path,
+        said | {"digest": checkpoints.digest(said, arrays) if signed else header["digest"]},
+        arrays,
+    )
     method, (X, y) = fuzz._method(kind, path, resume=True, epochs=2)
     with pytest.raises(DataError) as caught:
         method.fit(X, y)
-    assert "is damaged" in str(caught.value) and "leave out --resume" in str(caught.value) and "\n" not in str(caught.value)
+    assert (
+        "is damaged" in str(caught.value)
+        and "leave out --resume" in str(caught.value)
+        and "\n" not in str(caught.value)
+    )
 
 
 FIELDS = [
-    ("counts", [1, 2]), ("counts", ["x", 0.0, 0.0, 0.0, 1]), ("counts", [-1, 0.0, 0.0, 0.0, 1]), ("weights", None), ("weights", [1, "x"]),
-    ("kernel_params", {"gamma": "x"}), ("kernel_params", {}), ("kernel_params", [1]), ("kernel_params", {"gamma": [1, 2]}),
-    ("position", None), ("position", {"epoch": 0}), ("curve", 3), ("curve", [{}]), ("validation", {}), ("task", "tarts"), ("loss", 5),
-    ("n_rows", 0), ("n_rows", 1e9), ("n_inputs", 10**30), ("n_targets", "1"), ("unit", None), ("scaling", "none of them"),
-    ("target_scaler", {"kind": "none"}), ("params", None),
-]  # fmt: skip
+    ("counts", [1, 2]),
+    ("counts", ["x", 0.0, 0.0, 0.0, 1]),
+    ("counts", [-1, 0.0, 0.0, 0.0, 1]),
+    ("weights", None),
+    ("weights", [1, "x"]),
+    ("kernel_params", {"gamma": "x"}),
+    ("kernel_params", {}),
+    ("kernel_params", [1]),
+    ("kernel_params", {"gamma": [1, 2]}),
+    ("position", None),
+    ("position", {"epoch": 0}),
+    ("curve", 3),
+    ("curve", [{}]),
+    ("validation", {}),
+    ("task", "tarts"),
+    ("loss", 5),
+    ("n_rows", 0),
+    ("n_rows", 1e9),
+    ("n_inputs", 10**30),
+    ("n_targets", "1"),
+    ("unit", None),
+    ("scaling", "none of them"),
+    ("target_scaler", {"kind": "none"}),
+    ("params", None),
+]
 
 
 @pytest.mark.parametrize("signed", [False, True])
@@ -48,7 +79,13 @@ FIELDS = [
 def test_a_field_of_another_type_or_range_is_refused(tmp_path, whole, name, value, signed):
     header, arrays = whole["doubly"]
     refused(tmp_path / "c.npz", "doubly", header | {name: value}, arrays, signed)
-    refused(tmp_path / "c.npz", "doubly", {key: one for key, one in header.items() if key != name}, arrays, signed)
+    refused(
+        tmp_path / "c.npz",
+        "doubly",
+        {key: one for key, one in header.items() if key != name},
+        arrays,
+        signed,
+    )
 
 
 @pytest.mark.parametrize("signed", [False, True])
@@ -58,17 +95,35 @@ def test_an_array_of_another_shape_type_or_range_is_refused(tmp_path, whole, kin
     for name, values in arrays.items():
         # of another length they can be another checkpoint's, whose digest would be right
         shorter = [] if signed and name in ("sample", "solver_coef", "classes") else [values[:-1]]
-        for other in (*shorter, np.concatenate([values, values])[..., None], values.astype("i1"), values.ravel()[:0], values * np.nan):
+        for other in (
+            *shorter,
+            np.concatenate([values, values])[..., None],
+            values.astype("i1"),
+            values.ravel()[:0],
+            values * np.nan,
+        ):
             refused(tmp_path / "c.npz", kind, header, arrays | {name: other}, signed)
-        refused(tmp_path / "c.npz", kind, header, {key: one for key, one in arrays.items() if key != name}, signed)
+        refused(
+            tmp_path / "c.npz",
+            kind,
+            header,
+            {key: one for key, one in arrays.items() if key != name},
+            signed,
+        )
 
 
 def test_a_checkpoint_that_is_whole_is_gone_on_from(tmp_path, whole):
     header, arrays = whole["doubly"]
-    model.write(tmp_path / "c.npz", {name: value for name, value in header.items() if name != "format"}, arrays)
+    model.write(
+        tmp_path / "c.npz",
+        {name: value for name, value in header.items() if name != "format"},
+        arrays,
+    )
     method, (X, y) = fuzz._method("doubly", tmp_path / "c.npz", resume=True, epochs=2)
     straight, _ = fuzz._method("doubly", tmp_path / "d.npz", epochs=2)
-    assert np.array_equal(method.fit(X, y).decision_function(X), straight.fit(X, y).decision_function(X))
+    assert np.array_equal(
+        method.fit(X, y).decision_function(X), straight.fit(X, y).decision_function(X)
+    )
 
 
 def test_a_file_that_is_no_checkpoint_is_refused(tmp_path):

@@ -1,4 +1,6 @@
-"""The default bandwidth: leave-one-out errors are those of models fitted without the row; what trials share is right."""
+"""The default bandwidth: leave-one-out errors are those of models fitted without the row;
+what trials share is right.
+"""
 
 import numpy as np
 import pytest
@@ -14,7 +16,15 @@ from rfx.kernels import KERNELS, block, scaled_family
 RNG = np.random.default_rng(8)
 X = RNG.uniform(-1, 1, (60, 3))
 Y = np.stack([np.sin(3 * X[:, 0]), np.sign(X[:, 1])], axis=1)
-WORDS = ("gaussian", "laplacian", "laplacian-l2", "matern-3/2", "polynomial-2", "exponential", "hat")
+WORDS = (
+    "gaussian",
+    "laplacian",
+    "laplacian-l2",
+    "matern-3/2",
+    "polynomial-2",
+    "exponential",
+    "hat",
+)
 
 
 @pytest.mark.parametrize("weights", [None, RNG.uniform(0.5, 2, 60)])
@@ -22,7 +32,10 @@ def test_errors_are_those_of_models_without_the_row(weights):
     found, (step,) = gamma.loo("gaussian", X, Y, LAMS, 0, weights)
     own = np.ones(60) if weights is None else weights
     assert step["error"] == "leave-one-out mean squared error" and step["fitted"] == 60
-    assert len(step["tried"]) == len(gamma.LOO_FACTORS) * len(LAMS) and found == min(step["tried"], key=lambda one: one[2])[0]
+    assert (
+        len(step["tried"]) == len(gamma.LOO_FACTORS) * len(LAMS)
+        and found == min(step["tried"], key=lambda one: one[2])[0]
+    )
     for value, lam, error in (step["tried"][k] for k in (3, 25, 40, 68)):
         K, total = block("gaussian", X, X, {"gamma": value}), 0.0
         for i in range(60):
@@ -35,23 +48,39 @@ def test_errors_are_those_of_models_without_the_row(weights):
 
 def test_every_method_of_a_kernel_gets_the_same_and_says_it():
     y, chosen = Y[:, 0], {}
-    for name, own in {"rf": {"n_features": 50}, "kernel": {}, "nystrom": {"n_features": 20}, "sparse-rf": {"n_features": 20}}.items():
+    for name, own in {
+        "rf": {"n_features": 50},
+        "kernel": {},
+        "nystrom": {"n_features": 20},
+        "sparse-rf": {"n_features": 20},
+    }.items():
         method = methods.create(name, scaling="none", lam=1.0, **own).fit(X, y)
-        assert method.settings.gamma == "loo" and method.info["validation"][0]["by"] == "kernel ridge regression"
+        assert (
+            method.settings.gamma == "loo"
+            and method.info["validation"][0]["by"] == "kernel ridge regression"
+        )
         chosen[name] = method.info["kernel_params"]["gamma"]
     assert np.ptp(list(chosen.values())) < 1e-5 * chosen["kernel"]  # some take the rows in float32
     again = methods.create("kernel", scaling="none", lam=1.0, gamma=chosen["kernel"]).fit(X, y)
-    np.testing.assert_array_equal(again.predict(X), methods.create("kernel", scaling="none", lam=1.0).fit(X, y).predict(X))
+    np.testing.assert_array_equal(
+        again.predict(X), methods.create("kernel", scaling="none", lam=1.0).fit(X, y).predict(X)
+    )
 
 
 def test_with_slack_it_is_the_closest_to_the_median_of_those_that_are_nearly_as_good():
     _, (step,) = gamma.loo("laplacian", X, Y, LAMS, 0)
-    best = {value: min(error for one, _, error in step["tried"] if one == value) for value, _, _ in step["tried"]}
+    best = {
+        value: min(error for one, _, error in step["tried"] if one == value)
+        for value, _, _ in step["tried"]
+    }
     median = list(best)[gamma.LOO_FACTORS.index(1.0)]
     for slack in (0.02, 0.2, 5.0):
         near = [value for value, error in best.items() if error <= (1 + slack) * min(best.values())]
         found, (own,) = gamma.loo("laplacian", X, Y, LAMS, 0, slack=slack)
-        assert found == min(near, key=lambda value: abs(np.log(value / median))) and own["tried"] == step["tried"]
+        assert (
+            found == min(near, key=lambda value: abs(np.log(value / median)))
+            and own["tried"] == step["tried"]
+        )
     assert found == median
 
 
@@ -68,9 +97,16 @@ def test_few_rows_and_kernels_without_a_bandwidth_have_nothing_to_choose():
     assert "validation" not in few.info
     assert (
         few.info["kernel_params"]["gamma"]
-        == kernels.parameters("gaussian", few.preprocessing.scaler.transform(X[:10], np.float32), "median")["gamma"]
+        == kernels.parameters(
+            "gaussian", few.preprocessing.scaler.transform(X[:10], np.float32), "median"
+        )["gamma"]
     )
-    assert "validation" not in methods.create("rf", kernel="perceptron", lam=1.0, n_features=20).fit(X, Y[:, 0]).info
+    assert (
+        "validation"
+        not in methods.create("rf", kernel="perceptron", lam=1.0, n_features=20)
+        .fit(X, Y[:, 0])
+        .info
+    )
 
 
 @pytest.mark.parametrize("name", WORDS)
@@ -78,16 +114,28 @@ def test_one_comparison_of_the_rows_is_enough_for_all_bandwidths(name):
     assert name in KERNELS
     wide = sp.random(40, 2000, 0.01, format="csr", random_state=3)
     for rows in (X, wide):
-        for factor, K in zip((0.25, 1.0, 3.0), scaled_family(name, rows, {"gamma": 0.5}, (0.25, 1.0, 3.0))):
-            np.testing.assert_allclose(K, block(name, rows, rows, {"gamma": 0.5 * factor}, dtype=np.float64), rtol=1e-6, atol=1e-6)
+        for factor, K in zip(
+            (0.25, 1.0, 3.0), scaled_family(name, rows, {"gamma": 0.5}, (0.25, 1.0, 3.0))
+        ):
+            np.testing.assert_allclose(
+                K,
+                block(name, rows, rows, {"gamma": 0.5 * factor}, dtype=np.float64),
+                rtol=1e-6,
+                atol=1e-6,
+            )
 
 
 @pytest.mark.parametrize("name", ["rf", "sparse-rf"])
 def test_one_map_serves_all_trials_and_the_model(name, monkeypatch):
     drawn = []
-    monkeypatch.setattr(linear, "sample", lambda *given, **named: drawn.append(named["gamma"]) or sample(*given, **named))
+    monkeypatch.setattr(
+        linear,
+        "sample",
+        lambda *given, **named: drawn.append(named["gamma"]) or sample(*given, **named),
+    )
     for word, times in {"median": 1, "loo": 1, "validation": 5}.items():
         drawn.clear()
         method = methods.create(name, gamma=word, n_features=40).fit(X, Y[:, 0])
-        # by validation a map for each of four bandwidths, whatever the parts and lambdas, and the model's
+        # by validation a map for each of four bandwidths, whatever the parts and lambdas, and the
+        # model's
         assert 1 <= len(drawn) <= times and drawn[-1] == method.info["kernel_params"]["gamma"]

@@ -1,4 +1,6 @@
-"""The search for options on functions that cost nothing: what is tried, in which order, and what is best."""
+"""The search for options on functions that cost nothing: what is tried, in which order, and
+what is best.
+"""
 
 import math
 import time
@@ -26,16 +28,28 @@ def bowl(centre):
 
 
 @pytest.mark.parametrize(
-    "measure, expected", [(ERROR, (2, "b")), (Measure("score", larger=True), (1, "a")), (Measure("error", target=0.6), (1, "b"))]
+    "measure, expected",
+    [
+        (ERROR, (2, "b")),
+        (Measure("score", larger=True), (1, "a")),
+        (Measure("error", target=0.6), (1, "b")),
+    ],
 )
 def test_the_first_of_the_best_is_taken_and_never_one_that_is_not_finite(measure, expected):
     values = {1: [0.9, 0.6], 2: [0.9, 0.1], 3: [math.nan, 0.1], 4: [math.inf, -math.inf]}
-    found = search(lambda point, round, lams: values[point.gamma], grid(points(1, 2, 3, 4), "ab"), measure)
+    found = search(
+        lambda point, round, lams: values[point.gamma], grid(points(1, 2, 3, 4), "ab"), measure
+    )
     assert (found.best.point.gamma, found.best.lam) == expected and len(found.trials) == 4
     step = found.step(True, 50)
     assert step["chosen"] == list(expected) and step["options"] == ["gamma", "lam"]
     assert step["tried"][:3] == [[1, "a", 0.9], [1, "b", 0.6], [2, "a", 0.9]]
-    assert (step["by"], step["fitted"], step["held_out"], step["error"]) == ("m", 100, 50, measure.name)
+    assert (step["by"], step["fitted"], step["held_out"], step["error"]) == (
+        "m",
+        100,
+        50,
+        measure.name,
+    )
 
 
 def test_the_best_points_go_on_and_then_bandwidth_and_size_are_moved_from_the_best():
@@ -43,12 +57,26 @@ def test_the_best_points_go_on_and_then_bandwidth_and_size_are_moved_from_the_be
         return [bowl(6.0)(point, round, lams)[0] + 1 / point.size]
 
     rounds = [Round(10, 1, 0, 2), Round(100, 3, 1)]
-    asked = grid(points(1.0, 4.0, 16.0), (1.0,), rounds, sizes={"m": Size("size", (1, 2), 16)}, halved="gamma")
+    asked = grid(
+        points(1.0, 4.0, 16.0),
+        (1.0,),
+        rounds,
+        sizes={"m": Size("size", (1, 2), 16)},
+        halved="gamma",
+    )
     found = search(fit, asked, ERROR)
     tried = [(one.round.number, one.point.gamma, one.point["size"]) for one in found.trials]
     assert tried[:5] == [(0, 1.0, 1), (0, 4.0, 1), (0, 16.0, 1), (1, 4.0, 2), (1, 16.0, 2)]
     # half and twice, then the size up to its bound, then about the best at that size
-    assert tried[5:] == [(1, 2.0, 2), (1, 8.0, 2), (1, 8.0, 4), (1, 8.0, 8), (1, 8.0, 16), (1, 4.0, 16), (1, 16.0, 16)]
+    assert tried[5:] == [
+        (1, 2.0, 2),
+        (1, 8.0, 2),
+        (1, 8.0, 4),
+        (1, 8.0, 8),
+        (1, 8.0, 16),
+        (1, 4.0, 16),
+        (1, 16.0, 16),
+    ]
     assert found.best.point == Settings("m", {"gamma": 8.0, "size": 16})
 
 
@@ -69,14 +97,26 @@ def test_trials_and_seconds_are_bounded_and_what_is_known_costs_nothing():
     there = Trial(points(2)[0], Round(100), ((1.0, 0.5),), 1.0, 0.5, 7.0)
     known = lambda point, round: there if point == there.point else None
     told = []
-    found = search(bowl(1.0), grid(points(1, 2, 3)), ERROR, Budget(trials=1), known, lambda *one: told.append(one))
+    found = search(
+        bowl(1.0),
+        grid(points(1, 2, 3)),
+        ERROR,
+        Budget(trials=1),
+        known,
+        lambda *one: told.append(one),
+    )
     assert [one.point.gamma for one in found.trials] == [1, 2] and found.best is there
     assert [seen for _, seen in told] == [False, True]
     # the first is tried whatever it takes
-    assert len(search(bowl(1.0), grid(points(1, 2, 3)), ERROR, Budget(time.monotonic() - 1)).trials) == 1
+    assert (
+        len(search(bowl(1.0), grid(points(1, 2, 3)), ERROR, Budget(time.monotonic() - 1)).trials)
+        == 1
+    )
     # by a trial of 7 seconds with the same rows
     late = Budget(time.monotonic() + 6)
-    assert [one.point.gamma for one in search(bowl(1.0), grid(points(2, 3)), ERROR, late, known).trials] == [2]
+    assert [
+        one.point.gamma for one in search(bowl(1.0), grid(points(2, 3)), ERROR, late, known).trials
+    ] == [2]
     with pytest.raises(UsageError, match="not one combination"):
         search(bowl(1.0), grid(points(1)), ERROR, Budget(trials=0))
 
@@ -88,7 +128,9 @@ def test_a_point_that_can_t_be_fitted_is_an_error_or_left_out():
         return [1.0]
 
     assert len(search(fit, grid(points(1, 2), lenient=True), ERROR).trials) == 1
-    assert len(search(fit, grid(points(2) + points(1, method="n"), lenient=True), ERROR).trials) == 1
+    assert (
+        len(search(fit, grid(points(2) + points(1, method="n"), lenient=True), ERROR).trials) == 1
+    )
     for asked in (grid(points(1, 2)), grid(points(2, 1), lenient=True)):
         with pytest.raises(DataError, match="two"):
             search(fit, asked, ERROR)

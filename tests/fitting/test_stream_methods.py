@@ -1,4 +1,6 @@
-"""Stochastic methods: tasks, model files, streams equal to arrays, checkpoints to the same bits, what is refused."""
+"""Stochastic methods: tasks, model files, streams equal to arrays, checkpoints to the same
+bits, what is refused.
+"""
 
 import json
 import os
@@ -38,7 +40,9 @@ DUAL = ("k-sdca", "r-sdca", "n-sdca")
 
 
 def made(name, **more):
-    return methods.create(name, **({"gamma": 1.0, "scaling": "none", "batch": 16, "epochs": 6} | OPTIONS[name] | more))
+    return methods.create(
+        name, **({"gamma": 1.0, "scaling": "none", "batch": 16, "epochs": 6} | OPTIONS[name] | more)
+    )
 
 
 def arrays_of(method, tmp_path):
@@ -49,7 +53,9 @@ def arrays_of(method, tmp_path):
 @pytest.mark.parametrize("task", list(TARGETS))
 @pytest.mark.parametrize("name", list(OPTIONS))
 def test_learns_saves_and_loads(name, task, tmp_path):
-    target = {"target_scaling": "mean", "task": "regression"} if task == "regression" else {"task": task}
+    target = (
+        {"target_scaling": "mean", "task": "regression"} if task == "regression" else {"task": task}
+    )
     if name.endswith("pegasos"):
         # its steps are 1 / (nu t): too long at first where the loss is squared
         target |= {"nu": 1e-2 if task == "regression" else 1e-3}
@@ -61,24 +67,36 @@ def test_learns_saves_and_loads(name, task, tmp_path):
     assert samples == sorted(set(samples)) and samples[-1] == 4800 and 5 < len(samples) < 40
     shown = score["mae"] if task == "regression" else 1 - score["score"]
     assert method.trace[-1]["error"] == pytest.approx(shown, abs=1e-4)
-    assert method.info["converged"] and method.info["samples"] == 4800 and method.info["gap"] is None
+    assert (
+        method.info["converged"] and method.info["samples"] == 4800 and method.info["gap"] is None
+    )
     path = tmp_path / "m.npz"
     method.save(path)
     again = methods.load(path)
-    np.testing.assert_allclose(again.decision_function(X[800:]), method.decision_function(X[800:]), atol=2e-4)
+    np.testing.assert_allclose(
+        again.decision_function(X[800:]), method.decision_function(X[800:]), atol=2e-4
+    )
     assert again.settings == method.settings
 
 
 @pytest.mark.parametrize("name", list(OPTIONS))
 def test_same_seed_same_model_and_another_another(name, tmp_path):
-    one, two, three = (arrays_of(made(name, seed=seed, task="binary").fit(X, TARGETS["binary"]), tmp_path) for seed in (3, 3, 4))
+    one, two, three = (
+        arrays_of(made(name, seed=seed, task="binary").fit(X, TARGETS["binary"]), tmp_path)
+        for seed in (3, 3, 4)
+    )
     assert one.keys() == two.keys()
     assert all(np.array_equal(one[key], two[key]) for key in one)
     assert not np.array_equal(one["coef"], three["coef"])
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"scaling": "minmax11", "pca": 2, "unit": True}, {"scaling": "standard", "pca": 3, "pca_centred": False}]
+    "options",
+    [
+        {},
+        {"scaling": "minmax11", "pca": 2, "unit": True},
+        {"scaling": "standard", "pca": 3, "pca_centred": False},
+    ],
 )
 @pytest.mark.parametrize("form", ["libsvm", "csv"])
 def test_a_file_in_pieces_teaches_what_arrays_do(form, options, tmp_path):
@@ -86,7 +104,12 @@ def test_a_file_in_pieces_teaches_what_arrays_do(form, options, tmp_path):
     if form == "libsvm":
         svmlight.write(path, X, y)
     else:
-        path.write_text("".join(",".join(map(repr, [*row, label])) + "\n" for row, label in zip(X.tolist(), y.tolist())))
+        path.write_text(
+            "".join(
+                ",".join(map(repr, [*row, label])) + "\n"
+                for row, label in zip(X.tolist(), y.tolist())
+            )
+        )
     source = LibsvmSource(path, 3, chunk=2000) if form == "libsvm" else CsvSource(path, chunk=2000)
     options = {"gamma": 1.0, "epochs": 1, "buffer": 0, "task": "binary"} | options
     streamed = made("doubly-sgd", **options).fit_stream(source)
@@ -109,7 +132,9 @@ def test_partial_fit_goes_on_and_knows_classes_beforehand():
         method = session.further(X[rows], y[rows], classes=[0, 1, 2])
     assert method.info["samples"] == 900 and method.info["n_iter"] == 3 * 19
     assert method.score(X, y)["score"] > 0.6
-    with pytest.raises(DataError, match="the label 7 was not among the rows that labels were learnt from"):
+    with pytest.raises(
+        DataError, match="the label 7 was not among the rows that labels were learnt from"
+    ):
         session.further(X[:5], np.full(5, 7.0))
     with pytest.raises(UsageError, match="keeps a number for every row"):
         made("k-sdca").session()
@@ -121,14 +146,23 @@ def test_a_training_cut_in_two_gives_the_same_bits(name, tmp_path):
     svmlight.write(path, X, y)
 
     def trained(budget, resume):
-        more = {"pca": 2, "scaling": "minmax01", "budget_samples": budget, "buffer": 100, "task": "binary"}
+        more = {
+            "pca": 2,
+            "scaling": "minmax01",
+            "budget_samples": budget,
+            "buffer": 100,
+            "task": "binary",
+        }
         method = made(name, **more).keep(tmp_path / "point", 7, resume)
         return method.fit_stream(LibsvmSource(path, 3, chunk=2000), held_out=(X[:50], y[:50]))
 
     whole = trained(2000, False)
     trained(1234, False)
     again = trained(2000, True)
-    assert all(np.array_equal(value, arrays_of(again, tmp_path)[key]) for key, value in arrays_of(whole, tmp_path).items())
+    assert all(
+        np.array_equal(value, arrays_of(again, tmp_path)[key])
+        for key, value in arrays_of(whole, tmp_path).items()
+    )
     assert again.info["objective"] == whole.info["objective"]
     assert [point["samples"] for point in again.trace][-1] == whole.trace[-1]["samples"] == 2008
     assert again.info["n_iter"] == whole.info["n_iter"]
@@ -143,16 +177,24 @@ def test_checkpoints_refuse_what_does_not_go_on(tmp_path):
         return method.fit_stream(LibsvmSource(path, 3))
 
     trained()
-    with pytest.raises(UsageError, match="--gamma is 2.0, but was 1.0 when the checkpoint .* was written"):
+    with pytest.raises(
+        UsageError, match="--gamma is 2.0, but was 1.0 when the checkpoint .* was written"
+    ):
         trained(gamma=2.0)
     with pytest.raises(UsageError, match="is of method doubly-sgd, not norma"):
         trained("norma")
     header, arrays = model.read(point)
     for damage in ("position", "counts", "kernel_params"):
-        model.write(point, {name: value for name, value in header.items() if name != damage}, arrays)
-        with pytest.raises(DataError, match="is damaged .its parts are not those that were written together"):
+        model.write(
+            point, {name: value for name, value in header.items() if name != damage}, arrays
+        )
+        with pytest.raises(
+            DataError, match="is damaged .its parts are not those that were written together"
+        ):
             trained()
-    model.write(point, header, {name: value for name, value in arrays.items() if name != "solver_coef"})
+    model.write(
+        point, header, {name: value for name, value in arrays.items() if name != "solver_coef"}
+    )
     with pytest.raises(DataError, match="is damaged"):
         trained()
     model.write(point, header, arrays)
@@ -171,13 +213,25 @@ def test_checkpoints_refuse_what_does_not_go_on(tmp_path):
 def test_budgets_and_virtual_examples(tmp_path):
     method = made("doubly-sgd", task="binary", budget_samples=160).fit(X, TARGETS["binary"])
     assert method.info["samples"] == 160 and method.info["converged"]
-    method = made("doubly-sgd", task="binary", budget_seconds=0.05, epochs=100000).fit(X, TARGETS["binary"])
+    method = made("doubly-sgd", task="binary", budget_seconds=0.05, epochs=100000).fit(
+        X, TARGETS["binary"]
+    )
     assert 0 < method.info["samples"] < 9e7 and method.info["converged"]
     from sklearn.datasets import load_digits
 
     digits, labels = load_digits(return_X_y=True)
-    options = {"virtual": "digits", "task": "multiclass", "scaling": "none", "unit": True, "pca": 20, "gamma": "median", "step0": 4.0}
-    method = made("doubly-sgd", **options, budget_samples=5000, block=256, batch=64, nu=0).fit(digits[:1400], labels[:1400])
+    options = {
+        "virtual": "digits",
+        "task": "multiclass",
+        "scaling": "none",
+        "unit": True,
+        "pca": 20,
+        "gamma": "median",
+        "step0": 4.0,
+    }
+    method = made("doubly-sgd", **options, budget_samples=5000, block=256, batch=64, nu=0).fit(
+        digits[:1400], labels[:1400]
+    )
     assert method.loss.name == "softmax" and method.info["samples"] >= 5000
     assert method.score(digits[1400:], labels[1400:])["score"] > 0.8
     with pytest.raises(UsageError, match="--virtual has no end"):
@@ -185,13 +239,17 @@ def test_budgets_and_virtual_examples(tmp_path):
     with pytest.raises(UsageError, match="keeps a number for every row"):
         made("r-sdca", virtual="digits", budget_samples=10)
     for option in ("virtual_copies", "views"):
-        with pytest.raises(UsageError, match=f"--{option.replace('_', '-')} is 2, but without --virtual"):
+        with pytest.raises(
+            UsageError, match=f"--{option.replace('_', '-')} is 2, but without --virtual"
+        ):
             made("doubly-sgd", **{option: 2})
 
 
 @pytest.mark.parametrize("virtual", ["digits", "images", "molecules", "molecules-sorted"])
 def test_views_are_averaged_for_each_row_by_itself(virtual, tmp_path):
-    """f is the mean over changes that are the same for all rows, whatever other rows there are; the curve shows its error."""
+    """f is the mean over changes that are the same for all rows, whatever other rows there
+    are; the curve shows its error.
+    """
     from rfx.fitting import virtual_examples as examples
 
     matrices = np.random.default_rng(8).integers(1, 200, (120, 8, 8)).astype(np.float64)
@@ -215,12 +273,17 @@ def test_views_are_averaged_for_each_row_by_itself(virtual, tmp_path):
     np.testing.assert_allclose(method.decision_function(rows[80:]), expected, rtol=1e-12)
     alone = methods.load(tmp_path / "model").decision_function(rows[85:86])
     np.testing.assert_allclose(alone, method.decision_function(rows[80:])[5:6], rtol=1e-6)
-    assert method.trace[-1]["error"] == pytest.approx(np.mean(np.abs(method.predict(rows[80:]) - targets[80:])), rel=1e-6)
+    assert method.trace[-1]["error"] == pytest.approx(
+        np.mean(np.abs(method.predict(rows[80:]) - targets[80:])), rel=1e-6
+    )
     if virtual == "digits":
         np.testing.assert_array_equal(seen[0], rows[80:])
 
 
-@pytest.mark.parametrize("name, more", [("doubly-sgd", {"keep_values": True, "step": "normalized", "step0": 0.1}), ("k-sdca", {})])
+@pytest.mark.parametrize(
+    "name, more",
+    [("doubly-sgd", {"keep_values": True, "step": "normalized", "step0": 0.1}), ("k-sdca", {})],
+)
 def test_virtual_copies_are_a_set_of_rows(name, more):
     """The first virtual examples of each row, in place of rows without end."""
     from rfx.fitting import virtual_examples as examples
@@ -228,11 +291,18 @@ def test_virtual_copies_are_a_set_of_rows(name, more):
     images = np.random.default_rng(5).integers(0, 256, (90, 16)).astype(np.float32)
     labels = np.where(images[:, 5] > 128, 1.0, -1.0)
     rows, own = examples.fixed("digits", images, labels, 3, 2)
-    assert rows.shape == (180, 16) and own.sum() == 2 * labels.sum() and len(np.unique(rows, axis=0)) == 180
+    assert (
+        rows.shape == (180, 16)
+        and own.sum() == 2 * labels.sum()
+        and len(np.unique(rows, axis=0)) == 180
+    )
     options = {"task": "binary", "seed": 3, "epochs": 3, "batch": 50, **more}
     virtual = made(name, virtual="digits", virtual_copies=2, **options).fit(images, labels)
     assert virtual.info["samples"] == 3 * 180
-    np.testing.assert_array_equal(virtual.decision_function(images), made(name, **options).fit(rows, own).decision_function(images))
+    np.testing.assert_array_equal(
+        virtual.decision_function(images),
+        made(name, **options).fit(rows, own).decision_function(images),
+    )
 
 
 def test_the_gap_of_dual_methods_bounds_the_objective():
@@ -244,10 +314,22 @@ def test_the_gap_of_dual_methods_bounds_the_objective():
 @pytest.mark.parametrize(
     "name, options, message",
     [
-        ("doubly-sgd", {"step": "theorem", "theta": 1.0, "nu": 0.1}, "need a product from 1 to 2: below 1 f converges more slowly"),
-        ("doubly-sgd", {"features": "pairs", "block": 7}, "--n-features is 7, which leaves a cosine without its sine|must be even"),
+        (
+            "doubly-sgd",
+            {"step": "theorem", "theta": 1.0, "nu": 0.1},
+            "need a product from 1 to 2: below 1 f converges more slowly",
+        ),
+        (
+            "doubly-sgd",
+            {"features": "pairs", "block": 7},
+            "--n-features is 7, which leaves a cosine without its sine|must be even",
+        ),
         ("k-sdca", {"loss": "softmax"}, "softmax, which method k-sdca does not have"),
-        ("doubly-sgd", {"loss": "softmax"}, "--loss is softmax, but the task is binary; choose logistic"),
+        (
+            "doubly-sgd",
+            {"loss": "softmax"},
+            "--loss is softmax, but the task is binary; choose logistic",
+        ),
         ("r-pegasos", {"nu": 0}, "Pegasos steps are 1/\\(nu t\\), so it must be above 0"),
         ("norma", {"step0": 1e300}, "not finite|turn the sign"),
     ],
@@ -270,7 +352,9 @@ def test_a_stream_that_is_read_once():
 
     with tempfile.NamedTemporaryFile(suffix=".libsvm") as file:
         svmlight.write(file.name, X, TARGETS["binary"])
-        method = made("doubly-sgd", epochs=1, head=200, task="binary", buffer=64).fit_stream(source(file.name))
+        method = made("doubly-sgd", epochs=1, head=200, task="binary", buffer=64).fit_stream(
+            source(file.name)
+        )
         assert method.info["samples"] == 900 and method.info["n_train"] >= 200
         with pytest.raises(UsageError, match="has to know the number of rows beforehand"):
             made("r-sdca").fit_stream(source(file.name))
@@ -279,7 +363,11 @@ def test_a_stream_that_is_read_once():
 def test_killed_at_any_moment_it_goes_on_to_the_same_bits(tmp_path):
     """One kill here; tests/kill_and_resume.py does as many as are asked for."""
     done = subprocess.run(
-        [sys.executable, os.path.join(os.path.dirname(os.path.dirname(__file__)), "kill_and_resume.py"), "1"],
+        [
+            sys.executable,
+            os.path.join(os.path.dirname(os.path.dirname(__file__)), "kill_and_resume.py"),
+            "1",
+        ],
         capture_output=True,
         text=True,
     )
@@ -304,7 +392,9 @@ def test_several_targets_are_several_regressions(name, tmp_path):
     assert found.shape == (100, 3)
     for k in range(3):
         alone = made(name, **options).fit(X[:800], y[:800, k])
-        np.testing.assert_allclose(found[:, k], alone.predict(X[800:]), atol=1e-4 * np.abs(y[:, k]).max())
+        np.testing.assert_allclose(
+            found[:, k], alone.predict(X[800:]), atol=1e-4 * np.abs(y[:, k]).max()
+        )
     score = method.score(X[800:], y[800:])
     assert score["mae"] == pytest.approx(np.abs(found - y[800:]).mean())
     assert method.trace[-1]["error"] == pytest.approx(score["mae"], abs=1e-4)
@@ -332,7 +422,9 @@ def test_several_targets_resume_to_the_same_bits(tmp_path):
     whole = arrays_of(made("doubly-sgd", **options).fit(X, y), tmp_path)
     made("doubly-sgd", **options, budget_samples=2000).keep(tmp_path / "point").fit(X, y)
     again = made("doubly-sgd", **options).keep(tmp_path / "point", resume=True).fit(X, y)
-    assert all(np.array_equal(value, whole[key]) for key, value in arrays_of(again, tmp_path).items())
+    assert all(
+        np.array_equal(value, whole[key]) for key, value in arrays_of(again, tmp_path).items()
+    )
     np.testing.assert_array_equal(again.target_scaler.shift, y.min(axis=0))
 
 
@@ -341,8 +433,31 @@ def test_several_targets_of_a_file_are_trained_scored_and_predicted(tmp_path, ca
     y = np.column_stack([TARGETS["regression"], X[:, 1]])
     np.savez(tmp_path / "rows.npz", X=X[:800], y=y[:800])
     np.savez(tmp_path / "others.npz", X=X[800:], y=y[800:])
-    words = ["train", "--method", "doubly-sgd", "--data", tmp_path / "rows.npz", "--task", "regression", "--gamma", 1, "--batch", 16]
-    words += ["--block", 64, "--epochs", 2, "--scaling", "none", "--target-scaling", "minmax01", "--model", tmp_path / "m.npz"]
+    words = [
+        "train",
+        "--method",
+        "doubly-sgd",
+        "--data",
+        tmp_path / "rows.npz",
+        "--task",
+        "regression",
+        "--gamma",
+        1,
+        "--batch",
+        16,
+    ]
+    words += [
+        "--block",
+        64,
+        "--epochs",
+        2,
+        "--scaling",
+        "none",
+        "--target-scaling",
+        "minmax01",
+        "--model",
+        tmp_path / "m.npz",
+    ]
 
     def run(*words, code=0):
         with pytest.raises(SystemExit) as ended:
@@ -352,30 +467,50 @@ def test_several_targets_of_a_file_are_trained_scored_and_predicted(tmp_path, ca
 
     run(*words, "--test", tmp_path / "others.npz")
     method = methods.load(tmp_path / "m.npz")
-    scores = json.loads(run("eval", tmp_path / "m.npz", "--data", tmp_path / "others.npz", "--json").out)
+    scores = json.loads(
+        run("eval", tmp_path / "m.npz", "--data", tmp_path / "others.npz", "--json").out
+    )
     assert scores["score"] == pytest.approx(method.score(X[800:], y[800:])["score"])
     shown = run("predict", tmp_path / "m.npz", tmp_path / "others.npz").out
     found = np.array([line.split() for line in shown.splitlines()], float)
     np.testing.assert_allclose(found, method.predict(X[800:]), rtol=1e-6)
-    refused = run("train", "--method", "rf", "--data", tmp_path / "rows.npz", "--task", "regression", code=2).err
+    refused = run(
+        "train", "--method", "rf", "--data", tmp_path / "rows.npz", "--task", "regression", code=2
+    ).err
     assert "takes one a row; doubly-sgd takes several" in refused
 
 
 @pytest.mark.parametrize("replace", [False, True])
 def test_kept_values_change_the_cost_alone_and_resume_to_the_same_bits(replace, tmp_path):
-    y, options = TARGETS["binary"], {"precondition": True, "damping": 1e-3, "step0": 0.2, "batch": 300, "replace": replace}
-    plain, kept = (made("doubly-sgd", keep_values=kept, **options).fit(X, y) for kept in (False, True))
+    y, options = (
+        TARGETS["binary"],
+        {"precondition": True, "damping": 1e-3, "step0": 0.2, "batch": 300, "replace": replace},
+    )
+    plain, kept = (
+        made("doubly-sgd", keep_values=kept, **options).fit(X, y) for kept in (False, True)
+    )
     np.testing.assert_allclose(plain.decision_function(X), kept.decision_function(X), atol=1e-4)
-    made("doubly-sgd", keep_values=True, **options, budget_samples=1500).keep(tmp_path / "point").fit(X, y)
-    again = made("doubly-sgd", keep_values=True, **options).keep(tmp_path / "point", resume=True).fit(X, y)
+    made("doubly-sgd", keep_values=True, **options, budget_samples=1500).keep(
+        tmp_path / "point"
+    ).fit(X, y)
+    again = (
+        made("doubly-sgd", keep_values=True, **options)
+        .keep(tmp_path / "point", resume=True)
+        .fit(X, y)
+    )
     whole = arrays_of(kept, tmp_path)
-    assert all(np.array_equal(value, whole[key]) for key, value in arrays_of(again, tmp_path).items())
+    assert all(
+        np.array_equal(value, whole[key]) for key, value in arrays_of(again, tmp_path).items()
+    )
 
 
 @pytest.mark.parametrize("name", ["n-pegasos", "n-sdca"])
 def test_landmarks_may_be_more_than_the_rows_that_gamma_is_learnt_from(name, monkeypatch):
     monkeypatch.setattr(streaming, "SAMPLE", 100)
-    few, many = (made(name, n_features=count, gamma="median").fit(X, TARGETS["binary"]) for count in (20, 150))
+    few, many = (
+        made(name, n_features=count, gamma="median").fit(X, TARGETS["binary"])
+        for count in (20, 150)
+    )
     assert (few.info["rank"], many.info["rank"]) == (20, 150)
     assert few.info["kernel_params"] == many.info["kernel_params"]
     known = [set(map(tuple, method.model.arrays()["support"].tolist())) for method in (few, many)]
@@ -385,7 +520,9 @@ def test_landmarks_may_be_more_than_the_rows_that_gamma_is_learnt_from(name, mon
 @pytest.mark.parametrize("task", list(TARGETS))
 @pytest.mark.parametrize("name", ["n-pegasos", "n-sdca"])
 def test_landmarks_predict_what_their_features_do_before_a_file_as_after(name, task, tmp_path):
-    target = {"target_scaling": "mean", "task": "regression"} if task == "regression" else {"task": task}
+    target = (
+        {"target_scaling": "mean", "task": "regression"} if task == "regression" else {"task": task}
+    )
     method = made(name, n_features=60, **target).fit(X[:800], TARGETS[task][:800])
     decided = method.decision_function(X[800:])
     session, _ = made(name, n_features=60, **target).train(X[:800], TARGETS[task][:800])
@@ -394,40 +531,77 @@ def test_landmarks_predict_what_their_features_do_before_a_file_as_after(name, t
     atol = 1e-3 * np.abs(by_features).max()
     np.testing.assert_allclose(session.learner.predict(rows), by_features, rtol=1e-4, atol=atol)
     method.save(tmp_path / "m.npz")
-    np.testing.assert_array_equal(methods.load(tmp_path / "m.npz").decision_function(X[800:]), decided)
+    np.testing.assert_array_equal(
+        methods.load(tmp_path / "m.npz").decision_function(X[800:]), decided
+    )
 
 
-@pytest.mark.parametrize("more", [{}, {"budget_samples": 4000, "batch": 5000}, {"virtual_copies": 2, "virtual": "images"}])
+@pytest.mark.parametrize(
+    "more",
+    [{}, {"budget_samples": 4000, "batch": 5000}, {"virtual_copies": 2, "virtual": "images"}],
+)
 def test_held_features_change_the_cost_alone(more, tmp_path):
-    """Also for steps on other rows after it; what does not meet its rows three times, or has no room, holds none."""
-    options = {"max_blocks": 3, "precondition": True, "damping": 1e-3, "step0": 0.2, "batch": 300, "block": 128} | more
+    """Also for steps on other rows after it; what does not meet its rows three times, or
+    has no room, holds none.
+    """
+    options = {
+        "max_blocks": 3,
+        "precondition": True,
+        "damping": 1e-3,
+        "step0": 0.2,
+        "batch": 300,
+        "block": 128,
+    } | more
     rows = np.hstack([X, X[:, :1]]) if "virtual" in more else X
     y = TARGETS["multiclass"]
-    sessions, models = zip(*(made("doubly-sgd", max_memory=memory, **options).train(rows, y) for memory in (1, 256)))
+    sessions, models = zip(
+        *(made("doubly-sgd", max_memory=memory, **options).train(rows, y) for memory in (1, 256))
+    )
     assert [held_mb(one.learned, one.settings, True) > 0 for one in sessions] == [False, True]
     assert sessions[1].learner.solver.held is None, "what training alone needs is not kept"
     for _ in range(2):
         plain, held = (arrays_of(method, tmp_path) for method in models)
         assert all(np.array_equal(value, held[key]) for key, value in plain.items())
         models = [one.further(-rows[:400], y[:400]) for one in sessions]
-    for other in ({"epochs": 2, "budget_samples": None}, {"max_blocks": None}, {"budget_samples": 1500}, {"head": 500}):
+    for other in (
+        {"epochs": 2, "budget_samples": None},
+        {"max_blocks": None},
+        {"budget_samples": 1500},
+        {"head": 500},
+    ):
         rest = options | {"virtual": "none", "virtual_copies": None} | other
         session, _ = made("doubly-sgd", **rest).train(rows, y)
         assert not held_mb(session.learned, session.settings, True)
 
 
 def test_kept_values_are_for_fresh_blocks_and_rows_that_come_again():
-    with pytest.raises(UsageError, match="--virtual is digits, without end, but --keep-values .* give --virtual-copies"):
+    with pytest.raises(
+        UsageError,
+        match="--virtual is digits, without end, but --keep-values .* give --virtual-copies",
+    ):
         made("doubly-sgd", keep_values=True, virtual="digits")
     for more in ({"max_blocks": 3}, {"head": 10}):
-        with pytest.raises(UsageError, match=f"--{next(iter(more)).replace('_', '-')} is .*, but --keep-values is for the rows of a set"):
+        with pytest.raises(
+            UsageError,
+            match=(
+                f"--{next(iter(more)).replace('_', '-')} is .*, but --keep-values is for the rows"
+                " of a set"
+            ),
+        ):
             made("doubly-sgd", keep_values=True, **more)
     source = ArraySource(X, TARGETS["binary"])
     source.rewindable = False
-    with pytest.raises(UsageError, match="the rows is read once, but --keep-values is for the rows of a set that are met again"):
+    with pytest.raises(
+        UsageError,
+        match=(
+            "the rows is read once, but --keep-values is for the rows of a set that are met again"
+        ),
+    ):
         made("doubly-sgd", keep_values=True).fit_stream(source)
     with pytest.raises(UsageError, match="use fit, or leave it out"):
         made("doubly-sgd", keep_values=True).session()
     rows, y = np.zeros((70_000, 1)), np.zeros(70_000)
-    with pytest.raises(UsageError, match="--keep-values takes 1 MiB for 70,000 rows, more than --max-memory 1"):
+    with pytest.raises(
+        UsageError, match="--keep-values takes 1 MiB for 70,000 rows, more than --max-memory 1"
+    ):
         made("doubly-sgd", keep_values=True, max_memory=1, task="regression").fit(rows, y)

@@ -1,4 +1,6 @@
-"""Weights of rows for the methods that learn batch by batch: a row of weight 2 counts as two; what a stream can't have is refused."""
+"""Weights of rows for the methods that learn batch by batch: a row of weight 2 counts as
+two; what a stream can't have is refused.
+"""
 
 import numpy as np
 import pytest
@@ -15,12 +17,19 @@ X, TARGETS, WEIGHTS, SHARES, REPEATED = weighted_rows(60)
 FIXED = {"gamma": 1.0, "scaling": "none", "dtype": "float64"}
 DUAL = {"k-sdca": {}, "r-sdca": {"n_features": 30}, "n-sdca": {"n_features": 1000}}
 STEPS = {"step": "root", "theta": 1.0}
-STOCHASTIC = {"doubly-sgd": {"block": 16} | STEPS, "norma": STEPS, "r-pegasos": {"n_features": 30}, "n-pegasos": {"n_features": 1000}}
+STOCHASTIC = {
+    "doubly-sgd": {"block": 16} | STEPS,
+    "norma": STEPS,
+    "r-pegasos": {"n_features": 30},
+    "n-pegasos": {"n_features": 1000},
+}
 
 
 def made(name, **more):
     own = {"target_scaling": "none"} if more.get("task") == "regression" else {}
-    return methods.create(name, **FIXED | own | DUAL.get(name, {}) | STOCHASTIC.get(name, {}) | more)
+    return methods.create(
+        name, **FIXED | own | DUAL.get(name, {}) | STOCHASTIC.get(name, {}) | more
+    )
 
 
 def close(one, other, tol):
@@ -31,7 +40,13 @@ def close(one, other, tol):
 @pytest.mark.parametrize("name", DUAL)
 @pytest.mark.parametrize(
     "task, loss",
-    [("regression", "absolute"), ("binary", "hinge"), ("binary", "logistic"), ("binary", "squared"), ("multiclass", "squared_hinge")],
+    [
+        ("regression", "absolute"),
+        ("binary", "hinge"),
+        ("binary", "logistic"),
+        ("binary", "squared"),
+        ("multiclass", "squared_hinge"),
+    ],
 )
 def test_the_optimum_of_dual_ascent_is_that_of_rows_repeated(name, task, loss):
     options = {"nu": 1e-2, "epochs": 150, "batch": 16, "task": task, "loss": loss, "gap": True}
@@ -39,10 +54,12 @@ def test_the_optimum_of_dual_ascent_is_that_of_rows_repeated(name, task, loss):
     repeated = made(name, **options).fit(X[REPEATED], TARGETS[task][REPEATED])
     gaps = weighted.info["gap"], repeated.info["gap"]
     assert max(gaps) <= 1e-5 * repeated.info["objective"]
-    assert weighted.info["objective"] == pytest.approx(repeated.info["objective"], abs=sum(gaps) + 1e-9)
-    assert weighted.info["weight_sum"] == len(REPEATED) and weighted.info["lam"] == pytest.approx(repeated.info["lam"]) == 1e-2 * len(
-        REPEATED
+    assert weighted.info["objective"] == pytest.approx(
+        repeated.info["objective"], abs=sum(gaps) + 1e-9
     )
+    assert weighted.info["weight_sum"] == len(REPEATED) and weighted.info["lam"] == pytest.approx(
+        repeated.info["lam"]
+    ) == 1e-2 * len(REPEATED)
     close(weighted, repeated, 1e-3)
 
 
@@ -62,13 +79,23 @@ def test_the_gap_bounds_what_the_weighted_objective_is_above_its_minimum(name):
     options = {"nu": 1e-2, "batch": 16, "task": "binary", "loss": "hinge", "gap": True}
     early = made(name, epochs=1, **options).fit(X, TARGETS["binary"], SHARES).info
     late = made(name, epochs=150, **options).fit(X, TARGETS["binary"], SHARES).info
-    assert late["gap"] <= 1e-5 * late["objective"] < early["objective"] - late["objective"] <= early["gap"]
+    assert (
+        late["gap"]
+        <= 1e-5 * late["objective"]
+        < early["objective"] - late["objective"]
+        <= early["gap"]
+    )
 
 
 @pytest.mark.parametrize("name", STOCHASTIC)
-@pytest.mark.parametrize("task, loss", [("binary", "hinge"), ("multiclass", "softmax"), ("regression", "epsilon_insensitive")])
+@pytest.mark.parametrize(
+    "task, loss",
+    [("binary", "hinge"), ("multiclass", "softmax"), ("regression", "epsilon_insensitive")],
+)
 def test_steps_over_all_rows_are_those_over_rows_repeated(name, task, loss):
-    """A step's gradient is the weighted mean over its batch, so that of all rows is that of rows repeated."""
+    """A step's gradient is the weighted mean over its batch, so that of all rows is that of
+    rows repeated.
+    """
     options = {"nu": 1e-2, "epochs": 12, "batch": 1000, "task": task, "loss": loss}
     weighted = made(name, **options).fit(X, TARGETS[task], WEIGHTS)
     repeated = made(name, **options).fit(X[REPEATED], TARGETS[task][REPEATED])
@@ -81,7 +108,9 @@ def test_steps_over_all_rows_are_those_over_rows_repeated(name, task, loss):
 @pytest.mark.parametrize("name", STOCHASTIC)
 def test_partial_fit_counts_weights_relative_to_those_so_far(name):
     y, options = TARGETS["binary"], {"nu": 1e-2, "batch": 20, "task": "binary", "loss": "hinge"}
-    plain, twice, by_rows, by_label = (made(name, **options | more).session() for more in ({}, {}, {}, {"class_weight": "1:3"}))
+    plain, twice, by_rows, by_label = (
+        made(name, **options | more).session() for more in ({}, {}, {}, {"class_weight": "1:3"})
+    )
     for _ in range(2):
         models = [
             plain.further(X, y),
@@ -93,8 +122,13 @@ def test_partial_fit_counts_weights_relative_to_those_so_far(name):
     np.testing.assert_array_equal(plain.decision_function(X), twice.decision_function(X))
     np.testing.assert_array_equal(by_rows.decision_function(X), by_label.decision_function(X))
     assert by_label.decision_function(X).mean() > plain.decision_function(X).mean()
-    # rows without weight have no say: a batch of them alone only decays f, and before any other there is nothing to decay
-    nothing = made(name, **options).session().further(X, y, sample_weight=np.append(np.zeros(40), np.ones(20)))
+    # rows without weight have no say: a batch of them alone only decays f, and before any other
+    # there is nothing to decay
+    nothing = (
+        made(name, **options)
+        .session()
+        .further(X, y, sample_weight=np.append(np.zeros(40), np.ones(20)))
+    )
     assert np.isfinite(nothing.decision_function(X)).all()
 
 
@@ -102,7 +136,10 @@ def test_class_weights_are_weights_of_rows(tmp_path):
     y, options = TARGETS["binary"], {"nu": 1e-2, "epochs": 3, "batch": 20, "task": "binary"}
     own = np.where(y == 1, 5.0, 1.0)
     for name in ("norma", "r-sdca"):
-        by_label, by_rows = made(name, class_weight="1:5", **options).fit(X, y), made(name, **options).fit(X, y, own)
+        by_label, by_rows = (
+            made(name, class_weight="1:5", **options).fit(X, y),
+            made(name, **options).fit(X, y, own),
+        )
         np.testing.assert_array_equal(by_label.decision_function(X), by_rows.decision_function(X))
     counts = [np.count_nonzero(y == label) for label in (-1, 1)]
     balanced = made("norma", class_weight="balanced", **options).fit(X, y)
@@ -121,9 +158,15 @@ def test_class_weights_are_weights_of_rows(tmp_path):
 
 
 def test_a_stream_takes_weights_of_labels():
-    y, options = TARGETS["binary"], {"nu": 1e-2, "batch": 20, "task": "binary", "buffer": 0, "class_weight": "1:3"}
+    y, options = (
+        TARGETS["binary"],
+        {"nu": 1e-2, "batch": 20, "task": "binary", "buffer": 0, "class_weight": "1:3"},
+    )
     streamed = made("r-pegasos", **options).fit_stream(ArraySource(X, y))
-    np.testing.assert_array_equal(streamed.decision_function(X), made("r-pegasos", **options).session().further(X, y).decision_function(X))
+    np.testing.assert_array_equal(
+        streamed.decision_function(X),
+        made("r-pegasos", **options).session().further(X, y).decision_function(X),
+    )
 
 
 @pytest.mark.parametrize("weights, more", [(SHARES, {}), (None, {"class_weight": "1:3"})])
@@ -143,24 +186,42 @@ def test_a_checkpoint_of_a_stream_keeps_the_mean_weight_so_far(tmp_path):
     options = {"nu": 1e-2, "batch": 16, "task": "binary", "buffer": 0, "class_weight": "1:3"}
     whole = made("r-pegasos", **options | {"epochs": 4}).fit_stream(ArraySource(X, y))
     made("r-pegasos", **options | {"epochs": 2}).keep(path).fit_stream(ArraySource(X, y))
-    resumed = made("r-pegasos", **options | {"epochs": 4}).keep(path, resume=True).fit_stream(ArraySource(X, y))
+    resumed = (
+        made("r-pegasos", **options | {"epochs": 4})
+        .keep(path, resume=True)
+        .fit_stream(ArraySource(X, y))
+    )
     np.testing.assert_array_equal(resumed.decision_function(X), whole.decision_function(X))
 
 
 def test_what_can_have_no_weights_is_refused():
     y, regression = TARGETS["binary"], TARGETS["regression"]
-    with pytest.raises(UsageError, match="--class-weight is balanced, which has to count all rows .*; in a stream give LABEL:W"):
+    with pytest.raises(
+        UsageError,
+        match=(
+            "--class-weight is balanced, which has to count all rows .*; in a stream give LABEL:W"
+        ),
+    ):
         made("norma", class_weight="balanced").session().further(X, y)
     with pytest.raises(UsageError, match="--class-weight is balanced, which has to count"):
         made("norma", class_weight="balanced").fit_stream(ArraySource(X, y))
-    for train in (lambda method, y: method.fit(X, y), lambda method, y: method.session().further(X, y)):
+    for train in (
+        lambda method, y: method.fit(X, y),
+        lambda method, y: method.session().further(X, y),
+    ):
         with pytest.raises(UsageError, match="--class-weight has the label 7, which no row has"):
             train(made("norma", class_weight="7:2"), y)
         with pytest.raises(UsageError, match="--class-weight is 1:2, but the task is regression"):
             train(made("norma", class_weight="1:2", task="regression"), regression)
-    with pytest.raises(UsageError, match="method k-sdca has to know the weights of all rows beforehand; --class-weight"):
+    with pytest.raises(
+        UsageError,
+        match="method k-sdca has to know the weights of all rows beforehand; --class-weight",
+    ):
         made("k-sdca", class_weight="1:2").fit_stream(ArraySource(X, y))
-    with pytest.raises(UsageError, match="--virtual is digits, which makes new rows, and these have no sample weights"):
+    with pytest.raises(
+        UsageError,
+        match="--virtual is digits, which makes new rows, and these have no sample weights",
+    ):
         made("norma", virtual="digits", budget_samples=100).fit(X, y, SHARES)
     for weights, message in [
         (SHARES[1:], "there are 59 weights of rows for 60 rows"),
@@ -175,6 +236,15 @@ def test_what_can_have_no_weights_is_refused():
 
 def test_several_targets_take_weights():
     Y = np.stack([TARGETS["regression"], np.linalg.norm(X, axis=1)], axis=1)
-    options = {"nu": 1e-2, "epochs": 12, "batch": 1000, "task": "regression", "loss": "epsilon_insensitive"}
-    weighted, repeated = made("norma", **options).fit(X, Y, WEIGHTS), made("norma", **options).fit(X[REPEATED], Y[REPEATED])
+    options = {
+        "nu": 1e-2,
+        "epochs": 12,
+        "batch": 1000,
+        "task": "regression",
+        "loss": "epsilon_insensitive",
+    }
+    weighted, repeated = (
+        made("norma", **options).fit(X, Y, WEIGHTS),
+        made("norma", **options).fit(X[REPEATED], Y[REPEATED]),
+    )
     close(weighted, repeated, 1e-6)

@@ -14,7 +14,11 @@ def problem(task):
     rng = np.random.default_rng(5)
     X = rng.uniform(-1, 1, (240, 3))
     f = np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.standard_normal(240)
-    return X, {"regression": f, "binary": np.where(f > 0, 1.0, -1.0), "multiclass": np.digitize(f, [-0.5, 0.5]) + 1.0}[task]
+    return X, {
+        "regression": f,
+        "binary": np.where(f > 0, 1.0, -1.0),
+        "multiclass": np.digitize(f, [-0.5, 0.5]) + 1.0,
+    }[task]
 
 
 @pytest.mark.parametrize("task", ["regression", "binary", "multiclass"])
@@ -44,9 +48,13 @@ def test_the_last_error_is_that_of_the_model(name, options, task, one_thread):
     method = method.fit(X[:160], y[:160], held_out=(X[160:], y[160:]))
     score = method.score(X[160:], y[160:])["score"]
     errors = [entry["error"] for entry in method.trace if "error" in entry]
-    assert errors and errors[-1] == pytest.approx(score if task == "regression" else 1 - score, rel=1e-6, abs=1e-9)
+    assert errors and errors[-1] == pytest.approx(
+        score if task == "regression" else 1 - score, rel=1e-6, abs=1e-9
+    )
     plain = methods.create(name, task=task, **options).fit(X[:160], y[:160])
-    assert np.array_equal(plain.decision_function(X), method.decision_function(X)), "to watch changes nothing"
+    assert np.array_equal(plain.decision_function(X), method.decision_function(X)), (
+        "to watch changes nothing"
+    )
 
 
 @pytest.mark.parametrize("name, options", [("block", {}), ("rf", {"lam_path": "10:1:3"})])
@@ -60,6 +68,8 @@ def test_curve_goes_into_the_trace(tmp_path):
     words = ["train", "--method", "rf", "--data", "breast_cancer", "--n-features", "50", "--curve"]
     refused = CliRunner().invoke(cli, words)
     assert "--curve goes into --trace" in str(refused.exception)
-    done = CliRunner().invoke(cli, [*words, "--trace", str(tmp_path / "t.csv")], catch_exceptions=False)
+    done = CliRunner().invoke(
+        cli, [*words, "--trace", str(tmp_path / "t.csv")], catch_exceptions=False
+    )
     (steps,) = traces.read(tmp_path / "t.csv").values()
     assert done.exit_code == 0 and 0 <= steps[-1]["error"] < 0.2

@@ -1,4 +1,6 @@
-"""Weights of rows: a row of weight 2 is two rows, one of weight 0 none; class weights are weights of rows by label."""
+"""Weights of rows: a row of weight 2 is two rows, one of weight 0 none; class weights are
+weights of rows by label.
+"""
 
 import numpy as np
 import pytest
@@ -26,14 +28,25 @@ X, TARGETS, WEIGHTS, SHARES, REPEATED = weighted_rows(120)
 EXACT = {
     "rf": {"n_features": 60, "lam": 0.3, "dtype": "float64", "tol": 1e-12},
     "sparse-rf": {"n_features": 60, "rounds": 1, "lam": 1.0, "dtype": "float64", "tol": 1e-10},
-    "lkrf": {"n_features": 40, "pool": 200, "rho_share": 0.02, "lam": 0.3, "dtype": "float64", "tol": 1e-12},
+    "lkrf": {
+        "n_features": 40,
+        "pool": 200,
+        "rho_share": 0.02,
+        "lam": 0.3,
+        "dtype": "float64",
+        "tol": 1e-12,
+    },
     "rb": {"n_grids": 40, "lam": 0.3, "tol": 1e-12},
     "sparse-rb": {"n_grids": 40, "lam": 0.1, "tol": 1e-10},
     "kernel": {"lam": 0.3, "tol": 1e-10, "gamma": 1.0},
     "block": {"lam": 0.3, "tol": 1e-12, "block_size": 1000, "gamma": 1.0},
     "nystrom": {"lam": 0.3, "tol": 1e-12, "n_features": 1000, "dtype": "float64"},
 }
-LOSSES = {"regression": ["squared"], "binary": ["squared", "squared_hinge", "logistic"], "multiclass": ["squared_hinge"]}
+LOSSES = {
+    "regression": ["squared"],
+    "binary": ["squared", "squared_hinge", "logistic"],
+    "multiclass": ["squared_hinge"],
+}
 CASES = [(name, task, loss) for name in EXACT for task, known in LOSSES.items() for loss in known]
 
 
@@ -58,7 +71,8 @@ def test_weights_are_repetitions(name, task, loss):
         # bins with the same rows inside the margin: the minimum is one, the minimisers are many
         assert weighted.info["objective"] == pytest.approx(repeated.info["objective"], rel=1e-7)
     else:
-        # a bias is free within an interval for the hinge, and the tolerance is that of the objective
+        # a bias is free within an interval for the hinge, and the tolerance is that of the
+        # objective
         compare(weighted, repeated, 1e-3 if loss == "hinge" else 1e-4)
 
 
@@ -66,18 +80,39 @@ def test_weights_are_repetitions(name, task, loss):
 def test_weights_of_one_change_nothing_and_of_two_halve_lambda(name):
     y = TARGETS["binary"]
     plain = made(name, task="binary").fit(X, y)
-    assert np.array_equal(made(name, task="binary").fit(X, y, sample_weight=np.ones(120)).decision_function(X), plain.decision_function(X))
-    doubled = made(name, task="binary", lam=2 * EXACT[name]["lam"]).fit(X, y, sample_weight=np.full(120, 2.0))
+    assert np.array_equal(
+        made(name, task="binary").fit(X, y, sample_weight=np.ones(120)).decision_function(X),
+        plain.decision_function(X),
+    )
+    doubled = made(name, task="binary", lam=2 * EXACT[name]["lam"]).fit(
+        X, y, sample_weight=np.full(120, 2.0)
+    )
     assert doubled.info["objective"] == pytest.approx(2 * plain.info["objective"], rel=1e-6)
-    np.testing.assert_allclose(doubled.decision_function(X), plain.decision_function(X), rtol=0, atol=1e-4)
+    np.testing.assert_allclose(
+        doubled.decision_function(X), plain.decision_function(X), rtol=0, atol=1e-4
+    )
 
 
 @pytest.mark.parametrize(
-    "task, loss", [("regression", "squared"), ("binary", "squared"), ("binary", "logistic"), ("binary", "squared_hinge")]
+    "task, loss",
+    [
+        ("regression", "squared"),
+        ("binary", "squared"),
+        ("binary", "logistic"),
+        ("binary", "squared_hinge"),
+    ],
 )
 def test_boosting_finds_the_same_features_of_weighted_and_of_repeated_rows(task, loss):
     def fitted(X, y, **more):
-        options = {"kernel": "stump", "lam": 2.0, "n_features": 500, "per_step": 4, "tol": 1e-8, "dtype": "float64", "class_weight": None}
+        options = {
+            "kernel": "stump",
+            "lam": 2.0,
+            "n_features": 500,
+            "per_step": 4,
+            "tol": 1e-8,
+            "dtype": "float64",
+            "class_weight": None,
+        }
         return methods.create("boosting", task=task, loss=loss, **options).fit(X, y, **more)
 
     y = TARGETS[task]
@@ -88,7 +123,10 @@ def test_boosting_finds_the_same_features_of_weighted_and_of_repeated_rows(task,
         assert weighted.info["objective"] == pytest.approx(repeated.info["objective"], rel=1e-6)
     else:
         compare(weighted, repeated, 1e-3)
-    assert np.array_equal(fitted(X, y, sample_weight=np.ones(120)).decision_function(X), fitted(X, y).decision_function(X))
+    assert np.array_equal(
+        fitted(X, y, sample_weight=np.ones(120)).decision_function(X),
+        fitted(X, y).decision_function(X),
+    )
 
 
 @pytest.mark.parametrize("name", EXACT)
@@ -114,7 +152,9 @@ def test_scikit_learn_agrees_on_weighted_logistic_regression():
     y = TARGETS["binary"]
     method = made("rf", task="binary", loss="logistic").fit(X, y, sample_weight=SHARES)
     Z = method.model.map.transform(method.preprocessing.rows(X)) / np.sqrt(60)
-    peer = LogisticRegression(C=1 / 0.3, fit_intercept=False, tol=1e-10, max_iter=10_000).fit(Z, y, sample_weight=SHARES)
+    peer = LogisticRegression(C=1 / 0.3, fit_intercept=False, tol=1e-10, max_iter=10_000).fit(
+        Z, y, sample_weight=SHARES
+    )
     np.testing.assert_allclose(method.model.coef[:, 0] * np.sqrt(60), peer.coef_[0], atol=1e-4)
 
 
@@ -125,7 +165,11 @@ def test_scikit_learn_agrees_on_the_weighted_svm(loss):
     y = TARGETS["binary"]
     method = made("kernel", task="binary", loss=loss, tol=1e-9).fit(X, y, sample_weight=SHARES)
     scaled = method.preprocessing.rows(X)
-    K = kernels.block("gaussian", *[kernels.prepare("gaussian", scaled, {"gamma": 1.0}, np.float64)] * 2, {"gamma": 1.0})
+    K = kernels.block(
+        "gaussian",
+        *[kernels.prepare("gaussian", scaled, {"gamma": 1.0}, np.float64)] * 2,
+        {"gamma": 1.0},
+    )
     if loss == "hinge":
         peer = SVC(C=1 / 0.3, kernel="precomputed", tol=1e-9).fit(K, y, sample_weight=SHARES)
     else:
@@ -133,7 +177,9 @@ def test_scikit_learn_agrees_on_the_weighted_svm(loss):
         peer = SVC(C=1e9, kernel="precomputed", tol=1e-9).fit(K + np.diag(0.15 / SHARES), y)
     support = np.zeros(120)
     support[peer.support_] = peer.dual_coef_[0]
-    np.testing.assert_allclose(method.decision_function(X), K @ support + peer.intercept_[0], atol=2e-3)
+    np.testing.assert_allclose(
+        method.decision_function(X), K @ support + peer.intercept_[0], atol=2e-3
+    )
 
 
 def test_kernel_ridge_by_conjugate_gradients_takes_weights():
@@ -146,7 +192,9 @@ def test_kernel_ridge_by_conjugate_gradients_takes_weights():
         assert solution.converged
         np.testing.assert_allclose(solution.coef, exact, atol=1e-4)
     plain = KernelMatrix("gaussian", X, {"gamma": 1.0})
-    np.testing.assert_allclose(K.matvec(y), np.sqrt(SHARES) * plain.matvec(np.sqrt(SHARES) * y), rtol=1e-12)
+    np.testing.assert_allclose(
+        K.matvec(y), np.sqrt(SHARES) * plain.matvec(np.sqrt(SHARES) * y), rtol=1e-12
+    )
     np.testing.assert_allclose(K.diagonal, SHARES * plain.diagonal)
 
 
@@ -160,30 +208,61 @@ def test_small_lambda_on_separable_classes_takes_weights(monkeypatch):
 
     monkeypatch.setattr(newton, "hinge_interior_point", watched)
     y = np.where(X[:, 0] + 0.5 * X[:, 1] > 0, 1.0, -1.0)
-    options = {"n_features": 200, "rounds": 1, "lam": 1e-3, "dtype": "float64", "tol": 1e-6, "gamma": 2.0, "task": "binary"}
+    options = {
+        "n_features": 200,
+        "rounds": 1,
+        "lam": 1e-3,
+        "dtype": "float64",
+        "tol": 1e-6,
+        "gamma": 2.0,
+        "task": "binary",
+    }
     weighted = methods.create("sparse-rf", **options).fit(X, y, sample_weight=WEIGHTS)
     repeated = methods.create("sparse-rf", **options).fit(X[REPEATED], y[REPEATED])
     assert weighted.info["converged"] and repeated.info["converged"]
     assert weighted.info["objective"] == pytest.approx(repeated.info["objective"], rel=1e-5)
-    assert any(len(np.unique(heights)) > 1 for heights in called) and any(np.all(heights == 1) for heights in called)
+    assert any(len(np.unique(heights)) > 1 for heights in called) and any(
+        np.all(heights == 1) for heights in called
+    )
 
 
 def test_standard_scaling_and_the_mean_of_targets_count_weights():
     y = TARGETS["regression"]
     options = {"scaling": "standard", "target_scaling": "mean", "task": "regression"}
-    compare(made("rf", **options).fit(X, y, sample_weight=WEIGHTS), made("rf", **options).fit(X[REPEATED], y[REPEATED]))
+    compare(
+        made("rf", **options).fit(X, y, sample_weight=WEIGHTS),
+        made("rf", **options).fit(X[REPEATED], y[REPEATED]),
+    )
 
 
 def test_a_path_and_validation_take_weights():
     y = TARGETS["binary"]
-    path = methods.create("sparse-rf", n_features=60, gamma="paper", lam_path="10:0.1:4", dtype="float64", tol=1e-9, task="binary")
+    path = methods.create(
+        "sparse-rf",
+        n_features=60,
+        gamma="paper",
+        lam_path="10:0.1:4",
+        dtype="float64",
+        tol=1e-9,
+        task="binary",
+    )
     path = path.fit(X, y, sample_weight=WEIGHTS)
-    again = methods.create("sparse-rf", n_features=60, gamma="paper", lam_path="10:0.1:4", dtype="float64", tol=1e-9, task="binary")
+    again = methods.create(
+        "sparse-rf",
+        n_features=60,
+        gamma="paper",
+        lam_path="10:0.1:4",
+        dtype="float64",
+        tol=1e-9,
+        task="binary",
+    )
     again = again.fit(X[REPEATED], y[REPEATED])
     for one, other in zip(path.path, again.path, strict=True):
         assert one.info["objective"] == pytest.approx(other.info["objective"], rel=1e-6)
     for name in ("rf", "sparse-rf", "rb", "kernel"):
-        chosen = made(name, lam="validation", gamma="tuned" if name != "rb" else 1.0, tol=1e-3, task="binary")
+        chosen = made(
+            name, lam="validation", gamma="tuned" if name != "rb" else 1.0, tol=1e-3, task="binary"
+        )
         chosen = chosen.fit(X, y, sample_weight=SHARES)
         assert chosen.info["lam"] in chosen.method.searched["lam"] and chosen.info["converged"]
     grown = made("rb", grow=0.2, task="binary").fit(X, y, sample_weight=SHARES)
@@ -203,7 +282,9 @@ def test_class_weights_are_weights_of_rows(name):
 
 def test_balanced():
     y = np.repeat([0.0, 1.0], [90, 30])
-    np.testing.assert_allclose(weights.of_rows(y, None, "balanced"), np.repeat([120 / 180, 2.0], [90, 30]))
+    np.testing.assert_allclose(
+        weights.of_rows(y, None, "balanced"), np.repeat([120 / 180, 2.0], [90, 30])
+    )
     # weights count as rows do
     own = RNG.uniform(0, 2, 120)
     own[:5] = 0.0
@@ -217,7 +298,9 @@ def test_what_is_refused():
     y = TARGETS["binary"]
     with pytest.raises(DataError, match="there are 7 weights of rows for 120 rows"):
         made("rf", task="binary").fit(X, y, sample_weight=np.ones(7))
-    with pytest.raises(DataError, match="the weight of row 3 is -1; weights are numbers of 0 or more"):
+    with pytest.raises(
+        DataError, match="the weight of row 3 is -1; weights are numbers of 0 or more"
+    ):
         made("rf", task="binary").fit(X, y, sample_weight=np.r_[1.0, 1.0, -1.0, np.ones(117)])
     with pytest.raises(DataError, match="all weights of rows are zero"):
         made("rf", task="binary").fit(X, y, sample_weight=np.zeros(120))
@@ -225,13 +308,17 @@ def test_what_is_refused():
         made("rf", task="binary", class_weight="7:2").fit(X, y)
     with pytest.raises(UsageError, match="--class-weight is 1:2, but the task is regression"):
         made("rf", task="regression", class_weight="1:2").fit(X, y)
-    with pytest.raises(UsageError, match="--solver is liblinear, which takes no sample weights; choose rfx"):
+    with pytest.raises(
+        UsageError, match="--solver is liblinear, which takes no sample weights; choose rfx"
+    ):
         made("rf", task="binary", solver="liblinear", tol=None).fit(X, y, sample_weight=SHARES)
     with pytest.raises(UsageError, match="--solver is prcd, which takes no sample weights"):
         made("sparse-rb", task="binary", solver="prcd", class_weight="1:2").fit(X, y)
     with pytest.raises(UsageError, match="--joint is 2, which takes no sample weights"):
         made("lkrf", task="binary", joint=2).fit(X, y, sample_weight=SHARES)
-    with pytest.raises(UsageError, match="--class-weight is '1:2,1:3'; it must be balanced, or LABEL:WEIGHT"):
+    with pytest.raises(
+        UsageError, match="--class-weight is '1:2,1:3'; it must be balanced, or LABEL:WEIGHT"
+    ):
         made("rf", class_weight="1:2,1:3")
     assert LabelWeights.values("1:2,-1:0.5") == {"1": 2.0, "-1": 0.5}
 
@@ -271,11 +358,16 @@ def test_scaled_rows_are_the_matrix():
         (matrix.columns(np.array([5, 2])).to_array(), dense[:, [5, 2]]),
         (np.concatenate([part.to_array() for _, part in matrix.parts()]), dense),
         (np.concatenate([block for _, block in matrix.row_blocks()]), dense),
-        (matrix.loss_pass(w[:, 0], losses.Squared, u[:, 0])[2], dense.T @ (dense @ w[:, 0] - u[:, 0])),
+        (
+            matrix.loss_pass(w[:, 0], losses.Squared, u[:, 0])[2],
+            dense.T @ (dense @ w[:, 0] - u[:, 0]),
+        ),
     ]:
         np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
     binned = BinnedMatrix(np.zeros((2, 40), np.uint16), np.array([0, 1, 2]))
-    np.testing.assert_allclose(ScaledRows(binned, factors).to_array(), np.outer(factors, [0.5**0.5] * 2))
+    np.testing.assert_allclose(
+        ScaledRows(binned, factors).to_array(), np.outer(factors, [0.5**0.5] * 2)
+    )
 
 
 @pytest.mark.parametrize("squared", [False, True])
@@ -285,7 +377,13 @@ def test_best_bias_of_weighted_rows(squared):
     loss = losses.SquaredHinge if squared else losses.Hinge
     b = best_bias(y, f, squared, own.astype(float))
     value = lambda b: float((own * loss.value(f + b, y)).sum())
-    assert value(b) == pytest.approx(float(loss.value(f[repeated] + best_bias(y[repeated], f[repeated], squared), y[repeated]).sum()))
+    assert value(b) == pytest.approx(
+        float(
+            loss.value(
+                f[repeated] + best_bias(y[repeated], f[repeated], squared), y[repeated]
+            ).sum()
+        )
+    )
     assert all(value(b) <= value(b + step) + 1e-9 for step in (-0.1, -1e-3, 1e-3, 0.1))
 
 
@@ -293,5 +391,9 @@ def test_sparse_rows_take_weights():
     y, rows = TARGETS["binary"], sp.csr_matrix(np.where(np.abs(X) < 1, 0, X))
     for name in ("rf", "rb", "kernel"):
         sparse = made(name, task="binary", scaling="none").fit(rows, y, sample_weight=WEIGHTS)
-        dense = made(name, task="binary", scaling="none").fit(rows.toarray(), y, sample_weight=WEIGHTS)
-        np.testing.assert_allclose(sparse.decision_function(rows), dense.decision_function(rows.toarray()), atol=1e-4)
+        dense = made(name, task="binary", scaling="none").fit(
+            rows.toarray(), y, sample_weight=WEIGHTS
+        )
+        np.testing.assert_allclose(
+            sparse.decision_function(rows), dense.decision_function(rows.toarray()), atol=1e-4
+        )

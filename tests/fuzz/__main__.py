@@ -1,8 +1,9 @@
-"""Every reader against mutated files: `python tests/fuzz [--cases N] [--seed S] [--jobs J] [NAME…]`.
+"""Every reader against mutated files: `python tests/fuzz [--cases N] [--seed S] [--jobs J]
+[NAME…]`.
 
-A module of this folder with a function fuzz(cases, seed) is a target: it gives how many of the cases were read, and raises
-where one ended in anything but a sentence. The cases are dealt out to processes with a limit of memory and of time. Exits
-with 1 when a target failed.
+A module of this folder with a function fuzz(cases, seed) is a target: it gives how many of the
+cases were read, and raises where one ended in anything but a sentence. The cases are dealt out to
+processes with a limit of memory and of time. Exits with 1 when a target failed.
 """
 
 import argparse
@@ -15,7 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-# cases a process, and how many of a million a target gets: those that write files take longer for each
+# cases a process, and how many of a million a target gets: those that write files take longer for
+# each
 SHARES = {
     "cells": 0.1,
     "libsvm": 0.25,
@@ -33,7 +35,11 @@ BATCH, SECONDS, MEGABYTES = 10_000, 3600, 4096
 
 
 def targets() -> list[str]:
-    return sorted(path.stem for path in HERE.glob("*.py") if "def fuzz(" in path.read_text() and path.stem != "__main__")
+    return sorted(
+        path.stem
+        for path in HERE.glob("*.py")
+        if "def fuzz(" in path.read_text() and path.stem != "__main__"
+    )
 
 
 def batch(name, cases, seed):
@@ -44,7 +50,11 @@ def batch(name, cases, seed):
         done = subprocess.run(words, capture_output=True, text=True, timeout=SECONDS)
     except subprocess.TimeoutExpired:
         return 0, time.monotonic() - start, f"{name} with seed {seed} took more than {SECONDS} s"
-    failed = "" if done.returncode == 0 else f"{name} with seed {seed} ended with {done.returncode}:\n{done.stderr[-2000:]}"
+    failed = (
+        ""
+        if done.returncode == 0
+        else f"{name} with seed {seed} ended with {done.returncode}:\n{done.stderr[-2000:]}"
+    )
     return int(done.stdout.split()[-1]) if not failed else 0, time.monotonic() - start, failed
 
 
@@ -54,10 +64,18 @@ def run(names, cases, seed, jobs) -> int:
         for name in names:
             mine = cases if len(names) == 1 else max(1, round(cases * SHARES.get(name, 0.1)))
             sizes = [min(BATCH, mine - at) for at in range(0, mine, BATCH)]
-            found = list(pool.map(lambda job, name=name: batch(name, job[1], seed + job[0]), enumerate(sizes)))
+            found = list(
+                pool.map(
+                    lambda job, name=name: batch(name, job[1], seed + job[0]), enumerate(sizes)
+                )
+            )
             failed = [text for _, _, text in found if text]
             read, seconds = sum(count for count, _, _ in found), sum(took for _, took, _ in found)
-            print(f"{name}: {mine:,} cases, {read:,} read, {len(failed)} batches failed, {seconds:.0f} s", flush=True)
+            print(
+                f"{name}: {mine:,} cases, {read:,} read, {len(failed)} batches failed,"
+                f" {seconds:.0f} s",
+                flush=True,
+            )
             for text in failed:
                 print(text, file=sys.stderr, flush=True)
             failures += len(failed)

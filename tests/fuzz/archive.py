@@ -1,4 +1,6 @@
-"""Mutated archives (xz, bz2, gzip, zip, tar): unpacked within the limit, or refused as damaged; never a traceback."""
+"""Mutated archives (xz, bz2, gzip, zip, tar): unpacked within the limit, or refused as
+damaged; never a traceback.
+"""
 
 import bz2
 import gzip
@@ -30,14 +32,28 @@ def _zip():
 def _tar(mode):
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode=mode) as archive:
-        for name, kind in (("a/../../cpu.mat", tarfile.REGTYPE), ("link", tarfile.SYMTYPE), ("x.data", tarfile.REGTYPE)):
+        for name, kind in (
+            ("a/../../cpu.mat", tarfile.REGTYPE),
+            ("link", tarfile.SYMTYPE),
+            ("x.data", tarfile.REGTYPE),
+        ):
             member = tarfile.TarInfo(name)
-            member.type, member.linkname, member.size = kind, "/etc/passwd", len(_TEXT) * (kind == tarfile.REGTYPE)
+            member.type, member.linkname, member.size = (
+                kind,
+                "/etc/passwd",
+                len(_TEXT) * (kind == tarfile.REGTYPE),
+            )
             archive.addfile(member, io.BytesIO(_TEXT))
     return packed.getvalue()
 
 
-_WHOLES = [lzma.compress(_TEXT), bz2.compress(_TEXT), gzip.compress(_TEXT), gzip.compress(b"1\n" * _LIMIT), _zip()]
+_WHOLES = [
+    lzma.compress(_TEXT),
+    bz2.compress(_TEXT),
+    gzip.compress(_TEXT),
+    gzip.compress(b"1\n" * _LIMIT),
+    _zip(),
+]
 _TARS = [_tar("w"), _tar("w:gz")]
 
 

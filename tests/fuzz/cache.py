@@ -1,4 +1,6 @@
-"""Mutated binary copies of a text, headers with fitting checksums among them: arrays that a text could give, or none."""
+"""Mutated binary copies of a text, headers with fitting checksums among them: arrays that a
+text could give, or none.
+"""
 
 import json
 import random
@@ -17,28 +19,56 @@ _TYPES = ["<f8", "<i4", "<i8", ">f8", "<f2", "O", "|S1", 3, None]
 
 
 def _packed(key, arrays, header=None):
-    described = {name: (array.dtype.str, len(array), zlib.crc32(array.tobytes())) for name, array in arrays.items()}
+    described = {
+        name: (array.dtype.str, len(array), zlib.crc32(array.tobytes()))
+        for name, array in arrays.items()
+    }
     content = json.dumps({"key": key, "plain": True} | described | (header or {})).encode()
-    return textcache._MAGIC + len(content).to_bytes(4, "little") + content + b"".join(array.tobytes() for array in arrays.values())
+    return (
+        textcache._MAGIC
+        + len(content).to_bytes(4, "little")
+        + content
+        + b"".join(array.tobytes() for array in arrays.values())
+    )
 
 
 def _case(key, arrays, generator):
-    """The bytes of a cache: arrays changed with checksums that fit, a header changed, or bytes changed."""
+    """The bytes of a cache: arrays changed with checksums that fit, a header changed, or
+    bytes changed.
+    """
     arrays = {name: array.copy() for name, array in arrays.items()}
     how = generator.randrange(4)
     if how == 0:
         return mutated(_packed(key, arrays), generator)
     if how == 1:
         name = generator.choice(list(arrays))
-        return _packed(key, arrays, {name: [generator.choice(_TYPES), generator.choice(_VALUES), generator.choice(_VALUES)]})
+        return _packed(
+            key,
+            arrays,
+            {
+                name: [
+                    generator.choice(_TYPES),
+                    generator.choice(_VALUES),
+                    generator.choice(_VALUES),
+                ]
+            },
+        )
     for _ in range(generator.randint(1, 3)):
         name = generator.choice(list(arrays))
         array = arrays[name]
         if generator.random() < 0.3:
-            arrays[name] = array[: generator.randrange(len(array) + 1)] if generator.random() < 0.5 else np.concatenate([array, array])
+            arrays[name] = (
+                array[: generator.randrange(len(array) + 1)]
+                if generator.random() < 0.5
+                else np.concatenate([array, array])
+            )
         elif len(array):
             with np.errstate(all="ignore"):
-                value = generator.choice([np.nan, np.inf, 1e300]) if array.dtype.kind == "f" else generator.choice([-1, 0, 1, 5, 2**31 - 1])
+                value = (
+                    generator.choice([np.nan, np.inf, 1e300])
+                    if array.dtype.kind == "f"
+                    else generator.choice([-1, 0, 1, 5, 2**31 - 1])
+                )
                 array[generator.randrange(len(array))] = value
     return _packed(key, arrays)
 
@@ -52,11 +82,19 @@ def one(path: Path, content: bytes) -> bool:
     if arrays is None:
         return False
     labels, indptr, indices, values = arrays
-    assert len(indptr) == len(labels) + 1 and indptr[0] == 0 and indptr[-1] == len(indices) == len(values)
+    assert (
+        len(indptr) == len(labels) + 1
+        and indptr[0] == 0
+        and indptr[-1] == len(indices) == len(values)
+    )
     assert np.isfinite(labels).all() and np.isfinite(values).all()
     starts = np.zeros(len(indices) + 1, bool)
     starts[indptr] = True  # IndexError for one that is out of range
-    assert (np.diff(indptr) >= 0).all() and (indices >= 0).all() and (np.diff(indices)[~starts[1:-1]] > 0).all()
+    assert (
+        (np.diff(indptr) >= 0).all()
+        and (indices >= 0).all()
+        and (np.diff(indices)[~starts[1:-1]] > 0).all()
+    )
     return True
 
 

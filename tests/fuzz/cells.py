@@ -1,4 +1,6 @@
-"""Random CSV texts: the cells of each record are those of Python's csv module, whatever the pieces that they are read in."""
+"""Random CSV texts: the cells of each record are those of Python's csv module, whatever the
+pieces that they are read in.
+"""
 
 import csv
 import io
@@ -8,12 +10,36 @@ from rfx.data.tabular import csvtext
 from rfx.data.tabular.table import joined
 from rfx.errors import RfxError
 
-_PARTS = ["", " ", "a", "1", '"', '""', ",", ";", "\t", "|", "\n", "\r", "\r\n", "é", "\ufeff", "x y", " b", "2.50", "007", "#", "NaN?"]
+_PARTS = [
+    "",
+    " ",
+    "a",
+    "1",
+    '"',
+    '""',
+    ",",
+    ";",
+    "\t",
+    "|",
+    "\n",
+    "\r",
+    "\r\n",
+    "é",
+    "\ufeff",
+    "x y",
+    " b",
+    "2.50",
+    "007",
+    "#",
+    "NaN?",
+]
 _ENDS = ["\n", "\r\n", "\r"]
 
 
 def _text(generator, separator) -> str:
-    """A text of records: as a writer makes it, with blank lines between them, or of parts put together at random."""
+    """A text of records: as a writer makes it, with blank lines between them, or of parts
+    put together at random.
+    """
     if generator.random() < 0.4:
         most = generator.choice([6, 12, 30])
         parts = [separator, separator, '"', *_PARTS, *_ENDS]
@@ -23,11 +49,19 @@ def _text(generator, separator) -> str:
     text = io.StringIO()
     writer = csv.writer(text, delimiter=separator, quoting=quoting, lineterminator=end)
     for _ in range(generator.randint(1, 12)):
-        cells = ["".join(generator.choice(_PARTS) for _ in range(generator.randint(0, 3))) for _ in range(width)]
+        cells = [
+            "".join(generator.choice(_PARTS) for _ in range(generator.randint(0, 3)))
+            for _ in range(width)
+        ]
         if end != "\r" and quoting != csv.QUOTE_ALL:
-            cells = [cell.replace("\r", "") for cell in cells]  # which a writer leaves without quotes where lines end otherwise
+            # which a writer leaves without quotes where lines end otherwise
+            cells = [cell.replace("\r", "") for cell in cells]
         writer.writerow(cells)
-        text.write("".join(generator.choice([*_ENDS, " \n"]) for _ in range(generator.randrange(3))) if generator.random() < 0.2 else "")
+        text.write(
+            "".join(generator.choice([*_ENDS, " \n"]) for _ in range(generator.randrange(3)))
+            if generator.random() < 0.2
+            else ""
+        )
     whole = text.getvalue()
     return whole.removesuffix(end) if generator.random() < 0.3 else whole
 
@@ -38,7 +72,9 @@ def _theirs(text, separator) -> list[list[str]]:
 
 
 def one(text: str, separator: str, generator) -> bool:
-    """Whether the text was read; AssertionError where cells differ from those of Python's csv module."""
+    """Whether the text was read; AssertionError where cells differ from those of Python's
+    csv module.
+    """
     raw = text.encode()
     found = csvtext.records(raw, separator)
     if found.open:
@@ -47,7 +83,13 @@ def one(text: str, separator: str, generator) -> bool:
     theirs = [row for row in _theirs(text, separator) if row != [""]]
     widths = found.cells.tolist()
     if len(set(widths)) != 1:
-        own = [split for split in (csvtext.split(raw[a:b], separator) for a, b in zip(found.starts, found.ends)) if split != [""]]
+        own = [
+            split
+            for split in (
+                csvtext.split(raw[a:b], separator) for a, b in zip(found.starts, found.ends)
+            )
+            if split != [""]
+        ]
         assert own == theirs, text
         return False
     width = widths[0]
@@ -55,12 +97,18 @@ def one(text: str, separator: str, generator) -> bool:
     try:
         table = joined(
             csvtext.tables(
-                io.BytesIO(raw), shape, frozenset(range(width)), 1 << 20 if generator.random() < 0.9 else generator.randint(1, 9)
+                io.BytesIO(raw),
+                shape,
+                frozenset(range(width)),
+                1 << 20 if generator.random() < 0.9 else generator.randint(1, 9),
             )
         )
     except RfxError as error:
         raise AssertionError(f"{text!r}: {error}") from None
-    columns = [["" if code < 0 else column.values[code] for code in column.codes] for column in table.columns]
+    columns = [
+        ["" if code < 0 else column.values[code] for code in column.codes]
+        for column in table.columns
+    ]
     ours = [list(row) for row in zip(*columns) if list(row) != [""]]
     absent = [["" if cell in csvtext.ABSENT else cell for cell in row] for row in theirs]
     assert ours == [row for row in absent if row != [""]], (text, ours, theirs)

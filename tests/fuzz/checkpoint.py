@@ -1,7 +1,9 @@
-"""Mutated checkpoints: training goes on from each, or refuses it in one sentence; never a traceback or much memory.
+"""Mutated checkpoints: training goes on from each, or refuses it in one sentence; never a traceback
+or much memory.
 
-A checkpoint's digest finds every change. So that the checks of its parts are tried, too, half of the cases get the digest of what
-they hold after the change. By hand: `python tests/fuzz/checkpoint.py [CASES [SEED]]`.
+A checkpoint's digest finds every change. So that the checks of its parts are tried, too, half of
+the cases get the digest of what they hold after the change. By hand: `python
+tests/fuzz/checkpoint.py [CASES [SEED]]`.
 """
 
 import io
@@ -36,7 +38,9 @@ KINDS = {
 def _data(task):
     X = np.random.default_rng(0).normal(size=(96, 3))
     y = X[:, 0] + X[:, 1] ** 2
-    return X, y if task == "regression" else np.digitize(y, [0.5] if task == "binary" else [0.0, 1.0]).astype(float)
+    return X, y if task == "regression" else np.digitize(
+        y, [0.5] if task == "binary" else [0.0, 1.0]
+    ).astype(float)
 
 
 def _method(kind, path, resume=False, epochs=1):
@@ -74,7 +78,9 @@ def again(content: bytes) -> bytes:
 
 
 def one(path: Path, kind: str, content: bytes) -> bool:
-    """Did the training go on from a checkpoint with this content? RfxError means a refusal; anything else is a fault."""
+    """Did the training go on from a checkpoint with this content? RfxError means a refusal;
+    anything else is a fault.
+    """
     path.write_bytes(content)
     method, (X, y) = _method(kind, path, resume=True, epochs=2)
     try:
@@ -95,7 +101,9 @@ def fuzz(cases: int, seed: int) -> int:
         for case in range(cases):
             kind, whole = generator.choice(wholes)
             content = model.mutated(whole, generator)
-            content = again(content) if zipfile.is_zipfile(io.BytesIO(content)) and case % 2 else content
+            content = (
+                again(content) if zipfile.is_zipfile(io.BytesIO(content)) and case % 2 else content
+            )
             try:
                 used += one(Path(folder) / "c.npz", kind, content)
             except BaseException:

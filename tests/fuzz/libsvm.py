@@ -1,4 +1,6 @@
-"""Mutated LIBSVM text: the compiled parser, the explanations in words and the scan in pieces agree on every line."""
+"""Mutated LIBSVM text: the compiled parser, the explanations in words and the scan in
+pieces agree on every line.
+"""
 
 import io
 import random
@@ -9,35 +11,78 @@ from fuzz.mutations import mutated
 from rfx.data.libsvm import scan, svmtext
 
 _WHOLES = [
-    b"+1 1:0.5 3:-2e-3\n# a comment\n\n-1 2:1\n0.5 1:.5 2:3 10:0\n2 1:1.25e-3 7:123456789012345678901 8:1\n-3.5 4:0.1\n",
+    (
+        b"+1 1:0.5 3:-2e-3\n# a comment\n\n-1 2:1\n0.5 1:.5 2:3 10:0\n2 1:1.25e-3"
+        b" 7:123456789012345678901 8:1\n-3.5 4:0.1\n"
+    ),
     b"1\n-1 1:1\t2:2 \r\n3 4:-.5e+10 5:1.e-5 999999999999999999:1",
 ]
 _PIECES = [
-    b"nan", b"inf", b":", b" ", b"\t", b"\r", b"\n", b"#", b"-", b"+", b".", b"e", b"1e999", b"1e-999", b"0:1", b"1:1 ", b"\0", b"\xff",
-    b"1" * 19, b"9" * 400, b"0" * 400 + b"1", b"qid:3", b"1,2", b"2147483648:1 ", b"0.1000000000000000055511151231257827",
-]  # fmt: skip
+    b"nan",
+    b"inf",
+    b":",
+    b" ",
+    b"\t",
+    b"\r",
+    b"\n",
+    b"#",
+    b"-",
+    b"+",
+    b".",
+    b"e",
+    b"1e999",
+    b"1e-999",
+    b"0:1",
+    b"1:1 ",
+    b"\0",
+    b"\xff",
+    b"1" * 19,
+    b"9" * 400,
+    b"0" * 400 + b"1",
+    b"qid:3",
+    b"1,2",
+    b"2147483648:1 ",
+    b"0.1000000000000000055511151231257827",
+]
 
 
 def one(content: bytes, zero_based: bool) -> bool:
     """Whether the text is good; AssertionError where the four readers differ."""
     lines = content.split(b"\n")
     starts = np.cumsum([0] + [len(line) + 1 for line in lines]).tolist()
-    explained = [list(svmtext.line_problems(line, zero_based, number == len(lines) - 1)) for number, line in enumerate(lines)]
+    explained = [
+        list(svmtext.line_problems(line, zero_based, number == len(lines) - 1))
+        for number, line in enumerate(lines)
+    ]
     bad = [start for start, problems in zip(starts, explained) if problems]
     assert [start for start, _ in svmtext.bad_lines(content, zero_based)] == bad, content
     if content:
-        labels, indptr, indices, values, first = parsed = svmtext.parse_compiled(content, zero_based)
-        for one_way, other in zip(parsed, svmtext.parse_in_python(content, zero_based), strict=True):
+        labels, indptr, indices, values, first = parsed = svmtext.parse_compiled(
+            content, zero_based
+        )
+        for one_way, other in zip(
+            parsed, svmtext.parse_in_python(content, zero_based), strict=True
+        ):
             assert np.array_equal(one_way, other), content
         assert first == (bad[0] if bad else -1), content
-    places = [(number, column, text) for number, problems in enumerate(explained, 1) for column, text in problems]
+    places = [
+        (number, column, text)
+        for number, problems in enumerate(explained, 1)
+        for column, text in problems
+    ]
     found = scan.Scan(io.BytesIO(content), zero_based)
     told = list(found.problems())
     if bad:
-        assert told == ([(1, 1, "this is a binary file, not LIBSVM text")] if b"\0" in content else places), content
+        assert told == (
+            [(1, 1, "this is a binary file, not LIBSVM text")] if b"\0" in content else places
+        ), content
         return False
     if content:
-        assert (np.diff(indptr) >= 0).all() and indptr[-1] == len(indices) == len(values) and np.isfinite(values).all(), content
+        assert (
+            (np.diff(indptr) >= 0).all()
+            and indptr[-1] == len(indices) == len(values)
+            and np.isfinite(values).all()
+        ), content
         assert found.rows == len(labels) == len(indptr) - 1, content
     assert bool(told) == (not found.rows), content
     return not told
@@ -46,4 +91,7 @@ def one(content: bytes, zero_based: bool) -> bool:
 def fuzz(cases: int, seed: int) -> int:
     """How many of `cases` mutated texts were good."""
     generator = random.Random(seed)
-    return sum(one(mutated(generator.choice(_WHOLES), generator, _PIECES), generator.random() < 0.2) for _ in range(cases))
+    return sum(
+        one(mutated(generator.choice(_WHOLES), generator, _PIECES), generator.random() < 0.2)
+        for _ in range(cases)
+    )

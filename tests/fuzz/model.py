@@ -19,11 +19,45 @@ from rfx.errors import RfxError
 
 MODELS = Path(__file__).resolve().parent.parent / "fixtures/models"
 _KINDS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
-_TYPES = ("<f2", ">f4", ">f8", "<f4", "<f8", "<i8", "<u8", "|b1", "<c16", "|O", "<U3", "|S2", "<M8[s]", "|V4", "[('a', '<f4')]")
+_TYPES = (
+    "<f2",
+    ">f4",
+    ">f8",
+    "<f4",
+    "<f8",
+    "<i8",
+    "<u8",
+    "|b1",
+    "<c16",
+    "|O",
+    "<U3",
+    "|S2",
+    "<M8[s]",
+    "|V4",
+    "[('a', '<f4')]",
+)
 _SHAPES = ((), (0,), (1,), (10**30,), (2**63, 2**63), (3, 0), (-1,), (1, 1), (10**9, 1))
 _VALUES = (
-    None, True, -1, 0, 3, 10**30, 1e300, float("nan"), "", "rf", "gaussian", "x" * 300, [], [[]], {}, {"name": 1}, [1, 2], "none", 0.5,
-)  # fmt: skip
+    None,
+    True,
+    -1,
+    0,
+    3,
+    10**30,
+    1e300,
+    float("nan"),
+    "",
+    "rf",
+    "gaussian",
+    "x" * 300,
+    [],
+    [[]],
+    {},
+    {"name": 1},
+    [1, 2],
+    "none",
+    0.5,
+)
 
 
 def one(path: Path, content: bytes, n_inputs: int = 4) -> bool:
@@ -43,17 +77,23 @@ def one(path: Path, content: bytes, n_inputs: int = 4) -> bool:
 
 
 def mutated(content: bytes, random: random.Random) -> bytes:
-    """The model file with bytes changed, or with some of its arrays or its header changed and packed anew."""
+    """The model file with bytes changed, or with some of its arrays or its header changed
+    and packed anew.
+    """
     if random.random() < 0.25:
         content = bytearray(content)
         for _ in range(random.choice((1, 2, 8))):
             content[random.randrange(len(content))] = random.randrange(256)
-        return bytes(content[: random.choice((len(content), len(content), random.randrange(len(content))))])
+        return bytes(
+            content[: random.choice((len(content), len(content), random.randrange(len(content))))]
+        )
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = {info.filename: archive.read(info) for info in archive.infolist()}
     for _ in range(random.choice((1, 1, 2, 3))):
         name = random.choice(list(members))
-        change = random.choice((_header if "header.npy" in members else _array, _array, _array, _bytes, _drop, _copy))
+        change = random.choice(
+            (_header if "header.npy" in members else _array, _array, _array, _bytes, _drop, _copy)
+        )
         change(members, name, random)
         if not members:
             break
@@ -63,7 +103,11 @@ def mutated(content: bytes, random: random.Random) -> bytes:
         # bzip2 and LZMA take milliseconds a member, however small: one is as good as all
         only = random.choice([*members, None])
         for name, member in members.items():
-            archive.writestr(name, member, kind if kind == zipfile.ZIP_DEFLATED or name == only else zipfile.ZIP_STORED)
+            archive.writestr(
+                name,
+                member,
+                kind if kind == zipfile.ZIP_DEFLATED or name == only else zipfile.ZIP_STORED,
+            )
             if random.random() < 0.02:
                 archive.writestr(name, b"twice")
     packed = bytearray(out.getvalue())
@@ -97,9 +141,22 @@ def _array(members, name, random):
     """Another type or shape said, or numbers of another type, shape or size."""
     content = members[name]
     if random.random() < 0.5:
-        said = {"descr": random.choice(_TYPES), "fortran_order": random.random() < 0.5, "shape": random.choice(_SHAPES)}
-        text = repr(said if random.random() < 0.8 else random.choice((said | {"more": 1}, {}, [], "x" * 9000, "(" * 3000))).encode()
-        members[name] = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + content[random.randrange(80, 200) :]
+        said = {
+            "descr": random.choice(_TYPES),
+            "fortran_order": random.random() < 0.5,
+            "shape": random.choice(_SHAPES),
+        }
+        text = repr(
+            said
+            if random.random() < 0.8
+            else random.choice((said | {"more": 1}, {}, [], "x" * 9000, "(" * 3000))
+        ).encode()
+        members[name] = (
+            b"\x93NUMPY\x01\x00"
+            + len(text).to_bytes(2, "little")
+            + text
+            + content[random.randrange(80, 200) :]
+        )
         return
     try:
         values = np.load(io.BytesIO(content), allow_pickle=False)
@@ -115,8 +172,12 @@ def _array(members, name, random):
                 lambda: np.concatenate([values, values]) if values.ndim else values,
                 lambda: values.T,
                 lambda: values.astype(random.choice(("f2", "f4", "f8", "i4", "i8", "u8", ">f4"))),
-                lambda: (values.astype("f8") * random.choice((0, -1, 1000, 1e38))).astype(values.dtype),
-                lambda: np.where(np.arange(values.size).reshape(values.shape) == 0, np.inf, values).astype(values.dtype),
+                lambda: (values.astype("f8") * random.choice((0, -1, 1000, 1e38))).astype(
+                    values.dtype
+                ),
+                lambda: np.where(
+                    np.arange(values.size).reshape(values.shape) == 0, np.inf, values
+                ).astype(values.dtype),
                 lambda: np.asfortranarray(values),
                 lambda: np.zeros((0, *values.shape[1:])),
             )
@@ -128,7 +189,9 @@ def _bytes(members, name, random):
     content = bytearray(members[name])
     for _ in range(random.choice((1, 4))):
         content[random.randrange(len(content))] = random.randrange(256)
-    members[name] = bytes(content[: random.choice((len(content), random.randrange(len(content) + 1)))])
+    members[name] = bytes(
+        content[: random.choice((len(content), random.randrange(len(content) + 1)))]
+    )
     if not members[name]:
         members[name] = b"\0"
 
@@ -138,9 +201,19 @@ def _drop(members, name, random):
 
 
 def _copy(members, name, random):
-    members[random.choice((*members, "more.npy", "coef.npy", "map_frequencies.npy", "../up.npy", "header", "x" * 300 + ".npy"))] = members[
-        name
-    ]
+    members[
+        random.choice(
+            (
+                *members,
+                "more.npy",
+                "coef.npy",
+                "map_frequencies.npy",
+                "../up.npy",
+                "header",
+                "x" * 300 + ".npy",
+            )
+        )
+    ] = members[name]
 
 
 def _npy(values) -> bytes:

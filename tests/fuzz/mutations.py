@@ -2,7 +2,9 @@
 
 
 def mutated(content: bytes, random, pieces=(), most: int = 6) -> bytes:
-    """`content` with one to `most` changes: bytes replaced, put in, taken out or repeated, pieces put in, the end cut off."""
+    """`content` with one to `most` changes: bytes replaced, put in, taken out or repeated,
+    pieces put in, the end cut off.
+    """
     content = bytearray(content)
     for _ in range(random.randint(1, most)):
         at = random.randrange(len(content) + 1)

@@ -1,7 +1,8 @@
-"""npz and npy files against numpy: what np.load gives without pickle, or refused; never another value.
+"""npz and npy files against numpy: what np.load gives without pickle, or refused; never another
+value.
 
-Half of the files are as numpy writes them, of every type, order and shape; they must be read where they hold a table. The
-others are changed: what is then read must be what numpy reads.
+Half of the files are as numpy writes them, of every type, order and shape; they must be read where
+they hold a table. The others are changed: what is then read must be what numpy reads.
 """
 
 import io
@@ -22,7 +23,27 @@ from rfx.data.reading import Reading
 from rfx.data.tabular.table import Table, Words
 from rfx.errors import DataError
 
-_NUMBERS = ["?", "i1", "u1", "<i2", ">i2", "<u2", "<i4", ">i4", ">u4", "<i8", ">i8", "<u8", "<f2", ">f2", "<f4", ">f4", "<f8", ">f8", "g"]
+_NUMBERS = [
+    "?",
+    "i1",
+    "u1",
+    "<i2",
+    ">i2",
+    "<u2",
+    "<i4",
+    ">i4",
+    ">u4",
+    "<i8",
+    ">i8",
+    "<u8",
+    "<f2",
+    ">f2",
+    "<f4",
+    ">f4",
+    "<f8",
+    ">f8",
+    "g",
+]
 _WORDS = ["<U3", ">U5", "<U1", "S4", "S1"]
 _OTHERS = ["c16", "M8[D]", "m8[s]", "V3", [("a", "<f4"), ("b", "u1")], "O"]
 _SHAPES = [(5, 2), (5, 1), (1, 3), (4, 3), (2, 2), (7,), (), (0, 2), (3, 0), (2, 2, 2), (5, 2, 1)]
@@ -41,7 +62,10 @@ def _array(dtype, shape, generator):
         words = [generator.choice(cells) for _ in range(size)]
         if dtype.startswith("S"):
             words = [word.encode() for word in words]
-            words = [word if len(word) <= int(dtype[1:]) else word[:1].replace(b"\xc3", b"z") for word in words]
+            words = [
+                word if len(word) <= int(dtype[1:]) else word[:1].replace(b"\xc3", b"z")
+                for word in words
+            ]
         array = np.array(words, dtype)
     else:
         values = np.array([generator.choice([0, 1, 1, 2, 3, 100]) for _ in range(size)])
@@ -64,19 +88,33 @@ def _arrays(generator) -> dict:
     if generator.random() < 0.25:
         return {None: _array(_dtype(generator), shape, generator)}
     rows = shape[0] if shape else 1
-    arrays = {generator.choice(["X", "X", "x", "data"]): _array(_dtype(generator), shape, generator)}
+    arrays = {
+        generator.choice(["X", "X", "x", "data"]): _array(_dtype(generator), shape, generator)
+    }
     if generator.random() < 0.15:
-        sparse = scipy.sparse.csr_matrix(np.array([[generator.choice([0, 0, 1, 2]) for _ in range(3)] for _ in range(rows or 1)], float))
+        sparse = scipy.sparse.csr_matrix(
+            np.array(
+                [[generator.choice([0, 0, 1, 2]) for _ in range(3)] for _ in range(rows or 1)],
+                float,
+            )
+        )
         kinds = generator.choice(["i4", "i8"]), generator.choice(["f4", "f8", "u1", "i8"])
         arrays = {
-            "indptr": sparse.indptr.astype(kinds[0]), "indices": sparse.indices.astype(kinds[0]), "data": sparse.data.astype(kinds[1]),
-            "shape": np.array(sparse.shape), "format": np.array(b"csr"),
-        }  # fmt: skip
+            "indptr": sparse.indptr.astype(kinds[0]),
+            "indices": sparse.indices.astype(kinds[0]),
+            "data": sparse.data.astype(kinds[1]),
+            "shape": np.array(sparse.shape),
+            "format": np.array(b"csr"),
+        }
     if generator.random() < 0.8:
         shapes = [(rows,), (rows,), (rows, 1), (rows, 2), (rows + 1,), (), (1, rows)]
-        arrays[generator.choice(["y", "y", "target", "labels"])] = _array(_dtype(generator), generator.choice(shapes), generator)
+        arrays[generator.choice(["y", "y", "target", "labels"])] = _array(
+            _dtype(generator), generator.choice(shapes), generator
+        )
     if generator.random() < 0.2 and len(shape) > 1:
-        arrays["feature_names"] = np.array([f"c{number}" for number in range(shape[1])], generator.choice(["<U4", "S4", "O"]))
+        arrays["feature_names"] = np.array(
+            [f"c{number}" for number in range(shape[1])], generator.choice(["<U4", "S4", "O"])
+        )
     if generator.random() < 0.2:
         arrays["other"] = _array(_dtype(generator), (3,), generator)
     return arrays
@@ -92,7 +130,9 @@ def _written(arrays, generator) -> bytes:
 
 
 def _expected(content, suffix):
-    """The columns that numpy gives, in lists of cells; None where it gives no table that rfx reads."""
+    """The columns that numpy gives, in lists of cells; None where it gives no table that
+    rfx reads.
+    """
     try:
         loaded = np.load(io.BytesIO(content), allow_pickle=False)
         if suffix == ".npy":
@@ -105,7 +145,10 @@ def _expected(content, suffix):
             parts = loaded["data"].astype(float), loaded["indices"], loaded["indptr"]
             X = scipy.sparse.csr_matrix(parts, tuple(loaded["shape"].tolist()))
             return None if y is None else _columns(_dense(X), y, sparse=True)
-        if "feature_names" in loaded.files and loaded["feature_names"].shape != loaded[key].shape[1:]:
+        if (
+            "feature_names" in loaded.files
+            and loaded["feature_names"].shape != loaded[key].shape[1:]
+        ):
             return None
         return None if key is None else _columns(loaded[key], y)
     except Exception:  # whatever numpy raises of a damaged file
@@ -113,14 +156,18 @@ def _expected(content, suffix):
 
 
 def _dense(X):
-    """A sparse matrix as an array; of a very wide one the columns that have something, and their numbers in a row of its own."""
+    """A sparse matrix as an array; of a very wide one the columns that have something, and
+    their numbers in a row of its own.
+    """
     if X.shape[1] <= _WIDE:
         return X.toarray()
     kept = np.unique(X.indices)
     kept = kept if len(kept) else np.zeros(1, np.int64)
     places = np.searchsorted(kept, X.indices)
     narrow = scipy.sparse.csr_matrix((X.data, places, X.indptr), (X.shape[0], len(kept))).toarray()
-    return np.hstack([narrow, np.full((len(narrow), 1), X.shape[1]), np.tile(kept, (len(narrow), 1))])
+    return np.hstack(
+        [narrow, np.full((len(narrow), 1), X.shape[1]), np.tile(kept, (len(narrow), 1))]
+    )
 
 
 def _columns(X, y, sparse=False):
@@ -130,15 +177,27 @@ def _columns(X, y, sparse=False):
     kinds = "fiub" if several or sparse else "fiubUS"
     if X.ndim != 2 or 0 in X.shape or X.dtype.kind not in kinds:
         return None
-    if y is not None and (len(y.shape) != 1 + several or len(y) != len(X) or y.dtype.kind not in ("fiub" if several else "fiubUS")):
+    if y is not None and (
+        len(y.shape) != 1 + several
+        or len(y) != len(X)
+        or y.dtype.kind not in ("fiub" if several else "fiubUS")
+    ):
         return None
     found = [_column(X[:, place], True) for place in range(X.shape[1])]
-    own = [] if y is None else [_column(y[:, place], False) for place in range(y.shape[1])] if several else [_column(y, False)]
+    own = (
+        []
+        if y is None
+        else [_column(y[:, place], False) for place in range(y.shape[1])]
+        if several
+        else [_column(y, False)]
+    )
     if (several or sparse) and not np.isfinite(X.astype(float)).all():
         return None
     if sparse and None in own[0]:
         return None
-    if (several or (sparse and y.dtype.kind not in "US")) and not np.isfinite(y.astype(float)).all():
+    if (several or (sparse and y.dtype.kind not in "US")) and not np.isfinite(
+        y.astype(float)
+    ).all():
         return None
     return found + own
 
@@ -176,7 +235,8 @@ def _cells(column):
 
 def _same(one, other) -> bool:
     return len(one) == len(other) and all(
-        len(a) == len(b) and all(x == y or (x != x and y != y) for x, y in zip(a, b)) for a, b in zip(one, other)
+        len(a) == len(b) and all(x == y or (x != x and y != y) for x, y in zip(a, b))
+        for a, b in zip(one, other)
     )
 
 
@@ -196,7 +256,9 @@ def one(path: Path, content: bytes, whole: bool) -> bool:
 
 
 def _changed(arrays, generator) -> bytes:
-    """The file changed in its bytes, or in those of a member before it is packed, so that its checksum fits."""
+    """The file changed in its bytes, or in those of a member before it is packed, so that
+    its checksum fits.
+    """
     content = _written(arrays, generator)
     if None in arrays or generator.random() < 0.5:
         return mutated(content, generator, most=2)
@@ -204,18 +266,27 @@ def _changed(arrays, generator) -> bytes:
     with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(out, "w") as new:
         chosen = generator.choice(old.namelist())
         for name in old.namelist():
-            new.writestr(name, mutated(old.read(name), generator, most=2) if name == chosen else old.read(name))
+            new.writestr(
+                name,
+                mutated(old.read(name), generator, most=2) if name == chosen else old.read(name),
+            )
     return out.getvalue()
 
 
 def fuzz(cases: int, seed: int) -> int:
     """How many of `cases` files were read."""
     generator, read = random.Random(seed), 0
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(), np.errstate(all="ignore"):
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        warnings.catch_warnings(),
+        np.errstate(all="ignore"),
+    ):
         warnings.simplefilter("ignore")
         logging.getLogger("rfx").setLevel(logging.ERROR)
         for number in range(cases):
             arrays = _arrays(generator)
             content = _changed(arrays, generator) if number % 2 else _written(arrays, generator)
-            read += one(Path(folder) / f"f.np{'y' if None in arrays else 'z'}", content, not number % 2)
+            read += one(
+                Path(folder) / f"f.np{'y' if None in arrays else 'z'}", content, not number % 2
+            )
     return read

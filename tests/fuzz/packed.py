@@ -1,7 +1,9 @@
-"""Compressed text against a walker of its own and the command-line tools: the same bytes, or refused by both.
+"""Compressed text against a walker of its own and the command-line tools: the same bytes, or
+refused by both.
 
-The walker goes over the streams of a gzip, bzip2 or xz file by the formats' specifications. It says what `gzip -t`,
-`bzip2 -t` and `xz -t` would, of which one case in some hundreds is asked itself, where they are installed.
+The walker goes over the streams of a gzip, bzip2 or xz file by the formats' specifications. It says
+what `gzip -t`, `bzip2 -t` and `xz -t` would, of which one case in some hundreds is asked itself,
+where they are installed.
 """
 
 import bz2
@@ -51,7 +53,10 @@ def _gzip(content):
                 if not at:
                     raise Refused("name")
         if flags & 2:
-            if struct.unpack("<H", _part(content, at, 2))[0] != zlib.crc32(content[begin:at]) & 0xFFFF:
+            if (
+                struct.unpack("<H", _part(content, at, 2))[0]
+                != zlib.crc32(content[begin:at]) & 0xFFFF
+            ):
                 raise Refused("checksum of a header")
             at += 2
         inflate = zlib.decompressobj(-15)
@@ -123,15 +128,29 @@ def _packed(kind, plain, generator):
 
 
 def case(generator) -> tuple[str, bytes]:
-    """(kind, content) of a file of some streams, most of them with something between or behind, or changed."""
+    """(kind, content) of a file of some streams, most of them with something between or
+    behind, or changed.
+    """
     kind = generator.choice(list(TOOLS))
-    streams = [_packed(kind, b"1 1:0.5 2:3\n" * generator.choice([0, 1, 7, 90]), generator) for _ in range(generator.randint(1, 4))]
+    streams = [
+        _packed(kind, b"1 1:0.5 2:3\n" * generator.choice([0, 1, 7, 90]), generator)
+        for _ in range(generator.randint(1, 4))
+    ]
     for number in range(len(streams)):
         how = generator.randrange(10)
         if how == 0:
             streams[number] += b"\0" * generator.choice([1, 2, 3, 4, 5, 8, 12, 512])
         elif how == 1:
-            streams[number] += generator.choice([b"x", b"BZh", b"\x1f\x8b", b"\xfd7zXZ\0", b"\n", streams[0][: generator.randint(1, 20)]])
+            streams[number] += generator.choice(
+                [
+                    b"x",
+                    b"BZh",
+                    b"\x1f\x8b",
+                    b"\xfd7zXZ\0",
+                    b"\n",
+                    streams[0][: generator.randint(1, 20)],
+                ]
+            )
         elif how == 2 and (number or generator.random() < 0.2):
             streams[number] = mutated(streams[number], generator, most=2)
         elif how == 3 and number:

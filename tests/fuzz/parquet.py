@@ -40,7 +40,9 @@ def _files() -> list[bytes]:
         for left_out in ((), ("list",), ("list", "day", "money")):
             columns = {name: values for name, values in _COLUMNS.items() if name not in left_out}
             handle = io.BytesIO()
-            pyarrow.parquet.write_table(pyarrow.table(columns | {"y": [0.0, 1.0] * 3}), handle, **way)
+            pyarrow.parquet.write_table(
+                pyarrow.table(columns | {"y": [0.0, 1.0] * 3}), handle, **way
+            )
             found.append(handle.getvalue())
     return found
 

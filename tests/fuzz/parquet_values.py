@@ -1,7 +1,8 @@
-"""Parquet files against pyarrow: the cells that pyarrow.parquet.read_table gives, or refused; never another value.
+"""Parquet files against pyarrow: the cells that pyarrow.parquet.read_table gives, or refused; never
+another value.
 
-Half of the files are as pyarrow writes them, of many types, encodings and pages; they must be read. The others are
-changed: what is then read must be what pyarrow reads.
+Half of the files are as pyarrow writes them, of many types, encodings and pages; they must be read.
+The others are changed: what is then read must be what pyarrow reads.
 """
 
 import decimal
@@ -29,14 +30,25 @@ _ENCODINGS = [None, None, "PLAIN", "DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"
 
 def _column(generator, rows):
     """A pyarrow array of numbers, truth values or words, some of them missing."""
-    kind = generator.choice([*_WHOLE, "float16", "float32", "float64", "decimal", "bool", "null", *["word"] * 5])
+    kind = generator.choice(
+        [*_WHOLE, "float16", "float32", "float64", "decimal", "bool", "null", *["word"] * 5]
+    )
     gaps = generator.choice([0, 0.3])
     if kind in _WHOLE:
-        values, type_ = [generator.choice([0, 1, 2, 100, 127]) for _ in range(rows)], getattr(pyarrow, kind)()
+        values, type_ = (
+            [generator.choice([0, 1, 2, 100, 127]) for _ in range(rows)],
+            getattr(pyarrow, kind)(),
+        )
     elif kind.startswith("float"):
-        values, type_ = [generator.choice([0.5, -1.0, 3.25, math.nan, -0.0]) for _ in range(rows)], getattr(pyarrow, kind)()
+        values, type_ = (
+            [generator.choice([0.5, -1.0, 3.25, math.nan, -0.0]) for _ in range(rows)],
+            getattr(pyarrow, kind)(),
+        )
     elif kind == "decimal":
-        values, type_ = [decimal.Decimal(generator.randint(-999, 999)).scaleb(-2) for _ in range(rows)], pyarrow.decimal128(9, 2)
+        values, type_ = (
+            [decimal.Decimal(generator.randint(-999, 999)).scaleb(-2) for _ in range(rows)],
+            pyarrow.decimal128(9, 2),
+        )
     elif kind == "bool":
         values, type_ = [generator.random() < 0.5 for _ in range(rows)], pyarrow.bool_()
     elif kind == "null":
@@ -44,7 +56,12 @@ def _column(generator, rows):
     else:
         values = [generator.choice(_WORDS) for _ in range(rows)]
         type_ = generator.choice(
-            [pyarrow.string(), pyarrow.large_string(), pyarrow.string(), pyarrow.dictionary(pyarrow.int16(), pyarrow.string())]
+            [
+                pyarrow.string(),
+                pyarrow.large_string(),
+                pyarrow.string(),
+                pyarrow.dictionary(pyarrow.int16(), pyarrow.string()),
+            ]
         )
     return pyarrow.array([None if generator.random() < gaps else value for value in values], type_)
 
@@ -60,9 +77,17 @@ def _file(generator) -> bytes:
         "write_statistics": generator.random() < 0.5,
         "write_page_index": generator.random() < 0.3,
     }
-    words = [name for name, column in columns.items() if pyarrow.types.is_string(column.type) or pyarrow.types.is_large_string(column.type)]
+    words = [
+        name
+        for name, column in columns.items()
+        if pyarrow.types.is_string(column.type) or pyarrow.types.is_large_string(column.type)
+    ]
     encoding = generator.choice(_ENCODINGS)
-    if encoding and words and not any(pyarrow.types.is_dictionary(column.type) for column in columns.values()):
+    if (
+        encoding
+        and words
+        and not any(pyarrow.types.is_dictionary(column.type) for column in columns.values())
+    ):
         way |= {"use_dictionary": False, "column_encoding": dict.fromkeys(words, encoding)}
     elif generator.random() < 0.3:
         way |= {"dictionary_pagesize_limit": 16}
@@ -72,7 +97,9 @@ def _file(generator) -> bytes:
 
 
 def _expected(content):
-    """The columns that pyarrow gives, in lists of cells; None where it refuses, or has other columns than rfx reads."""
+    """The columns that pyarrow gives, in lists of cells; None where it refuses, or has
+    other columns than rfx reads.
+    """
     try:
         table = pyarrow.parquet.ParquetFile(io.BytesIO(content)).read()
         table.validate(full=True)
@@ -86,7 +113,11 @@ def _plain(column):
     values = column.to_pylist()
     if pyarrow.types.is_boolean(kind):
         return [None if value is None else str(value) for value in values]
-    if pyarrow.types.is_integer(kind) or pyarrow.types.is_floating(kind) or pyarrow.types.is_decimal(kind):
+    if (
+        pyarrow.types.is_integer(kind)
+        or pyarrow.types.is_floating(kind)
+        or pyarrow.types.is_decimal(kind)
+    ):
         return [math.nan if value is None else float(value) for value in values]
     return [value.decode() if isinstance(value, bytes) else value for value in values]
 

@@ -1,4 +1,5 @@
-"""Mutated plans: each is read, or refused in one sentence; never a traceback, a hang or much memory.
+"""Mutated plans: each is read, or refused in one sentence; never a traceback, a hang or much
+memory.
 
 By hand: `python tests/fuzz/plan.py [CASES [SEED]]`.
 """
@@ -14,15 +15,58 @@ from rfx import papers
 from rfx.errors import RfxError
 from rfx.plans import plan
 
-SECONDS, MEGABYTES = 60, 500  # that one plan may take, far above what any does; that all of them may add
+# that one plan may take, far above what any does; that all of them may add
+SECONDS, MEGABYTES = 60, 500
 _PIECES = [
-    "[", "]", "[[", "]]", "{", "}", '"', "'", '"""', "=", ".", ",", "\n", "#", "\0", "﻿", "é", "true",
-    "false", "nan", "-inf", "1e999", "-1", "0",
-    "1" * 19, "1" * 5000, "0x" + "f" * 5000, "1979-05-27T07:32:00Z", "1979-99-99", "[" * 20_000, "{a=" * 3000, "a." * 3000 + "b = 1\n",
-    "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]", "[" + "1," * 3000 + "1]", '"' + "x" * 9000 + '"', "repetitions = 100000\n", "seed = [0, 1]\n",
-    "[[run]]\n", "[quick]\n", "[[set]]\nwhen = {}\n", 'dataset = "cpu"\n', "options = 3\n", "options.seed = 1\n", "../../../../etc/passwd",
-    'method = "kernel"\n', "threads = [1, 2, 4]\nfixed_threads = true\n", "trace = true\n", "\\u0000",
-]  # fmt: skip
+    "[",
+    "]",
+    "[[",
+    "]]",
+    "{",
+    "}",
+    '"',
+    "'",
+    '"""',
+    "=",
+    ".",
+    ",",
+    "\n",
+    "#",
+    "\0",
+    "﻿",
+    "é",
+    "true",
+    "false",
+    "nan",
+    "-inf",
+    "1e999",
+    "-1",
+    "0",
+    "1" * 19,
+    "1" * 5000,
+    "0x" + "f" * 5000,
+    "1979-05-27T07:32:00Z",
+    "1979-99-99",
+    "[" * 20_000,
+    "{a=" * 3000,
+    "a." * 3000 + "b = 1\n",
+    "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]",
+    "[" + "1," * 3000 + "1]",
+    '"' + "x" * 9000 + '"',
+    "repetitions = 100000\n",
+    "seed = [0, 1]\n",
+    "[[run]]\n",
+    "[quick]\n",
+    "[[set]]\nwhen = {}\n",
+    'dataset = "cpu"\n',
+    "options = 3\n",
+    "options.seed = 1\n",
+    "../../../../etc/passwd",
+    'method = "kernel"\n',
+    "threads = [1, 2, 4]\nfixed_threads = true\n",
+    "trace = true\n",
+    "\\u0000",
+]
 
 
 def mutated(text: str, random: random.Random) -> str:
@@ -30,14 +74,22 @@ def mutated(text: str, random: random.Random) -> str:
     for _ in range(random.randint(1, 4)):
         at = random.randrange(len(text) + 1)
         end = min(len(text), at + random.choice((0, 1, 5, 60, 400)))
-        piece = random.choice((random.choice(_PIECES), chr(random.randrange(1, 300)), text[at:end] * random.choice((0, 1, 2, 9))))
+        piece = random.choice(
+            (
+                random.choice(_PIECES),
+                chr(random.randrange(1, 300)),
+                text[at:end] * random.choice((0, 1, 2, 9)),
+            )
+        )
         at = random.randrange(len(text) + 1) if random.random() < 0.3 else at
         text = text[:at] + piece + text[random.choice((at, max(at, end))) :]
     return text
 
 
 def one(path: Path, text: str) -> bool:
-    """Was a plan with this text read? RfxError means that it was refused; anything else is a fault."""
+    """Was a plan with this text read? RfxError means that it was refused; anything else is
+    a fault.
+    """
     path.write_text(text, encoding="utf-8", errors="replace")
     try:
         loaded = plan.load(path, quick=len(text) % 5 == 0)
@@ -55,7 +107,10 @@ def _too_long(*_):
 def fuzz(cases: int, seed: int) -> int:
     """How many of `cases` mutated plans were read."""
     generator, read = random.Random(seed), 0
-    wholes = [plan.example(), *(file.read_text(encoding="utf-8") for file in papers.plans().values())]
+    wholes = [
+        plan.example(),
+        *(file.read_text(encoding="utf-8") for file in papers.plans().values()),
+    ]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     old = signal.signal(signal.SIGALRM, _too_long)
     try:

@@ -1,7 +1,8 @@
-"""Results files with fields left out or changed, through every table and figure: each is built, or refused in one sentence.
+"""Results files with fields left out or changed, through every table and figure: each is built, or
+refused in one sentence.
 
-Rows are made for the small form of every plan of the papers, as good as a run's; then fields go missing or hold something else.
-By hand: `python tests/fuzz/reporting.py [CASES [SEED]]`.
+Rows are made for the small form of every plan of the papers, as good as a run's; then fields go
+missing or hold something else. By hand: `python tests/fuzz/reporting.py [CASES [SEED]]`.
 """
 
 import json
@@ -18,22 +19,99 @@ from rfx.records import keys, results, sheet, traces
 from rfx.records.result import PARAMS
 from rfx.reporting import charts, figures, tables, tables_general, tables_render
 
-TEXTS = ["", "x" * 300, "p$\\frac{$q", "a$b$c", "\x01\x1b[31m", "‮evil", "_x", "=1+1", "<script>", "\U0001f4a5", "tune 1", "%s{0}"]
-NUMBERS = [0, 1, -1, 3, 0.5, -0.5, 1e-300, 1e100, 1e308, float("nan"), float("inf"), float("-inf"), 10**30, 10**400]
+TEXTS = [
+    "",
+    "x" * 300,
+    "p$\\frac{$q",
+    "a$b$c",
+    "\x01\x1b[31m",
+    "‮evil",
+    "_x",
+    "=1+1",
+    "<script>",
+    "\U0001f4a5",
+    "tune 1",
+    "%s{0}",
+]
+NUMBERS = [
+    0,
+    1,
+    -1,
+    3,
+    0.5,
+    -0.5,
+    1e-300,
+    1e100,
+    1e308,
+    float("nan"),
+    float("inf"),
+    float("-inf"),
+    10**30,
+    10**400,
+]
 OTHERS = [None, True, [], {}, [1], [[1, 2]], {"gamma": 1}, [{"samples": 1}], "x", [{}], [None]]
-CURVE = [{"samples": n, "seconds": n / 100, "steps": n, "loss": 1 / n, "error": 0.5 / n} for n in (10, 100, 1000)]
-VALIDATION = [{"by": "rf", "options": ["lam", "gamma"], "fitted": 10, "held_out": 5, "error": "x", "tried": [[1, 2, 0.5], [2, 2, 0.4]],
-               "chosen": [2, 2]}]  # fmt: skip
+CURVE = [
+    {"samples": n, "seconds": n / 100, "steps": n, "loss": 1 / n, "error": 0.5 / n}
+    for n in (10, 100, 1000)
+]
+VALIDATION = [
+    {
+        "by": "rf",
+        "options": ["lam", "gamma"],
+        "fitted": 10,
+        "held_out": 5,
+        "error": "x",
+        "tried": [[1, 2, 0.5], [2, 2, 0.4]],
+        "chosen": [2, 2],
+    }
+]
 MORE = {
-    "norm": 1.0, "support": 10**6, "pool": 200, "held_out_score": 0.6, "held_out_mae": 0.3, "train_score": 0.7, "constant_score": 0.5,
-    "n_classes": 2, "kappa": 3.0, "kappa_bound": 2.0, "rank": 10, "n_blocks": 5, "relative_error": 0.1, "train_relative_error": 0.1,
-    "kernel_params": {"gamma": 0.5}, "mae": 0.2, "held_out_on": "x", "scored_on": "x", "samples": 1000, "seconds_steps": 1.0,
-    "seconds_nystrom": 0.1, "curve": CURVE, "validation": VALIDATION, "rho_share": 0.1, "rho": 1.0, "loss": "squared", "joint": 2,
-    "joint_rows": 50, "seconds_scores": 0.1, "seconds_maximise": 0.1, "seconds_joint": 0.2, "n_features_asked": 8, "path": [[1.0, 0.5]],
-    "round": 1, "parts": 1, "nu": 0.1,
-}  # fmt: skip
+    "norm": 1.0,
+    "support": 10**6,
+    "pool": 200,
+    "held_out_score": 0.6,
+    "held_out_mae": 0.3,
+    "train_score": 0.7,
+    "constant_score": 0.5,
+    "n_classes": 2,
+    "kappa": 3.0,
+    "kappa_bound": 2.0,
+    "rank": 10,
+    "n_blocks": 5,
+    "relative_error": 0.1,
+    "train_relative_error": 0.1,
+    "kernel_params": {"gamma": 0.5},
+    "mae": 0.2,
+    "held_out_on": "x",
+    "scored_on": "x",
+    "samples": 1000,
+    "seconds_steps": 1.0,
+    "seconds_nystrom": 0.1,
+    "curve": CURVE,
+    "validation": VALIDATION,
+    "rho_share": 0.1,
+    "rho": 1.0,
+    "loss": "squared",
+    "joint": 2,
+    "joint_rows": 50,
+    "seconds_scores": 0.1,
+    "seconds_maximise": 0.1,
+    "seconds_joint": 0.2,
+    "n_features_asked": 8,
+    "path": [[1.0, 0.5]],
+    "round": 1,
+    "parts": 1,
+    "nu": 0.1,
+}
 STEPS = [
-    {"seconds": n / 10, "objective": 3 / (n + 1), "error": 0.5, "features": n, "cpu_seconds": n / 5, "pass_seconds": n / 9}
+    {
+        "seconds": n / 10,
+        "objective": 3 / (n + 1),
+        "error": 0.5,
+        "features": n,
+        "cpu_seconds": n / 5,
+        "pass_seconds": n / 9,
+    }
     for n in range(4)
 ]
 
@@ -47,17 +125,43 @@ def start() -> dict[str, list[dict]]:
         for run in wanted.runs[:150]:
             options = run.options
             has = lambda key, kind, options=options: isinstance(options.get(key), kind)
-            rows.append({
-                "key": keys.key(run), "status": "ok", "dataset": run.dataset, "split": run.split, "task": "binary",
-                "n_train": 100, "n_test": 50, "n_inputs": 5, "method": run.method, "kernel": options.get("kernel", "gaussian"),
-                "solver": "rfx", "lam": options["lam"] if has("lam", (int, float)) else 1.0,
-                "n_features": options["n_features"] if has("n_features", int) else 100, "seed": run.seed, "metric": "accuracy",
-                "score": 0.5 + number.random() / 3, "model_size": 10, "model_bytes": 1000, "seconds_features": 0.1, "seconds_fit": 0.2,
-                "seconds_predict": 0.1, "peak_rss_mb": 100.0, "objective": 1.0, "gap": 1e-9, "n_iter": 5, "converged": True,
-                "threads": run.threads or 1, "dtype": "float32", "cpu": "a processor", "rfx": "1",
-                "params": MORE | {key: value for key, value in options.items() if key not in results.COLUMNS}
-                | ({"label": run.label} if run.label else {}),
-            })  # fmt: skip
+            rows.append(
+                {
+                    "key": keys.key(run),
+                    "status": "ok",
+                    "dataset": run.dataset,
+                    "split": run.split,
+                    "task": "binary",
+                    "n_train": 100,
+                    "n_test": 50,
+                    "n_inputs": 5,
+                    "method": run.method,
+                    "kernel": options.get("kernel", "gaussian"),
+                    "solver": "rfx",
+                    "lam": options["lam"] if has("lam", (int, float)) else 1.0,
+                    "n_features": options["n_features"] if has("n_features", int) else 100,
+                    "seed": run.seed,
+                    "metric": "accuracy",
+                    "score": 0.5 + number.random() / 3,
+                    "model_size": 10,
+                    "model_bytes": 1000,
+                    "seconds_features": 0.1,
+                    "seconds_fit": 0.2,
+                    "seconds_predict": 0.1,
+                    "peak_rss_mb": 100.0,
+                    "objective": 1.0,
+                    "gap": 1e-9,
+                    "n_iter": 5,
+                    "converged": True,
+                    "threads": run.threads or 1,
+                    "dtype": "float32",
+                    "cpu": "a processor",
+                    "rfx": "1",
+                    "params": MORE
+                    | {key: value for key, value in options.items() if key not in results.COLUMNS}
+                    | ({"label": run.label} if run.label else {}),
+                }
+            )
         if rows:
             found[name] = rows
     return found
@@ -68,7 +172,8 @@ def changed(rows: list[dict], generator: random.Random) -> list[dict]:
     share, drop = generator.choice((0.0, 0.1, 0.5, 1.0)), generator.choice((0.0, 0.2, 0.9))
     names = [*results.COLUMNS[2:], *(f"params.{name}" for name in {*PARAMS, *MORE})]
     chosen = [
-        (generator.choice(names), generator.choice(("drop", "text", "number", "other", "drop"))) for _ in range(generator.randint(0, 4))
+        (generator.choice(names), generator.choice(("drop", "text", "number", "other", "drop")))
+        for _ in range(generator.randint(0, 4))
     ]
     found = []
     for row in rows:
@@ -77,8 +182,14 @@ def changed(rows: list[dict], generator: random.Random) -> list[dict]:
         row = row | {"params": dict(row["params"])}
         for name, how in chosen:
             if generator.random() <= share:
-                at, key = (row["params"], name.removeprefix("params.")) if name.startswith("params.") else (row, name)
-                value = generator.choice({"drop": [None], "text": TEXTS, "number": NUMBERS, "other": OTHERS}[how])
+                at, key = (
+                    (row["params"], name.removeprefix("params."))
+                    if name.startswith("params.")
+                    else (row, name)
+                )
+                value = generator.choice(
+                    {"drop": [None], "text": TEXTS, "number": NUMBERS, "other": OTHERS}[how]
+                )
                 at[key] = value if key != "params" else {}
         found.append(row)
     return found
@@ -105,7 +216,9 @@ def one(folder: Path, rows: list[dict], generator: random.Random) -> bool:
             _sentence(error)
     for more in ({"mean_over": "seed"}, {"group_by": "method"}):
         try:
-            tables_render.render(tables.build("summary", read, None, known, **more), "json").encode()
+            tables_render.render(
+                tables.build("summary", read, None, known, **more), "json"
+            ).encode()
         except RfxError as error:
             _sentence(error)
     tables_render.render(tables_general.compare(read, read[::2]), "text", 80)

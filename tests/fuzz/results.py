@@ -1,4 +1,5 @@
-"""Mutated results files: each is read, or refused in one sentence; and one that is read can be appended to.
+"""Mutated results files: each is read, or refused in one sentence; and one that is read can be
+appended to.
 
 By hand: `python tests/fuzz/results.py [CASES [SEED]]`.
 """
@@ -14,19 +15,61 @@ from rfx.errors import RfxError
 from rfx.records import results
 
 _PIECES = [
-    b",", b";", b"\t", b'"', b'""', b"\n", b"\r\n", b"\r", b"\0", b"\xff", b"\xef\xbb\xbf", b"'=1+1", b"-", b"nan", b"inf", b"1e999",
-    b"9" * 50, b"9" * 5000, b"0x10", b"{", b"[" * 5000, b'{"columns": 3}', b'{"columns": {"lam": "x", "gap": [1]}}', b"null", b"true",
-    b"key", b"status", b"ok", b"message", b"a" * 3000, b"x," * 100, "１２".encode(), b",,,,,,",
-]  # fmt: skip
+    b",",
+    b";",
+    b"\t",
+    b'"',
+    b'""',
+    b"\n",
+    b"\r\n",
+    b"\r",
+    b"\0",
+    b"\xff",
+    b"\xef\xbb\xbf",
+    b"'=1+1",
+    b"-",
+    b"nan",
+    b"inf",
+    b"1e999",
+    b"9" * 50,
+    b"9" * 5000,
+    b"0x10",
+    b"{",
+    b"[" * 5000,
+    b'{"columns": 3}',
+    b'{"columns": {"lam": "x", "gap": [1]}}',
+    b"null",
+    b"true",
+    b"key",
+    b"status",
+    b"ok",
+    b"message",
+    b"a" * 3000,
+    b"x," * 100,
+    "１２".encode(),
+    b",,,,,,",
+]
 
 
 def start(path) -> list[bytes]:
-    """Whole files to start from: as rfx writes them, in another order with semicolons and a byte order mark, one of few columns."""
+    """Whole files to start from: as rfx writes them, in another order with semicolons and a
+    byte order mark, one of few columns.
+    """
     for number in range(3):
-        results.append(path, {
-            "key": f"k{number}", "status": ("ok", "failed", "ok")[number], "dataset": "cpu", "method": "rf", "score": 0.1 * number,
-            "message": ('says "no", twice', "=cmd|' /C calc'!A0", None)[number], "converged": True, "n_train": 5, "params": {"gamma": 0.5},
-        })  # fmt: skip
+        results.append(
+            path,
+            {
+                "key": f"k{number}",
+                "status": ("ok", "failed", "ok")[number],
+                "dataset": "cpu",
+                "method": "rf",
+                "score": 0.1 * number,
+                "message": ('says "no", twice', "=cmd|' /C calc'!A0", None)[number],
+                "converged": True,
+                "n_train": 5,
+                "params": {"gamma": 0.5},
+            },
+        )
     ours = Path(path).read_bytes()
     other = b'\xef\xbb\xbfstatus;note;"key";dataset;method;score\nok;"two\nlines";k;cpu;rf;0,5\n'
     return [ours, ours, other, b"method,dataset,status,key\nrf,cpu,ok,a\nrf,cpu,ok,b"]
@@ -37,15 +80,25 @@ def mutated(content: bytes, random: random.Random) -> bytes:
     for _ in range(random.randint(1, 5)):
         at, end = sorted(random.randrange(len(content) + 1) for _ in range(2))
         end = min(end, at + random.choice((1, 3, 40, 400)))
-        piece = random.choice((random.choice(_PIECES), bytes([random.randrange(256)]), content[at:end] * random.choice((1, 2, 20))))
+        piece = random.choice(
+            (
+                random.choice(_PIECES),
+                bytes([random.randrange(256)]),
+                content[at:end] * random.choice((1, 2, 20)),
+            )
+        )
         at = random.randrange(len(content) + 1) if random.random() < 0.3 else at
         content = content[:at] + piece + content[random.choice((at, end)) :]
-        content = content[: random.randrange(len(content) + 1)] if random.random() < 0.05 else content
+        content = (
+            content[: random.randrange(len(content) + 1)] if random.random() < 0.05 else content
+        )
     return content
 
 
 def one(path: Path, content: bytes) -> bool:
-    """Was a results file with this content read? RfxError means that it was refused; anything else is a fault."""
+    """Was a results file with this content read? RfxError means that it was refused;
+    anything else is a fault.
+    """
     path.write_bytes(content)
     try:
         rows = results.read(path)
@@ -54,10 +107,22 @@ def one(path: Path, content: bytes) -> bool:
         return False
     for row in rows:
         assert set(results.COLUMNS) <= set(row) and isinstance(row["params"], Mapping)
-    results.append(path, {"key": "new", "status": "ok", "dataset": "-d", "method": "rf", "score": 0.25, "params": {"a": 1}})
+    results.append(
+        path,
+        {
+            "key": "new",
+            "status": "ok",
+            "dataset": "-d",
+            "method": "rf",
+            "score": 0.25,
+            "params": {"a": 1},
+        },
+    )
     after = results.read(path)
     old = [row for row in rows if row["key"] != "new"]
-    assert after[: len(old)] == old or any(value != value for row in old for value in row.values()), "a row was lost or changed"
+    assert after[: len(old)] == old or any(
+        value != value for row in old for value in row.values()
+    ), "a row was lost or changed"
     assert (after[-1]["key"], after[-1]["dataset"]) == ("new", "-d")
     return True
 
@@ -65,7 +130,8 @@ def one(path: Path, content: bytes) -> bool:
 def fuzz(cases: int, seed: int) -> int:
     """How many of `cases` mutated files were read."""
     generator = random.Random(seed)
-    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # every row is forced to the disk: here that takes no time
+    # every row is forced to the disk: here that takes no time
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=memory) as folder:
         path = Path(folder) / "r.csv"
         wholes = start(path)

@@ -1,4 +1,6 @@
-"""Mutated CSV texts and numpy archives: each is read, the same in pieces of any size, or refused in one sentence."""
+"""Mutated CSV texts and numpy archives: each is read, the same in pieces of any size, or
+refused in one sentence.
+"""
 
 import io
 import random
@@ -18,16 +20,44 @@ from rfx.data.tabular.table import Table, Words
 from rfx.errors import RfxError
 
 _TEXTS = [
-    b'id,job,"height, cm",buys\n1,clerk,170.5,yes\n2,"smith, ""old""",,no\n3,clerk,1e2,yes\n4,?,181,no\n',
+    (
+        b'id,job,"height, cm",buys\n1,clerk,170.5,yes\n2,"smith,'
+        b' ""old""",,no\n3,clerk,1e2,yes\n4,?,181,no\n'
+    ),
     b"1;0,5;a\n2;1,5;b\r\n3;-2;a\r\n",
     b"\xef\xbb\xbfx\ty\n1\t2\n\n3\t4\n",
     b"a,b\n01,true\n2,False\n",
     b"id;a;b\n1;1.234;DE\n2;12.345;NA\n3;1,5;FR\n4;9,125;NA\n",
 ]
 _PIECES = [
-    b",", b";", b"\t", b'"', b'""', b"\n", b"\r\n", b"\r", b"\0", b"\xff", b"\xef\xbb\xbf", b"nan", b"inf", b"1e999", b"9" * 40, b"NA",
-    b"?", b" ", b"'", b"#", b"0x10", b"1_0", b"True", b"\xc3\xa9", b"-", b",,,,", b'"\n"',
-]  # fmt: skip
+    b",",
+    b";",
+    b"\t",
+    b'"',
+    b'""',
+    b"\n",
+    b"\r\n",
+    b"\r",
+    b"\0",
+    b"\xff",
+    b"\xef\xbb\xbf",
+    b"nan",
+    b"inf",
+    b"1e999",
+    b"9" * 40,
+    b"NA",
+    b"?",
+    b" ",
+    b"'",
+    b"#",
+    b"0x10",
+    b"1_0",
+    b"True",
+    b"\xc3\xa9",
+    b"-",
+    b",,,,",
+    b'"\n"',
+]
 
 
 def _arrays() -> list[tuple[str, bytes]]:
@@ -38,10 +68,14 @@ def _arrays() -> list[tuple[str, bytes]]:
         {"X": X, "y": y, "feature_names": np.array(["u", "v"])},
         {"data": X.astype(np.float32), "target": np.arange(6)},
         {
-            "indptr": sparse.indptr, "indices": sparse.indices, "data": sparse.data, "shape": np.array(sparse.shape),
-            "format": np.array(b"csr"), "y": np.arange(6.0),
+            "indptr": sparse.indptr,
+            "indices": sparse.indices,
+            "data": sparse.data,
+            "shape": np.array(sparse.shape),
+            "format": np.array(b"csr"),
+            "y": np.arange(6.0),
         },
-    ]  # fmt: skip
+    ]
     found = []
     for arrays in kinds:
         handle = io.BytesIO()
@@ -53,13 +87,20 @@ def _arrays() -> list[tuple[str, bytes]]:
 
 
 def _same(first: Table, second: Table) -> bool:
-    if first.names != second.names or first.dotted != second.dotted or not np.array_equal(first.lines, second.lines):
+    if (
+        first.names != second.names
+        or first.dotted != second.dotted
+        or not np.array_equal(first.lines, second.lines)
+    ):
         return False
     for one, other in zip(first.columns, second.columns):
         if isinstance(one, Words) != isinstance(other, Words):
             return False
         if isinstance(one, Words):
-            words = [[None if code < 0 else column.values[code] for code in column.codes] for column in (one, other)]
+            words = [
+                [None if code < 0 else column.values[code] for code in column.codes]
+                for column in (one, other)
+            ]
             if words[0] != words[1]:
                 return False
         elif not np.array_equal(one, other, equal_nan=True):
@@ -100,7 +141,16 @@ def fuzz(cases: int, seed: int) -> int:
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for _ in range(cases):
-            suffix, content = (".csv", generator.choice(_TEXTS)) if generator.random() < 0.5 else generator.choice(archives)
-            content = mutated(content, generator, _PIECES if suffix == ".csv" else (), most=4 if suffix == ".csv" else 2)
+            suffix, content = (
+                (".csv", generator.choice(_TEXTS))
+                if generator.random() < 0.5
+                else generator.choice(archives)
+            )
+            content = mutated(
+                content,
+                generator,
+                _PIECES if suffix == ".csv" else (),
+                most=4 if suffix == ".csv" else 2,
+            )
             read += one(Path(folder) / f"f{suffix}", content, generator)
     return read

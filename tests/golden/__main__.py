@@ -3,7 +3,7 @@
     python -m tests.golden write      # run everything and write tests/golden/runs.json
     python -m tests.golden compare    # run everything again and list every difference
     python -m tests.golden record PLAN FILE.csv    # add the rows of a results file to plans.csv
-    python -m tests.golden plans FOLDER            # compare every results file of a folder with plans.csv
+    python -m tests.golden plans FOLDER            # compare its results files with plans.csv
 
 A refactoring changes none of these numbers. Scores and model bits must be equal, objectives to a
 relative 1e-12. A change that means to alter results writes the file anew and says so.
@@ -27,8 +27,29 @@ RUNS, PLANS = HERE / "runs.json", HERE / "plans.csv"
 BINARY, CLASSES, NUMBERS = "breast_cancer", "digits", "diabetes-sklearn"
 FIXED = "--gamma 0.3 --lam 1"
 # What was run, and what came of it: columns of a results file, or entries of its params.
-GIVEN = ("plan", "dataset", "split", "label", "method", "kernel", "loss", "n_grids", "n_features", "seed", "threads")
-OUTCOME = ("lam", "metric", "score", "train_score", "objective", "model_size", "n_iter", "converged")
+GIVEN = (
+    "plan",
+    "dataset",
+    "split",
+    "label",
+    "method",
+    "kernel",
+    "loss",
+    "n_grids",
+    "n_features",
+    "seed",
+    "threads",
+)
+OUTCOME = (
+    "lam",
+    "metric",
+    "score",
+    "train_score",
+    "objective",
+    "model_size",
+    "n_iter",
+    "converged",
+)
 EXACT = 1e-12
 
 
@@ -37,21 +58,51 @@ def configurations() -> list[str]:
     linear = ["rf", "nystrom", "lkrf", "kernel", "block"]
     found = [f"--method {name} --data {data}" for name in linear for data in (BINARY, NUMBERS)]
     found += [f"--method {name} --data {CLASSES} {FIXED}" for name in linear]
-    found += [f"--method {name} --data {data}" for name in ("rb", "sparse-rb") for data in (BINARY, NUMBERS)]
+    found += [
+        f"--method {name} --data {data}"
+        for name in ("rb", "sparse-rb")
+        for data in (BINARY, NUMBERS)
+    ]
     found += [f"--method sparse-rf --n-features 300 --data {data}" for data in (BINARY, NUMBERS)]
     found += [f"--method sparse-rf --n-features 200 {FIXED} --data {CLASSES}"]
     found += [f"--method rb --n-grids 32 {FIXED} --data {CLASSES}"]
-    found += [f"--method boosting --kernel {kernel} --n-features 20 --lam 1 --data {BINARY}" for kernel in ("perceptron", "stump")]
-    streaming = ["doubly-sgd", "norma", "k-sdca", "r-pegasos", "r-sdca", "n-pegasos", "n-sdca", "mlp"]
-    found += [f"--method {name} --data {data}" for name in streaming for data in (BINARY, CLASSES, NUMBERS)]
+    found += [
+        f"--method boosting --kernel {kernel} --n-features 20 --lam 1 --data {BINARY}"
+        for kernel in ("perceptron", "stump")
+    ]
+    streaming = [
+        "doubly-sgd",
+        "norma",
+        "k-sdca",
+        "r-pegasos",
+        "r-sdca",
+        "n-pegasos",
+        "n-sdca",
+        "mlp",
+    ]
+    found += [
+        f"--method {name} --data {data}"
+        for name in streaming
+        for data in (BINARY, CLASSES, NUMBERS)
+    ]
     for loss in ("squared", "squared_hinge", "logistic"):
-        found += [f"--method {name} {FIXED} --loss {loss} --data {BINARY}" for name in ("kernel", "rf", "sparse-rf")]
+        found += [
+            f"--method {name} {FIXED} --loss {loss} --data {BINARY}"
+            for name in ("kernel", "rf", "sparse-rf")
+        ]
     found.append(f"--method kernel {FIXED} --loss hinge --data {BINARY}")
-    found += [f"--method {name} --kernel arccosine-1 --lam 1 --data {BINARY}" for name in ("kernel", "rf")]
+    found += [
+        f"--method {name} --kernel arccosine-1 --lam 1 --data {BINARY}" for name in ("kernel", "rf")
+    ]
     for kernel in ("laplacian", "laplacian-l2", "matern-3/2", "polynomial-2"):
-        found += [f"--method {name} --kernel {kernel} {FIXED} --data {BINARY}" for name in ("kernel", "rf")]
+        found += [
+            f"--method {name} --kernel {kernel} {FIXED} --data {BINARY}"
+            for name in ("kernel", "rf")
+        ]
     for kernel in ("perceptron", "stump"):
-        found.append(f"--method sparse-rf --kernel {kernel} --n-features 200 --lam 1 --data {BINARY}")
+        found.append(
+            f"--method sparse-rf --kernel {kernel} --n-features 200 --lam 1 --data {BINARY}"
+        )
     for solver in ("cg", "liblinear"):
         found.append(
             f"--method rf --solver {solver} --loss squared {FIXED} --data {BINARY}"
@@ -61,7 +112,10 @@ def configurations() -> list[str]:
     found += [
         f"--method sparse-rf --solver liblinear --n-features 100 {FIXED} --data {BINARY}",
         f"--method rb --grow 0.2 --data {NUMBERS}",
-        f"--method sparse-rb --solver prcd --threads 1 --n-grids 32 --gamma 1 --lam 1 --data {NUMBERS}",
+        (
+            "--method sparse-rb --solver prcd --threads 1 --n-grids 32 --gamma 1 --lam 1 --data"
+            f" {NUMBERS}"
+        ),
         f"--method nystrom --landmarks kmeans {FIXED} --data {BINARY}",
         f"--method nystrom --landmarks rpcholesky {FIXED} --data {BINARY}",
         f"--method block --partition uniform --block-size 100 {FIXED} --data {BINARY}",
@@ -77,12 +131,14 @@ def configurations() -> list[str]:
         f"--method doubly-sgd --precondition true --epochs 2 --data {NUMBERS}",
         f"--method doubly-sgd --averaging linear --step theorem --nu 1e-3 --data {BINARY}",
         f"--method doubly-sgd --class-weight balanced --data {BINARY}",
-    ]  # fmt: skip
+    ]
     return found
 
 
 def run(options: str) -> dict:
-    """The outcome of `rfx train` with these options: numbers of its row and digests of its model."""
+    """The outcome of `rfx train` with these options: numbers of its row and digests of its
+    model.
+    """
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "model.npz"
         words = ["train", *options.split(), "--json", "--quiet", "--model", str(model)]
@@ -93,7 +149,9 @@ def run(options: str) -> dict:
         data = options.split()[options.split().index("--data") + 1]
         shown = CliRunner().invoke(cli, ["predict", str(model), data, "--decision"])
         with np.load(model) as file:
-            digests = sorted(digest(file[name].tobytes()) for name in file.files if name != "header")
+            digests = sorted(
+                digest(file[name].tobytes()) for name in file.files if name != "header"
+            )
     found = {name: row.get(name, row["params"].get(name)) for name in OUTCOME}
     return found | {"arrays": digests, "decision": digest(shown.stdout.encode())}
 
@@ -130,7 +188,10 @@ def plan_rows(plan: str, path):
         for row in csv.DictReader(file):
             found = json.loads(row["params"] or "{}") | {k: v for k, v in row.items() if v}
             found["plan"] = plan
-            yield {name: "" if found.get(name) is None else str(found[name]) for name in GIVEN + OUTCOME}
+            yield {
+                name: "" if found.get(name) is None else str(found[name])
+                for name in GIVEN + OUTCOME
+            }
 
 
 def record_plan(plan: str, path) -> None:
@@ -152,7 +213,11 @@ def compare_plans(folder) -> int:
         for row in plan_rows(path.stem, path):
             rows += 1
             given = tuple(row[name] for name in GIVEN)
-            then = [dict(zip(OUTCOME, line[len(GIVEN) :])) for line in known if line[: len(GIVEN)] == given]
+            then = [
+                dict(zip(OUTCOME, line[len(GIVEN) :]))
+                for line in known
+                if line[: len(GIVEN)] == given
+            ]
             now = {name: row[name] for name in OUTCOME}
             if not any(not list(differences(one, now)) for one in then):
                 count += 1

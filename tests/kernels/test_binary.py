@@ -7,12 +7,20 @@ import scipy.sparse as sp
 from rfx import kernels
 from rfx.kernels import binary
 
-KERNELS = {"gaussian": 0.3, "laplacian": 0.2, "laplacian-l2": 0.3, "matern-3/2": 0.3, "matern-5/2": 0.3}
+KERNELS = {
+    "gaussian": 0.3,
+    "laplacian": 0.2,
+    "laplacian-l2": 0.3,
+    "matern-3/2": 0.3,
+    "matern-5/2": 0.3,
+}
 
 
 def rows(n_rows=90, others=5, two=70, low=-1.0, high=1.0, seed=0):
     rng = np.random.default_rng(seed)
-    X = np.hstack([rng.uniform(-1, 1, (n_rows, others)), np.where(rng.random((n_rows, two)) < 0.2, high, low)])
+    X = np.hstack(
+        [rng.uniform(-1, 1, (n_rows, others)), np.where(rng.random((n_rows, two)) < 0.2, high, low)]
+    )
     return X[:, np.random.default_rng(1).permutation(X.shape[1])]
 
 
@@ -39,9 +47,16 @@ def test_values_are_those_of_the_formula(name, two, form):
     left = kernels.prepare(name, form(X), params, np.float64)
     right = kernels.prepare(name, form(Y), params, np.float64, like=left)
     assert left._bits is not None and right._bits is not None
-    np.testing.assert_allclose(kernels.block(name, left, right, params), literal(name, X, Y, params["gamma"]), rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(
-        kernels.block(name, form(X), form(Y), params, dtype=np.float32), literal(name, X, Y, params["gamma"]), atol=2e-6
+        kernels.block(name, left, right, params),
+        literal(name, X, Y, params["gamma"]),
+        rtol=1e-12,
+        atol=1e-14,
+    )
+    np.testing.assert_allclose(
+        kernels.block(name, form(X), form(Y), params, dtype=np.float32),
+        literal(name, X, Y, params["gamma"]),
+        atol=2e-6,
     )
 
 
@@ -60,8 +75,16 @@ def test_rows_with_another_value_are_compared_as_numbers():
     left = kernels.prepare("laplacian", X, {"gamma": 0.2}, np.float64)
     right = kernels.prepare("laplacian", Y, {"gamma": 0.2}, np.float64, like=left)
     assert left._bits is not None and right._bits is None
-    np.testing.assert_allclose(kernels.block("laplacian", left, right, {"gamma": 0.2}), literal("laplacian", X, Y, 0.2), rtol=1e-12)
-    np.testing.assert_allclose(kernels.block("laplacian", right, left, {"gamma": 0.2}), literal("laplacian", Y, X, 0.2), rtol=1e-12)
+    np.testing.assert_allclose(
+        kernels.block("laplacian", left, right, {"gamma": 0.2}),
+        literal("laplacian", X, Y, 0.2),
+        rtol=1e-12,
+    )
+    np.testing.assert_allclose(
+        kernels.block("laplacian", right, left, {"gamma": 0.2}),
+        literal("laplacian", Y, X, 0.2),
+        rtol=1e-12,
+    )
 
 
 def test_parts_of_rows_have_the_bits_of_these():
@@ -69,8 +92,14 @@ def test_parts_of_rows_have_the_bits_of_these():
     whole = kernels.prepare("laplacian", X, params, np.float64)
     some = whole.take(np.array([4, 80, 7]))
     expected = literal("laplacian", X[[4, 80, 7]], X, 0.2)
-    np.testing.assert_allclose(kernels.block("laplacian", some, whole, params), expected, rtol=1e-12)
-    np.testing.assert_allclose(kernels.block("laplacian", some.astype(np.float32), whole.astype(np.float32), params), expected, atol=1e-6)
+    np.testing.assert_allclose(
+        kernels.block("laplacian", some, whole, params), expected, rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        kernels.block("laplacian", some.astype(np.float32), whole.astype(np.float32), params),
+        expected,
+        atol=1e-6,
+    )
 
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
@@ -88,7 +117,9 @@ def test_found_are_columns_of_two_values_with_the_commonest_gap(form):
     found = binary.find(form(X))
     assert found.columns.tolist() == [*range(10), 17] and found.gap == 1.0
     assert sorted([*found.columns, *found.rest]) == list(range(26))
-    bits = np.unpackbits(found.bits(form(X)).view(np.uint8), axis=1, bitorder="little")[:, : len(found.columns)]
+    bits = np.unpackbits(found.bits(form(X)).view(np.uint8), axis=1, bitorder="little")[
+        :, : len(found.columns)
+    ]
     assert np.array_equal(bits, X[:, found.columns] == found.high)
 
 

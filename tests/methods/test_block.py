@@ -19,7 +19,9 @@ LABELS = np.where(VALUES > 0.3, 1.0, -1.0)
 GAMMA = {"gamma": 2.0}
 
 
-@pytest.mark.parametrize(("rows", "size"), [(400, 400), (400, 399), (400, 70), (400, 7), (400, 1), (1, 5), (37, 10)])
+@pytest.mark.parametrize(
+    ("rows", "size"), [(400, 400), (400, 399), (400, 70), (400, 7), (400, 1), (1, 5), (37, 10)]
+)
 def test_blocks_are_of_equal_size_and_hold_every_row(rows, size):
     partition, blocks = Partition.fit(X[:rows], size, 0)
     assert len(blocks) == partition.n_blocks == -(-rows // size)
@@ -27,19 +29,28 @@ def test_blocks_are_of_equal_size_and_hold_every_row(rows, size):
     sizes = [len(block) for block in blocks]
     assert max(sizes) <= size and max(sizes) - min(sizes) <= 1
     # the rows themselves, placed later, go where they are
-    assert all(np.array_equal(placed, block) for placed, block in zip(partition.place(X[:rows]), blocks))
+    assert all(
+        np.array_equal(placed, block) for placed, block in zip(partition.place(X[:rows]), blocks)
+    )
     dealt = uniform_blocks(rows, size, 0)
-    assert np.array_equal(np.sort(np.concatenate(dealt)), np.arange(rows)) and max(map(len, dealt)) <= size
+    assert (
+        np.array_equal(np.sort(np.concatenate(dealt)), np.arange(rows))
+        and max(map(len, dealt)) <= size
+    )
 
 
 def test_blocks_are_parts_of_the_inputs():
     partition, blocks = Partition.fit(X, 50, 0)
     spread = np.mean([X[block].std(axis=0).mean() for block in blocks])
-    assert spread < 0.85 * np.mean([X[block].std(axis=0).mean() for block in uniform_blocks(400, 50, 0)])
+    assert spread < 0.85 * np.mean(
+        [X[block].std(axis=0).mean() for block in uniform_blocks(400, 50, 0)]
+    )
     other = Partition.fit(X, 50, 1)[1]
     assert any(not np.array_equal(a, b) for a, b in zip(blocks, other))
     # where a row goes does not depend on the rows that it is placed with, nor on how it is stored
-    alone = np.concatenate([[b for b, rows in enumerate(partition.place(row[None])) if len(rows)] for row in X[:60]])
+    alone = np.concatenate(
+        [[b for b, rows in enumerate(partition.place(row[None])) if len(rows)] for row in X[:60]]
+    )
     together = partition.place(sp.csr_matrix(X))
     assert all(i in together[b] for i, b in enumerate(alone))
 
@@ -50,7 +61,9 @@ def test_rows_that_no_hyperplane_tells_apart():
     assert [len(block) for block in blocks] == [10] * 10
     placed = partition.place(X[:1])
     assert sum(map(len, placed)) == 1
-    method = methods.create("block", block_size=10, lam=1e-6, gamma=1.0).fit(rows, np.repeat([3.0, 5.0], 50))
+    method = methods.create("block", block_size=10, lam=1e-6, gamma=1.0).fit(
+        rows, np.repeat([3.0, 5.0], 50)
+    )
     np.testing.assert_allclose(method.predict(X[:2]), [3, 5], atol=1e-4)
 
 
@@ -64,11 +77,24 @@ def test_dense_solutions_agree_with_the_linear_solver(name, lam):
     expected = solve_l2(DenseMatrix(np.linalg.cholesky(K)), LABELS, lam, loss, Budget(tol=1e-10))
     assert solution.objective == pytest.approx(expected.objective, rel=1e-7)
     f = K @ solution.coef[:, 0]
-    assert solution.objective == pytest.approx(0.5 * lam * solution.coef[:, 0] @ f + loss.value(f, LABELS).sum(), rel=1e-9)
+    assert solution.objective == pytest.approx(
+        0.5 * lam * solution.coef[:, 0] @ f + loss.value(f, LABELS).sum(), rel=1e-9
+    )
     if name == "squared":
-        np.testing.assert_allclose(solution.coef[:, 0], np.linalg.solve(K + lam * np.eye(400), LABELS), rtol=1e-7, atol=1e-7)
-    short = solve_kernel_dense(K, LABELS[:, None], lam, losses.Logistic, Budget(tol=1e-12, max_iter=1))
-    assert not short.converged and short.gap >= short.objective - solve_kernel_dense(K, LABELS[:, None], lam, losses.Logistic).objective
+        np.testing.assert_allclose(
+            solution.coef[:, 0],
+            np.linalg.solve(K + lam * np.eye(400), LABELS),
+            rtol=1e-7,
+            atol=1e-7,
+        )
+    short = solve_kernel_dense(
+        K, LABELS[:, None], lam, losses.Logistic, Budget(tol=1e-12, max_iter=1)
+    )
+    assert (
+        not short.converged
+        and short.gap
+        >= short.objective - solve_kernel_dense(K, LABELS[:, None], lam, losses.Logistic).objective
+    )
 
 
 def test_dense_refusals():
@@ -82,21 +108,32 @@ def test_dense_refusals():
 
 
 def block(**more):
-    return methods.create("block", **({"kernel": "laplacian", "gamma": 2.0, "block_size": 70, "lam": 0.1, "scaling": "none"} | more))
+    return methods.create(
+        "block",
+        **(
+            {"kernel": "laplacian", "gamma": 2.0, "block_size": 70, "lam": 0.1, "scaling": "none"}
+            | more
+        ),
+    )
 
 
 @pytest.mark.parametrize("partition", ["hyperplanes", "uniform"])
 def test_predictions_are_those_of_the_dense_reference(partition):
     Y = np.column_stack([VALUES, VALUES**2])[:300]
     train, test = X[:300], X[300:]
-    blocks = Partition.fit(train, 70, 0)[1] if partition == "hyperplanes" else uniform_blocks(300, 70, 0)
+    blocks = (
+        Partition.fit(train, 70, 0)[1] if partition == "hyperplanes" else uniform_blocks(300, 70, 0)
+    )
     expected = np.zeros(100)
     if partition == "hyperplanes":
         placed = Partition.fit(train, 70, 0)[0].place(test)
     else:
         placed = [np.arange(100)] * len(blocks)
     for rows, own in zip(blocks, placed):
-        K, T = (kernels.block("laplacian", part, train[rows], GAMMA) for part in (train[rows], test[own]))
+        K, T = (
+            kernels.block("laplacian", part, train[rows], GAMMA)
+            for part in (train[rows], test[own])
+        )
         expected[own] += T @ np.linalg.solve(K + 0.1 * np.eye(len(rows)), Y[rows, 0])
     if partition == "uniform":
         expected /= len(blocks)
@@ -109,22 +146,42 @@ def test_predictions_are_those_of_the_dense_reference(partition):
 @pytest.mark.parametrize("loss", ["squared", "squared_hinge"])
 def test_one_block_is_the_exact_machine(loss, partition):
     more = {} if loss == "squared" else {"bias": False}
-    exact = methods.create("kernel", kernel="laplacian", gamma=2.0, lam=0.1, scaling="none", loss=loss, tol=1e-7, **more)
+    exact = methods.create(
+        "kernel",
+        kernel="laplacian",
+        gamma=2.0,
+        lam=0.1,
+        scaling="none",
+        loss=loss,
+        tol=1e-7,
+        **more,
+    )
     exact = exact.fit(X[:300], LABELS[:300])
     ours = block(block_size=300, loss=loss, partition=partition).fit(X[:300], LABELS[:300])
-    np.testing.assert_allclose(ours.decision_function(X[300:]), exact.decision_function(X[300:]), atol=2e-3)
+    np.testing.assert_allclose(
+        ours.decision_function(X[300:]), exact.decision_function(X[300:]), atol=2e-3
+    )
     assert ours.info["objective"] == pytest.approx(exact.info["objective"], rel=1e-5)
     assert ours.info["n_blocks"] == 1
 
 
 @pytest.mark.parametrize("partition", ["hyperplanes", "uniform"])
-@pytest.mark.parametrize(("loss", "tol"), [("squared_hinge", 1e-6), ("logistic", 1e-6), ("squared", 1e-10)])
+@pytest.mark.parametrize(
+    ("loss", "tol"), [("squared_hinge", 1e-6), ("logistic", 1e-6), ("squared", 1e-10)]
+)
 def test_liblinear_solves_the_same_problem(loss, tol, partition, tmp_path):
     ours = block(loss=loss, partition=partition, tol=1e-8).fit(X[:300], LABELS[:300])
-    theirs = block(loss=loss, partition=partition, solver="liblinear", tol=tol).fit(X[:300], LABELS[:300])
-    assert theirs.info["objective"] == pytest.approx(ours.info["objective"], rel=1e-4) and theirs.info["n_blocks"] == 5
+    theirs = block(loss=loss, partition=partition, solver="liblinear", tol=tol).fit(
+        X[:300], LABELS[:300]
+    )
+    assert (
+        theirs.info["objective"] == pytest.approx(ours.info["objective"], rel=1e-4)
+        and theirs.info["n_blocks"] == 5
+    )
     assert -1e-9 <= theirs.info["gap"] <= 1e-3 * theirs.info["objective"]
-    np.testing.assert_allclose(theirs.decision_function(X[300:]), ours.decision_function(X[300:]), atol=0.02)
+    np.testing.assert_allclose(
+        theirs.decision_function(X[300:]), ours.decision_function(X[300:]), atol=0.02
+    )
     theirs.save(tmp_path / "m.npz")
     np.testing.assert_array_equal(methods.load(tmp_path / "m.npz").predict(X), theirs.predict(X))
 
@@ -132,18 +189,28 @@ def test_liblinear_solves_the_same_problem(loss, tol, partition, tmp_path):
 def test_liblinear_on_several_classes_blocks_of_one_class_and_rows_that_are_the_same():
     y = np.digitize(VALUES, [0.0, 0.8]) + 4.0
     rows, labels = np.repeat(X[:100], 2, axis=0), np.repeat(y[:100], 2)
-    ours, theirs = (block(loss="logistic", block_size=20, solver=solver, tol=1e-6).fit(rows, labels) for solver in ("rfx", "liblinear"))
+    ours, theirs = (
+        block(loss="logistic", block_size=20, solver=solver, tol=1e-6).fit(rows, labels)
+        for solver in ("rfx", "liblinear")
+    )
     np.testing.assert_allclose(theirs.decision_function(X), ours.decision_function(X), atol=0.02)
 
 
 def test_larger_blocks_come_closer_to_the_exact_machine():
-    exact = methods.create("kernel", kernel="laplacian", gamma=2.0, lam=0.1, scaling="none").fit(X[:300], VALUES[:300]).predict(X[300:])
+    exact = (
+        methods.create("kernel", kernel="laplacian", gamma=2.0, lam=0.1, scaling="none")
+        .fit(X[:300], VALUES[:300])
+        .predict(X[300:])
+    )
     for partition in ("hyperplanes", "uniform"):
         errors = [
             np.mean(
                 [
                     np.linalg.norm(
-                        block(block_size=size, partition=partition, seed=seed).fit(X[:300], VALUES[:300]).predict(X[300:]) - exact
+                        block(block_size=size, partition=partition, seed=seed)
+                        .fit(X[:300], VALUES[:300])
+                        .predict(X[300:])
+                        - exact
                     )
                     for seed in range(3)
                 ]
@@ -160,17 +227,26 @@ def test_model_file(loss, partition, tmp_path):
     method = block(loss=loss, partition=partition, scaling="minmax11").fit(X[:300], y[:300])
     assert method.info["converged"] and method.score(X[300:], y[300:])["score"] > 0.8
     method.save(tmp_path / "m.npz")
-    np.testing.assert_array_equal(methods.load(tmp_path / "m.npz").decision_function(X[300:]), method.decision_function(X[300:]))
+    np.testing.assert_array_equal(
+        methods.load(tmp_path / "m.npz").decision_function(X[300:]),
+        method.decision_function(X[300:]),
+    )
 
 
 def test_rows_without_a_weight_are_not_in_the_model(tmp_path):
     # far from the margin, no row of the squared hinge has a weight
     y = np.where(X[:, 0] > 0.5, 1.0, -1.0)
-    method = block(loss="squared_hinge", lam=1e-4, kernel="linear", gamma=None, block_size=100, tol=1e-12).fit(X - 0.5, y)
-    assert method.info["model_size"] == len(method.model.coef) < 400 and method.model.starts[-1] == len(method.model.coef)
+    method = block(
+        loss="squared_hinge", lam=1e-4, kernel="linear", gamma=None, block_size=100, tol=1e-12
+    ).fit(X - 0.5, y)
+    assert method.info["model_size"] == len(method.model.coef) < 400 and method.model.starts[
+        -1
+    ] == len(method.model.coef)
     method.save(tmp_path / "m.npz")
     again = methods.load(tmp_path / "m.npz")
-    np.testing.assert_array_equal(again.decision_function(X - 0.5), method.decision_function(X - 0.5))
+    np.testing.assert_array_equal(
+        again.decision_function(X - 0.5), method.decision_function(X - 0.5)
+    )
     assert np.mean(again.predict(X - 0.5) == y) > 0.97
     constant = block().fit(X, np.zeros(400))
     constant.save(tmp_path / "m.npz")
@@ -200,16 +276,31 @@ def test_the_time_limit_ends_it():
 
 
 def test_refusals(monkeypatch):
-    with pytest.raises(UsageError, match="--partition is 'grid'; it must be one of hyperplanes, uniform"):
+    with pytest.raises(
+        UsageError, match="--partition is 'grid'; it must be one of hyperplanes, uniform"
+    ):
         methods.create("block", partition="grid")
     with pytest.raises(UsageError, match="--block-size is 0"):
         methods.create("block", block_size=0)
-    with pytest.raises(UsageError, match="--block-size is 1000, which takes 2 MiB a block, more than the 1 MiB of --max-memory"):
+    with pytest.raises(
+        UsageError,
+        match=(
+            "--block-size is 1000, which takes 2 MiB a block, more than the 1 MiB of --max-memory"
+        ),
+    ):
         block(block_size=1000, max_memory=1).fit(X, VALUES)
     with pytest.raises(UsageError, match="--solver is 'libsvm'; it must be one of rfx, liblinear"):
         block(solver="libsvm")
     monkeypatch.setattr(env, "available_memory_mb", lambda: 2.0)
-    with pytest.raises(UsageError, match="--solver is liblinear, for which the kernel values of all blocks take 7 MiB; choose smaller"):
+    with pytest.raises(
+        UsageError,
+        match=(
+            "--solver is liblinear, for which the kernel values of all blocks take 7 MiB; choose"
+            " smaller"
+        ),
+    ):
         block(solver="liblinear", block_size=400, max_memory=100).fit(X, LABELS)
-    with pytest.raises(UsageError, match="--loss is 'hinge'; it must be one of squared, squared_hinge, logistic"):
+    with pytest.raises(
+        UsageError, match="--loss is 'hinge'; it must be one of squared, squared_hinge, logistic"
+    ):
         block(loss="hinge").fit(X, LABELS)

@@ -1,4 +1,6 @@
-"""Boosting: exact search for stumps, surrogates for perceptrons, fully corrective steps that go down to the optimum."""
+"""Boosting: exact search for stumps, surrogates for perceptrons, fully corrective steps
+that go down to the optimum.
+"""
 
 import numpy as np
 import pytest
@@ -19,20 +21,31 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 RNG = np.random.default_rng(5)
 X = np.round(RNG.uniform(-1, 1, (300, 3)), 1)
-Y = np.where(np.sin(3 * X[:, 0]) + X[:, 1] ** 2 - X[:, 2] + 0.5 * RNG.standard_normal(300) > 0.3, 1.0, -1.0)
+Y = np.where(
+    np.sin(3 * X[:, 0]) + X[:, 1] ** 2 - X[:, 2] + 0.5 * RNG.standard_normal(300) > 0.3, 1.0, -1.0
+)
 LOSSES = [losses.Squared, losses.SquaredHinge, losses.Logistic]
 LAM = 5.0
 
 
 def all_stumps(X):
-    """(columns, thresholds, signs (n, stumps)) of every stump that tells rows apart, and of the constant one, by definition."""
+    """(columns, thresholds, signs (n, stumps)) of every stump that tells rows apart, and of
+    the constant one, by definition.
+    """
     found = [(j, a) for j in range(X.shape[1]) for a in np.unique(X[:, j])]
     columns, thresholds = (np.array(part) for part in zip(*found))
     return columns, thresholds, np.where(X[:, columns] >= thresholds, 1.0, -1.0)
 
 
 def perceptrons(X=X, surrogate=losses.Logistic, exact=True, count=1):
-    return Perceptrons(X.astype(np.float64), {"radius": float(np.linalg.norm(X, axis=1).max())}, surrogate, exact, count, 0)
+    return Perceptrons(
+        X.astype(np.float64),
+        {"radius": float(np.linalg.norm(X, axis=1).max())},
+        surrogate,
+        exact,
+        count,
+        0,
+    )
 
 
 def stumps(count=1):
@@ -54,7 +67,9 @@ def test_the_search_for_stumps_equals_brute_force(dtype, digits):
             assert abs(sums[j]) == pytest.approx(best, rel=1e-12)
             # the stump of that threshold is the one that has the sum, in the map's arithmetic
             assert thresholds.dtype == dtype
-            assert u @ np.where(rows[:, j] >= thresholds[j], 1.0, -1.0) == pytest.approx(sums[j], rel=1e-12)
+            assert u @ np.where(rows[:, j] >= thresholds[j], 1.0, -1.0) == pytest.approx(
+                sums[j], rel=1e-12
+            )
 
 
 def test_neighbouring_numbers_are_told_apart():
@@ -85,7 +100,13 @@ def test_the_surrogate_of_separable_rows_is_finite_and_separates():
 
 
 def test_too_many_inputs_are_refused():
-    with pytest.raises(UsageError, match=f"the rows have {MOST_INPUTS + 1} inputs; a perceptron is fitted to at most {MOST_INPUTS}"):
+    with pytest.raises(
+        UsageError,
+        match=(
+            f"the rows have {MOST_INPUTS + 1} inputs; a perceptron is fitted to at most"
+            f" {MOST_INPUTS}"
+        ),
+    ):
         fit_linear(np.zeros((1, MOST_INPUTS + 1)), np.ones(1), losses.Logistic)
 
 
@@ -96,13 +117,19 @@ def test_every_step_falls_and_is_the_minimum_over_the_features_found(learner, lo
     solution = solve_boosting(found, Y, LAM, loss, n_features=25)
     signs = np.where(found.found.transform(found.X) > 0, 1.0, -1.0)
     objectives = [entry["objective"] for entry in solution.trace]
-    assert len(objectives) > 5 and all(after < before for before, after in zip(objectives, objectives[1:]))
+    assert len(objectives) > 5 and all(
+        after < before for before, after in zip(objectives, objectives[1:])
+    )
     assert [entry["features"] for entry in solution.trace] == list(range(len(objectives)))
     assert solution.status == "converged" and solution.n_iter == len(objectives) - 1
     assert solution.objective == objectives[-1]
-    assert objectives[-1] == pytest.approx(LAM * np.abs(solution.coef).sum() + loss.value(signs @ solution.coef, Y).sum(), rel=1e-12)
+    assert objectives[-1] == pytest.approx(
+        LAM * np.abs(solution.coef).sum() + loss.value(signs @ solution.coef, Y).sum(), rel=1e-12
+    )
     for count in (3, len(objectives) - 1):
-        best = solve_l1(DenseMatrix(np.ascontiguousarray(signs[:, :count])), Y, LAM, loss, Budget(tol=1e-9)).objective
+        best = solve_l1(
+            DenseMatrix(np.ascontiguousarray(signs[:, :count])), Y, LAM, loss, Budget(tol=1e-9)
+        ).objective
         assert best * (1 - 1e-8) <= objectives[count] <= best * (1 + 1e-5)
         assert solution.trace[count]["gap"] <= 1e-5 * objectives[count]
     # each was worth it
@@ -113,10 +140,16 @@ def test_every_step_falls_and_is_the_minimum_over_the_features_found(learner, lo
 def test_stumps_end_at_the_optimum_over_all_of_them(loss):
     everything = np.ascontiguousarray(all_stumps(X)[2])
     best = solve_l1(DenseMatrix(everything), Y, LAM, loss, Budget(tol=1e-9)).objective
-    short, long = (solve_boosting(stumps(), Y, LAM, loss, Budget(tol=tol), n_features=size) for tol, size in ((1e-5, 6), (1e-4, 1000)))
+    short, long = (
+        solve_boosting(stumps(), Y, LAM, loss, Budget(tol=tol), n_features=size)
+        for tol, size in ((1e-5, 6), (1e-4, 1000))
+    )
     # the certificate is over all stumps, not those found
     assert short.objective - short.gap <= best * (1 + 1e-9) and short.gap > 1e-3 * best
-    assert long.objective - long.gap <= best * (1 + 1e-9) <= long.objective * (1 + 2e-9) and long.gap <= 1e-4 * long.objective
+    assert (
+        long.objective - long.gap <= best * (1 + 1e-9) <= long.objective * (1 + 2e-9)
+        and long.gap <= 1e-4 * long.objective
+    )
     assert len(long.coef) < everything.shape[1]
 
 
@@ -127,7 +160,9 @@ def test_it_ends_when_the_feature_found_has_too_small_a_gradient(surrogate):
     assert 0 < len(solution.coef) < 500
     f = np.where(found.found.transform(found.X) > 0, 1.0, -1.0) @ solution.coef
     signs, largest = found.find(losses.SquaredHinge.derivative(f, Y))
-    assert largest is None and np.abs(losses.SquaredHinge.derivative(f, Y) @ signs).max() <= 20.0 * (1 + 1e-3)
+    assert largest is None and np.abs(
+        losses.SquaredHinge.derivative(f, Y) @ signs
+    ).max() <= 20.0 * (1 + 1e-3)
 
 
 @pytest.mark.parametrize("learner", [perceptrons, stumps])
@@ -140,7 +175,9 @@ def test_several_features_a_step(learner):
 @pytest.mark.parametrize("learner", [perceptrons, stumps])
 def test_a_large_lambda_finds_nothing(learner):
     solution = solve_boosting(learner(), Y, 1e4, losses.Squared)
-    assert len(solution.coef) == 0 and solution.status == "converged" and solution.objective == 150.0
+    assert (
+        len(solution.coef) == 0 and solution.status == "converged" and solution.objective == 150.0
+    )
 
 
 def test_a_deadline_ends_it_with_what_there_is():
@@ -153,24 +190,39 @@ def test_the_curve_ends_at_the_score(kernel):
     method = methods.create("boosting", kernel=kernel, lam=2.0, n_features=30)
     method = method.fit(X[:200], Y[:200], held_out=(X[200:], Y[200:]))
     assert method.trace[-1]["error"] == pytest.approx(1 - method.score(X[200:], Y[200:])["score"])
-    assert method.info["model_size"] == method.trace[-1]["nnz"] <= method.info["n_found"] == method.trace[-1]["features"]
+    assert (
+        method.info["model_size"]
+        == method.trace[-1]["nnz"]
+        <= method.info["n_found"]
+        == method.trace[-1]["features"]
+    )
 
 
 def test_the_objective_is_that_of_the_kernels_features():
     """+-s of scale `kernel` and lambda is +-1 of scale `unit` and lambda/s."""
     raw = methods.create("boosting", lam=3.0, n_features=20, threshold="exact").fit(X, Y)
     s = np.sqrt(raw.model.map.params["radius"] / perceptron_constant(3))
-    unit = methods.create("boosting", lam=3.0 / s, n_features=20, threshold="exact", perceptron_scale="unit").fit(X, Y)
+    unit = methods.create(
+        "boosting", lam=3.0 / s, n_features=20, threshold="exact", perceptron_scale="unit"
+    ).fit(X, Y)
     assert raw.info["objective"] == pytest.approx(unit.info["objective"], rel=1e-9)
     np.testing.assert_allclose(raw.model.coef * s, unit.model.coef, rtol=1e-6)
-    np.testing.assert_allclose(raw.decision_function(X), unit.decision_function(X), rtol=1e-5, atol=1e-6)
-    value = 3.0 * np.abs(raw.model.coef).sum() + losses.SquaredHinge.value(raw.decision_function(X), Y).sum()
+    np.testing.assert_allclose(
+        raw.decision_function(X), unit.decision_function(X), rtol=1e-5, atol=1e-6
+    )
+    value = (
+        3.0 * np.abs(raw.model.coef).sum()
+        + losses.SquaredHinge.value(raw.decision_function(X), Y).sum()
+    )
     assert raw.info["objective"] == pytest.approx(value, rel=1e-5)
 
 
 def test_options_of_perceptrons_are_refused_for_stumps():
     for option in ({"surrogate": "squared"}, {"threshold": "exact"}):
-        with pytest.raises(UsageError, match=r"--\w+ is \w+, which is for kernel perceptron; stumps are found exactly"):
+        with pytest.raises(
+            UsageError,
+            match=r"--\w+ is \w+, which is for kernel perceptron; stumps are found exactly",
+        ):
             methods.create("boosting", kernel="stump", **option)
 
 

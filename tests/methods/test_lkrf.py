@@ -41,9 +41,16 @@ def test_scores_by_their_definition(name, outputs, centred):
     U = Y[:, :outputs] - (Y[:, :outputs].mean(axis=0) if centred else 0)
     expected = np.square(pool.transform(X).T @ U).sum(axis=1)
     for rows in (X, sp.csr_matrix(X)):
-        np.testing.assert_allclose(alignment.scores(pool, rows, Y[:, :outputs], centred), expected, rtol=1e-8, atol=1e-7)
+        np.testing.assert_allclose(
+            alignment.scores(pool, rows, Y[:, :outputs], centred), expected, rtol=1e-8, atol=1e-7
+        )
     single = sample(name, 5, 300, seed=1, **MAPS[name])
-    np.testing.assert_allclose(alignment.scores(single, X, Y[:, :outputs], centred), expected, rtol=2e-3, atol=1e-3 * expected.max())
+    np.testing.assert_allclose(
+        alignment.scores(single, X, Y[:, :outputs], centred),
+        expected,
+        rtol=2e-3,
+        atol=1e-3 * expected.max(),
+    )
 
 
 def test_neither_blocks_nor_threads_change_scores(monkeypatch):
@@ -63,7 +70,9 @@ def test_the_mixtures_score_is_the_alignment_of_its_kernel():
     pool = sample("gaussian", 5, 200, seed=1, gamma=0.5, dtype=np.float64)
     y, Z = Y[:, 0], pool.transform(X)
     q = q_of(pool)
-    assert q @ alignment.scores(pool, X, Y[:, :1]) == pytest.approx(y @ ((Z * q) @ Z.T) @ y, rel=1e-9)
+    assert q @ alignment.scores(pool, X, Y[:, :1]) == pytest.approx(
+        y @ ((Z * q) @ Z.T) @ y, rel=1e-9
+    )
 
 
 # ---------------------------------------------------------------------- uses of q
@@ -95,7 +104,9 @@ def test_draws_by_their_distribution_and_seed():
 def test_support_once():
     pool = sample("gaussian", 5, 4, seed=1, gamma=0.5, dtype=np.float64)
     places, weights = chosen.support_once(np.array([0.5, 0.0, 0.2, 0.3]))
-    np.testing.assert_allclose(pool.weighted(places, weights).transform(X), pool.transform(X)[:, [0, 2, 3]] / np.sqrt(3))
+    np.testing.assert_allclose(
+        pool.weighted(places, weights).transform(X), pool.transform(X)[:, [0, 2, 3]] / np.sqrt(3)
+    )
 
 
 # ---------------------------------------------------------------------- the method
@@ -119,7 +130,15 @@ def score(method, data):
 @pytest.mark.parametrize("use", ["support", "draw", "weights"])
 def test_better_than_random_features_of_the_same_number(sphere, loss, use):
     method = fitted(sphere, loss=loss, use=use, lam=0.1)
-    random = methods.create("rf", task="binary", scaling="none", loss=loss, gamma="paper", lam=0.1, n_features=method.info["support"])
+    random = methods.create(
+        "rf",
+        task="binary",
+        scaling="none",
+        loss=loss,
+        gamma="paper",
+        lam=0.1,
+        n_features=method.info["support"],
+    )
     random = random.fit(sphere.X_train, sphere.y_train)
     assert score(method, sphere) > score(random, sphere) + 0.05
     assert method.info["model_size"] <= method.info["support"] < 400
@@ -136,12 +155,24 @@ def test_ridge_on_the_support_by_its_closed_form(sphere):
     Z = pool.transform(X)[:, q > 0] / np.sqrt(np.count_nonzero(q))
     w = np.linalg.solve(Z.T @ Z + 0.05 * np.eye(Z.shape[1]), Z.T @ (y - y.mean()))
     Z_test = pool.transform(sphere.X_test)[:, q > 0] / np.sqrt(np.count_nonzero(q))
-    np.testing.assert_allclose(method.decision_function(sphere.X_test), Z_test @ w + y.mean(), atol=1e-4)
+    np.testing.assert_allclose(
+        method.decision_function(sphere.X_test), Z_test @ w + y.mean(), atol=1e-4
+    )
 
 
-@pytest.mark.parametrize("given", [{"lam": 0.3}, {"lam": "validation"}, {"lam": None, "lam_path": "1:0.3:2"}])
+@pytest.mark.parametrize(
+    "given", [{"lam": 0.3}, {"lam": "validation"}, {"lam": None, "lam_path": "1:0.3:2"}]
+)
 def test_random_features_with_the_targets_mean_taken_from_them(sphere, given, tmp_path):
-    own = {"task": "binary", "scaling": "none", "gamma": 0.1, "n_features": 60, "dtype": "float64", "tol": 1e-10, "loss": "squared"}
+    own = {
+        "task": "binary",
+        "scaling": "none",
+        "gamma": 0.1,
+        "n_features": 60,
+        "dtype": "float64",
+        "tol": 1e-10,
+        "loss": "squared",
+    }
     X, y = sphere.X_train, sphere.y_train
     rows = np.flatnonzero((y > 0) | (np.arange(len(y)) % 5 == 0))
     X, y = X[rows], y[rows]
@@ -157,26 +188,44 @@ def test_random_features_with_the_targets_mean_taken_from_them(sphere, given, tm
     if given["lam"] == "validation":
         (step,), wrong = method.info["validation"], 0
         for kept, out in validation.parts(len(y), 0.2, validation.FEWEST_EVALUATED, 0, ""):
-            mean, gram = y[kept].mean(), Z[kept].T @ Z[kept] + method.info["lam"] * len(kept) / len(y) * np.eye(60)
+            mean, gram = (
+                y[kept].mean(),
+                Z[kept].T @ Z[kept] + method.info["lam"] * len(kept) / len(y) * np.eye(60),
+            )
             own = np.linalg.solve(gram, Z[kept].T @ (y[kept] - mean))
             wrong += np.count_nonzero((Z[out] @ own + mean > 0) != (y[out] > 0))
         judged = step["held_out"]
-        assert dict(step["tried"])[method.info["lam"]] == pytest.approx(wrong / judged, abs=1.5 / judged)
+        assert dict(step["tried"])[method.info["lam"]] == pytest.approx(
+            wrong / judged, abs=1.5 / judged
+        )
     method.save(tmp_path / "model.npz")
-    np.testing.assert_array_equal(methods.load(tmp_path / "model.npz").decision_function(sphere.X_test), decision)
+    np.testing.assert_array_equal(
+        methods.load(tmp_path / "model.npz").decision_function(sphere.X_test), decision
+    )
 
 
 @pytest.mark.parametrize("use", ["support", "draw"])
 def test_numbers_of_features(sphere, use):
     support = fitted(sphere, use="support").info["support"]
     few, many = (fitted(sphere, use=use, n_features=count).info for count in (20, 5000))
-    assert few["n_features"] == 20 and few["model_size"] <= 20 and few["n_features_asked"] == 20 and many["n_features_asked"] == 5000
-    assert many["model_size"] == support if use == "support" else 0.8 * support < many["model_size"] <= support
+    assert (
+        few["n_features"] == 20
+        and few["model_size"] <= 20
+        and few["n_features_asked"] == 20
+        and many["n_features_asked"] == 5000
+    )
+    assert (
+        many["model_size"] == support
+        if use == "support"
+        else 0.8 * support < many["model_size"] <= support
+    )
 
 
 def test_rho_at_its_ends(sphere):
     nothing = fitted(sphere, rho=0, use="draw", n_features=50)
-    assert nothing.info["support"] == 2000 and nothing.info["alignment_after"] == pytest.approx(nothing.info["alignment_before"])
+    assert nothing.info["support"] == 2000 and nothing.info["alignment_after"] == pytest.approx(
+        nothing.info["alignment_before"]
+    )
     everything = fitted(sphere, rho=1e9)
     assert everything.info["support"] == 1 and everything.info["model_size"] == 1
     np.testing.assert_allclose(fitted(sphere, rho_share=0.01).info["rho"], 20.0)
@@ -191,10 +240,17 @@ def test_other_divergences(sphere, divergence, rho):
 
 def test_the_true_coordinates_are_found():
     data = load("linear-selection:n=4000,n_test=500,d=200")
-    method = fitted(data, kernel="linear", pool=None, loss="squared", rho=10, lam=0.01, offset="mean")
+    method = fitted(
+        data, kernel="linear", pool=None, loss="squared", rho=10, lam=0.01, offset="mean"
+    )
     # a twentieth of an input that counts is within noise, so that one or another more may be in
-    assert set(range(20)) <= set(method.model.map.arrays["columns"]) and method.info["model_size"] <= 25
-    random = methods.create("rf", kernel="linear", task="binary", scaling="none", loss="squared", lam=1.0, n_features=20)
+    assert (
+        set(range(20)) <= set(method.model.map.arrays["columns"])
+        and method.info["model_size"] <= 25
+    )
+    random = methods.create(
+        "rf", kernel="linear", task="binary", scaling="none", loss="squared", lam=1.0, n_features=20
+    )
     assert score(method, data) > score(random.fit(data.X_train, data.y_train), data) + 0.2
     sparse = fitted(data, kernel="linear", pool=None, loss="squared", rho=10, sparse=True, lam=10.0)
     assert score(sparse, data) > 0.9
@@ -203,20 +259,35 @@ def test_the_true_coordinates_are_found():
 def test_sequences_and_their_model_file(tmp_path):
     data = load("motifs:n=1500,n_test=400,d=40")
     method = fitted(data, kernel="kmers", pool=None, loss="squared", rho_share=0.05, lam=0.01)
-    assert score(method, data) > 0.85 and method.info["pool"] == 40 * 4 + 39 * 16 + 38 * 64 + 37 * 256 + 36 * 1024
+    assert (
+        score(method, data) > 0.85
+        and method.info["pool"] == 40 * 4 + 39 * 16 + 38 * 64 + 37 * 256 + 36 * 1024
+    )
     method.save(tmp_path / "model.npz")
-    np.testing.assert_array_equal(methods.load(tmp_path / "model.npz").predict(data.X_test), method.predict(data.X_test))
+    np.testing.assert_array_equal(
+        methods.load(tmp_path / "model.npz").predict(data.X_test), method.predict(data.X_test)
+    )
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "linear"])
 def test_sparse_rows_equal_dense_ones(kernel):
     data = load("linear-selection:n=600,n_test=100,d=40")
     data.X_train[np.abs(data.X_train) < 0.8] = 0
-    options = {"kernel": kernel, "scaling": "none", "task": "binary", "dtype": "float64", "pool": 40, "rho": 1.0}
+    options = {
+        "kernel": kernel,
+        "scaling": "none",
+        "task": "binary",
+        "dtype": "float64",
+        "pool": 40,
+        "rho": 1.0,
+    }
     dense = methods.create("lkrf", **options).fit(data.X_train, data.y_train)
     sparse = methods.create("lkrf", **options).fit(sp.csr_matrix(data.X_train), data.y_train)
     np.testing.assert_allclose(
-        sparse.decision_function(sp.csr_matrix(data.X_test)), dense.decision_function(data.X_test), rtol=1e-5, atol=1e-6
+        sparse.decision_function(sp.csr_matrix(data.X_test)),
+        dense.decision_function(data.X_test),
+        rtol=1e-5,
+        atol=1e-6,
     )
 
 
@@ -228,12 +299,27 @@ def test_regression_and_several_classes(tmp_path):
     method = fitted(digits, gamma=0.002, rho_share=0.002, lam=0.1)
     assert score(method, digits) > 0.8 and method.model.coef.shape[1] == 10
     method.save(tmp_path / "model.npz")
-    np.testing.assert_array_equal(methods.load(tmp_path / "model.npz").predict(digits.X_test), method.predict(digits.X_test))
+    np.testing.assert_array_equal(
+        methods.load(tmp_path / "model.npz").predict(digits.X_test), method.predict(digits.X_test)
+    )
 
 
 def test_validation(sphere):
-    method = fitted(sphere, pool=1000, loss="squared", gamma="validation", rho="validation", lam="validation", n_features="validation")
-    assert method.info["rho"] in (5.0, 10.0, 20.0, 50.0, 100.0) and method.info["n_features"] in (64, 256, 1024, 4096)
+    method = fitted(
+        sphere,
+        pool=1000,
+        loss="squared",
+        gamma="validation",
+        rho="validation",
+        lam="validation",
+        n_features="validation",
+    )
+    assert method.info["rho"] in (5.0, 10.0, 20.0, 50.0, 100.0) and method.info["n_features"] in (
+        64,
+        256,
+        1024,
+        4096,
+    )
     assert method.info["lam"] in (0.01, 0.1, 1.0, 10.0, 100.0)
     steps = method.info["validation"]
     assert [step["options"] for step in steps] == [["gamma", "rho"], ["lam"], ["n_features"]]
@@ -253,7 +339,10 @@ def test_the_best_distribution_for_given_weights(rho):
         np.full(6, 1 / 6),
         method="SLSQP",
         bounds=[(1e-9, 1)] * 6,
-        constraints=[{"type": "eq", "fun": lambda p: p.sum() - 1}, {"type": "ineq", "fun": lambda p: rho - distance(p)}],
+        constraints=[
+            {"type": "eq", "fun": lambda p: p.sum() - 1},
+            {"type": "ineq", "fun": lambda p: rho - distance(p)},
+        ],
         options={"ftol": 1e-12, "maxiter": 500},
     )
     assert np.sum(w[used] ** 2 / q[used]) == pytest.approx(found.fun, rel=1e-4)
@@ -262,11 +351,15 @@ def test_the_best_distribution_for_given_weights(rho):
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_joint_optimisation_never_goes_up(sphere, loss):
-    method = fitted(sphere, pool=300, loss=loss, lam=0.1, joint=5, joint_rows=500, use="weights", tol=1e-8)
+    method = fitted(
+        sphere, pool=300, loss=loss, lam=0.1, joint=5, joint_rows=500, use="weights", tol=1e-8
+    )
     found = method.info["joint_objectives"]
     assert len(found) == 5 and np.all(np.diff(found) <= 1e-4 * found[0])
     assert found[-1] < 0.99 * found[0]
-    random = methods.create("rf", task="binary", scaling="none", loss=loss, gamma="paper", lam=0.1, n_features=300)
+    random = methods.create(
+        "rf", task="binary", scaling="none", loss=loss, gamma="paper", lam=0.1, n_features=300
+    )
     assert score(method, sphere) > score(random.fit(sphere.X_train, sphere.y_train), sphere) - 0.02
 
 
@@ -275,10 +368,19 @@ def test_joint_optimisation_never_goes_up(sphere, loss):
     [
         ({"rho": 3, "rho_share": 0.1}, "--rho is 3.0 and --rho-share is 0.1; give one of the two"),
         ({"divergence": "kl"}, "--divergence is kl, for which --rho must be a number"),
-        ({"use": "weights", "n_features": 10}, "--n-features is 10, which --use weights leaves without effect"),
-        ({"sparse": True, "solver": "liblinear"}, "--solver is liblinear, which has no --sparse; choose rfx"),
+        (
+            {"use": "weights", "n_features": 10},
+            "--n-features is 10, which --use weights leaves without effect",
+        ),
+        (
+            {"sparse": True, "solver": "liblinear"},
+            "--solver is liblinear, which has no --sparse; choose rfx",
+        ),
         ({"joint": 3, "sparse": True}, "--joint is for --divergence chi2, without --sparse"),
-        ({"joint_rows": 300}, "--joint-rows is 300, which is without effect unless --joint is given"),
+        (
+            {"joint_rows": 300},
+            "--joint-rows is 300, which is without effect unless --joint is given",
+        ),
         ({"rho": -1}, "--rho is -1; it must be"),
         ({"features": "leverage"}, "--features is 'leverage'"),
     ],
@@ -289,7 +391,11 @@ def test_refused_options(options, message):
 
 
 def test_what_is_for_squared_loss_alone(sphere):
-    with pytest.raises(UsageError, match="--offset is mean, which is for squared loss, but --loss is logistic"):
+    with pytest.raises(
+        UsageError, match="--offset is mean, which is for squared loss, but --loss is logistic"
+    ):
         fitted(sphere, offset="mean", loss="logistic")
-    with pytest.raises(UsageError, match="--offset is mean, which is for squared loss, but --loss is squared_hinge"):
+    with pytest.raises(
+        UsageError, match="--offset is mean, which is for squared loss, but --loss is squared_hinge"
+    ):
         methods.create("rf", offset="mean", lam=1).fit(sphere.X_train, sphere.y_train)

@@ -25,7 +25,13 @@ FAST = {
     "sparse-rb": {"gamma": 1.0, "n_grids": 200, "lam": 0.02},
     "nystrom": {"gamma": 3.0, "n_features": 100, "lam": 0.1},
     "block": {"gamma": 3.0, "block_size": 100, "lam": 0.1},
-    "boosting": {"surrogate": "squared", "threshold": "exact", "per_step": 10, "lam": 1.3, "n_features": 200},
+    "boosting": {
+        "surrogate": "squared",
+        "threshold": "exact",
+        "per_step": 10,
+        "lam": 1.3,
+        "n_features": 200,
+    },
     "lkrf": {"gamma": 3.0, "pool": 2000, "rho_share": 0.002, "lam": 0.01},
 }
 
@@ -46,7 +52,11 @@ def test_learns_saves_and_loads(name, task, tmp_path):
     assert method.info["task"] == task
     # over the features of the last round, where there are rounds
     gap = method.info.get("round_gap", method.info["gap"])
-    assert method.info["converged"] and 0 <= gap <= 1e-2 * max(1.0, method.info["objective"]) and gap <= method.info["gap"]
+    assert (
+        method.info["converged"]
+        and 0 <= gap <= 1e-2 * max(1.0, method.info["objective"])
+        and gap <= method.info["gap"]
+    )
     score = method.score(X[300:], y)
     if task == "regression":
         assert score["metric"] == "rmse" and score["score"] < 0.12
@@ -75,10 +85,18 @@ def test_liblinear_agrees_with_rfx(name, loss):
     # at a smaller lambda LIBLINEAR ends at its 1000th iteration, far from the optimum
     more = {"rounds": 1, "lam": 3.0} if name == "sparse-rf" else {}
     ours = fitted(name, "binary", loss=loss, tol=1e-6, dtype="float64", **more)
-    theirs = fitted(name, "binary", loss=loss, tol=1e-5, dtype="float64", solver="liblinear", **more)
+    theirs = fitted(
+        name, "binary", loss=loss, tol=1e-5, dtype="float64", solver="liblinear", **more
+    )
     assert theirs.info["solver"] == "liblinear"
-    assert theirs.info["objective"] == pytest.approx(ours.info["objective"], rel=1e-3 if name == "sparse-rf" else 1e-4)
-    assert theirs.info["objective"] - theirs.info["gap"] <= ours.info["objective"] <= theirs.info["objective"] * (1 + 1e-6)
+    assert theirs.info["objective"] == pytest.approx(
+        ours.info["objective"], rel=1e-3 if name == "sparse-rf" else 1e-4
+    )
+    assert (
+        theirs.info["objective"] - theirs.info["gap"]
+        <= ours.info["objective"]
+        <= theirs.info["objective"] * (1 + 1e-6)
+    )
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
@@ -86,7 +104,9 @@ def test_libsvm_agrees_with_rfx(loss):
     ours = fitted("kernel", "binary", loss=loss, tol=1e-5)
     theirs = fitted("kernel", "binary", loss=loss, solver="libsvm", tol=1e-5)
     assert ours.info["objective"] == pytest.approx(theirs.info["objective"], rel=1e-3)
-    np.testing.assert_allclose(ours.decision_function(X[300:]), theirs.decision_function(X[300:]), atol=0.03)
+    np.testing.assert_allclose(
+        ours.decision_function(X[300:]), theirs.decision_function(X[300:]), atol=0.03
+    )
 
 
 def test_sparse_rf_is_algorithm_1():
@@ -95,14 +115,21 @@ def test_sparse_rf_is_algorithm_1():
     objectives = [entry["objective"] for entry in method.trace]
     # each round starts from the last weights (early rounds are solved to 1 percent)
     assert all(later <= earlier * 1.011 for earlier, later in zip(objectives, objectives[1:]))
-    assert method.trace[-1]["nnz"] == method.info["model_size"] == len(method.model.coef) == method.model.map.n_features
+    assert (
+        method.trace[-1]["nnz"]
+        == method.info["model_size"]
+        == len(method.model.coef)
+        == method.model.map.n_features
+    )
     assert np.all(np.any(method.model.coef != 0, axis=1))
 
 
 @pytest.mark.parametrize("task", list(TARGETS))
 def test_path_agrees_with_single_solutions(task):
     path = fitted("sparse-rf", task, lam_path="20:0.5:4", tol=1e-6, lam=None, rounds=None).path
-    assert [point.info["lam"] for point in path] == pytest.approx([20, 20 / 40 ** (1 / 3), 20 / 40 ** (2 / 3), 0.5])
+    assert [point.info["lam"] for point in path] == pytest.approx(
+        [20, 20 / 40 ** (1 / 3), 20 / 40 ** (2 / 3), 0.5]
+    )
     sizes = [point.info["model_size"] for point in path]
     assert sizes[0] < sizes[-1]
     for point in path:
@@ -114,12 +141,16 @@ def test_path_agrees_with_single_solutions(task):
 @pytest.mark.parametrize("task", list(TARGETS))
 def test_path_of_rf_agrees_with_single_solutions(task):
     path = fitted("rf", task, lam_path="20:0.5:4", tol=1e-7, lam=None).path
-    assert [point.info["lam"] for point in path] == pytest.approx([20, 20 / 40 ** (1 / 3), 20 / 40 ** (2 / 3), 0.5])
+    assert [point.info["lam"] for point in path] == pytest.approx(
+        [20, 20 / 40 ** (1 / 3), 20 / 40 ** (2 / 3), 0.5]
+    )
     for point in path:
         alone = fitted("rf", task, lam=point.info["lam"], tol=1e-7)
         assert point.info["objective"] == pytest.approx(alone.info["objective"], rel=1e-5)
         expected = alone.decision_function(X)
-        np.testing.assert_allclose(point.decision_function(X), expected, atol=0.02 * np.abs(expected).max())
+        np.testing.assert_allclose(
+            point.decision_function(X), expected, atol=0.02 * np.abs(expected).max()
+        )
         assert point.info["converged"] and point.info["gap"] <= 1.01e-7 * point.info["objective"]
 
 
@@ -142,21 +173,41 @@ def test_lambda_by_rule_is_the_best_on_held_out_rows_or_the_closest_to_rf(task, 
 
     def error(name, **more):
         """On the held-out rows, by a model of the others; lambda weighs as many rows less."""
-        score = methods.create(name, **options, **more).fit(rows[train], y[train]).score(rows[test], y[test])
+        score = (
+            methods.create(name, **options, **more)
+            .fit(rows[train], y[train])
+            .score(rows[test], y[test])
+        )
         return score["score"] if task == "regression" else 1 - score["score"]
 
     errors = {lam: error("sparse-rf", lam=0.8 * lam, rounds=3) for lam in (1000, 100, 10, 1)}
     rf = error("rf", lam=0.8)
-    expected = {"validation": min(errors, key=errors.get), "match-rf": min(errors, key=lambda lam: abs(errors[lam] - rf))}
-    assert expected["validation"] != expected["match-rf"], "or the case would not tell the rules apart"
+    expected = {
+        "validation": min(errors, key=errors.get),
+        "match-rf": min(errors, key=lambda lam: abs(errors[lam] - rf)),
+    }
+    assert expected["validation"] != expected["match-rf"], (
+        "or the case would not tell the rules apart"
+    )
     for rule, lam in expected.items():
-        assert methods.create("sparse-rf", **options, lam=rule, rounds=3).fit(rows, y).info["lam"] == lam
+        assert (
+            methods.create("sparse-rf", **options, lam=rule, rounds=3).fit(rows, y).info["lam"]
+            == lam
+        )
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "laplacian-l2", "perceptron", "stump"])
 def test_random_features_approach_the_exact_kernel(kernel):
     exact = fitted("kernel", "regression", kernel=kernel, gamma="median", scaling="minmax11")
-    random = fitted("rf", "regression", kernel=kernel, gamma="median", scaling="minmax11", n_features=20000, lam=1.0)
+    random = fitted(
+        "rf",
+        "regression",
+        kernel=kernel,
+        gamma="median",
+        scaling="minmax11",
+        n_features=20000,
+        lam=1.0,
+    )
     difference = exact.decision_function(X[300:]) - random.decision_function(X[300:])
     assert np.sqrt(np.mean(difference**2)) < 0.02
 
@@ -164,7 +215,13 @@ def test_random_features_approach_the_exact_kernel(kernel):
 @pytest.mark.parametrize("task", list(TARGETS))
 @pytest.mark.parametrize("name", ["rf", "sparse-rf"])
 def test_features_by_leverage(name, task):
-    more = {"kernel": "perceptron", "gamma": "paper", "features": "range", "choose": "leverage", "lam": 1.0}
+    more = {
+        "kernel": "perceptron",
+        "gamma": "paper",
+        "features": "range",
+        "choose": "leverage",
+        "lam": 1.0,
+    }
     one, two = (fitted(name, task, **more) for _ in range(2))
     np.testing.assert_array_equal(one.decision_function(X), two.decision_function(X))
     assert len(np.unique(one.decision_function(X))) > 10
@@ -173,18 +230,35 @@ def test_features_by_leverage(name, task):
 @pytest.mark.parametrize("kernel", ["gaussian", "arccosine-1"])
 def test_smooth_kernels_features_by_leverage(kernel):
     """40 chosen from 2,000 come closer to the exact kernel machine than 40 as they are drawn."""
-    own = {"kernel": kernel, "gamma": 3.0 if kernel == "gaussian" else "paper", "dtype": "float64", "lam": 0.1}
+    own = {
+        "kernel": kernel,
+        "gamma": 3.0 if kernel == "gaussian" else "paper",
+        "dtype": "float64",
+        "lam": 0.1,
+    }
     exact = fitted("kernel", "regression", **own).decision_function(X)
     errors = []
     for more in ({}, {"choose": "leverage", "pool": 2000}):
-        models = [fitted("rf", "regression", **own, **more | {"n_features": 40}, seed=seed) for seed in range(4)]
-        errors.append(np.mean([np.square(model.decision_function(X) - exact).mean() for model in models]))
+        models = [
+            fitted("rf", "regression", **own, **more | {"n_features": 40}, seed=seed)
+            for seed in range(4)
+        ]
+        errors.append(
+            np.mean([np.square(model.decision_function(X) - exact).mean() for model in models])
+        )
     assert errors[1] < 0.8 * errors[0]
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "stump", "linear"])
 def test_weighted_features_are_in_the_model_file(kernel, tmp_path):
-    model = fitted("rf", "regression", kernel=kernel, gamma="median" if kernel != "stump" else "paper", choose="leverage", n_features=40)
+    model = fitted(
+        "rf",
+        "regression",
+        kernel=kernel,
+        gamma="median" if kernel != "stump" else "paper",
+        choose="leverage",
+        n_features=40,
+    )
     assert model.info["model_size"] == 40 and "scales" in model.model.map.arrays
     model.save(tmp_path / "m.npz")
     again = methods.load(tmp_path / "m.npz")
@@ -194,24 +268,46 @@ def test_weighted_features_are_in_the_model_file(kernel, tmp_path):
 def test_pool_refusals():
     with pytest.raises(UsageError, match="--pool is 50, which has no effect unless --choose says"):
         methods.create("rf", pool=50)
-    with pytest.raises(UsageError, match="--pool is 50, which is fewer than the 1000 of --n-features to choose from it"):
+    with pytest.raises(
+        UsageError,
+        match="--pool is 50, which is fewer than the 1000 of --n-features to choose from it",
+    ):
         methods.create("rf", pool=50, choose="leverage")
 
 
 def test_gamma_words():
-    gammas = {word: fitted("rf", "regression", gamma=word).model.map.params["gamma"] for word in ("paper", "median", "tuned")}
+    gammas = {
+        word: fitted("rf", "regression", gamma=word).model.map.params["gamma"]
+        for word in ("paper", "median", "tuned")
+    }
     assert gammas["paper"] == 0.5
-    assert min(abs(gammas["tuned"] / gammas["median"] - factor) for factor in (0.25, 1, 4, 16)) < 1e-9
-    assert fitted("rf", "regression", kernel="perceptron", gamma="tuned").model.map.params["radius"] > 0
+    assert (
+        min(abs(gammas["tuned"] / gammas["median"] - factor) for factor in (0.25, 1, 4, 16)) < 1e-9
+    )
+    assert (
+        fitted("rf", "regression", kernel="perceptron", gamma="tuned").model.map.params["radius"]
+        > 0
+    )
     with pytest.raises(UsageError, match="has no gamma"):
         fitted("rf", "regression", kernel="perceptron", gamma=1.0)
 
 
 @pytest.mark.parametrize("name", ["kernel", "rf"])
 def test_the_scale_of_perceptrons_is_a_factor_of_lambda(name, tmp_path):
-    """The kernel times s with lambda is the kernel with lambda / s; the model file has the scale."""
-    factor = kernels.perceptron_constant(3) / np.linalg.norm((X[:300] - X[:300].min(0)) / np.ptp(X[:300], axis=0), axis=1).max()
-    own = {"kernel": "perceptron", "gamma": "paper", "dtype": "float64", "tol": 1e-10, "n_features": 200}
+    """The kernel times s with lambda is the kernel with lambda / s; the model file has the
+    scale.
+    """
+    factor = (
+        kernels.perceptron_constant(3)
+        / np.linalg.norm((X[:300] - X[:300].min(0)) / np.ptp(X[:300], axis=0), axis=1).max()
+    )
+    own = {
+        "kernel": "perceptron",
+        "gamma": "paper",
+        "dtype": "float64",
+        "tol": 1e-10,
+        "n_features": 200,
+    }
     own = own if name == "rf" else {key: value for key, value in own.items() if key != "n_features"}
     raw = fitted(name, "regression", **own, lam=1.0)
     unit = fitted(name, "regression", **own, lam=factor, perceptron_scale="unit")
@@ -235,18 +331,32 @@ def test_match_rf_is_the_rf_of_the_same_scale(monkeypatch):
 
     monkeypatch.setattr("rfx.methods.sparse_rf.RF.fit", noting)
     for scale in ("kernel", "unit"):
-        fitted("sparse-rf", "binary", kernel="perceptron", gamma="paper", lam="match-rf", perceptron_scale=scale, n_features=60)
+        fitted(
+            "sparse-rf",
+            "binary",
+            kernel="perceptron",
+            gamma="paper",
+            lam="match-rf",
+            perceptron_scale=scale,
+            n_features=60,
+        )
     assert seen == ["kernel", "unit"]
-    with pytest.raises(UsageError, match="--perceptron-scale is unit, which is not for kernel gaussian"):
+    with pytest.raises(
+        UsageError, match="--perceptron-scale is unit, which is not for kernel gaussian"
+    ):
         methods.create("rf", perceptron_scale="unit")
 
 
 def test_sparse_rows_unscaled():
     rows = sp.csr_matrix(np.where(X > 0, X, 0.0))
     for name in NAMES:
-        dense = methods.create(name, scaling="none", **FAST[name]).fit(rows.toarray(), TARGETS["binary"])
+        dense = methods.create(name, scaling="none", **FAST[name]).fit(
+            rows.toarray(), TARGETS["binary"]
+        )
         sparse = methods.create(name, scaling="none", **FAST[name]).fit(rows, TARGETS["binary"])
-        np.testing.assert_allclose(sparse.decision_function(rows), dense.decision_function(rows.toarray()), atol=2e-2)
+        np.testing.assert_allclose(
+            sparse.decision_function(rows), dense.decision_function(rows.toarray()), atol=2e-2
+        )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -263,23 +373,42 @@ def test_one_row(name):
 
 
 def test_refusals():
-    with pytest.raises(UsageError, match="method 'svr' is unknown .choose one of: block, .*kernel, .*nystrom"):
+    with pytest.raises(
+        UsageError, match="method 'svr' is unknown .choose one of: block, .*kernel, .*nystrom"
+    ):
         methods.create("svr")
-    with pytest.raises(UsageError, match="method rf has no option --rounds .it has: --task, --scaling"):
+    with pytest.raises(
+        UsageError, match="method rf has no option --rounds .it has: --task, --scaling"
+    ):
         methods.create("rf", rounds=3)
     with pytest.raises(UsageError, match="--lam is -1; it must be a number above 0"):
         methods.create("rf", lam=-1)
-    with pytest.raises(UsageError, match=r"--lam is 'match-rf'; it must be a number above 0 or validation \(method rf\)"):
+    with pytest.raises(
+        UsageError,
+        match=r"--lam is 'match-rf'; it must be a number above 0 or validation \(method rf\)",
+    ):
         methods.create("rf", lam="match-rf")
-    with pytest.raises(UsageError, match="--lam is match-rf, .* by which --gamma validation can't choose"):
+    with pytest.raises(
+        UsageError, match="--lam is match-rf, .* by which --gamma validation can't choose"
+    ):
         methods.create("sparse-rf", gamma="validation", lam="match-rf")
-    with pytest.raises(UsageError, match="--gamma is validation, which chooses by one lambda's error; --lam-path has several"):
+    with pytest.raises(
+        UsageError,
+        match="--gamma is validation, which chooses by one lambda's error; --lam-path has several",
+    ):
         methods.create("rf", gamma="validation", lam_path="10:1:3")
-    with pytest.raises(UsageError, match="--solver is 'libsvm'; it must be one of rfx, liblinear, prcd"):
+    with pytest.raises(
+        UsageError, match="--solver is 'libsvm'; it must be one of rfx, liblinear, prcd"
+    ):
         methods.create("sparse-rf", solver="libsvm")
-    with pytest.raises(UsageError, match=r"--solver is 'liblinear'; it must be one of rfx, libsvm \(method kernel\)"):
+    with pytest.raises(
+        UsageError,
+        match=r"--solver is 'liblinear'; it must be one of rfx, libsvm \(method kernel\)",
+    ):
         methods.create("kernel", solver="liblinear")
-    with pytest.raises(UsageError, match="--loss is logistic, but the task is regression; choose squared"):
+    with pytest.raises(
+        UsageError, match="--loss is logistic, but the task is regression; choose squared"
+    ):
         fitted("rf", "regression", loss="logistic")
     with pytest.raises(UsageError, match="--bias is for classification"):
         fitted("kernel", "regression", bias=True)
@@ -297,7 +426,9 @@ def test_refusals():
 
 def test_option_values_are_checked():
     declared = {option.name: option for option in methods.options_of(None)}
-    assert declared["gamma"].convert("0.5") == 0.5 and declared["gamma"].convert("median") == "median"
+    assert (
+        declared["gamma"].convert("0.5") == 0.5 and declared["gamma"].convert("median") == "median"
+    )
     assert declared["n_features"].convert("1e3") == 1000
     for name, value in [
         ("gamma", 0),
@@ -328,18 +459,58 @@ def test_every_default_is_a_value_that_its_option_takes():
     [
         ("rf", X, {"gamma": 1e300}, "gaussian features of gamma 1e.300 are not finite in float32"),
         ("sparse-rf", X, {"gamma": 1e300}, "are not finite in float32; choose a smaller --gamma"),
-        ("rf", X, {"gamma": 1e308, "kernel": "laplacian", "dtype": "float64"}, "laplacian features of gamma 1e.308 are not finite"),
+        (
+            "rf",
+            X,
+            {"gamma": 1e308, "kernel": "laplacian", "dtype": "float64"},
+            "laplacian features of gamma 1e.308 are not finite",
+        ),
         ("kernel", X, {"gamma": 1e300}, "times --gamma are not finite in float32"),
-        ("rf", X * 1e37, {"scaling": "none", "gamma": 100.0}, "inputs as large as .* overflow the gaussian features in float32"),
-        ("sparse-rf", sp.csr_matrix(X * 1e37), {"scaling": "none", "gamma": 100.0}, "overflow the gaussian features"),
-        ("rf", X * 1e39, {"scaling": "none"}, "row 1, column 1 is .*e.39, which is not finite in float32"),
-        ("rf", sp.csr_matrix(X * 1e39), {"scaling": "none"}, "row 1, column 1 is .*, which is not finite in float32"),
-        ("kernel", np.where(X == X[7, 1], np.nan, X), {"scaling": "none"}, "row 8, column 2 is nan, which is not finite in float64"),
+        (
+            "rf",
+            X * 1e37,
+            {"scaling": "none", "gamma": 100.0},
+            "inputs as large as .* overflow the gaussian features in float32",
+        ),
+        (
+            "sparse-rf",
+            sp.csr_matrix(X * 1e37),
+            {"scaling": "none", "gamma": 100.0},
+            "overflow the gaussian features",
+        ),
+        (
+            "rf",
+            X * 1e39,
+            {"scaling": "none"},
+            "row 1, column 1 is .*e.39, which is not finite in float32",
+        ),
+        (
+            "rf",
+            sp.csr_matrix(X * 1e39),
+            {"scaling": "none"},
+            "row 1, column 1 is .*, which is not finite in float32",
+        ),
+        (
+            "kernel",
+            np.where(X == X[7, 1], np.nan, X),
+            {"scaling": "none"},
+            "row 8, column 2 is nan, which is not finite in float64",
+        ),
         *[
-            ("rf", X * [1, 1, 3e307], {"scaling": kind}, "column 3 of the training rows can't be scaled")
+            (
+                "rf",
+                X * [1, 1, 3e307],
+                {"scaling": kind},
+                "column 3 of the training rows can't be scaled",
+            )
             for kind in ("minmax01", "standard")
         ],
-        ("block", X, {"lam": 1e-300}, "training block with --lam 1e-300 gave numbers that are not finite"),
+        (
+            "block",
+            X,
+            {"lam": 1e-300},
+            "training block with --lam 1e-300 gave numbers that are not finite",
+        ),
     ],
 )
 @pytest.mark.filterwarnings("error::RuntimeWarning")
@@ -358,7 +529,9 @@ def test_numbers_that_are_not_finite_are_refused(name, rows, more, message):
     ],
 )
 def test_overflow_on_the_way_is_not_said(name, options):
-    assert np.isfinite(methods.create(name, **options).fit(X[:100], TARGETS["binary"][:100]).info["objective"])
+    assert np.isfinite(
+        methods.create(name, **options).fit(X[:100], TARGETS["binary"][:100]).info["objective"]
+    )
 
 
 def test_a_decision_that_is_not_finite_is_refused():
@@ -366,7 +539,9 @@ def test_a_decision_that_is_not_finite_is_refused():
     method.model.coef[3] = np.nan
     with pytest.raises(DataError, match="no finite value for row 1"):
         method.predict(X)
-    with pytest.raises(DataError, match="row 2, column 3 is 1e.308, which is not finite in float32"):
+    with pytest.raises(
+        DataError, match="row 2, column 3 is 1e.308, which is not finite in float32"
+    ):
         method.predict(np.array([X[0], [0, 0, 1e308]]))
 
 
@@ -376,7 +551,11 @@ def test_rows_too_wide_for_memory_are_refused(name, scaling, monkeypatch):
     rows = sp.csr_matrix((np.ones(2), [0, 2_000_000_000], [0, 1, 2]), shape=(2, 2_000_000_001))
     monkeypatch.setattr("rfx.env.available_memory_mb", lambda: 10_000.0)
     with pytest.raises(
-        DataError, match="the 2 rows have 2,000,000,001 columns, for which some .* MiB would be needed, but 10,000 MiB are free"
+        DataError,
+        match=(
+            "the 2 rows have 2,000,000,001 columns, for which some .* MiB would be needed, but"
+            " 10,000 MiB are free"
+        ),
     ):
         methods.create(name, scaling=scaling, **FAST[name]).fit(rows, np.array([1.0, 2.0]))
 
@@ -387,18 +566,47 @@ def test_rows_too_wide_for_memory_are_refused(name, scaling, monkeypatch):
         (
             "rf",
             {"kernel": "perceptron", "features": "pairs"},
-            "--features is pairs, which is for the kernels gaussian, laplacian, laplacian-l2, matern-3/2, matern-5/2; kernel perc",
+            (
+                "--features is pairs, which is for the kernels gaussian, laplacian, laplacian-l2,"
+                " matern-3/2, matern-5/2; kernel perc"
+            ),
         ),
-        ("sparse-rf", {"features": "pairs", "n_features": 51}, "--n-features is 51, which leaves a cosine without its sine"),
-        ("sparse-rf", {"lam": 3.0, "lam_path": "10:1:3"}, "--lam is 3.0, which --lam-path leaves without effect"),
-        ("sparse-rf", {"rounds": 3, "lam_path": "10:1:3"}, "--rounds is 3, which --lam-path leaves without effect"),
+        (
+            "sparse-rf",
+            {"features": "pairs", "n_features": 51},
+            "--n-features is 51, which leaves a cosine without its sine",
+        ),
+        (
+            "sparse-rf",
+            {"lam": 3.0, "lam_path": "10:1:3"},
+            "--lam is 3.0, which --lam-path leaves without effect",
+        ),
+        (
+            "sparse-rf",
+            {"rounds": 3, "lam_path": "10:1:3"},
+            "--rounds is 3, which --lam-path leaves without effect",
+        ),
         *[
-            (name, {"loss": "hinge"}, f"--loss is 'hinge'; it must be one of squared, squared_hinge, logistic .method {name}")
+            (
+                name,
+                {"loss": "hinge"},
+                (
+                    "--loss is 'hinge'; it must be one of squared, squared_hinge, logistic .method"
+                    f" {name}"
+                ),
+            )
             for name in NAMES
             if name != "kernel"
         ],
-        ("kernel", {"loss": "softmax"}, "it must be one of squared, squared_hinge, hinge, logistic"),
-        *[(name, {"kernel": "linear"}, "--kernel is 'linear'; it must be") for name in ("rb", "sparse-rb")],
+        (
+            "kernel",
+            {"loss": "softmax"},
+            "it must be one of squared, squared_hinge, hinge, logistic",
+        ),
+        *[
+            (name, {"kernel": "linear"}, "--kernel is 'linear'; it must be")
+            for name in ("rb", "sparse-rb")
+        ],
     ],
 )
 def test_options_without_effect_or_solver_are_refused(name, options, message):
@@ -408,12 +616,17 @@ def test_options_without_effect_or_solver_are_refused(name, options, message):
 
 @pytest.mark.parametrize("task", ["binary", "multiclass"])
 def test_target_scaling_is_for_regression(task):
-    with pytest.raises(UsageError, match=f"--target-scaling is mean, which is for regression, but the task is {task}"):
+    with pytest.raises(
+        UsageError,
+        match=f"--target-scaling is mean, which is for regression, but the task is {task}",
+    ):
         fitted("rf", task, target_scaling="mean")
 
 
 def test_labels_that_the_model_never_saw_have_no_score():
     method = fitted("rf", "multiclass")
-    with pytest.raises(DataError, match=r"none of the labels \(7, 9\) is among the model's classes \(0, 1, 2\)"):
+    with pytest.raises(
+        DataError, match=r"none of the labels \(7, 9\) is among the model's classes \(0, 1, 2\)"
+    ):
         method.score(X[:4], np.array([7.0, 9, 9, 7]))
     assert method.score(X[:2], np.array([7.0, method.predict(X[1:2])[0]]))["score"] == 0.5

@@ -1,4 +1,6 @@
-"""`mlp`: scikit-learn's network on the stream of the stochastic methods; what it can't do is refused."""
+"""`mlp`: scikit-learn's network on the stream of the stochastic methods; what it can't do
+is refused.
+"""
 
 import numpy as np
 import pytest
@@ -16,27 +18,59 @@ TARGETS = {
     "binary": np.where(RADIUS > 2.2, 5.0, 2.0),
     "multiclass": np.digitize(RADIUS, [1.8, 2.5]).astype(float),
 }
-OPTIONS = {"scaling": "none", "batch": 50, "epochs": 40, "layers": "30,20", "rate": 3e-3, "nu": 1e-4, "seed": 5}
+OPTIONS = {
+    "scaling": "none",
+    "batch": 50,
+    "epochs": 40,
+    "layers": "30,20",
+    "rate": 3e-3,
+    "nu": 1e-4,
+    "seed": 5,
+}
 
 
 @pytest.mark.parametrize("task", list(TARGETS))
 def test_it_is_scikit_learn_s_on_the_same_batches(task, tmp_path):
-    """What partial_fit over the batches of the stream gives, those that doubly-sgd takes; a model file keeps it."""
+    """What partial_fit over the batches of the stream gives, those that doubly-sgd takes; a
+    model file keeps it.
+    """
     y = TARGETS[task]
     more = {"target_scaling": "mean"} if task == "regression" else {}
-    method = methods.create("mlp", task=task, **OPTIONS, **more).fit(X[:500], y[:500], held_out=(X[500:], y[500:]))
+    method = methods.create("mlp", task=task, **OPTIONS, **more).fit(
+        X[:500], y[:500], held_out=(X[500:], y[500:])
+    )
     kind = MLPRegressor if task == "regression" else MLPClassifier
-    network = kind(hidden_layer_sizes=(30, 20), learning_rate_init=3e-3, shuffle=False, random_state=5, batch_size=50, alpha=1e-4 * 50)
+    network = kind(
+        hidden_layer_sizes=(30, 20),
+        learning_rate_init=3e-3,
+        shuffle=False,
+        random_state=5,
+        batch_size=50,
+        alpha=1e-4 * 50,
+    )
     known = {} if task == "regression" else {"classes": np.unique(y)}
     for rows, own, _ in Stream(ArraySource(X[:500], y[:500], 5), 50, 0, 5, 40):
         network.partial_fit(rows, own - y[:500].mean() if task == "regression" else own, **known)
     found = method.predict(X[500:])
-    expected = network.predict(X[500:]) + y[:500].mean() if task == "regression" else network.predict(X[500:])
+    expected = (
+        network.predict(X[500:]) + y[:500].mean()
+        if task == "regression"
+        else network.predict(X[500:])
+    )
     np.testing.assert_allclose(found, expected, atol=1e-3)
-    assert np.mean(np.abs(found - y[500:])) < 1.0 if task == "regression" else np.mean(found == y[500:]) > 0.8
-    assert method.trace[-1]["samples"] == 40 * 500 and method.trace[-1]["loss"] < method.trace[0]["loss"]
+    assert (
+        np.mean(np.abs(found - y[500:])) < 1.0
+        if task == "regression"
+        else np.mean(found == y[500:]) > 0.8
+    )
+    assert (
+        method.trace[-1]["samples"] == 40 * 500
+        and method.trace[-1]["loss"] < method.trace[0]["loss"]
+    )
     method.save(tmp_path / "model")
-    np.testing.assert_array_equal(methods.load(tmp_path / "model").decision_function(X), method.decision_function(X))
+    np.testing.assert_array_equal(
+        methods.load(tmp_path / "model").decision_function(X), method.decision_function(X)
+    )
 
 
 def test_the_loss_before_the_first_step_is_that_of_nothing_learnt_and_regularisation_counts():
@@ -53,7 +87,13 @@ def test_the_loss_before_the_first_step_is_that_of_nothing_learnt_and_regularisa
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({"layers": "30,x"}, "--layers is '30,x'; it must be whole numbers from 1 to 1,000,000 with commas between them, such as 400,100"),
+        (
+            {"layers": "30,x"},
+            (
+                "--layers is '30,x'; it must be whole numbers from 1 to 1,000,000 with commas"
+                " between them, such as 400,100"
+            ),
+        ),
         ({"layers": "0"}, "--layers is '0'"),
         ({"kernel": "gaussian"}, "kernel"),
         ({"class_weight": "balanced"}, "class.weight"),
@@ -71,8 +111,12 @@ def test_what_is_refused_of_rows(tmp_path):
         methods.create("mlp", loss="logistic", task="multiclass").fit(X, TARGETS["multiclass"])
     with pytest.raises(UsageError, match="method mlp takes no sample weights"):
         methods.create("mlp").fit(X, TARGETS["binary"], sample_weight=np.arange(len(X)))
-    method = methods.create("mlp", task="binary", **OPTIONS | {"epochs": 1}).fit(X, TARGETS["binary"])
+    method = methods.create("mlp", task="binary", **OPTIONS | {"epochs": 1}).fit(
+        X, TARGETS["binary"]
+    )
     with pytest.raises(DataError, match="its 3 parameters are not the 761 of layers 30,20"):
         method.method.restore(
-            method.model.header() | {"loss": "logistic"}, {"parameters": np.zeros(3), "classes": method.classes}, method.settings
+            method.model.header() | {"loss": "logistic"},
+            {"parameters": np.zeros(3), "classes": method.classes},
+            method.settings,
         )

@@ -1,4 +1,6 @@
-"""Nystrom features: the kernel that landmarks determine, their choice, the method; ridge on classes, by each method."""
+"""Nystrom features: the kernel that landmarks determine, their choice, the method; ridge on
+classes, by each method.
+"""
 
 import warnings
 
@@ -20,7 +22,9 @@ WAYS = ["uniform", "kmeans", "rpcholesky"]
 
 
 def problem(kernel, rows=X):
-    params = kernels.parameters(kernel, rows, 2.0 if "gamma" in kernels.get_kernel(kernel).parameters else None)
+    params = kernels.parameters(
+        kernel, rows, 2.0 if "gamma" in kernels.get_kernel(kernel).parameters else None
+    )
     return params, kernels.block(kernel, rows, rows, params, dtype=np.float64)
 
 
@@ -38,7 +42,10 @@ def trace_error(kernel, chosen, rows=X):
 def test_products_are_the_nystrom_approximation(kernel):
     params, _ = problem(kernel)
     chosen = X[::10]
-    cross, own = kernels.block(kernel, X, chosen, params), kernels.block(kernel, chosen, chosen, params)
+    cross, own = (
+        kernels.block(kernel, X, chosen, params),
+        kernels.block(kernel, chosen, chosen, params),
+    )
     expected = cross @ np.linalg.pinv(own, rcond=1e-12, hermitian=True) @ cross.T
     Z = NystromMap(kernel, chosen, params, np.float64).transform(X)
     np.testing.assert_allclose(Z @ Z.T, expected, atol=1e-8)
@@ -56,7 +63,12 @@ def test_all_rows_as_landmarks_give_the_kernel(kernel):
 @pytest.mark.parametrize("how", WAYS)
 @pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])
 def test_error_falls_with_the_number_of_landmarks(kernel, how):
-    errors = [np.mean([trace_error(kernel, landmarks(how, count, kernel, seed=seed)) for seed in range(3)]) for count in (5, 20, 80)]
+    errors = [
+        np.mean(
+            [trace_error(kernel, landmarks(how, count, kernel, seed=seed)) for seed in range(3)]
+        )
+        for count in (5, 20, 80)
+    ]
     assert errors[0] > 1.1 * errors[1] > 1.2 * errors[2] >= 0
 
 
@@ -64,15 +76,27 @@ def test_random_pivots_and_centres_are_better_than_uniform_rows():
     # few rows far from the others: uniform sampling misses them
     rows = np.vstack([RNG.normal(0, 0.05, (380, 3)), RNG.normal(0, 1, (20, 3))])
     errors = {
-        how: np.mean([trace_error("gaussian", landmarks(how, 20, "gaussian", rows, seed), rows) for seed in range(10)]) for how in WAYS
+        how: np.mean(
+            [
+                trace_error("gaussian", landmarks(how, 20, "gaussian", rows, seed), rows)
+                for seed in range(10)
+            ]
+        )
+        for how in WAYS
     }
     assert errors["rpcholesky"] < 0.5 * errors["uniform"] and errors["kmeans"] < errors["uniform"]
-    plain = {how: np.mean([trace_error("laplacian", landmarks(how, 40, seed=seed)) for seed in range(10)]) for how in WAYS}
+    plain = {
+        how: np.mean(
+            [trace_error("laplacian", landmarks(how, 40, seed=seed)) for seed in range(10)]
+        )
+        for how in WAYS
+    }
     assert plain["rpcholesky"] <= plain["uniform"]
 
 
 def test_random_pivots_have_the_distribution_of_the_residual_diagonal():
-    # K = diag(4, 2, 1) + ones in a block of two: the second pivot is never of a row that the first explains
+    # K = diag(4, 2, 1) + ones in a block of two: the second pivot is never of a row that the first
+    # explains
     rows = np.array([[2.0, 0.0, 0.0], [2.0, 0.0, 0.0], [0.0, np.sqrt(2), 0.0], [0.0, 0.0, 1.0]])
     pairs = [tuple(rpcholesky("linear", rows, {}, 2, seed)) for seed in range(4000)]
     assert all({0, 1} != set(pair) for pair in pairs)
@@ -109,7 +133,9 @@ def test_repeated_rows(how):
     if how == "rpcholesky":
         assert len(chosen) == 15
         np.testing.assert_allclose(Z @ Z.T, K, atol=1e-9)
-    method = methods.create("nystrom", landmarks=how, n_features=40, gamma=2.0, dtype="float64").fit(rows, np.repeat(VALUES[:15], 20))
+    method = methods.create(
+        "nystrom", landmarks=how, n_features=40, gamma=2.0, dtype="float64"
+    ).fit(rows, np.repeat(VALUES[:15], 20))
     assert method.info["converged"] and method.info["rank"] <= 15
 
 
@@ -120,7 +146,9 @@ def test_nearly_dependent_landmarks():
     Z = feature_map.transform(rows)
     np.testing.assert_allclose(Z @ Z.T, K, atol=1e-9)
     weights = RNG.standard_normal((feature_map.n_features, 2))
-    folded = kernels.block("gaussian", rows, feature_map.landmarks, params) @ feature_map.fold(weights)
+    folded = kernels.block("gaussian", rows, feature_map.landmarks, params) @ feature_map.fold(
+        weights
+    )
     np.testing.assert_allclose(folded, Z @ weights, atol=1e-6)
 
 
@@ -130,7 +158,9 @@ def test_what_a_matrix_asks_of_a_map():
     Z = whole.transform(X)
     columns = np.array([3, 70, 0, 17])
     np.testing.assert_allclose(whole.select(columns).transform(X), Z[:, columns], atol=1e-12)
-    np.testing.assert_allclose(whole.select(columns).select([2, 0]).transform(X), Z[:, [0, 3]], atol=1e-12)
+    np.testing.assert_allclose(
+        whole.select(columns).select([2, 0]).transform(X), Z[:, [0, 3]], atol=1e-12
+    )
     assert whole.select(slice(0, 0)).transform(X).shape == (400, 0)
     weights = RNG.standard_normal((4, 1))
     full = np.zeros((90, 1))
@@ -152,8 +182,13 @@ def test_threads_change_nothing():
     try:
         for threads in (1, 2):
             env.set_threads(threads)
-            chosen = [choose_landmarks(how, "laplacian", rows, {"gamma": 2.0}, 150, 3, 1000.0) for how in WAYS]
-            made.append([*chosen, NystromMap("laplacian", chosen[0], {"gamma": 2.0}).transform(rows)])
+            chosen = [
+                choose_landmarks(how, "laplacian", rows, {"gamma": 2.0}, 150, 3, 1000.0)
+                for how in WAYS
+            ]
+            made.append(
+                [*chosen, NystromMap("laplacian", chosen[0], {"gamma": 2.0}).transform(rows)]
+            )
     finally:
         env.set_threads(None)
     assert all(np.array_equal(one, two) for one, two in zip(*made))
@@ -183,7 +218,9 @@ def test_predictions_are_those_of_the_dense_reference(how, dtype, atol):
         dtype=dtype,
         tol=1e-12,
     ).fit(X[:300], VALUES[:300])
-    chosen = choose_landmarks(how, "laplacian", X[:300].astype(dtype), {"gamma": 2.0}, 50, 0, 1000.0).astype(np.float64)
+    chosen = choose_landmarks(
+        how, "laplacian", X[:300].astype(dtype), {"gamma": 2.0}, 50, 0, 1000.0
+    ).astype(np.float64)
     expected = dense_reference(X[:300], X[300:], VALUES[:300], chosen, 0.1, 2.0)
     np.testing.assert_allclose(method.predict(X[300:]), expected, atol=atol)
     assert method.info["rank"] == method.info["model_size"] == 50
@@ -192,9 +229,15 @@ def test_predictions_are_those_of_the_dense_reference(how, dtype, atol):
 @pytest.mark.parametrize("loss", ["squared", "squared_hinge"])
 def test_all_rows_as_landmarks_are_the_exact_machine(loss):
     common = {"kernel": "laplacian", "gamma": 2.0, "lam": 0.1, "tol": 1e-7}
-    exact = methods.create("kernel", loss=loss, **common, **({} if loss == "squared" else {"bias": False})).fit(X[:300], LABELS[:300])
-    ours = methods.create("nystrom", loss=loss, n_features=300, dtype="float64", **common).fit(X[:300], LABELS[:300])
-    np.testing.assert_allclose(ours.decision_function(X[300:]), exact.decision_function(X[300:]), atol=2e-3)
+    exact = methods.create(
+        "kernel", loss=loss, **common, **({} if loss == "squared" else {"bias": False})
+    ).fit(X[:300], LABELS[:300])
+    ours = methods.create("nystrom", loss=loss, n_features=300, dtype="float64", **common).fit(
+        X[:300], LABELS[:300]
+    )
+    np.testing.assert_allclose(
+        ours.decision_function(X[300:]), exact.decision_function(X[300:]), atol=2e-3
+    )
     assert ours.info["objective"] == pytest.approx(exact.info["objective"], rel=1e-5)
 
 
@@ -202,38 +245,67 @@ def test_all_rows_as_landmarks_are_the_exact_machine(loss):
 def test_features_that_do_not_fit_in_memory_are_made_anew(loss):
     rows = RNG.uniform(0, 1, (3000, 4))
     y = np.where(rows[:, 0] * rows[:, 1] > 0.3, 1.0, -1.0)
-    common = {"n_features": 150, "gamma": 2.0, "lam": 0.1, "loss": loss, "tol": 1e-6, "dtype": "float64"}
-    kept, anew = (methods.create("nystrom", max_memory=memory, **common).fit(rows, y) for memory in (500, 2))
-    assert anew.info["converged"] and anew.info["objective"] == pytest.approx(kept.info["objective"], rel=2e-6)
-    np.testing.assert_allclose(anew.decision_function(rows), kept.decision_function(rows), atol=2e-2)
+    common = {
+        "n_features": 150,
+        "gamma": 2.0,
+        "lam": 0.1,
+        "loss": loss,
+        "tol": 1e-6,
+        "dtype": "float64",
+    }
+    kept, anew = (
+        methods.create("nystrom", max_memory=memory, **common).fit(rows, y) for memory in (500, 2)
+    )
+    assert anew.info["converged"] and anew.info["objective"] == pytest.approx(
+        kept.info["objective"], rel=2e-6
+    )
+    np.testing.assert_allclose(
+        anew.decision_function(rows), kept.decision_function(rows), atol=2e-2
+    )
 
 
 @pytest.mark.parametrize("solver", ["cg", "liblinear"])
 def test_other_solvers_reach_the_same_model(solver):
-    common = {"n_features": 40, "gamma": 2.0, "lam": 0.1, "loss": "squared" if solver == "cg" else "logistic"}
+    common = {
+        "n_features": 40,
+        "gamma": 2.0,
+        "lam": 0.1,
+        "loss": "squared" if solver == "cg" else "logistic",
+    }
     ours = methods.create("nystrom", tol=1e-9, **common).fit(X, LABELS)
     other = methods.create("nystrom", solver=solver, tol=1e-8, **common).fit(X, LABELS)
     np.testing.assert_allclose(other.decision_function(X), ours.decision_function(X), atol=1e-3)
-    assert other.info["converged"] and other.info["objective"] == pytest.approx(ours.info["objective"], rel=1e-6)
+    assert other.info["converged"] and other.info["objective"] == pytest.approx(
+        ours.info["objective"], rel=1e-6
+    )
 
 
 def test_a_model_of_sparse_rows_is_sparse(tmp_path):
     rows = sp.random(300, 50, density=0.1, format="csr", random_state=0)
     y = np.where(np.asarray(rows[:, :25].sum(axis=1)).ravel() > 1.2, 1.0, 2.0)
     for how in WAYS:
-        method = methods.create("nystrom", landmarks=how, n_features=60, scaling="none").fit(rows, y)
+        method = methods.create("nystrom", landmarks=how, n_features=60, scaling="none").fit(
+            rows, y
+        )
         method.save(tmp_path / "m.npz")
         again = methods.load(tmp_path / "m.npz")
         assert sp.issparse(again.model.support)
         np.testing.assert_array_equal(again.decision_function(rows), method.decision_function(rows))
-        np.testing.assert_allclose(again.decision_function(rows.toarray()), method.decision_function(rows), atol=1e-8)
+        np.testing.assert_allclose(
+            again.decision_function(rows.toarray()), method.decision_function(rows), atol=1e-8
+        )
 
 
 def test_a_kernel_that_is_zero_everywhere_predicts_zero(tmp_path):
     for y in (VALUES, LABELS):
-        method = methods.create("nystrom", kernel="linear", scaling="none", task="regression").fit(np.zeros((400, 3)), y)
+        method = methods.create("nystrom", kernel="linear", scaling="none", task="regression").fit(
+            np.zeros((400, 3)), y
+        )
         method.save(tmp_path / "m.npz")
-        assert method.info["rank"] == 0 and not methods.load(tmp_path / "m.npz").predict(X[:, :3]).any()
+        assert (
+            method.info["rank"] == 0
+            and not methods.load(tmp_path / "m.npz").predict(X[:, :3]).any()
+        )
 
 
 SMALL = {
@@ -252,7 +324,9 @@ def test_ridge_on_classes(name, classes):
     solvers = ["rfx", "cg"] if name in ("rf", "nystrom") else [None]
     for solver in solvers:
         more = {} if solver is None else {"solver": solver}
-        method = methods.create(name, loss="squared", lam=0.01, kernel="laplacian", **more, **SMALL[name]).fit(X[:300], y[:300])
+        method = methods.create(
+            name, loss="squared", lam=0.01, kernel="laplacian", **more, **SMALL[name]
+        ).fit(X[:300], y[:300])
         assert method.info["loss"] == "squared" and method.info["converged"]
         assert method.score(X[300:], y[300:])["score"] > 0.85
         targets = np.where(y[:300, None] == np.unique(y), 1.0, -1.0)
@@ -264,24 +338,33 @@ def test_ridge_on_classes(name, classes):
 def test_ridge_on_classes_is_one_regression_for_each():
     y = np.digitize(VALUES, [0.0, 0.8]) + 4.0
     for name in ("kernel", "block"):
-        whole = methods.create(name, loss="squared", lam=0.01, kernel="laplacian", **SMALL[name]).fit(X[:300], y[:300])
+        whole = methods.create(
+            name, loss="squared", lam=0.01, kernel="laplacian", **SMALL[name]
+        ).fit(X[:300], y[:300])
         parts = [
             methods.create(name, task="regression", lam=0.01, kernel="laplacian", **SMALL[name])
             .fit(X[:300], np.where(y[:300] == label, 1.0, -1.0))
             .decision_function(X[300:])
             for label in np.unique(y)
         ]
-        np.testing.assert_allclose(whole.decision_function(X[300:]), np.stack(parts, axis=1), atol=1e-6)
+        np.testing.assert_allclose(
+            whole.decision_function(X[300:]), np.stack(parts, axis=1), atol=1e-6
+        )
 
 
 def test_refusals():
-    with pytest.raises(UsageError, match="--landmarks is 'grid'; it must be one of uniform, kmeans, rpcholesky"):
+    with pytest.raises(
+        UsageError, match="--landmarks is 'grid'; it must be one of uniform, kmeans, rpcholesky"
+    ):
         methods.create("nystrom", landmarks="grid")
     with pytest.raises(UsageError, match="--landmarks is 'grid'"):
         landmarks("grid", 3)
     with pytest.raises(UsageError, match="--n-features is 0"):
         landmarks("uniform", 0)
-    with pytest.raises(UsageError, match="--solver is cg, which is for squared loss, not squared_hinge; add --loss squared"):
+    with pytest.raises(
+        UsageError,
+        match="--solver is cg, which is for squared loss, not squared_hinge; add --loss squared",
+    ):
         methods.create("nystrom", solver="cg").fit(X, LABELS)
     with pytest.raises(UsageError, match="method rf has no option --landmarks"):
         methods.create("rf", landmarks="uniform")

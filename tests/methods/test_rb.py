@@ -46,8 +46,13 @@ def test_ridge_agrees_with_a_direct_solution(lam):
     solution = solve_dual_ridge(Z, Y, lam, budget=Budget(tol=1e-12))
     expected = DENSE.T @ np.linalg.solve(DENSE @ DENSE.T + lam * np.eye(400), Y)
     np.testing.assert_allclose(solution.coef, expected, atol=1e-5)
-    certificates = [l2_certificate(DenseMatrix(DENSE), y, w, lam, losses.Squared) for y, w in zip(Y.T, solution.coef.T)]
-    assert solution.objective == pytest.approx(sum(objective for objective, _ in certificates), rel=1e-9)
+    certificates = [
+        l2_certificate(DenseMatrix(DENSE), y, w, lam, losses.Squared)
+        for y, w in zip(Y.T, solution.coef.T)
+    ]
+    assert solution.objective == pytest.approx(
+        sum(objective for objective, _ in certificates), rel=1e-9
+    )
     assert solution.converged and solution.gap <= 1e-12 * solution.objective
     single = solve_dual_ridge(Z, Y[:, 0], lam, budget=Budget(tol=1e-12))
     np.testing.assert_allclose(single.coef, solution.coef[:, 0], atol=1e-5)
@@ -77,7 +82,12 @@ def test_warm_starts_stop_at_once_and_help():
     ridge = solve_dual_ridge(Z, VALUES, 0.1, budget=Budget(tol=1e-6))
     assert solve_dual_ridge(Z, VALUES, 0.1, budget=Budget(tol=1e-6), warm=ridge.dual).n_iter == 0
     newton = solve_dual_l2(Z, LABELS, 0.1, losses.SquaredHinge, Budget(tol=1e-6))
-    assert solve_dual_l2(Z, LABELS, 0.1, losses.SquaredHinge, Budget(tol=1e-6), warm=newton.dual).n_iter == 0
+    assert (
+        solve_dual_l2(
+            Z, LABELS, 0.1, losses.SquaredHinge, Budget(tol=1e-6), warm=newton.dual
+        ).n_iter
+        == 0
+    )
     grown = numbered(n_grids=120)
     warm, cold = (solve_dual_ridge(grown, VALUES, 0.1, warm=start) for start in (ridge.dual, None))
     assert warm.n_iter <= cold.n_iter
@@ -96,7 +106,10 @@ def by_threads(solve, threads):
 
 def test_solvers_are_the_same_for_any_number_of_threads():
     def solve(big, y):
-        return solve_dual_ridge(big, y, 1.0).coef, solve_dual_l2(big, y, 1.0, losses.SquaredHinge).coef
+        return (
+            solve_dual_ridge(big, y, 1.0).coef,
+            solve_dual_l2(big, y, 1.0, losses.SquaredHinge).coef,
+        )
 
     one, two = (by_threads(solve, threads) for threads in (1, 2))
     assert all(np.array_equal(a, b) for a, b in zip(one, two, strict=True))
@@ -117,7 +130,11 @@ def test_solver_refusals():
         solve_dual_l2(Z, LABELS, 1.0, losses.Hinge)
 
 
-LOSSES = {"squared": (losses.Squared, VALUES), "squared_hinge": (losses.SquaredHinge, LABELS), "logistic": (losses.Logistic, LABELS)}
+LOSSES = {
+    "squared": (losses.Squared, VALUES),
+    "squared_hinge": (losses.SquaredHinge, LABELS),
+    "logistic": (losses.Logistic, LABELS),
+}
 
 
 def test_grid_update_is_sequential_coordinate_descent():
@@ -127,7 +144,19 @@ def test_grid_update_is_sequential_coordinate_descent():
     w, delta = w0.copy(), np.zeros(400)
     largest = int(np.diff(Z.starts).max())
     for _ in range(3):
-        _epoch(Z.ids, Z.starts, w, g, diagonal, curvature, delta, lam, Z.scale, np.empty((2, largest)), np.empty(largest))
+        _epoch(
+            Z.ids,
+            Z.starts,
+            w,
+            g,
+            diagonal,
+            curvature,
+            delta,
+            lam,
+            Z.scale,
+            np.empty((2, largest)),
+            np.empty(largest),
+        )
     v, image = w0.copy(), np.zeros(400)
     for _ in range(3):
         for j in range(Z.shape[1]):
@@ -155,10 +184,15 @@ def test_l1_agrees_with_the_dense_solver(name, share, many, monkeypatch):
     assert solution.converged and 0 <= solution.gap <= 1e-6 * solution.objective
     assert solution.objective == pytest.approx(expected.objective, rel=2e-6)
     f = DENSE @ solution.coef
-    assert solution.objective == pytest.approx(lam * np.abs(solution.coef).sum() + loss.value(f, y).sum(), rel=1e-9)
+    assert solution.objective == pytest.approx(
+        lam * np.abs(solution.coef).sum() + loss.value(f, y).sum(), rel=1e-9
+    )
     objective, gap, g = l1_certificate(Z, y, solution.coef, lam, loss)
     # the solver keeps the best dual value of all its steps
-    assert objective == pytest.approx(solution.objective) and solution.gap <= gap * (1 + 1e-6) + 1e-9 * objective
+    assert (
+        objective == pytest.approx(solution.objective)
+        and solution.gap <= gap * (1 + 1e-6) + 1e-9 * objective
+    )
     np.testing.assert_allclose(g, DENSE.T @ loss.derivative(f, y), atol=1e-9)
     again = solve_rb_l1(Z, y, lam, loss, Budget(tol=1e-6), warm=solution.coef)
     assert again.n_iter == 0
@@ -179,10 +213,16 @@ def test_the_gram_of_bins_counts_weighted_meetings():
 
 
 def test_row_weights_are_rounded_to_few_values():
-    few, many = np.where(LABELS > 0, 2.0, 0.0), losses.Logistic.second_derivative(RNG.uniform(-6, 6, 5000), np.ones(5000))
+    few, many = (
+        np.where(LABELS > 0, 2.0, 0.0),
+        losses.Logistic.second_derivative(RNG.uniform(-6, 6, 5000), np.ones(5000)),
+    )
     assert np.array_equal(Z.gram_weights(few), few) and not Z.gram_weights(np.zeros(3)).any()
     rounded = Z.gram_weights(many)
-    assert np.all(np.abs(np.log(rounded / many)) <= 0.5 * np.log(1.25) + 1e-12) and len(np.unique(rounded)) < 30
+    assert (
+        np.all(np.abs(np.log(rounded / many)) <= 0.5 * np.log(1.25) + 1e-12)
+        and len(np.unique(rounded)) < 30
+    )
 
 
 @pytest.mark.parametrize("solve", [solve_rb_l1, solve_prcd])
@@ -207,15 +247,23 @@ def test_l1_is_the_same_for_any_number_of_threads(many, monkeypatch):
 
 def test_sparse_rb_keeps_few_bins(tmp_path):
     sparse = methods.create("sparse-rb", n_grids=100, lam=0.5).fit(X[:300], LABELS[:300])
-    assert sparse.score(X[300:], LABELS[300:])["score"] > 0.85 and sparse.info["loss"] == "squared_hinge"
+    assert (
+        sparse.score(X[300:], LABELS[300:])["score"] > 0.85
+        and sparse.info["loss"] == "squared_hinge"
+    )
     assert sparse.info["model_size"] == len(sparse.model.coef) < 0.5 * sparse.info["n_features"]
     own = sparse.model
     assert np.all(own.coef != 0) and own.grids.n_grids == len(own.bins.starts) - 1 <= 100
-    prcd = methods.create("sparse-rb", n_grids=100, lam=0.5, solver="prcd", max_iter=5000).fit(X[:300], LABELS[:300])
+    prcd = methods.create("sparse-rb", n_grids=100, lam=0.5, solver="prcd", max_iter=5000).fit(
+        X[:300], LABELS[:300]
+    )
     assert prcd.info["objective"] == pytest.approx(sparse.info["objective"], rel=1e-3)
     empty = methods.create("sparse-rb", lam=1e6).fit(X, VALUES)
     empty.save(tmp_path / "m.npz")
-    assert empty.info["model_size"] == 0 and not methods.load(tmp_path / "m.npz").decision_function(X).any()
+    assert (
+        empty.info["model_size"] == 0
+        and not methods.load(tmp_path / "m.npz").decision_function(X).any()
+    )
 
 
 @pytest.mark.parametrize("name", list(WIDTHS))
@@ -227,16 +275,24 @@ def test_rb_approaches_the_exact_kernel(name, tmp_path):
     assert np.sqrt(np.mean(difference**2)) < 0.02
     rb.save(tmp_path / "model.npz")
     assert np.array_equal(methods.load(tmp_path / "model.npz").predict(X), rb.predict(X))
-    sparse = methods.create("sparse-rb", **own | {"lam": 0.02}, n_grids=100).fit(X[:300], LABELS[:300])
+    sparse = methods.create("sparse-rb", **own | {"lam": 0.02}, n_grids=100).fit(
+        X[:300], LABELS[:300]
+    )
     assert sparse.model.grids.kernel == name and sparse.score(X[300:], LABELS[300:])["score"] > 0.85
 
 
 @pytest.mark.parametrize("loss", ["squared", "squared_hinge", "logistic"])
 def test_rb_learns_classes(loss):
-    rb = methods.create("rb", loss=loss, n_grids=100, gamma=1.0, lam=0.01).fit(X[:300], LABELS[:300])
+    rb = methods.create("rb", loss=loss, n_grids=100, gamma=1.0, lam=0.01).fit(
+        X[:300], LABELS[:300]
+    )
     assert rb.score(X[300:], LABELS[300:])["score"] > 0.85 and rb.info["loss"] == loss
     D = rb.info["n_features"]
-    assert rb.info["n_grids"] == 100 and rb.info["kappa"] == D / 100 and rb.info["model_size"] == len(rb.model.coef) <= D
+    assert (
+        rb.info["n_grids"] == 100
+        and rb.info["kappa"] == D / 100
+        and rb.info["model_size"] == len(rb.model.coef) <= D
+    )
     # eq. 10: the mean over grids of N over the rows in the fullest bin
     ids, _ = sample_grids("laplacian", 3, 100, 0, gamma=1.0).number(rb.preprocessing.rows(X[:300]))
     bound = np.mean([300 / np.bincount(row).max() for row in ids])
@@ -244,10 +300,17 @@ def test_rb_learns_classes(loss):
     assert rb.info["kernel_params"] == {"gamma": 1.0, "sigma": 1.0}
 
 
-@pytest.mark.parametrize(("classes", "loss"), [(0, "squared"), (2, "squared"), (3, "squared"), (2, "logistic"), (3, "logistic")])
+@pytest.mark.parametrize(
+    ("classes", "loss"),
+    [(0, "squared"), (2, "squared"), (3, "squared"), (2, "logistic"), (3, "logistic")],
+)
 def test_rb_grows_until_the_held_out_error_stops_falling(classes, loss):
     noise = 0.3 * np.random.default_rng(1).standard_normal(400)
-    y = VALUES + noise if classes == 0 else np.digitize(VALUES + noise, np.quantile(VALUES, np.arange(1, classes) / classes))
+    y = (
+        VALUES + noise
+        if classes == 0
+        else np.digitize(VALUES + noise, np.quantile(VALUES, np.arange(1, classes) / classes))
+    )
     options = {"lam": 1.0, "gamma": 3.0, "loss": loss, "tol": 1e-8, "scaling": "none"}
     rb = methods.create("rb", grow=0.25, n_grids=1000, **options).fit(X, y)
     sizes, errors = zip(*rb.info["growth"])
@@ -258,12 +321,17 @@ def test_rb_grows_until_the_held_out_error_stops_falling(classes, loss):
     assert chosen == sizes[int(np.argmin(errors))] and rb.model.grids.n_grids == chosen
     # the model is that of all rows with the chosen R
     plain = methods.create("rb", n_grids=chosen, **options).fit(X, y)
-    assert np.array_equal(plain.model.bins.keys, rb.model.bins.keys) and plain.info["n_features"] == rb.info["n_features"]
+    assert (
+        np.array_equal(plain.model.bins.keys, rb.model.bins.keys)
+        and plain.info["n_features"] == rb.info["n_features"]
+    )
     assert plain.info["kappa"] == rb.info["kappa"] == rb.info["n_features"] / chosen
     np.testing.assert_allclose(rb.decision_function(X), plain.decision_function(X), atol=2e-3)
     # the errors are those of models of the other rows
     kept, out = held_out(400, 0.25, 0, "")
-    small = methods.create("rb", n_grids=16, **options | {"lam": 0.75, "tol": 1e-2}).fit(X[kept], y[kept])
+    small = methods.create("rb", n_grids=16, **options | {"lam": 0.75, "tol": 1e-2}).fit(
+        X[kept], y[kept]
+    )
     score = small.score(X[out], y[out])["score"]
     assert errors[0] == pytest.approx(score**2 if classes == 0 else 1 - score, rel=1e-3)
 
@@ -271,9 +339,13 @@ def test_rb_grows_until_the_held_out_error_stops_falling(classes, loss):
 def test_growing_stops_at_n_grids_and_needs_rows():
     rb = methods.create("rb", grow=0.2, n_grids=5).fit(X, VALUES)
     assert rb.info["n_grids"] == 5 and [size for size, _ in rb.info["growth"]] == [5]
-    with pytest.raises(UsageError, match="--grow is 0.2, which needs at least 5 rows, but there are 4"):
+    with pytest.raises(
+        UsageError, match="--grow is 0.2, which needs at least 5 rows, but there are 4"
+    ):
         methods.create("rb", grow=0.2).fit(X[:4], VALUES[:4])
-    with pytest.raises(UsageError, match="--grow is 0.9; it must be a number above 0 and at most 0.5"):
+    with pytest.raises(
+        UsageError, match="--grow is 0.9; it must be a number above 0 and at most 0.5"
+    ):
         methods.create("rb", grow=0.9)
 
 
@@ -282,10 +354,16 @@ def test_more_grids_than_memory_are_refused_before_they_are_made(monkeypatch):
     rows, y = np.zeros((100_000, 1)), np.resize([-1.0, 1.0], 100_000)
     # 4 bytes a bin number: 256 * 100,000 * 4 / 2^20 = 97.7 MiB
     with pytest.raises(
-        UsageError, match="--n-grids is 256; the bin numbers of 100,000 rows take 98 MiB, but --max-memory is 50 MiB; at most 131 "
+        UsageError,
+        match=(
+            "--n-grids is 256; the bin numbers of 100,000 rows take 98 MiB, but --max-memory is 50"
+            " MiB; at most 131 "
+        ),
     ):
         methods.create("rb", max_memory=50).fit(rows, y)
-    with pytest.raises(UsageError, match="take 195 MiB, but --max-memory is 100 MiB; at most 131 grids fit"):
+    with pytest.raises(
+        UsageError, match="take 195 MiB, but --max-memory is 100 MiB; at most 131 grids fit"
+    ):
         methods.create("sparse-rb", max_memory=100, solver="prcd").fit(rows, y)
     monkeypatch.setattr(env, "available_memory_mb", lambda: 0.1)
     with pytest.raises(UsageError, match="but there are only 0 MiB; not one grid fits"):
@@ -294,17 +372,31 @@ def test_more_grids_than_memory_are_refused_before_they_are_made(monkeypatch):
 
 @pytest.mark.parametrize("name", ["rb", "sparse-rb"])
 def test_enough_memory_changes_nothing(name):
-    plain, bounded = (methods.create(name, max_memory=limit, n_grids=50, lam=0.5).fit(X, LABELS) for limit in (None, 1))
+    plain, bounded = (
+        methods.create(name, max_memory=limit, n_grids=50, lam=0.5).fit(X, LABELS)
+        for limit in (None, 1)
+    )
     assert np.array_equal(plain.decision_function(X), bounded.decision_function(X))
 
 
-@pytest.mark.parametrize(("name", "options"), [("rb", {}), ("rb", {"grow": 0.2}), ("sparse-rb", {}), ("sparse-rb", {"solver": "prcd"})])
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("rb", {}), ("rb", {"grow": 0.2}), ("sparse-rb", {}), ("sparse-rb", {"solver": "prcd"})],
+)
 def test_every_row_of_a_binning_run_has_kappa(name, options, tmp_path):
-    spec = {"dataset": "sphere:n=200,d=3,seed=1", "method": name, "options": {"n_grids": 20, "lam": 1.0} | options, "seed": 0}
+    spec = {
+        "dataset": "sphere:n=200,d=3,seed=1",
+        "method": name,
+        "options": {"n_grids": 20, "lam": 1.0} | options,
+        "seed": 0,
+    }
     results.append(tmp_path / "results.csv", single.execute(Run.of(spec)))
     (row,) = results.read(tmp_path / "results.csv")
     params = row["params"]
-    assert params["kappa"] == row["n_features"] / params["n_grids"] >= params["kappa_bound"] >= 1 and params["n_grids"] <= 20
+    assert (
+        params["kappa"] == row["n_features"] / params["n_grids"] >= params["kappa_bound"] >= 1
+        and params["n_grids"] <= 20
+    )
 
 
 def test_rows_without_a_known_bin_get_zero():
@@ -317,19 +409,37 @@ def test_rb_reads_sparse_rows():
     dense = methods.create("rb", scaling="none").fit(rows, LABELS)
     sparse = methods.create("rb", scaling="none").fit(sp.csr_matrix(rows), LABELS)
     assert np.array_equal(dense.model.coef, sparse.model.coef)
-    assert np.array_equal(dense.decision_function(rows), sparse.decision_function(sp.csr_matrix(rows)))
+    assert np.array_equal(
+        dense.decision_function(rows), sparse.decision_function(sp.csr_matrix(rows))
+    )
 
 
 def test_refusals():
-    with pytest.raises(UsageError, match="--kernel is 'gaussian'; it must be one of laplacian, erlang, rational, hat"):
+    with pytest.raises(
+        UsageError,
+        match="--kernel is 'gaussian'; it must be one of laplacian, erlang, rational, hat",
+    ):
         methods.create("rb", kernel="gaussian")
-    with pytest.raises(UsageError, match="--gamma is tuned, by random features of kernel hat, of which there are none; choose validation"):
+    with pytest.raises(
+        UsageError,
+        match=(
+            "--gamma is tuned, by random features of kernel hat, of which there are none; choose"
+            " validation"
+        ),
+    ):
         methods.create("rb", kernel="hat", gamma="tuned").fit(X, VALUES)
-    with pytest.raises(UsageError, match="--lam is 'match-rf'; it must be a number above 0 or validation"):
+    with pytest.raises(
+        UsageError, match="--lam is 'match-rf'; it must be a number above 0 or validation"
+    ):
         methods.create("rb", lam="match-rf")
-    with pytest.raises(UsageError, match="--solver is 'libsvm'; it must be one of rfx, prcd, liblinear"):
+    with pytest.raises(
+        UsageError, match="--solver is 'libsvm'; it must be one of rfx, prcd, liblinear"
+    ):
         methods.create("sparse-rb", solver="libsvm")
-    with pytest.raises(UsageError, match="solver liblinear has no squared loss here; choose squared_hinge or logistic"):
+    with pytest.raises(
+        UsageError,
+        match="solver liblinear has no squared loss here; choose squared_hinge or logistic",
+    ):
         methods.create("sparse-rb", solver="liblinear", loss="squared", n_grids=4).fit(X, LABELS)
     with pytest.raises(UsageError, match="--n-grids is 0"):
         methods.create("rb", n_grids=0)
@@ -338,8 +448,14 @@ def test_refusals():
 @pytest.mark.parametrize("loss", ["squared", "squared_hinge", "logistic"])
 def test_rb_by_liblinear_is_the_same_minimum(loss):
     options = {"loss": loss, "n_grids": 30, "lam": 0.5, "tol": 1e-6}
-    own, theirs = (methods.create("rb", solver=solver, **options).fit(X, LABELS) for solver in (None, "liblinear"))
-    assert theirs.info["solver"] == "liblinear" and theirs.info["gap"] <= 1e-3 * theirs.info["objective"]
+    own, theirs = (
+        methods.create("rb", solver=solver, **options).fit(X, LABELS)
+        for solver in (None, "liblinear")
+    )
+    assert (
+        theirs.info["solver"] == "liblinear"
+        and theirs.info["gap"] <= 1e-3 * theirs.info["objective"]
+    )
     assert theirs.info["objective"] == pytest.approx(own.info["objective"], rel=1e-4)
     np.testing.assert_allclose(theirs.decision_function(X), own.decision_function(X), atol=0.01)
 
@@ -347,7 +463,10 @@ def test_rb_by_liblinear_is_the_same_minimum(loss):
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
 def test_sparse_rb_by_liblinear_is_the_same_minimum(loss):
     options = {"loss": loss, "n_grids": 30, "lam": 0.5, "tol": 1e-5}
-    own, theirs = (methods.create("sparse-rb", solver=solver, **options).fit(X, LABELS) for solver in ("rfx", "liblinear"))
+    own, theirs = (
+        methods.create("sparse-rb", solver=solver, **options).fit(X, LABELS)
+        for solver in ("rfx", "liblinear")
+    )
     assert theirs.info["objective"] == pytest.approx(own.info["objective"], rel=1e-3)
     assert theirs.info["model_size"] < theirs.info["n_features"]
 
@@ -359,7 +478,9 @@ def test_bins_as_a_sparse_matrix():
     np.testing.assert_array_equal(Z.to_csr().toarray(), Z.to_array())
 
 
-@pytest.mark.parametrize(("rows", "count"), [(1, 1024), (16384, 1024), (32768, 512), (65536, 256), (10**7, 256)])
+@pytest.mark.parametrize(
+    ("rows", "count"), [(1, 1024), (16384, 1024), (32768, 512), (65536, 256), (10**7, 256)]
+)
 def test_few_rows_get_more_grids_where_none_are_asked_for(rows, count):
     X = np.zeros((rows, 1))
     assert RB().count(X, methods.create("rb").settings) == count

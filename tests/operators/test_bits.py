@@ -28,9 +28,13 @@ def every_sign_a_bit(monkeypatch):
         lambda: sample("perceptron", 5, 77, 0, radius=2.0),
         lambda: sample("perceptron", 5, 77, 0, radius=2.0, unit=True),
         lambda: sample("perceptron", 5, 77, 0, radius=2.0).fit(X, "range"),
-        lambda: sample("perceptron", 5, 77, 0, radius=2.0).weighted(np.arange(5, 70), np.linspace(-1, 1, 65)),
+        lambda: sample("perceptron", 5, 77, 0, radius=2.0).weighted(
+            np.arange(5, 70), np.linspace(-1, 1, 65)
+        ),
         lambda: sample("stump", 5, 77, 0, **STUMPS),
-        lambda: sample("stump", 5, 77, 0, **STUMPS).weighted(np.arange(5, 70), np.linspace(0, 1, 65)),
+        lambda: sample("stump", 5, 77, 0, **STUMPS).weighted(
+            np.arange(5, 70), np.linspace(0, 1, 65)
+        ),
     ],
 )
 @pytest.mark.parametrize("scale", [1.0, 0.3])
@@ -49,9 +53,18 @@ def test_few_features_and_others_are_no_bits(every_sign_a_bit, monkeypatch):
 
 
 @pytest.mark.parametrize("kernel", ["perceptron", "stump"])
-@pytest.mark.parametrize("name, options", [("rf", {"loss": "squared_hinge"}), ("rf", {"loss": "squared"}), ("sparse-rf", {"rounds": 3})])
+@pytest.mark.parametrize(
+    "name, options",
+    [("rf", {"loss": "squared_hinge"}), ("rf", {"loss": "squared"}), ("sparse-rf", {"rounds": 3})],
+)
 def test_models_are_the_same(kernel, name, options, monkeypatch):
-    options = {"kernel": kernel, "n_features": 150, "lam": 1.0, "tol": 1e-6, "task": "binary"} | options
+    options = {
+        "kernel": kernel,
+        "n_features": 150,
+        "lam": 1.0,
+        "tol": 1e-6,
+        "task": "binary",
+    } | options
     plain = methods.create(name, **options).fit(X, Y)
     made = []
     monkeypatch.setattr(mapped, "WORTH_MB", 0)

@@ -43,9 +43,16 @@ def test_a_feature_too_large_for_its_rows_unit():
 def test_rows_of_zeros():
     Z = features(4)
     Z[10] = 0
-    found = recoded(coded(DenseMatrix(Z), np.int8, 100), np.array([1]), DenseMatrix(np.zeros((600, 2), np.float32)))
+    found = recoded(
+        coded(DenseMatrix(Z), np.int8, 100),
+        np.array([1]),
+        DenseMatrix(np.zeros((600, 2), np.float32)),
+    )
     assert not found.to_array()[10].any()
-    assert recoded(coded(DenseMatrix(Z), np.int8, 100), np.array([1]), DenseMatrix(features(2))) is None
+    assert (
+        recoded(coded(DenseMatrix(Z), np.int8, 100), np.array([1]), DenseMatrix(features(2)))
+        is None
+    )
 
 
 @pytest.mark.parametrize("columns", [1, 63, 64, 65, 200])
@@ -53,7 +60,9 @@ def test_rows_of_zeros():
 def test_the_largest_entry_is_found_wherever_it_is(columns, kind):
     Z = features(columns, 0.5, rows=columns)
     np.fill_diagonal(Z, RNG.choice([-1.0, 1.0], columns))
-    np.testing.assert_array_equal(np.abs(np.diag(coded(DenseMatrix(Z), kind).store.codes)), np.iinfo(kind).max)
+    np.testing.assert_array_equal(
+        np.abs(np.diag(coded(DenseMatrix(Z), kind).store.codes)), np.iinfo(kind).max
+    )
 
 
 def test_no_room_for_more_columns():
@@ -71,24 +80,36 @@ def test_products_leave_the_room_alone():
     np.testing.assert_array_equal(roomy.normal(w, np.abs(u)), plain.normal(w, np.abs(u)))
     np.testing.assert_array_equal(roomy.gram(np.arange(40)), plain.gram(np.arange(40)))
     np.testing.assert_array_equal(roomy.hold().to_array(), plain.to_array())
-    np.testing.assert_array_equal(roomy.columns(slice(30, None)).to_array(), plain.to_array()[:, 30:])
+    np.testing.assert_array_equal(
+        roomy.columns(slice(30, None)).to_array(), plain.to_array()[:, 30:]
+    )
 
 
 @pytest.mark.parametrize("kind", [np.int8, np.int16])
 @pytest.mark.parametrize("loss", [SquaredHinge, Logistic])
 @pytest.mark.parametrize("rows", [5, 1030, 5003])
 def test_a_pass_with_value_and_gradient(kind, loss, rows):
-    Z, w, y = coded(DenseMatrix(features(40, rows=rows)), kind), RNG.standard_normal(40), RNG.choice([-1.0, 1.0], rows)
+    Z, w, y = (
+        coded(DenseMatrix(features(40, rows=rows)), kind),
+        RNG.standard_normal(40),
+        RNG.choice([-1.0, 1.0], rows),
+    )
     Z = Z.rows(np.sort(RNG.permutation(rows)[: rows - 2]))
     y, plain = y[: rows - 2], Z.to_array().astype(np.float64)
     F, value, gradient = Z.loss_pass(w, loss, y)
     np.testing.assert_allclose(F, plain @ w, rtol=0, atol=1e-5)
     assert value == pytest.approx(loss.value(plain @ w, y).sum(), rel=1e-6)
-    np.testing.assert_allclose(gradient, plain.T @ loss.derivative(plain @ w, y), rtol=0, atol=1e-4 * np.sqrt(rows))
+    np.testing.assert_allclose(
+        gradient, plain.T @ loss.derivative(plain @ w, y), rtol=0, atol=1e-4 * np.sqrt(rows)
+    )
 
 
 def test_a_pass_is_the_same_by_any_number_of_threads(monkeypatch):
-    Z, w, y = coded(DenseMatrix(features(700, rows=4000)), np.int8), RNG.standard_normal(700), RNG.choice([-1.0, 1.0], 4000)
+    Z, w, y = (
+        coded(DenseMatrix(features(700, rows=4000)), np.int8),
+        RNG.standard_normal(700),
+        RNG.choice([-1.0, 1.0], 4000),
+    )
     found = []
     for threads in (1, 2, 3):
         monkeypatch.setattr(env, "threads", lambda count=threads: count)

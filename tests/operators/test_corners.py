@@ -17,7 +17,8 @@ def test_a_corner_is_what_numpy_gives(size, share):
     np.testing.assert_array_equal(corner(M, chosen), wanted)
     np.testing.assert_array_equal(corner(M[:, :], chosen[::-1]), wanted[::-1, ::-1])
     np.testing.assert_array_equal(
-        corner(M[: size // 2, : size // 2], chosen[chosen < size // 2]), M[np.ix_(*2 * [chosen[chosen < size // 2]])]
+        corner(M[: size // 2, : size // 2], chosen[chosen < size // 2]),
+        M[np.ix_(*2 * [chosen[chosen < size // 2]])],
     )
     keep_corner(M, chosen)
     np.testing.assert_array_equal(M[: len(chosen), : len(chosen)], wanted)

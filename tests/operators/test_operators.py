@@ -1,4 +1,6 @@
-"""Every kind of matrix against plain numpy in float64, and every solver over every kind that it takes."""
+"""Every kind of matrix against plain numpy in float64, and every solver over every kind
+that it takes.
+"""
 
 from dataclasses import replace
 
@@ -38,7 +40,9 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 class Recomputed(Matrix):
-    """The least that a kind defines: blocks of rows that share one buffer, which is spoilt when the next is asked for."""
+    """The least that a kind defines: blocks of rows that share one buffer, which is spoilt
+    when the next is asked for.
+    """
 
     cost = COMPUTED
 
@@ -64,7 +68,10 @@ class Apart(Recomputed):
     """Rows on two other machines, say: each part answers for its own, in any order."""
 
     def parts(self):
-        for rows in (np.arange(1, len(self.Z), 3), np.setdiff1d(np.arange(len(self.Z)), np.arange(1, len(self.Z), 3))):
+        for rows in (
+            np.arange(1, len(self.Z), 3),
+            np.setdiff1d(np.arange(len(self.Z)), np.arange(1, len(self.Z), 3)),
+        ):
             yield rows, DenseMatrix(self.Z[rows])
 
     def rows(self, index):
@@ -125,8 +132,14 @@ KINDS = {
     "dense": lambda: (DenseMatrix(features()), features()),
     "dense in float64": lambda: (DenseMatrix(features(np.float64)), features(np.float64)),
     "dense by columns": lambda: (DenseMatrix(np.asfortranarray(features())), features()),
-    "some rows of an array": lambda: (DenseMatrix(features()).rows(np.arange(650, 30, -2)), features()[650:30:-2]),
-    "partly in memory": lambda: (hold_part(MapMatrix(MAP, X.astype(np.float32), SCALE, block=128), 0.1), features()),
+    "some rows of an array": lambda: (
+        DenseMatrix(features()).rows(np.arange(650, 30, -2)),
+        features()[650:30:-2],
+    ),
+    "partly in memory": lambda: (
+        hold_part(MapMatrix(MAP, X.astype(np.float32), SCALE, block=128), 0.1),
+        features(),
+    ),
     "computed": lambda: (MapMatrix(MAP, X.astype(np.float32), SCALE, block=128), features()),
     "computed from sparse rows": lambda: (MapMatrix(MAP, sp.csr_matrix(X), SCALE), features()),
     "computed, some rows held": lambda: (held_rows(), features()),
@@ -152,7 +165,9 @@ def kind(request):
 
 def near(found, expected, tolerance=1e-5):
     assert np.shape(found) == np.shape(expected) and np.asarray(found).dtype == np.float64
-    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * max(1.0, np.abs(expected).max(initial=0.0)))
+    np.testing.assert_allclose(
+        found, expected, rtol=0, atol=tolerance * max(1.0, np.abs(expected).max(initial=0.0))
+    )
 
 
 @pytest.mark.parametrize("outputs", [(), (3,)])
@@ -179,7 +194,10 @@ def test_products(kind, outputs):
 def test_loss_pass(kind, name, outputs):
     (Z, plain), loss = kind, losses.LOSSES[name]
     rng = np.random.default_rng(2)
-    W, y = 0.1 * rng.standard_normal((Z.shape[1], *outputs)), rng.choice([-1.0, 1.0], (Z.shape[0], *outputs))
+    W, y = (
+        0.1 * rng.standard_normal((Z.shape[1], *outputs)),
+        rng.choice([-1.0, 1.0], (Z.shape[0], *outputs)),
+    )
     F, value, G = Z.loss_pass(W, loss, y)
     near(F, plain @ W)
     near(value, loss.value(plain @ W, y).sum(axis=0))
@@ -200,7 +218,10 @@ def test_gram(kind):
     change = rng.choice([-2.0, 0.0, 2.0], Z.shape[0])
     near(Z.gram(left, weights=change), plain[:, left].T @ (change[:, None] * plain[:, left]))
     assert Z.gram(left[:0], right, margin)[1].shape == (0, 35)
-    near(Z.gram(np.arange(Z.shape[1]), weights=Z.gram_weights(margin)), plain.T @ (margin[:, None] * plain))
+    near(
+        Z.gram(np.arange(Z.shape[1]), weights=Z.gram_weights(margin)),
+        plain.T @ (margin[:, None] * plain),
+    )
 
 
 def test_rows_columns_and_blocks(kind):
@@ -212,12 +233,18 @@ def test_rows_columns_and_blocks(kind):
         # what a kind gives must be a matrix that can do all of this again
         part = Z.rows(index if not isinstance(Z, CachedRows) else np.arange(len(plain))[index])
         near(part.to_array().astype(np.float64), plain[index])
-        near(part.rows(np.array([0, 4])).matvec(np.ones(Z.shape[1])), plain[index][[0, 4]].sum(axis=1))
+        near(
+            part.rows(np.array([0, 4])).matvec(np.ones(Z.shape[1])),
+            plain[index][[0, 4]].sum(axis=1),
+        )
         near(part.columns(columns).to_array().astype(np.float64), plain[index][:, columns])
     for index in (columns, slice(1, 40)):
         near(Z.columns(index).to_array().astype(np.float64), plain[:, index])
         near(Z.columns(index).rmatvec(np.ones(len(plain))), plain[:, index].sum(axis=0))
-    for pieces, at in ((Z.row_blocks(), lambda rows: (rows,)), (Z.column_blocks(32), lambda columns: (slice(None), columns))):
+    for pieces, at in (
+        (Z.row_blocks(), lambda rows: (rows,)),
+        (Z.column_blocks(32), lambda columns: (slice(None), columns)),
+    ):
         seen = np.zeros(Z.shape)
         for chosen, block in pieces:
             assert block.flags.c_contiguous and block.dtype == Z.dtype
@@ -226,7 +253,9 @@ def test_rows_columns_and_blocks(kind):
     for held in (Z.hold(), Z.hold(0.0)):
         near(held.matvec(np.ones(Z.shape[1])), plain.sum(axis=1))
         assert held.computed <= Z.computed
-    assert not Z.hold().computed and Z.size_mb == pytest.approx(plain.size * Z.dtype.itemsize / 2**20)
+    assert not Z.hold().computed and Z.size_mb == pytest.approx(
+        plain.size * Z.dtype.itemsize / 2**20
+    )
 
 
 @pytest.mark.parametrize("limit", [0.0, 1000.0])
@@ -264,21 +293,39 @@ def test_sums_are_in_float64_whatever_the_blocks(outputs, dtype, order, monkeypa
         near(G, exact.T @ (exact @ W - U), 1e-12)
 
 
-@pytest.mark.parametrize("name", ["dense", "dense by columns", "computed", "some columns held", "binned", "signs by columns"])
+@pytest.mark.parametrize(
+    "name",
+    ["dense", "dense by columns", "computed", "some columns held", "binned", "signs by columns"],
+)
 def test_threads_change_no_bit(name):
     Z, _ = KINDS[name]()
     rng = np.random.default_rng(2)
-    w, u, weights, results = rng.standard_normal(Z.shape[1]), rng.standard_normal(Z.shape[0]), rng.random(Z.shape[0]), []
+    w, u, weights, results = (
+        rng.standard_normal(Z.shape[1]),
+        rng.standard_normal(Z.shape[0]),
+        rng.random(Z.shape[0]),
+        [],
+    )
     for count in (1, 2, 3):
         env.set_threads(count)
-        results.append([*Z.loss_pass(w, losses.Logistic, np.sign(u)), Z.matvec(w), Z.rmatvec(u), Z.normal(w, weights), Z.outer(u)])
+        results.append(
+            [
+                *Z.loss_pass(w, losses.Logistic, np.sign(u)),
+                Z.matvec(w),
+                Z.rmatvec(u),
+                Z.normal(w, weights),
+                Z.outer(u),
+            ]
+        )
     for other in results[1:]:
         assert all(np.array_equal(a, b) for a, b in zip(results[0], other, strict=True))
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_threads_change_no_bit_of_several_columns(order):
-    """Products of a size at which BLAS would share out the rows of a block among its own threads."""
+    """Products of a size at which BLAS would share out the rows of a block among its own
+    threads.
+    """
     rng = np.random.default_rng(2)
     Z = DenseMatrix(np.asarray(rng.standard_normal((4000, 2000), np.float32), order=order))
     W, U, results = rng.standard_normal((2000, 10)), rng.standard_normal((4000, 10)), []
@@ -310,9 +357,16 @@ def test_an_update_of_a_gram_matrix_is_one_pass(kind):
     Z, plain = KINDS[kind]()
     plain, rng = plain.astype(np.float64), np.random.default_rng(3)
     old, new = np.array([3, 70, 5, 60]), np.array([4, 89])
-    change, weights = np.where(rng.random(700) < 0.1, rng.normal(size=700), 0.0), np.maximum(0.0, rng.normal(size=700))
+    change, weights = (
+        np.where(rng.random(700) < 0.1, rng.normal(size=700), 0.0),
+        np.maximum(0.0, rng.normal(size=700)),
+    )
     o, n = plain[:, old], plain[:, new]
-    expected = (o.T @ (change[:, None] * o), n.T @ (weights[:, None] * n), n.T @ (weights[:, None] * o))
+    expected = (
+        o.T @ (change[:, None] * o),
+        n.T @ (weights[:, None] * n),
+        n.T @ (weights[:, None] * o),
+    )
     for found, right in zip(Z.gram_update(old, change, new, weights), expected, strict=True):
         near(found, right)
 
@@ -325,40 +379,72 @@ def test_a_code_is_off_by_half_a_unit_at_most(kind):
     store.put(np.arange(700), plain)
     units = np.abs(plain).max(axis=1) / limit
     error = np.abs(store.at(np.arange(700)).to_array() - plain)
-    assert np.all(error <= (0.5 + 1e-3 * limit / 128) * units[:, None]) and np.any(error > 0.4 * units[:, None])
+    assert np.all(error <= (0.5 + 1e-3 * limit / 128) * units[:, None]) and np.any(
+        error > 0.4 * units[:, None]
+    )
     # signs, all of one size, are what they were
     store.put(np.arange(700), np.where(plain > 0, np.float32(0.3), np.float32(-0.3)))
-    np.testing.assert_allclose(store.at(np.arange(700)).to_array(), np.where(plain > 0, 0.3, -0.3), rtol=1e-6)
+    np.testing.assert_allclose(
+        store.at(np.arange(700)).to_array(), np.where(plain > 0, 0.3, -0.3), rtol=1e-6
+    )
 
 
 def test_the_type_of_codes_follows_the_error_that_is_allowed():
     Z = MapMatrix(MAP, X.astype(np.float32), SCALE)
-    assert code_type(Z, 1e-4) == np.int8 and code_type(Z, 1e-8) == np.int16 and code_type(Z, 1e-12) is None
+    assert (
+        code_type(Z, 1e-4) == np.int8
+        and code_type(Z, 1e-8) == np.int16
+        and code_type(Z, 1e-12) is None
+    )
     assert code_type(MapMatrix(WIDE, X, SCALE), 1.0) is None
     plain = features()
     for kind, error in ((np.int8, 1e-4), (np.int16, 1e-8)):
         store = Codes.empty(700, 90, kind, np.float32)
         store.put(np.arange(700), plain)
-        changed = np.square(store.at(np.arange(700)).to_array() - plain, dtype=np.float64).sum(axis=1)
+        changed = np.square(store.at(np.arange(700)).to_array() - plain, dtype=np.float64).sum(
+            axis=1
+        )
         assert changed.mean() < error
 
 
 @pytest.mark.usefixtures("shared_out")
 @pytest.mark.parametrize("block", [None, 3, 100])
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
-def test_walks_over_computed_features_are_the_same_by_any_number_of_threads(block, kind, monkeypatch):
+def test_walks_over_computed_features_are_the_same_by_any_number_of_threads(
+    block, kind, monkeypatch
+):
     rng = np.random.default_rng(1)
-    Z, plain = MapMatrix(MAP, kind(X.astype(np.float32)), SCALE, block), features().astype(np.float64)
-    w, u, weights, y = rng.standard_normal(90), rng.standard_normal(700), rng.random(700), rng.choice([-1.0, 1.0], 700)
+    Z, plain = (
+        MapMatrix(MAP, kind(X.astype(np.float32)), SCALE, block),
+        features().astype(np.float64),
+    )
+    w, u, weights, y = (
+        rng.standard_normal(90),
+        rng.standard_normal(700),
+        rng.random(700),
+        rng.choice([-1.0, 1.0], 700),
+    )
     monkeypatch.setattr(mapped, "_LEAST_ROWS", 1)
     monkeypatch.setattr(mapped, "_CACHED_BYTES", 7 * 90 * 4)  # seven rows at a time
     found = []
     for threads in (1, 2, 3):
         monkeypatch.setattr(env, "threads", lambda count=threads: count)
-        found.append([Z.matvec(w), Z.rmatvec(u), Z.normal(w), Z.normal(w, weights), *Z.loss_pass(w, losses.Logistic, y)])
+        found.append(
+            [
+                Z.matvec(w),
+                Z.rmatvec(u),
+                Z.normal(w),
+                Z.normal(w, weights),
+                *Z.loss_pass(w, losses.Logistic, y),
+            ]
+        )
     F = plain @ w
     wanted = [F, plain.T @ u, plain.T @ F, plain.T @ (weights * F), F]
-    for own, value in zip(found[0], [*wanted, losses.Logistic.value(F, y).sum(), plain.T @ losses.Logistic.derivative(F, y)], strict=True):
+    for own, value in zip(
+        found[0],
+        [*wanted, losses.Logistic.value(F, y).sum(), plain.T @ losses.Logistic.derivative(F, y)],
+        strict=True,
+    ):
         near(own, value, 1e-9)
     for other in found[1:]:
         for own, first in zip(other, found[0], strict=True):
@@ -374,7 +460,11 @@ def test_rows_that_all_fit_are_kept_from_the_first_walk():
         plain = features().astype(np.float64)
         for _ in range(2):
             near(held.loss_pass(p, losses.Logistic, np.ones(700))[0], plain @ p, tolerance)
-        near(held.rows(np.arange(3, 90)).normal(p, weights[3:90]), plain[3:90].T @ (weights[3:90] * (plain[3:90] @ p)), tolerance)
+        near(
+            held.rows(np.arange(3, 90)).normal(p, weights[3:90]),
+            plain[3:90].T @ (weights[3:90] * (plain[3:90] @ p)),
+            tolerance,
+        )
         assert sum(made) == 700
 
 
@@ -390,7 +480,10 @@ def test_held_rows_follow_a_changing_set():
         assert part.computed == (count > held.capacity)
         near(part.to_array().astype(np.float64), plain[index])
         near(part.normal(p, weights[index]), plain[index].T @ (weights[index] * (plain[index] @ p)))
-        near(held.loss_pass(p, losses.Logistic, np.ones(700))[2], plain.T @ losses.Logistic.derivative(plain @ p, np.ones(700)))
+        near(
+            held.loss_pass(p, losses.Logistic, np.ones(700))[2],
+            plain.T @ losses.Logistic.derivative(plain @ p, np.ones(700)),
+        )
     held.rows(np.arange(50, 90))
     made.clear()
     held.rows(np.arange(60, 100))
@@ -403,7 +496,12 @@ class Counted:
     """A map that says how many rows it was asked for."""
 
     def __init__(self, inner, made):
-        self.inner, self.made, self.n_features, self.dtype = inner, made, inner.n_features, inner.dtype
+        self.inner, self.made, self.n_features, self.dtype = (
+            inner,
+            made,
+            inner.n_features,
+            inner.dtype,
+        )
 
     def transform(self, X, out):
         self.made.append(len(X))
@@ -437,7 +535,10 @@ LITTLE, SOON = replace(EXACT, memory_mb=0.02), replace(EXACT, tol=1e-6)
 # name -> (targets by sign or by value, solver)
 SOLVERS = {
     "ridge": ("values", lambda Z, y, **more: solve_ridge(Z, y, LAM, budget=EXACT, **more)),
-    "ridge, several outputs": ("outputs", lambda Z, Y, **more: solve_ridge(Z, Y, LAM, budget=EXACT, **more)),
+    "ridge, several outputs": (
+        "outputs",
+        lambda Z, Y, **more: solve_ridge(Z, Y, LAM, budget=EXACT, **more),
+    ),
     "ridge without room for a Gram matrix": (
         "values",
         lambda Z, y, **more: solve_ridge(Z, y, LAM, budget=LITTLE, **more),
@@ -446,20 +547,52 @@ SOLVERS = {
         "values",
         lambda Z, y, **more: solve_ridge_cg(Z, y, LAM, budget=SOON, **more),
     ),
-    "ridge in the span of the rows": ("values", lambda Z, y, **more: solve_dual_ridge(Z, y, LAM, budget=EXACT, **more)),
-    "L2, squared hinge": ("signs", lambda Z, y, **more: solve_l2(Z, y, LAM, losses.SquaredHinge, EXACT, **more)),
-    "L2, little memory": ("signs", lambda Z, y, **more: solve_l2(Z, y, LAM, losses.Logistic, LITTLE, **more)),
-    "L2 in the span of the rows": ("signs", lambda Z, y, **more: solve_dual_l2(Z, y, LAM, losses.Logistic, EXACT, **more)),
-    "L1, squared": ("values", lambda Z, y, **more: solve_l1(Z, y, LAM, losses.Squared, EXACT, **more)),
-    "L1, squared hinge": ("signs", lambda Z, y, **more: solve_l1(Z, y, LAM, losses.SquaredHinge, EXACT, **more)),
-    "L1, little memory": ("signs", lambda Z, y, **more: solve_l1(Z, y, LAM, losses.Logistic, LITTLE, **more)),
-    "L1 in rounds": ("signs", lambda Z, y, **more: solve_rounds(Z, y, LAM, losses.SquaredHinge, EXACT, rounds=3, **more)),
-    "L1 by single columns": ("values", lambda Z, y, **more: solve_prcd(Z, y, 5.0, losses.Squared, SOON, **more)),
+    "ridge in the span of the rows": (
+        "values",
+        lambda Z, y, **more: solve_dual_ridge(Z, y, LAM, budget=EXACT, **more),
+    ),
+    "L2, squared hinge": (
+        "signs",
+        lambda Z, y, **more: solve_l2(Z, y, LAM, losses.SquaredHinge, EXACT, **more),
+    ),
+    "L2, little memory": (
+        "signs",
+        lambda Z, y, **more: solve_l2(Z, y, LAM, losses.Logistic, LITTLE, **more),
+    ),
+    "L2 in the span of the rows": (
+        "signs",
+        lambda Z, y, **more: solve_dual_l2(Z, y, LAM, losses.Logistic, EXACT, **more),
+    ),
+    "L1, squared": (
+        "values",
+        lambda Z, y, **more: solve_l1(Z, y, LAM, losses.Squared, EXACT, **more),
+    ),
+    "L1, squared hinge": (
+        "signs",
+        lambda Z, y, **more: solve_l1(Z, y, LAM, losses.SquaredHinge, EXACT, **more),
+    ),
+    "L1, little memory": (
+        "signs",
+        lambda Z, y, **more: solve_l1(Z, y, LAM, losses.Logistic, LITTLE, **more),
+    ),
+    "L1 in rounds": (
+        "signs",
+        lambda Z, y, **more: solve_rounds(Z, y, LAM, losses.SquaredHinge, EXACT, rounds=3, **more),
+    ),
+    "L1 by single columns": (
+        "values",
+        lambda Z, y, **more: solve_prcd(Z, y, 5.0, losses.Squared, SOON, **more),
+    ),
     "L1, some columns at a time": (
         "values",
-        lambda Z, y, **more: solve_prcd(Z, y, 5.0, losses.Squared, replace(SOON, memory_mb=0.1), **more),
+        lambda Z, y, **more: solve_prcd(
+            Z, y, 5.0, losses.Squared, replace(SOON, memory_mb=0.1), **more
+        ),
     ),
-    "L1 by grids": ("signs", lambda Z, y, **more: solve_rb_l1(Z, y, LAM, losses.SquaredHinge, EXACT, **more)),
+    "L1 by grids": (
+        "signs",
+        lambda Z, y, **more: solve_rb_l1(Z, y, LAM, losses.SquaredHinge, EXACT, **more),
+    ),
 }
 
 
@@ -467,11 +600,20 @@ def targets(plain, form):
     """A target that the features can tell, with noise."""
     rng = np.random.default_rng(4)
     values = plain @ rng.standard_normal(plain.shape[1]) + rng.standard_normal(len(plain))
-    return {"values": values, "signs": np.where(values > 0, 1.0, -1.0), "outputs": np.stack([values, -2 * values, values**2], axis=1)}[form]
+    return {
+        "values": values,
+        "signs": np.where(values > 0, 1.0, -1.0),
+        "outputs": np.stack([values, -2 * values, values**2], axis=1),
+    }[form]
 
 
 # a step of the solver by grids is that of a whole grid of bins
-PAIRS = [(name, kind) for name in SOLVERS for kind in KINDS if name != "L1 by grids" or kind.startswith("binned")]
+PAIRS = [
+    (name, kind)
+    for name in SOLVERS
+    for kind in KINDS
+    if name != "L1 by grids" or kind.startswith("binned")
+]
 
 
 @pytest.mark.parametrize(("name", "kind"), PAIRS, indirect=["kind"])
@@ -480,10 +622,14 @@ def test_every_solver_over_every_kind(name, kind):
     y = targets(plain, form)
     found = solve(Z, y)
     assert found.converged and found.coef.shape == (Z.shape[1], *y.shape[1:])
-    expected = SOLVERS["L1, squared hinge" if name == "L1 by grids" else name][1](DenseMatrix(plain), y)
+    expected = SOLVERS["L1, squared hinge" if name == "L1 by grids" else name][1](
+        DenseMatrix(plain), y
+    )
     assert found.objective == pytest.approx(expected.objective, rel=5e-6)
     assert found.trace[-1]["objective"] == pytest.approx(found.objective, rel=1e-6)
-    np.testing.assert_allclose(plain @ found.coef, plain @ expected.coef, atol=2e-3 * np.abs(plain @ expected.coef).max())
+    np.testing.assert_allclose(
+        plain @ found.coef, plain @ expected.coef, atol=2e-3 * np.abs(plain @ expected.coef).max()
+    )
 
 
 @pytest.mark.parametrize("name", [name for name in SOLVERS if name != "L1 by grids"])
@@ -497,6 +643,8 @@ def test_a_callback_sees_every_step(name):
         entry["error"] = 1.0
 
     solution = solve(Z, y, callback=callback)
-    assert solution.trace == [entry for entry, _ in seen] and all(entry["error"] == 1.0 for entry in solution.trace)
+    assert solution.trace == [entry for entry, _ in seen] and all(
+        entry["error"] == 1.0 for entry in solution.trace
+    )
     assert {"seconds", "iteration", "objective"} <= set(solution.trace[-1])
     np.testing.assert_allclose(seen[-1][1], solution.coef, atol=1e-6 * np.abs(solution.coef).max())

@@ -1,4 +1,6 @@
-"""Weighted Gram matrices, chunk by chunk: a sum for each thread, and one that is shared out in tiles."""
+"""Weighted Gram matrices, chunk by chunk: a sum for each thread, and one that is shared out
+in tiles.
+"""
 
 import tracemalloc
 
@@ -31,7 +33,10 @@ def expected(Z, rows, weights, left, right):
     return A[:, left].T @ (weights[:, None] * A[:, right])
 
 
-@pytest.mark.parametrize("dtype, small, tolerance", [(np.float64, 0, 1e-12), (np.float32, 0, 1e-5), (np.float32, 2**40, 1e-12)])
+@pytest.mark.parametrize(
+    "dtype, small, tolerance",
+    [(np.float64, 0, 1e-12), (np.float32, 0, 1e-5), (np.float32, 2**40, 1e-12)],
+)
 @pytest.mark.parametrize("count", [1, 6, 7, 8, 29])
 def test_tiles_are_the_whole(in_tiles, monkeypatch, dtype, small, tolerance, count):
     monkeypatch.setattr(products, "SMALL", small)
@@ -68,7 +73,9 @@ def test_rows_some_at_a_time(in_tiles):
 def test_nothing_to_add(in_tiles):
     Z, rows, weights, order = problem(np.float64)
     square, cross = weighted_gram(Z, rows[:0], weights[:0], order[:3], order[3:])
-    assert square.shape == (3, 3) and cross.shape == (3, 37) and not square.any() and not cross.any()
+    assert (
+        square.shape == (3, 3) and cross.shape == (3, 37) and not square.any() and not cross.any()
+    )
     assert weighted_gram(Z, rows, weights, order[:0]).shape == (0, 0)
     assert weighted_gram(Z, rows, weights, order[:0], order)[1].shape == (0, 40)
 
@@ -77,7 +84,10 @@ def test_a_large_sum_takes_its_own_size_once(monkeypatch):
     """No thread has a sum of its own beyond so many entries."""
     monkeypatch.setattr(env, "threads", lambda: 8)
     columns = np.arange(2100)
-    large, few = GramSum(columns, None, 10**6, np.float32, 1.0), GramSum(columns[:100], None, 10**6, np.float32, 1.0)
+    large, few = (
+        GramSum(columns, None, 10**6, np.float32, 1.0),
+        GramSum(columns[:100], None, 10**6, np.float32, 1.0),
+    )
     assert (len(large.parts), len(few.parts)) == (1, 8)
     totals, room, _ = large._room()
     assert totals[0].shape == (2100, 2100) and room.nbytes <= 8 * 4 * 512**2
@@ -86,7 +96,9 @@ def test_a_large_sum_takes_its_own_size_once(monkeypatch):
 @pytest.mark.parametrize("columns, rows", [(300, 9000), (1500, 9000), (2200, 9000), (2200, 500)])
 def test_a_gram_matrix_takes_no_more_memory_than_is_told(columns, rows):
     rng = np.random.default_rng(0)
-    Z = MapMatrix(sample("gaussian", 3, columns, 0, gamma=1.0), rng.normal(size=(rows, 3)).astype(np.float32))
+    Z = MapMatrix(
+        sample("gaussian", 3, columns, 0, gamma=1.0), rng.normal(size=(rows, 3)).astype(np.float32)
+    )
     old, new = np.arange(columns - columns // 4), np.arange(columns - columns // 4, columns)
     signs = rng.choice([-1.0, 1.0], rows)
     Z.gram_update(old[:5], signs, new[:5], np.ones(rows))

@@ -20,7 +20,9 @@ def test_agrees_with_a_factor_for_each(lams, columns):
     K, b = problem()
     b = b[:, :columns] if columns else b[:, 0]
     factor, calls = cho_factor(K + np.eye(len(K))), []
-    solutions = solve_shifted(lambda v: calls.append(v) or cho_solve(factor, v), b, 1.0, lams, tol=1e-10)
+    solutions = solve_shifted(
+        lambda v: calls.append(v) or cho_solve(factor, v), b, 1.0, lams, tol=1e-10
+    )
     for lam, x in zip(lams, solutions, strict=True):
         exact = np.linalg.solve(K + lam * np.eye(len(K)), b)
         assert x.shape == b.shape
@@ -44,8 +46,12 @@ def test_zero_equal_and_single_columns():
     K, b = problem(n=5)
     factor = cho_factor(K + np.eye(5))
     b[:, 0], b[:, 2] = 0.0, b[:, 1]
-    for x, lam in zip(solve_shifted(lambda v: cho_solve(factor, v), b, 1.0, [0.1, 10.0]), (0.1, 10.0), strict=True):
-        np.testing.assert_allclose(x, np.linalg.solve(K + lam * np.eye(5), b), rtol=1e-6, atol=1e-12)
+    for x, lam in zip(
+        solve_shifted(lambda v: cho_solve(factor, v), b, 1.0, [0.1, 10.0]), (0.1, 10.0), strict=True
+    ):
+        np.testing.assert_allclose(
+            x, np.linalg.solve(K + lam * np.eye(5), b), rtol=1e-6, atol=1e-12
+        )
     one = solve_shifted(lambda v: v / 3.0, np.array([6.0]), 1.0, [4.0])
     np.testing.assert_allclose(one[0], [1.0])
 
@@ -61,5 +67,7 @@ def test_a_lambda_below_the_rounding_of_the_factor_is_told():
 def test_the_limit_of_steps():
     K, b = problem()
     factor, calls = cho_factor(K + np.eye(len(K))), []
-    (x,) = solve_shifted(lambda v: calls.append(v) or cho_solve(factor, v), b, 1.0, [100.0], max_steps=7)
+    (x,) = solve_shifted(
+        lambda v: calls.append(v) or cho_solve(factor, v), b, 1.0, [100.0], max_steps=7
+    )
     assert len(calls) == 8 and x.shape == b.shape

@@ -15,11 +15,17 @@ RNG = np.random.default_rng(0)
 def test_rows_by_the_lower_triangle(n, m, dtype):
     B = RNG.standard_normal((m, 2 * m))
     # what is above the diagonal is not asked for
-    L = np.asfortranarray(np.linalg.cholesky(B @ B.T).astype(dtype)) + np.triu(np.full((m, m), np.nan, dtype), 1)
+    L = np.asfortranarray(np.linalg.cholesky(B @ B.T).astype(dtype)) + np.triu(
+        np.full((m, m), np.nan, dtype), 1
+    )
     K = RNG.standard_normal((n, m)).astype(dtype)
-    expected = solve_triangular(np.tril(np.nan_to_num(L)).astype(np.float64), K.T.astype(np.float64), lower=True).T
+    expected = solve_triangular(
+        np.tril(np.nan_to_num(L)).astype(np.float64), K.T.astype(np.float64), lower=True
+    ).T
     solve_rows(L, K)
-    np.testing.assert_allclose(K, expected, rtol=0, atol=200 * np.finfo(dtype).eps * np.abs(expected).max())
+    np.testing.assert_allclose(
+        K, expected, rtol=0, atol=200 * np.finfo(dtype).eps * np.abs(expected).max()
+    )
 
 
 def test_no_columns():

@@ -21,33 +21,82 @@ NAMES = ["fig1-adult", "fig1-mnist8v6", "fig1-forest", *SAMPLES, "synthetic", "c
 
 def row(label, method, **more):
     params = {"label": label, "seconds_steps": 2.0, "samples": 1000} | more.pop("params", {})
-    base = dict.fromkeys(COLUMNS) | {"key": "k", "status": "ok", "message": "", "method": method, "params": params, "seconds_fit": 3.0}
-    return base | {"task": "binary", "score": 0.85, "dataset": "a9a", "cpu": "some", "threads": 2, "seed": 0} | more
+    base = dict.fromkeys(COLUMNS) | {
+        "key": "k",
+        "status": "ok",
+        "message": "",
+        "method": method,
+        "params": params,
+        "seconds_fit": 3.0,
+    }
+    return (
+        base
+        | {
+            "task": "binary",
+            "score": 0.85,
+            "dataset": "a9a",
+            "cpu": "some",
+            "threads": 2,
+            "seed": 0,
+        }
+        | more
+    )
 
 
-CURVE = [{"samples": 100 * 2**k, "seconds": 0.1 * 2**k, "steps": 2**k, "error": 0.5 / 2**k} for k in range(11)]
+CURVE = [
+    {"samples": 100 * 2**k, "seconds": 0.1 * 2**k, "steps": 2**k, "error": 0.5 / 2**k}
+    for k in range(11)
+]
 
 
 def rows_of(name):
     if name == "complexity":
         return [
-            row("complexity", method, n_train=n, n_test=10, seconds_predict=n * 1e-3, model_bytes=8.0 * n,
-                params={"seconds_steps": 1e-6 * n**2, "seconds_nystrom": 1e-9 * n**3 if method.startswith("n-") else None})
-            for method in dai.METHODS if method not in ("kernel", "mlp") for n in (100, 200, 400, 800)
-        ]  # fmt: skip
+            row(
+                "complexity",
+                method,
+                n_train=n,
+                n_test=10,
+                seconds_predict=n * 1e-3,
+                model_bytes=8.0 * n,
+                params={
+                    "seconds_steps": 1e-6 * n**2,
+                    "seconds_nystrom": 1e-9 * n**3 if method.startswith("n-") else None,
+                },
+            )
+            for method in dai.METHODS
+            if method not in ("kernel", "mlp")
+            for n in (100, 200, 400, 800)
+        ]
     if name == "synthetic":
         theorem = [
-            row("synthetic-theorem", "doubly-sgd", seed=seed, task="regression", params={"nu": nu, "curve": CURVE})
+            row(
+                "synthetic-theorem",
+                "doubly-sgd",
+                seed=seed,
+                task="regression",
+                params={"nu": nu, "curve": CURVE},
+            )
             for seed in (0, 1)
             for nu in (0.1, 0.01)
         ]
-        return theorem + [row("synthetic-sc1", method, task="regression", score=0.2) for method in ("doubly-sgd", "norma")]
+        return theorem + [
+            row("synthetic-sc1", method, task="regression", score=0.2)
+            for method in ("doubly-sgd", "norma")
+        ]
     short = name.removeprefix("fig1-")
     if short == "qm7":
         more = {"task": "regression", "score": 5.0, "dataset": "qm7"}
-        return [row("qm7", "doubly-sgd", params={"curve": CURVE, "mae": 3.9}, **more), row("qm7-laplacian", "kernel", **more)]
+        return [
+            row("qm7", "doubly-sgd", params={"curve": CURVE, "mae": 3.9}, **more),
+            row("qm7-laplacian", "kernel", **more),
+        ]
     labels = [f"{short}-sc1", f"{short}-sc2"] if name not in SAMPLES else [short]
-    return [row(label, method, params={"curve": CURVE}) for label in labels for method in ("doubly-sgd", "norma", "n-sdca")]
+    return [
+        row(label, method, params={"curve": CURVE})
+        for label in labels
+        for method in ("doubly-sgd", "norma", "n-sdca")
+    ]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -58,7 +107,11 @@ def test_plans_have_a_quick_form_and_a_table_and_a_figure(name):
     assert f"dai2014-{name}" in papers.tables() and f"dai2014-{name}" in papers.figures()
     if name.startswith("fig1-") and name not in SAMPLES:
         assert {run.method for run in whole.runs} == set(dai.METHODS) - {"kernel", "mlp"}
-        assert {"sc1", "sc2"} <= {str(run.label).partition("-")[2] for run in whole.runs} <= set(dai.CRITERIA)
+        assert (
+            {"sc1", "sc2"}
+            <= {str(run.label).partition("-")[2] for run in whole.runs}
+            <= set(dai.CRITERIA)
+        )
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -76,16 +129,28 @@ def test_tables_and_figures_of_made_rows(name, tmp_path):
 
 
 def test_settings_are_chosen_by_held_out_rows_alone():
-    whole, quick = (plan.load(f"dai2014-choice{end}", known=papers.plans()) for end in ("", "-quick"))
+    whole, quick = (
+        plan.load(f"dai2014-choice{end}", known=papers.plans()) for end in ("", "-quick")
+    )
     assert 0 < len(quick.runs) < len(whole.runs) and all(run.holdout for run in whole.runs)
     # test scores that say otherwise
     rows = [
-        row("choice-adult", "doubly-sgd", score=0.9 - held, params={"step0": step, "loss": "hinge", "held_out_score": held})
+        row(
+            "choice-adult",
+            "doubly-sgd",
+            score=0.9 - held,
+            params={"step0": step, "loss": "hinge", "held_out_score": held},
+        )
         for step, held in ((1.0, 0.81), (3.0, 0.84), (10.0, 0.8))
     ]
     more = {"task": "regression", "dataset": "qm7"}
     rows += [
-        row("choice-qm7", "doubly-sgd", params={"gamma": gamma, "held_out_score": 9.0, "held_out_mae": mae, "mae": 9 - mae}, **more)
+        row(
+            "choice-qm7",
+            "doubly-sgd",
+            params={"gamma": gamma, "held_out_score": 9.0, "held_out_mae": mae, "mae": 9 - mae},
+            **more,
+        )
         for gamma, mae in ((4e-4, 5.5), (8e-4, 5.25))
     ]
     table = tables.build("dai2014-choice", rows, None, papers.tables())
@@ -93,28 +158,48 @@ def test_settings_are_chosen_by_held_out_rows_alone():
         [["1", "19.00", "2"], ["3", "16.00 !", "2"], ["10", "20.00", "2"]],
         [["0.0004", "5.50", "2"], ["0.0008", "5.25 !", "2"]],
     ]
-    assert [(cell["setting"], cell.get("step0") or cell.get("gamma")) for cell in table.cells if cell["chosen"]] == [
+    assert [
+        (cell["setting"], cell.get("step0") or cell.get("gamma"))
+        for cell in table.cells
+        if cell["chosen"]
+    ] == [
         ("adult", 3.0),
         ("qm7", 8e-4),
     ]
     seeds = [
-        row("choice-adult", "doubly-sgd", seed=seed, params={"step0": step, "loss": "hinge", "held_out_score": held})
+        row(
+            "choice-adult",
+            "doubly-sgd",
+            seed=seed,
+            params={"step0": step, "loss": "hinge", "held_out_score": held},
+        )
         for step, scores in ((1.0, (0.80, 0.84)), (3.0, (0.83, 0.83)))
         for seed, held in enumerate(scores)
     ]
-    shown = [line[1] for line in texts(tables.build("dai2014-choice", seeds, None, papers.tables()).sections[0])]
+    shown = [
+        line[1]
+        for line in texts(tables.build("dai2014-choice", seeds, None, papers.tables()).sections[0])
+    ]
     assert shown == ["18.00 ± 2.83", "17.00 ± 0.00 !"], "the least mean, not the least of all"
-    with pytest.raises(DataError, match="no rows of dai2014-choice to show; make them with: rfx run dai2014-choice --results"):
+    with pytest.raises(
+        DataError,
+        match="no rows of dai2014-choice to show; make them with: rfx run dai2014-choice --results",
+    ):
         tables.build("dai2014-choice", [], None, papers.tables())
 
 
 def test_errors_slopes_and_exponents_are_computed():
     adult = tables.build("dai2014-fig1-adult", rows_of("fig1-adult"), None, papers.tables())
     cells = {(cell["method"], cell["criterion"]): cell for cell in adult.cells}
-    assert cells["doubly-sgd", "sc1"]["error"] == pytest.approx(15.0) and cells["doubly-sgd", "sc1"]["paper"] == 15.3
+    assert (
+        cells["doubly-sgd", "sc1"]["error"] == pytest.approx(15.0)
+        and cells["doubly-sgd", "sc1"]["paper"] == 15.3
+    )
     assert cells["k-sdca", "sc2"]["error"] is None and cells["k-sdca", "sc1"]["paper"] == 15
     synthetic = tables.build("dai2014-synthetic", rows_of("synthetic"), None, papers.tables())
-    assert [cell["slope"] for cell in synthetic.cells if "slope" in cell] == pytest.approx([-1.0, -1.0])
+    assert [cell["slope"] for cell in synthetic.cells if "slope" in cell] == pytest.approx(
+        [-1.0, -1.0]
+    )
     complexity = tables.build("dai2014-complexity", rows_of("complexity"), None, papers.tables())
     for cell in complexity.cells:
         assert (
@@ -123,7 +208,11 @@ def test_errors_slopes_and_exponents_are_computed():
             else cell["ours"] == pytest.approx(cell["paper"])
         )
     qm7 = tables.build("dai2014-fig1-qm7", rows_of("fig1-qm7"), None, papers.tables())
-    errors = {(cell["method"], cell["criterion"]): cell["error"] for cell in qm7.cells if cell["error"] is not None}
+    errors = {
+        (cell["method"], cell["criterion"]): cell["error"]
+        for cell in qm7.cells
+        if cell["error"] is not None
+    }
     assert errors == {("doubly-sgd", None): 3.9, ("kernel", "laplacian"): 5.0}
     assert dai.quoted("qm7", "doubly-sgd") == 2.97 and dai.quoted("forest", "norma") is None
 
@@ -136,19 +225,29 @@ def features(n, d, classes, seed):
     rng = np.random.default_rng(seed)
     y = rng.integers(0, classes, n)
     # six columns of eight groups, ascending
-    columns = np.sort(np.argsort(rng.random((n, 8)), axis=1)[:, :6] * (d // 8), axis=1) + 1 + (y % (d // 8))[:, None]
+    columns = (
+        np.sort(np.argsort(rng.random((n, 8)), axis=1)[:, :6] * (d // 8), axis=1)
+        + 1
+        + (y % (d // 8))[:, None]
+    )
     values = rng.integers(100, 2000, (n, 6))
-    lines = (" ".join(f"{j}:{v}" for j, v in zip(*row)) for row in zip(columns.tolist(), values.tolist()))
+    lines = (
+        " ".join(f"{j}:{v}" for j, v in zip(*row)) for row in zip(columns.tolist(), values.tolist())
+    )
     return "".join(f"{label} {line}\n" for label, line in zip(y, lines)) + f"0 {d}:1\n"
 
 
 def test_features_that_a_reader_has_are_trained_on_by_name(tmp_path, monkeypatch):
-    """The files under the names that the registry says, of as many rows as it says, through the plan to a table and a figure."""
+    """The files under the names that the registry says, of as many rows as it says, through
+    the plan to a table and a figure.
+    """
     for role, n in (("train", 50_000), ("test", 10_000)):
         (tmp_path / f"cifar10-features.{role}").write_text(features(n - 1, 2304, 10, n))
     monkeypatch.setenv("RFX_MIRROR", str(tmp_path))
     monkeypatch.setenv("RFX_CACHE", str(tmp_path / "cache"))
-    made = small("fig1-cifar10", {"budget_samples": 4096, "batch": 1024, "block": 128, "gamma": 1e-8})
+    made = small(
+        "fig1-cifar10", {"budget_samples": 4096, "batch": 1024, "block": 128, "gamma": 1e-8}
+    )
     assert made["n_train"] == 50_000 and made["n_test"] == 10_000 and made["n_inputs"] == 2304
     table = tables.build("dai2014-fig1-cifar10", [made], None, papers.tables())
     assert table.cells[0]["error"] < 89 and table.cells[0]["paper"] == 11
@@ -159,14 +258,29 @@ def test_feature_files_of_imagenet_and_molecules_run_through_their_plans(tmp_pat
     for role in ("train", "test"):
         (tmp_path / f"i.{role}").write_text(features(400, 512, 12, 3))
     files = {"dataset": str(tmp_path / "i.train"), "test": str(tmp_path / "i.test"), "split": None}
-    more = {"pca": 16, "batch": 128, "block": 32, "budget_samples": 512, "gamma": 1e-8, "task": "multiclass"}
+    more = {
+        "pca": 16,
+        "batch": 128,
+        "block": 32,
+        "budget_samples": 512,
+        "gamma": 1e-8,
+        "task": "multiclass",
+    }
     made = small("fig1-imagenet", more, **files)
     assert made["score"] > 1 / 12 and made["params"]["pca"] == 16
     rng = np.random.default_rng(1)
     matrices = rng.uniform(0, 5, (60, 75, 75))
-    np.savez(tmp_path / "m.npz", X=triangles(matrices + matrices.transpose(0, 2, 1)), y=rng.uniform(0, 11, 60))
+    np.savez(
+        tmp_path / "m.npz",
+        X=triangles(matrices + matrices.transpose(0, 2, 1)),
+        y=rng.uniform(0, 11, 60),
+    )
     files = {"dataset": str(tmp_path / "m.npz"), "test": str(tmp_path / "m.npz"), "split": None}
-    made = small("fig1-molecularspace", {"batch": 64, "block": 32, "budget_samples": 256, "task": "regression"}, **files)
+    made = small(
+        "fig1-molecularspace",
+        {"batch": 64, "block": 32, "budget_samples": 256, "task": "regression"},
+        **files,
+    )
     assert made["n_inputs"] == 2850 and 0 < made["params"]["mae"] < 11
     table = tables.build("dai2014-fig1-molecularspace", [made], None, papers.tables())
     assert table.cells[0]["error"] == pytest.approx(made["params"]["mae"])
@@ -175,4 +289,6 @@ def test_feature_files_of_imagenet_and_molecules_run_through_their_plans(tmp_pat
 def small(name, options, **more):
     """The row of the quick plan's only run, with some of its options and keys other ones."""
     (run,) = plan.load(f"dai2014-{name}-quick", known=papers.plans()).runs
-    return single.execute(replace(run, **more, options=run.options | options)).with_params(label=run.label)
+    return single.execute(replace(run, **more, options=run.options | options)).with_params(
+        label=run.label
+    )

@@ -1,4 +1,6 @@
-"""Figure 1 of Yen et al. (2014): the kernel's line against its definition, curves and their table, from small runs."""
+"""Figure 1 of Yen et al. (2014): the kernel's line against its definition, curves and their
+table, from small runs.
+"""
 
 from dataclasses import replace
 
@@ -22,7 +24,13 @@ SHARED = {"kernel": "perceptron", "perceptron_scale": "unit", "scaling": "minmax
 
 def ran(method, seed=0, **options):
     traced = {} if method == "kernel" else {"trace": True, "curve": "test"}
-    spec = {"dataset": DATASET, "method": method, "label": "figure1", "seed": seed, "options": SHARED | options} | traced
+    spec = {
+        "dataset": DATASET,
+        "method": method,
+        "label": "figure1",
+        "seed": seed,
+        "options": SHARED | options,
+    } | traced
     return replace(single.execute(Run.of(spec)), dataset="cod-rna")
 
 
@@ -32,19 +40,28 @@ def rows():
     for seed in (0, 1):
         found.append(ran("kernel", seed, bias=False, lam=0.5))
         found.append(ran("sparse-rf", seed, lam=2.0, n_features=400, rounds=8))
-        found += [ran("boosting", seed, lam=2.0, n_features=60, threshold=threshold) for threshold in ("surrogate", "exact")]
+        found += [
+            ran("boosting", seed, lam=2.0, n_features=60, threshold=threshold)
+            for threshold in ("surrogate", "exact")
+        ]
     return found
 
 
 def test_the_line_is_the_right_hand_side_of_equation_22(rows):
     split = data.load(DATASET)
-    method = methods.create("kernel", task="binary", bias=False, lam=0.5, **SHARED).fit(split.X_train, split.y_train)
+    method = methods.create("kernel", task="binary", bias=False, lam=0.5, **SHARED).fit(
+        split.X_train, split.y_train
+    )
     K = kernels.block("perceptron", method.model.support, method.model.support, method.model.params)
     norm = np.sqrt(method.model.coef[:, 0] @ K @ method.model.coef[:, 0])
-    loss = losses.SquaredHinge.value(method.decision_function(split.X_train), np.sign(split.y_train)).mean()
+    loss = losses.SquaredHinge.value(
+        method.decision_function(split.X_train), np.sign(split.y_train)
+    ).mean()
     curves, line = yen.found(rows)["cod-rna"]
     assert curves["sparse-rf"].n == 300 and line.lam == 0.5
-    assert line.seeds == [0, 1] and line.bound(0) == line.bounds[0] == pytest.approx(2.0 / 300 * norm + loss, rel=1e-4)
+    assert line.seeds == [0, 1] and line.bound(0) == line.bounds[0] == pytest.approx(
+        2.0 / 300 * norm + loss, rel=1e-4
+    )
     assert line.errors[0] == pytest.approx(1 - method.score(split.X_test, split.y_test)["score"])
     # of seeds without a line of their own
     assert line.bound(2) == pytest.approx(np.mean(line.bounds))
@@ -60,7 +77,10 @@ def test_curves_end_where_the_runs_do(rows):
         assert runs.ends(2) == pytest.approx([1 - row["score"] for row in own])
         at, mean, low, high = runs.band(1)
         assert np.all(np.diff(at) >= 0) and np.all(low <= mean) and np.all(mean <= high)
-        assert mean[-1] == pytest.approx(np.mean(runs.ends(1))) and (low[-1], high[-1]) == (min(runs.ends(1)), max(runs.ends(1)))
+        assert mean[-1] == pytest.approx(np.mean(runs.ends(1))) and (low[-1], high[-1]) == (
+            min(runs.ends(1)),
+            max(runs.ends(1)),
+        )
     # one number by hand: the mean of what each seed had reached by then
     at, mean, _, _ = curves["sparse-rf"].band(1)
     by_then = [run[1][run[0] <= at[30]][-1] for run in curves["sparse-rf"].runs]
@@ -83,18 +103,28 @@ def test_the_table_says_what_is_drawn(rows):
     assert "0 to 2500 s, 0.1 to 0.8, 0 to 0.35" in section.title and "± " in texts(section)[1][3]
     cells = {cell["method"]: cell for cell in table.cells}
     objectives = [row["objective"] / 300 for row in rows if row["method"] == "sparse-rf"]
-    assert cells["sparse-rf"]["objective"] == pytest.approx(np.mean(objectives)) and cells["sparse-rf"]["seeds"] == 2
+    assert (
+        cells["sparse-rf"]["objective"] == pytest.approx(np.mean(objectives))
+        and cells["sparse-rf"]["seeds"] == 2
+    )
     for key in yen.CURVES:
         below = cells[key]["objective"] <= cells["kernel"]["objective"]
         assert (cells[key]["seconds_to_line"] is not None) >= below
-    with pytest.raises(DataError, match="there are no rows of yen2014-figure1 to show; make them with: rfx run yen2014-figure1"):
+    with pytest.raises(
+        DataError,
+        match=(
+            "there are no rows of yen2014-figure1 to show; make them with: rfx run yen2014-figure1"
+        ),
+    ):
         tables.build("yen2014-figure1", [], None, papers.tables())
     with pytest.raises(UsageError, match="yen2014-figure1 has no settings"):
         tables.build("yen2014-figure1", rows, "paper", papers.tables())
 
 
 def test_a_table_without_the_kernels_row(rows):
-    table = tables.build("yen2014-figure1", [row for row in rows if row["method"] != "kernel"], None, papers.tables())
+    table = tables.build(
+        "yen2014-figure1", [row for row in rows if row["method"] != "kernel"], None, papers.tables()
+    )
     assert [line[-1] for line in texts(table.sections[0])] == ["-"] * 3
 
 
@@ -108,15 +138,32 @@ def test_the_figure_has_every_curve_and_the_line(rows, tmp_path):
 
 
 def test_the_plan_has_all_curves_on_one_basis():
-    whole, quick = (plan.load("yen2014-figure1", quick, papers.plans()).runs for quick in (False, True))
+    whole, quick = (
+        plan.load("yen2014-figure1", quick, papers.plans()).runs for quick in (False, True)
+    )
     for runs, names in ((whole, set(yen.DATA)), (quick, {"cod-rna"})):
         assert {yen.panel_of(run.dataset, run.split) for run in runs} == names
-        assert all({**SHARED, "loss": "squared_hinge"}.items() <= run.options.items() for run in runs)
+        assert all(
+            {**SHARED, "loss": "squared_hinge"}.items() <= run.options.items() for run in runs
+        )
         for name in names:
-            traced = [run for run in runs if yen.panel_of(run.dataset, run.split) == name and run.method != "kernel"]
-            assert len({run.options["lam"] for run in traced}) == 1 and all(run.trace and run.curve == "test" for run in traced)
+            traced = [
+                run
+                for run in runs
+                if yen.panel_of(run.dataset, run.split) == name and run.method != "kernel"
+            ]
+            assert len({run.options["lam"] for run in traced}) == 1 and all(
+                run.trace and run.curve == "test" for run in traced
+            )
     assert {run.seed for run in whole if run.method == "boosting"} == set(range(5))
     seeds = {
-        name: [run.seed for run in whole if run.method == "kernel" and yen.panel_of(run.dataset, run.split) == name] for name in yen.DATA
+        name: [
+            run.seed
+            for run in whole
+            if run.method == "kernel" and yen.panel_of(run.dataset, run.split) == name
+        ]
+        for name in yen.DATA
     }
-    assert seeds == {name: [0] if name in ("covtype", "ijcnn1-tr") else [0, 1, 2, 3, 4] for name in yen.DATA}
+    assert seeds == {
+        name: [0] if name in ("covtype", "ijcnn1-tr") else [0, 1, 2, 3, 4] for name in yen.DATA
+    }

@@ -1,4 +1,6 @@
-"""A folder a paper: found by its presence, whole in the wheel, looks of methods told apart; and nothing of it elsewhere."""
+"""A folder a paper: found by its presence, whole in the wheel, looks of methods told apart;
+and nothing of it elsewhere.
+"""
 
 import configparser
 import sys
@@ -29,17 +31,22 @@ def test_what_is_general_has_no_name_of_a_paper():
 
 @pytest.fixture
 def new_paper(tmp_path, monkeypatch):
-    """A folder beside the others, with a plan, a table in a module of its own and a figure; no list is edited."""
+    """A folder beside the others, with a plan, a table in a module of its own and a figure;
+    no list is edited.
+    """
     folder = tmp_path / "nobody1999"
     (folder / "plans").mkdir(parents=True)
     (folder / "__init__.py").write_text("")
-    (folder / "plans" / "fig1.toml").write_text('table = "nobody1999-first"\n[[run]]\ndataset = "digits"\nmethod = "rf"\n')
-    (folder / "printed.csv").write_text("# a comment\ntable,dataset,kernel,method,field,value\nfirst,digits,,,n_train,1500\n")
+    (folder / "plans" / "fig1.toml").write_text(
+        'table = "nobody1999-first"\n[[run]]\ndataset = "digits"\nmethod = "rf"\n'
+    )
+    (folder / "printed.csv").write_text(
+        "# a comment\ntable,dataset,kernel,method,field,value\nfirst,digits,,,n_train,1500\n"
+    )
     (folder / "tables_first.py").write_text(
-        "from rfx.reporting.printed import printed\nfrom rfx.reporting.tables import Table\n"
-        "def first(rows, setting=None):\n"
-        "    return Table('first', printed(__package__, 'first')['digits', '', '', 'n_train'].text, [], [], [])\n"
-        "TABLES = {'first': first}\n"
+        "from rfx.reporting.printed import printed\nfrom rfx.reporting.tables import Table\ndef"
+        " first(rows, setting=None):\n    return Table('first', printed(__package__,"
+        " 'first')['digits', '', '', 'n_train'].text, [], [], [])\nTABLES = {'first': first}\n"
     )
     (folder / "figures.py").write_text("FIGURES = {'fig1': print}\n")
     monkeypatch.setattr(papers, "__path__", [*papers.__path__, str(tmp_path)])
@@ -56,11 +63,21 @@ def test_a_folder_is_found_by_its_presence(new_paper):
 
 
 def test_every_file_of_the_rooms_is_in_the_wheel():
-    """Each file that is no module matches a pattern of package_data, read from its package's folder."""
+    """Each file that is no module matches a pattern of package_data, read from its
+    package's folder.
+    """
     config = configparser.ConfigParser()
     config.read(ROOT / "setup.cfg")
-    data = {name: text.replace(",", " ").split() for name, text in config["options.package_data"].items()}
-    packed = {file for name, patterns in data.items() for pattern in patterns for file in (ROOT / name.replace(".", "/")).glob(pattern)}
+    data = {
+        name: text.replace(",", " ").split()
+        for name, text in config["options.package_data"].items()
+    }
+    packed = {
+        file
+        for name, patterns in data.items()
+        for pattern in patterns
+        for file in (ROOT / name.replace(".", "/")).glob(pattern)
+    }
     there = {file for file in (ROOT / "rfx").rglob("*") if file.suffix in (".csv", ".toml")}
     assert there and there <= packed
     for folder in {file.parent for file in (ROOT / "rfx").rglob("*.py")}:
@@ -72,4 +89,6 @@ def test_methods_are_told_apart_without_colour():
     assert len(set(marks)) == len(marks)
     mine, theirs = style.look("rf"), style.look("rf", "authors")
     assert mine["color"] == theirs["color"] and mine["linestyle"] != theirs["linestyle"]
-    assert style.look("one-of-a-plug-in") == style.look("one-of-a-plug-in") and not style.known("one-of-a-plug-in")
+    assert style.look("one-of-a-plug-in") == style.look("one-of-a-plug-in") and not style.known(
+        "one-of-a-plug-in"
+    )

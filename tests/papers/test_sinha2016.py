@@ -26,14 +26,27 @@ def ran(dataset, method, label, seed=0, **options):
 def rows():
     found = []
     for d in (2, 3):
-        found += [ran(f"{SPHERE}{d}", "lkrf", "fig1", seed, pool=500, loss="logistic") for seed in (0, 1)]
-        found += [ran(f"{SPHERE}{d}", "rf", "fig1", seed, n_features=50, loss="logistic") for seed in (0, 1)]
+        found += [
+            ran(f"{SPHERE}{d}", "lkrf", "fig1", seed, pool=500, loss="logistic") for seed in (0, 1)
+        ]
+        found += [
+            ran(f"{SPHERE}{d}", "rf", "fig1", seed, n_features=50, loss="logistic")
+            for seed in (0, 1)
+        ]
     for label, name in (("fig2", "motifs"), ("table1-tuned", "a9a")):
         for method, sizes in (("lkrf", (5, None)), ("rf", (5, 20, 40))):
             more = {"rho": 100} if method == "lkrf" else {}
             more |= {"lam": "validation"} if label == "table1-tuned" else {}
             for n_features in sizes:
-                row = ran("motifs:n=300,n_test=100,d=12", method, label, kernel="kmers", k=2, n_features=n_features, **more)
+                row = ran(
+                    "motifs:n=300,n_test=100,d=12",
+                    method,
+                    label,
+                    kernel="kmers",
+                    k=2,
+                    n_features=n_features,
+                    **more,
+                )
                 found.append(replace(row, dataset=name))
     return found
 
@@ -47,13 +60,19 @@ def test_figure_1_as_a_table(rows):
     (section,) = table.sections
     assert [line[0] for line in texts(section)] == ["2", "3"] and "±" in texts(section)[0][1]
     cell = next(c for c in table.cells if (c["method"], c["d"], c["field"]) == ("lkrf", 2, "error"))
-    errors = [100 * (1 - row["score"]) for row in rows if row["dataset"] == f"{SPHERE}2" and row["method"] == "lkrf"]
+    errors = [
+        100 * (1 - row["score"])
+        for row in rows
+        if row["dataset"] == f"{SPHERE}2" and row["method"] == "lkrf"
+    ]
     assert cell["ours"] == pytest.approx(sum(errors) / 2) and cell["seeds"] == 2
 
 
 def test_figure_2_as_a_table(rows):
     (section,) = built("sinha2016-fig2", rows).sections
-    assert [line[0] for line in texts(section)][:3] == ["5", "20", "40"] and texts(section)[-1][0].startswith("support, ")
+    assert [line[0] for line in texts(section)][:3] == ["5", "20", "40"] and texts(section)[-1][
+        0
+    ].startswith("support, ")
     assert texts(section)[1][1] == "-" and texts(section)[-1][3] == "-"
 
 
@@ -62,13 +81,26 @@ def test_table_1_has_our_numbers_beside_the_printed_ones(rows):
     grid, prices, selected = table.sections
     assert [line[0] for line in texts(prices)] == ["15.5 %", "15.2 %", "15 %"]
     assert texts(selected)[0][2].endswith(" / 15.54") and texts(selected)[1][3].endswith(" / 43.1")
-    assert not any("TEST rows" in note for note in table.notes) and "by validation" in selected.title
-    printed = {(c["method"], c["field"]): float(c["paper"]) for c in table.cells if c["dataset"] == "a9a" and c["paper"] is not None}
-    assert printed == {("lkrf", "error"): 15.54, ("lkrf", "seconds"): 3.6, ("rf", "error"): 15.44, ("rf", "seconds"): 43.1}
+    assert (
+        not any("TEST rows" in note for note in table.notes) and "by validation" in selected.title
+    )
+    printed = {
+        (c["method"], c["field"]): float(c["paper"])
+        for c in table.cells
+        if c["dataset"] == "a9a" and c["paper"] is not None
+    }
+    assert printed == {
+        ("lkrf", "error"): 15.54,
+        ("lkrf", "seconds"): 3.6,
+        ("rf", "error"): 15.44,
+        ("rf", "seconds"): 43.1,
+    }
 
 
 def test_d_is_chosen_on_test_rows_only_where_that_is_asked_for(rows):
-    """The errors on held-out training rows and on test rows are turned round: D follows the ones that the setting names."""
+    """The errors on held-out training rows and on test rows are turned round: D follows the
+    ones that the setting names.
+    """
 
     def section(setting, held_out):
         own = []
@@ -82,16 +114,29 @@ def test_d_is_chosen_on_test_rows_only_where_that_is_asked_for(rows):
     for least in (5, 20, 40):
         held_out = {size: 0.1 if size == least else 0.2 for size in (5, 20, 40)}
         assert texts(section("tuned", held_out)) == texts(section(None, held_out))
-        assert texts(section("tuned", held_out))[0][1:3] == [f"{least}", f"{100 - least}.00 / 15.44"]
+        assert texts(section("tuned", held_out))[0][1:3] == [
+            f"{least}",
+            f"{100 - least}.00 / 15.44",
+        ]
         by_test = section("test-selected", held_out)
-        assert texts(by_test)[0][1:3] == ["40", "60.00 / 15.44"] and "on the TEST rows" in by_test.title
+        assert (
+            texts(by_test)[0][1:3] == ["40", "60.00 / 15.44"]
+            and "on the TEST rows" in by_test.title
+        )
     assert texts(section("tuned", dict.fromkeys((5, 20, 40), 0.3)))[0][1] == "5"
 
 
 def test_the_price_of_an_error():
-    cheap, dear = curves.Point(test=[10.0, 12.0], seconds=[1.0, 1.0]), curves.Point(test=[9.0], seconds=[5.0])
+    cheap, dear = (
+        curves.Point(test=[10.0, 12.0], seconds=[1.0, 1.0]),
+        curves.Point(test=[9.0], seconds=[5.0]),
+    )
     points = {10: cheap, 20: dear}
-    assert curves.reach(points, 11.0) == (10, cheap) and curves.reach(points, 10.0) == (20, dear) and curves.reach(points, 8.0) is None
+    assert (
+        curves.reach(points, 11.0) == (10, cheap)
+        and curves.reach(points, 10.0) == (20, dear)
+        and curves.reach(points, 8.0) is None
+    )
     assert curves.best(points) == (20, dear)
     assert curves.targets("other", [points, {5: cheap}, {}]) == [11.0, 9.0]
 
@@ -99,7 +144,9 @@ def test_the_price_of_an_error():
 @pytest.mark.parametrize("name", ["sinha2016-fig1", "sinha2016-fig2", "sinha2016-table1"])
 def test_figures(rows, name, tmp_path):
     paths = figures.draw(name, rows, tmp_path / "figure", known=papers.figures())
-    assert len(paths) == 4 and all(path.stat().st_size > 5000 for path in paths if path.suffix != ".csv")
+    assert len(paths) == 4 and all(
+        path.stat().st_size > 5000 for path in paths if path.suffix != ".csv"
+    )
     text = next(path for path in paths if path.suffix == ".svg").read_text()
     assert ("fig1-chosen" in text) == (name == "sinha2016-fig1") and "lkrf" in text
     with pytest.raises(DataError, match=f"no finished rows of {name}"):
@@ -107,7 +154,9 @@ def test_figures(rows, name, tmp_path):
 
 
 def test_settings(rows):
-    with pytest.raises(UsageError, match="--setting other: sinha2016-table1 has tuned, paper, test-selected"):
+    with pytest.raises(
+        UsageError, match="--setting other: sinha2016-table1 has tuned, paper, test-selected"
+    ):
         built("sinha2016-table1", rows, "other")
     with pytest.raises(UsageError, match="sinha2016-fig1 has no settings"):
         built("sinha2016-fig1", rows, "tuned")
@@ -115,7 +164,9 @@ def test_settings(rows):
 
 @pytest.mark.parametrize("name", ["table1", "fig1", "fig2"])
 def test_plans(name):
-    whole, small = (plan.load(f"sinha2016-{name}", quick, papers.plans()) for quick in (False, True))
+    whole, small = (
+        plan.load(f"sinha2016-{name}", quick, papers.plans()) for quick in (False, True)
+    )
     assert len({run.seed for run in whole.runs}) == 5 and 0 < len(small.runs) < len(whole.runs) / 2
     assert {"lkrf", "rf"} == {run.method for run in small.runs}
 
@@ -123,12 +174,16 @@ def test_plans(name):
 def test_joint_optimisation_as_a_table():
     small = {"pool": 60, "loss": "squared", "gamma": 0.5, "lam": 1}
     found = [ran(f"{SPHERE}3", "lkrf", "joint", seed, rho_share=0.5, **small) for seed in (0, 1)]
-    found += [ran(f"{SPHERE}3", "lkrf", "joint", seed, rho_share=0.5, joint=3, joint_rows=100, **small) for seed in (0, 1)]
+    found += [
+        ran(f"{SPHERE}3", "lkrf", "joint", seed, rho_share=0.5, joint=3, joint_rows=100, **small)
+        for seed in (0, 1)
+    ]
     table = built("sinha2016-joint", found)
     (section,) = table.sections
     assert [line[0] for line in texts(section)] == ["by scores", "joint, 3 turns on 100 rows"]
     assert [cell["ours"] for cell in table.cells] == [
-        pytest.approx(sum(100 * (1 - row["score"]) for row in rows) / 2) for rows in (found[:2], found[2:])
+        pytest.approx(sum(100 * (1 - row["score"]) for row in rows) / 2)
+        for rows in (found[:2], found[2:])
     ]
     with pytest.raises(UsageError, match="no settings"):
         built("sinha2016-joint", found, "paper")

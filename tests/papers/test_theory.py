@@ -1,4 +1,6 @@
-"""Theory beside what is measured: rates of feature maps, the bounds of Yen et al. and Wu et al., and their figures."""
+"""Theory beside what is measured: rates of feature maps, the bounds of Yen et al. and Wu et
+al., and their figures.
+"""
 
 import math
 
@@ -24,22 +26,28 @@ from rfx.solvers.l1.newton import solve_l1
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 SIZES = (16, 32, 64, 128, 256, 512)
-# products of these have no bounded moments worth the name: their rate needs more features than a test has time for
+# products of these have no bounded moments worth the name: their rate needs more features than a
+# test has time for
 HEAVY = {"exponential", "arccosine-1", "arccosine-2", "polynomial-2", "polynomial-3"}
-MAPS = [(name, *given) for members in convergence.families().values() for name, given in members.items()]
+MAPS = [
+    (name, *given) for members in convergence.families().values() for name, given in members.items()
+]
 
 
 @pytest.mark.parametrize(("name", "kernel", "features"), MAPS, ids=[name for name, *_ in MAPS])
 def test_the_error_of_every_map_falls_as_it_should(name, kernel, features):
     X = convergence.rows(64)
-    found = convergence.measure(name, kernel, features, X, SIZES[:2] if name.startswith("nystrom") else SIZES)
+    found = convergence.measure(
+        name, kernel, features, X, SIZES[:2] if name.startswith("nystrom") else SIZES
+    )
     if name in HEAVY:
         assert found.medians[-1] < found.medians[0]
     elif name.startswith("nystrom"):
         # the landmarks fix a smooth kernel much sooner than random features do
         assert found.slope < -1
     else:
-        # four standard deviations, as the seeds have them: one map of all fails by chance once in a thousand times, and seeds are fixed
+        # four standard deviations, as the seeds have them: one map of all fails by chance once in a
+        # thousand times, and seeds are fixed
         assert abs(found.slope + 0.5) <= 4 * found.noise, (found.slope, found.noise)
         assert found.noise < 0.06
 
@@ -48,29 +56,56 @@ def test_the_noise_of_a_slope_is_that_of_repeated_slopes():
     rng, sizes = np.random.default_rng(0), np.array(SIZES)
 
     def one():
-        return convergence.Approach("", "", sizes, sizes[:, None] ** -0.5 * np.exp(0.3 * rng.standard_normal((len(sizes), 9))))
+        return convergence.Approach(
+            "",
+            "",
+            sizes,
+            sizes[:, None] ** -0.5 * np.exp(0.3 * rng.standard_normal((len(sizes), 9))),
+        )
 
     many = [one() for _ in range(400)]
     # the median of nine varies as their mean does, times what it does of many
-    assert np.std([found.slope for found in many]) == pytest.approx(np.mean([found.noise for found in many]), rel=0.15)
+    assert np.std([found.slope for found in many]) == pytest.approx(
+        np.mean([found.noise for found in many]), rel=0.15
+    )
     assert np.mean([found.slope for found in many]) == pytest.approx(-0.5, abs=0.02)
 
 
 RNG = np.random.default_rng(3)
 X = RNG.uniform(-1, 1, (200, 3))
 Y = np.where(np.sin(3 * X[:, 0]) + X[:, 1] + 0.3 * RNG.standard_normal(200) > 0, 1.0, -1.0)
-GIVEN = {"kernel": "perceptron", "perceptron_scale": "unit", "loss": "squared_hinge", "scaling": "none", "lam": 5.0}
+GIVEN = {
+    "kernel": "perceptron",
+    "perceptron_scale": "unit",
+    "loss": "squared_hinge",
+    "scaling": "none",
+    "lam": 5.0,
+}
 
 
 def fitted(method, **given):
     """A trained method as a row of results."""
     model = create(method, task="binary", **given).fit(X, Y)
-    row = {name: None for name in results.COLUMNS} | {name: model.info[name] for name in ("objective", "gap", "lam", "n_features")}
+    row = {name: None for name in results.COLUMNS} | {
+        name: model.info[name] for name in ("objective", "gap", "lam", "n_features")
+    }
     params = {name: value for name, value in model.info.items() if name not in row}
-    return row | {"status": "ok", "method": method, "dataset": "some", "kernel": given["kernel"], "metric": "accuracy", "n_train": len(X),
-                  "score": 0.9, "threads": 1, "cpu": "A Processor", "rfx": "0.1", "key": repr((method, given)),
-                  "seed": given.get("seed", 0),
-                  "trace": [dict(step) for step in model.trace], "params": params | {"loss": given["loss"]}}  # fmt: skip
+    return row | {
+        "status": "ok",
+        "method": method,
+        "dataset": "some",
+        "kernel": given["kernel"],
+        "metric": "accuracy",
+        "n_train": len(X),
+        "score": 0.9,
+        "threads": 1,
+        "cpu": "A Processor",
+        "rfx": "0.1",
+        "key": repr((method, given)),
+        "seed": given.get("seed", 0),
+        "trace": [dict(step) for step in model.trace],
+        "params": params | {"loss": given["loss"]},
+    }
 
 
 def labelled(row, label):
@@ -81,9 +116,15 @@ def labelled(row, label):
 def corollary():
     exact = fitted("kernel", **GIVEN, bias=False, tol=1e-8)
     sizes = (4, 16, 64, 256, 4096)
-    return [labelled(row, "corollary1") for row in [exact] + [
-        fitted("sparse-rf", **GIVEN, n_features=size, tol=1e-6, seed=seed) for size in sizes for seed in range(3 if size < 4096 else 1)
-    ]]  # fmt: skip
+    return [
+        labelled(row, "corollary1")
+        for row in [exact]
+        + [
+            fitted("sparse-rf", **GIVEN, n_features=size, tol=1e-6, seed=seed)
+            for size in sizes
+            for seed in range(3 if size < 4096 else 1)
+        ]
+    ]
 
 
 def test_the_reference_is_the_kernel_machine_s(corollary):
@@ -92,7 +133,9 @@ def test_the_reference_is_the_kernel_machine_s(corollary):
     lam, row = GIVEN["lam"] / len(X), corollary[0]
     assert found.zero == 1.0 and case.curvature == 2.0
     assert found.objective == pytest.approx(row["objective"] / len(X))
-    assert found.value - lam * found.norm == pytest.approx(found.objective - 0.5 * lam * found.norm**2)
+    assert found.value - lam * found.norm == pytest.approx(
+        found.objective - 0.5 * lam * found.norm**2
+    )
     # c and the bound as the paper writes them
     c = math.ceil(2 * (1 - found.value) / (2 * found.norm**2))
     assert found.wasted(2.0) == c and found.bound(c, 2.0) == math.inf
@@ -111,7 +154,12 @@ def test_the_bound_of_corollary_1_holds_and_is_vacuous_where_it_says(corollary):
 
 def test_the_bound_of_theorem_1_holds(theorem):
     found = wu2016.cases(theorem)
-    assert {(case.gamma, case.penalty) for case in found} == {(0.5, "L1"), (0.5, "L2"), (3.0, "L1"), (3.0, "L2")}
+    assert {(case.gamma, case.penalty) for case in found} == {
+        (0.5, "L1"),
+        (0.5, "L2"),
+        (3.0, "L1"),
+        (3.0, "L2"),
+    }
     for case in found:
         _, means, spreads = case.points()
         if case.penalty == "L1":
@@ -119,22 +167,38 @@ def test_the_bound_of_theorem_1_holds(theorem):
                 assert np.mean(values) <= case.reference.bound(size, case.curvature, case.kappa)
         else:
             # a kernel matrix estimated without bias has the higher minimum, in the mean
-            assert all(mean > -3 * spread / 2 for mean, spread in zip(means, spreads)) and means[0] > 3 * spreads[0] / 2
+            assert (
+                all(mean > -3 * spread / 2 for mean, spread in zip(means, spreads))
+                and means[0] > 3 * spreads[0] / 2
+            )
         assert means == sorted(means, reverse=True)
     assert found[0].kappa < found[1].kappa  # kappa grows with gamma
 
 
 def test_a_grid_has_many_bins_so_that_the_l1_norm_of_the_kernel_machine_is_above_its_l2_norm():
-    model = create("kernel", task="binary", kernel="laplacian", gamma=3.0, loss="squared_hinge", scaling="none", lam=2.0, bias=False).fit(
-        X, Y
-    )
+    model = create(
+        "kernel",
+        task="binary",
+        kernel="laplacian",
+        gamma=3.0,
+        loss="squared_hinge",
+        scaling="none",
+        lam=2.0,
+        bias=False,
+    ).fit(X, Y)
     grids = sample_grids("laplacian", 3, 2000, 0, gamma=3.0)
     ids, bins = grids.number(model.model.support)
     sums = np.zeros(len(bins.keys))
-    np.add.at(sums, (ids + bins.starts[:-1, None]).ravel(), np.tile(model.model.coef[:, 0], grids.n_grids))
+    np.add.at(
+        sums, (ids + bins.starts[:-1, None]).ravel(), np.tile(model.model.coef[:, 0], grids.n_grids)
+    )
     norm = np.abs(sums).sum() / grids.n_grids
     assert np.sqrt((sums**2).sum() / grids.n_grids) == pytest.approx(model.info["norm"], rel=0.05)
-    assert 2 * model.info["norm"] < norm <= math.sqrt(len(sums) / grids.n_grids) * model.info["norm"] * 1.05
+    assert (
+        2 * model.info["norm"]
+        < norm
+        <= math.sqrt(len(sums) / grids.n_grids) * model.info["norm"] * 1.05
+    )
 
 
 @pytest.fixture(scope="module")
@@ -145,13 +209,26 @@ def theorem():
         rows.append(fitted("kernel", **given, lam=2.0, bias=False, tol=1e-8))
         for size in (1, 4, 16, 256):
             for seed in range(4):
-                rows.append(fitted("sparse-rb", **given, lam=2.0 / math.sqrt(size), n_grids=size, tol=1e-6, seed=seed))
+                rows.append(
+                    fitted(
+                        "sparse-rb",
+                        **given,
+                        lam=2.0 / math.sqrt(size),
+                        n_grids=size,
+                        tol=1e-6,
+                        seed=seed,
+                    )
+                )
                 rows.append(fitted("rb", **given, lam=2.0, n_grids=size, tol=1e-6, seed=seed))
     return [labelled(row, "theorem1") for row in rows]
 
 
-def test_sparse_rb_at_lambda_over_the_root_of_r_is_the_problem_of_features_that_are_not_divided(theorem):
-    row = next(row for row in theorem if row["method"] == "sparse-rb" and row["params"]["n_grids"] == 4)
+def test_sparse_rb_at_lambda_over_the_root_of_r_is_the_problem_of_features_that_are_not_divided(
+    theorem,
+):
+    row = next(
+        row for row in theorem if row["method"] == "sparse-rb" and row["params"]["n_grids"] == 4
+    )
     grids = sample_grids("laplacian", 3, 4, 0, gamma=0.5)
     Z = grids.transform(X, grids.number(X)[1], 1.0).toarray()
     found = solve_l1(DenseMatrix(np.ascontiguousarray(Z)), Y, 2.0, SquaredHinge, Budget(tol=1e-7))
@@ -168,7 +245,9 @@ def test_equations_29_and_30():
     assert wu2016.predicted(1, 100, 5000) == 1.0
     assert wu2016.predicted(64, 512, 512) == pytest.approx(1.0)
     for share in (0.5, 1.0, 3.0):
-        assert wu2016.predicted(share * 50 + 1, 10**6, 50 * 10**6) == pytest.approx(wu2016.limit(share, 50.0), rel=1e-4)
+        assert wu2016.predicted(share * 50 + 1, 10**6, 50 * 10**6) == pytest.approx(
+            wu2016.limit(share, 50.0), rel=1e-4
+        )
     assert wu2016.limit(1.0, 50.0) == 25.5
 
 
@@ -189,7 +268,14 @@ def test_figures_and_tables_of_the_theorems(name, curves, corollary, theorem, tm
 
 
 def test_what_needs_no_results_reads_none(tmp_path):
-    given = ["figure", "wu2016-fig2", "--results", str(tmp_path / "none.csv"), "--output", str(tmp_path / "a")]
+    given = [
+        "figure",
+        "wu2016-fig2",
+        "--results",
+        str(tmp_path / "none.csv"),
+        "--output",
+        str(tmp_path / "a"),
+    ]
     first = CliRunner().invoke(cli, given)
     assert first.exit_code == 0, first.output
     svg = (tmp_path / "a.svg").read_bytes()
@@ -197,7 +283,9 @@ def test_what_needs_no_results_reads_none(tmp_path):
     assert CliRunner().invoke(cli, [*given[:-1], str(tmp_path / "b")]).exit_code == 0
     assert (tmp_path / "b.svg").read_bytes() == svg
     assert isinstance(CliRunner().invoke(cli, [*given, "--setting", "paper"]).exception, UsageError)
-    assert isinstance(CliRunner().invoke(cli, ["figure", "wu2016-speedup", *given[2:]]).exception, DataError)
+    assert isinstance(
+        CliRunner().invoke(cli, ["figure", "wu2016-speedup", *given[2:]]).exception, DataError
+    )
 
 
 def test_map_convergence_is_drawn_and_tabled(tmp_path, monkeypatch):
@@ -208,21 +296,51 @@ def test_map_convergence_is_drawn_and_tabled(tmp_path, monkeypatch):
     names = {name for members in convergence.families().values() for name in members}
     assert all(f'id="map-convergence-{name}"' in svg for name in names)
     assert {cell["map"] for cell in table.cells} == names
-    for build in (tables.build, lambda *given: figures.draw(given[0], given[1], tmp_path / "", given[2], papers.figures())):
+    for build in (
+        tables.build,
+        lambda *given: figures.draw(given[0], given[1], tmp_path / "", given[2], papers.figures()),
+    ):
         with pytest.raises(UsageError, match="has no settings"):
-            build("map-convergence", [], "paper", *([papers.tables()] if build is tables.build else []))
+            build(
+                "map-convergence",
+                [],
+                "paper",
+                *([papers.tables()] if build is tables.build else []),
+            )
 
 
 def test_predicted_and_measured_speed_ups_side_by_side(tmp_path):
     rows = []
     for method, more in (("sparse-rb", {"n_grids": 64, "kappa": 50.0}), ("sparse-rf", {})):
         for threads, seconds in ((1, 4.0), (2, 2.5)):
-            rows.append({name: None for name in results.COLUMNS} | {
-                "status": "ok", "dataset": "cadata", "method": method, "threads": threads, "seed": 0, "seconds_fit": seconds, "n_iter": 5,
-                "n_features": 512, "converged": True, "cpu": "A Processor", "rfx": "0.1", "params": {"label": "fig6", **more},
-            })  # fmt: skip
+            rows.append(
+                {name: None for name in results.COLUMNS}
+                | {
+                    "status": "ok",
+                    "dataset": "cadata",
+                    "method": method,
+                    "threads": threads,
+                    "seed": 0,
+                    "seconds_fit": seconds,
+                    "n_iter": 5,
+                    "n_features": 512,
+                    "converged": True,
+                    "cpu": "A Processor",
+                    "rfx": "0.1",
+                    "params": {"label": "fig6", **more},
+                }
+            )
     svg = figures.draw("wu2016-speedup", rows, tmp_path / "", None, papers.figures())[1].read_text()
-    assert all(f'id="speedup-cadata-{method}-{whose}"' in svg for method in ("sparse-rb", "sparse-rf") for whose in ("ours", "predicted"))
-    cells = {(cell["method"], cell["threads"]): cell for cell in tables.build("wu2016-speedup", rows, None, papers.tables()).cells}
-    assert cells["sparse-rb", 2]["ours"] == 1.6 and cells["sparse-rb", 2]["predicted"] == pytest.approx(2 / (1 + 63 / 3199))
+    assert all(
+        f'id="speedup-cadata-{method}-{whose}"' in svg
+        for method in ("sparse-rb", "sparse-rf")
+        for whose in ("ours", "predicted")
+    )
+    cells = {
+        (cell["method"], cell["threads"]): cell
+        for cell in tables.build("wu2016-speedup", rows, None, papers.tables()).cells
+    }
+    assert cells["sparse-rb", 2]["ours"] == 1.6 and cells["sparse-rb", 2][
+        "predicted"
+    ] == pytest.approx(2 / (1 + 63 / 3199))
     assert cells["sparse-rf", 2]["predicted"] == 1.0

@@ -1,4 +1,6 @@
-"""Plans: grids, settings, filters, the small form, refusals; and that every plan that comes with rfx is sound."""
+"""Plans: grids, settings, filters, the small form, refusals; and that every plan that comes
+with rfx is sound.
+"""
 
 import json
 from dataclasses import replace
@@ -68,7 +70,9 @@ def test_grid_set_and_skip(write):
 def test_quick_keeps_sets_and_skips(write):
     small = plan.load(write(GRID), quick=True)
     assert small.name == "p-quick"
-    assert {(run.dataset, run.options["n_features"], run.options["lam"]) for run in small.runs} == {("census", 5, 10)}
+    assert {(run.dataset, run.options["n_features"], run.options["lam"]) for run in small.runs} == {
+        ("census", 5, 10)
+    }
 
 
 def test_only(write):
@@ -108,7 +112,10 @@ RUN = '[[run]]\ndataset = "cpu"\nmethod = "rf"\n'
         (RUN + "options.lam = -1", "options.lam: --lam is -1; it must be"),
         (RUN + "options.lamda = 1", "method rf has no option --lamda"),
         (RUN + "options = 1", "options must be a table"),
-        (RUN + "[[set]]\nwhen = {coluor = 1}\nseed = 1", "set.*1 when has the unknown key 'coluor' .known: dataset, method, seed"),
+        (
+            RUN + "[[set]]\nwhen = {coluor = 1}\nseed = 1",
+            "set.*1 when has the unknown key 'coluor' .known: dataset, method, seed",
+        ),
         (RUN + "[[set]]\noptions.lam = [1, 2]", "lam is a list; only"),
         (RUN + "[[skip]]\nseed = 1", "skip.*1 has the unknown key 'seed'"),
         (RUN + "[[skip]]", "has no when"),
@@ -122,21 +129,40 @@ RUN = '[[run]]\ndataset = "cpu"\nmethod = "rf"\n'
         (RUN + "repetitions = [1, 2]", r"repetitions = \[1, 2\]: must be a whole number"),
         (RUN + "seed = -1", "seed = -1: must be 0 or more"),
         (RUN + "options.n_grids = 3", "options.n_grids: method rf has no option --n-grids"),
-        (RUN + "options.lam = 1\noptions.lam_path = '9:1:3'", "--lam is 1.0, which --lam-path leaves without effect"),
-        (RUN.replace("cpu", "cup"), "'cup' is no file, and there is no data set called 'cup'; did you mean cpu"),
+        (
+            RUN + "options.lam = 1\noptions.lam_path = '9:1:3'",
+            "--lam is 1.0, which --lam-path leaves without effect",
+        ),
+        (
+            RUN.replace("cpu", "cup"),
+            "'cup' is no file, and there is no data set called 'cup'; did you mean cpu",
+        ),
         (RUN + "test = 'none.libsvm'", "'none.libsvm' is no file"),
         (RUN + "split = 'wu2061'", "data set cpu has no split 'wu2061' .it has: yen2014, 80/20"),
         # a stranger's
         (RUN + "seed = " + "9" * 5000, "holds a value that can't be read: Exceeds the limit"),
-        (RUN + "seed = 0x" + "f" * 5000, "seed = a value too large to show: must be 0 or more and less than 2.63"),
+        (
+            RUN + "seed = 0x" + "f" * 5000,
+            "seed = a value too large to show: must be 0 or more and less than 2.63",
+        ),
         (RUN + "options.lam = " + "[" * 20_000, "is nested too deeply for a plan"),
         (RUN + "options.lam = " + "{a=" * 20_000, "is nested too deeply for a plan"),
         (RUN + "a." * 20_000 + "b = 1", "a key has more than 200 parts"),
         (
-            RUN + "".join(f"options.{name} = [{'1,' * 1000}]\n" for name in ("lam", "tol", "gamma", "n_features")),
-            r"\[\[run\]\] 1 lays out 1,000,000,000,000 runs, which makes more than the 100,000 of the largest plan",
+            RUN
+            + "".join(
+                f"options.{name} = [{'1,' * 1000}]\n"
+                for name in ("lam", "tol", "gamma", "n_features")
+            ),
+            (
+                r"\[\[run\]\] 1 lays out 1,000,000,000,000 runs, which makes more than the 100,000"
+                r" of the largest plan"
+            ),
         ),
-        (RUN + "repetitions = 60000\n" + RUN + "repetitions = 60000", r"\[\[run\]\] 2 lays out 60,000 runs"),
+        (
+            RUN + "repetitions = 60000\n" + RUN + "repetitions = 60000",
+            r"\[\[run\]\] 2 lays out 60,000 runs",
+        ),
         (
             RUN + "repetitions = 10000\n" + "[[set]]\nwhen = {seed = 5}\noptions.lam = 1\n" * 1000,
             r"2,000 conditions on 10,000 runs are too many",
@@ -158,8 +184,14 @@ def test_fixed_threads_tell_runs_apart_up_to_the_cores_there_are(write, monkeypa
     monkeypatch.setattr(env, "threads", lambda: 2)
     runs = plan.load(path).runs
     assert [run.threads for run in runs if run.fixed_threads] == [1, 2]
-    assert len([run for run in runs if not run.fixed_threads]) == 1, "threads alone don't make another run"
-    assert {plan.describe(run) for run in runs} == {"cpu rf threads=1", "cpu rf threads=2", "cpu rf"}
+    assert len([run for run in runs if not run.fixed_threads]) == 1, (
+        "threads alone don't make another run"
+    )
+    assert {plan.describe(run) for run in runs} == {
+        "cpu rf threads=1",
+        "cpu rf threads=2",
+        "cpu rf",
+    }
     monkeypatch.setattr(env, "threads", lambda: 16)
     assert len({keys.key(run) for run in plan.load(path).runs}) == 4
 
@@ -174,7 +206,9 @@ def test_repetitions_are_seeds(write):
 
 def test_files_are_looked_for_beside_the_plan_then_in_the_current_folder(tmp_path, monkeypatch):
     (tmp_path / "plans").mkdir()
-    (tmp_path / "plans" / "p.toml").write_text('[[run]]\ndataset = ["a.libsvm", "b.libsvm"]\nmethod = "rf"\n')
+    (tmp_path / "plans" / "p.toml").write_text(
+        '[[run]]\ndataset = ["a.libsvm", "b.libsvm"]\nmethod = "rf"\n'
+    )
     for name in ("plans/a.libsvm", "a.libsvm", "b.libsvm"):
         (tmp_path / name).write_text(f"1 1:{len(name)}\n-1 1:2\n")
     monkeypatch.chdir(tmp_path)
@@ -195,15 +229,35 @@ def test_files_are_looked_for_beside_the_plan_then_in_the_current_folder(tmp_pat
 
 def test_the_example_has_every_part_of_the_format(write):
     loaded = plan.load(write(plan.example()))
-    assert len(loaded.runs) == 2 * 3 * 2 + 3 and len(plan.load(write(plan.example()), quick=True).runs) == 5
+    assert (
+        len(loaded.runs) == 2 * 3 * 2 + 3
+        and len(plan.load(write(plan.example()), quick=True).runs) == 5
+    )
     text = plan.example()
-    for part in ("title", "description", "table", "[defaults]", "[[run]]", "[[set]]", "[[skip]]", "[quick]", "when", "repetitions"):
+    for part in (
+        "title",
+        "description",
+        "table",
+        "[defaults]",
+        "[[run]]",
+        "[[set]]",
+        "[[skip]]",
+        "[quick]",
+        "when",
+        "repetitions",
+    ):
         assert part in text
-    assert all(f"{name} = " in text for name in plan.FIELDS if name not in ("zero_based", "fixed_threads", "curve"))
+    assert all(
+        f"{name} = " in text
+        for name in plan.FIELDS
+        if name not in ("zero_based", "fixed_threads", "curve")
+    )
 
 
 def test_no_such_plan_and_no_small_form(write, tmp_path):
-    with pytest.raises(UsageError, match="neither a plan nor a TOML file .the plans are: .*yen2014-table1"):
+    with pytest.raises(
+        UsageError, match="neither a plan nor a TOML file .the plans are: .*yen2014-table1"
+    ):
         plan.load(tmp_path / "none.toml", known=papers.plans())
     with pytest.raises(UsageError, match="it has no small form"):
         plan.load(write(RUN), quick=True)
@@ -232,7 +286,9 @@ def test_small_forms_are_smaller(name):
 
 def test_quick_as_part_of_the_name():
     known = papers.plans()
-    assert plan.load("yen2014-table1-quick", known=known) == plan.load("yen2014-table1", quick=True, known=known)
+    assert plan.load("yen2014-table1-quick", known=known) == plan.load(
+        "yen2014-table1", quick=True, known=known
+    )
     assert plan.load("demo").name == "demo", "a general plan needs no paper"
 
 

@@ -1,4 +1,6 @@
-"""For rfx: the kernel `inverse-quadratic`, exact and as random features, and the method `landweber`."""
+"""For rfx: the kernel `inverse-quadratic`, exact and as random features, and the method
+`landweber`.
+"""
 
 import numpy as np
 
@@ -15,7 +17,9 @@ from rfx.solvers.base import Solution
 
 
 class InverseQuadratic(GammaKernel):
-    """The tile that is finished holds gamma ||x - y||^2, for gamma is what GammaKernel scales by, squared what is compared."""
+    """The tile that is finished holds gamma ||x - y||^2, for gamma is what GammaKernel
+    scales by, squared what is compared.
+    """
 
     name = "inverse-quadratic"
     formula = "1 / (1 + gamma ||x - y||_2^2)"
@@ -27,7 +31,9 @@ class InverseQuadratic(GammaKernel):
 
 
 class InverseQuadraticMap(FourierMap):
-    """1 / (1 + r) is the mean of exp(-e r) over exponential e: a Gaussian's frequencies, each of a random bandwidth."""
+    """1 / (1 + r) is the mean of exp(-e r) over exponential e: a Gaussian's frequencies,
+    each of a random bandwidth.
+    """
 
     kernels = (InverseQuadratic(),)
 

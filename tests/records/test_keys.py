@@ -1,4 +1,6 @@
-"""Keys of runs: what makes another run, defaults that count, and rows of the first version that still do."""
+"""Keys of runs: what makes another run, defaults that count, and rows of the first version
+that still do.
+"""
 
 import os
 import re
@@ -9,7 +11,13 @@ from rfx import methods
 from rfx.records import keys
 from rfx.records.run import Run
 
-SPEC = {"dataset": "cpu", "split": "yen2014", "method": "rf", "options": {"kernel": "gaussian", "lam": 1}, "seed": 0}
+SPEC = {
+    "dataset": "cpu",
+    "split": "yen2014",
+    "method": "rf",
+    "options": {"kernel": "gaussian", "lam": 1},
+    "seed": 0,
+}
 
 
 def test_key_counts_what_decides_the_run_and_nothing_else():
@@ -17,17 +25,24 @@ def test_key_counts_what_decides_the_run_and_nothing_else():
         SPEC | {"threads": 4, "timeout": 5, "checkpoint": "m.npz", "every": 3, "resume": True},
         SPEC | {"test": None, "zero_based": False, "train_score": False},
         SPEC | {"options": {"lam": 1.0, "kernel": "gaussian", "tol": None, "timeout": 9}},
-        SPEC | {"options": {"lam": 1}}, SPEC | {"options": {"lam": 1, "n_features": methods.create("rf").settings.n_features}},
+        SPEC | {"options": {"lam": 1}},
+        SPEC | {"options": {"lam": 1, "n_features": methods.create("rf").settings.n_features}},
         SPEC | {"options": {"lam": 1, "gamma": "loo"}},
         {name: value for name, value in SPEC.items() if name != "seed"},
         dict(reversed(SPEC.items())),
-    ]  # fmt: skip
+    ]
     assert {keys.key(Run.of(spec)) for spec in same} == {keys.key(Run.of(SPEC))}
     others = [
-        SPEC | {"seed": 1}, SPEC | {"split": None}, SPEC | {"label": "tuned"}, SPEC | {"method": "sparse-rf"}, SPEC | {"train_score": True},
-        SPEC | {"options": {"kernel": "gaussian", "lam": 2}}, SPEC | {"options": {"kernel": "gaussian", "lam": 1, "tol": 1}},
-        SPEC | {"fixed_threads": True, "threads": 1}, SPEC | {"fixed_threads": True, "threads": 2},
-    ]  # fmt: skip
+        SPEC | {"seed": 1},
+        SPEC | {"split": None},
+        SPEC | {"label": "tuned"},
+        SPEC | {"method": "sparse-rf"},
+        SPEC | {"train_score": True},
+        SPEC | {"options": {"kernel": "gaussian", "lam": 2}},
+        SPEC | {"options": {"kernel": "gaussian", "lam": 1, "tol": 1}},
+        SPEC | {"fixed_threads": True, "threads": 1},
+        SPEC | {"fixed_threads": True, "threads": 2},
+    ]
     assert len({keys.key(Run.of(spec)) for spec in [SPEC, *others]}) == len(others) + 1
     assert re.fullmatch(r"v1-[0-9a-f]{16}", keys.key(Run.of(SPEC)))
     assert keys.key(Run.of(SPEC | {"method": "no-such-method"})) != keys.key(Run.of(SPEC))
@@ -39,7 +54,11 @@ def test_key_of_a_file_follows_its_content_not_its_folder(tmp_path, monkeypatch)
     before = keys.key(Run.of(SPEC | {"dataset": str(data)}))
     os.utime(data, (1, 1))
     monkeypatch.chdir(tmp_path)
-    assert keys.key(Run.of(SPEC | {"dataset": str(data)})) == keys.key(Run.of(SPEC | {"dataset": "a.libsvm"})) == before
+    assert (
+        keys.key(Run.of(SPEC | {"dataset": str(data)}))
+        == keys.key(Run.of(SPEC | {"dataset": "a.libsvm"}))
+        == before
+    )
     data.write_text("1 1:2\n")
     assert keys.key(Run.of(SPEC | {"dataset": str(data)})) != before
     assert keys.key(Run.of(SPEC | {"dataset": "cpu", "test": str(data)})) != keys.key(Run.of(SPEC))
@@ -47,24 +66,41 @@ def test_key_of_a_file_follows_its_content_not_its_folder(tmp_path, monkeypatch)
 
 def test_the_newest_row_of_a_run_counts():
     first, last = ({"key": keys.key(Run.of(SPEC)), "status": status} for status in ("failed", "ok"))
-    assert keys.rows_of([Run.of(SPEC), Run.of(SPEC | {"seed": 7})], [first, last]) == {keys.key(Run.of(SPEC)): last}
+    assert keys.rows_of([Run.of(SPEC), Run.of(SPEC | {"seed": 7})], [first, last]) == {
+        keys.key(Run.of(SPEC)): last
+    }
 
 
 def test_a_seed_that_draws_a_papers_rows_makes_another_run_than_before_it_did():
     """Keys as rfx gave them while a paper's split had the same rows for every seed."""
-    before = {("ijcnn1", 0): "v1-ea85ce68ed421585", ("ijcnn1", 1): "v1-efaed0dd00516656", ("cpu", 1): "v1-4e4f5a48620f1d2b"}
+    before = {
+        ("ijcnn1", 0): "v1-ea85ce68ed421585",
+        ("ijcnn1", 1): "v1-efaed0dd00516656",
+        ("cpu", 1): "v1-4e4f5a48620f1d2b",
+    }
     paper = SPEC | {"options": SPEC["options"] | {"gamma": "paper"}}  # the default then
     spec = paper | {"dataset": "ijcnn1"}
     assert keys.key(Run.of(spec)) == before["ijcnn1", 0]
     assert keys.key(Run.of(spec | {"seed": 1})) != before["ijcnn1", 1]
-    assert keys.key(Run.of(paper | {"seed": 1})) == before["cpu", 1], "its rows are those of two files"
+    assert keys.key(Run.of(paper | {"seed": 1})) == before["cpu", 1], (
+        "its rows are those of two files"
+    )
 
 
 def test_an_option_younger_than_the_schema_leaves_the_keys_of_before():
     spec = SPEC | {"options": {"kernel": "perceptron", "lam": 1}}
-    assert keys.key(Run.of(spec)) == "v1-81150d35d86b9b55", "as rfx gave it before there was --perceptron-scale"
-    scaled = {scale: spec | {"options": spec["options"] | {"perceptron_scale": scale}} for scale in ("kernel", "unit")}
-    assert keys.key(Run.of(scaled["kernel"])) == keys.key(Run.of(spec)) != keys.key(Run.of(scaled["unit"]))
+    assert keys.key(Run.of(spec)) == "v1-81150d35d86b9b55", (
+        "as rfx gave it before there was --perceptron-scale"
+    )
+    scaled = {
+        scale: spec | {"options": spec["options"] | {"perceptron_scale": scale}}
+        for scale in ("kernel", "unit")
+    }
+    assert (
+        keys.key(Run.of(scaled["kernel"]))
+        == keys.key(Run.of(spec))
+        != keys.key(Run.of(scaled["unit"]))
+    )
 
 
 @pytest.mark.parametrize("method", methods.names())

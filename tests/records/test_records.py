@@ -1,4 +1,6 @@
-"""Rows of results files are typed records: what no run can have written is refused in one sentence, when the file is read."""
+"""Rows of results files are typed records: what no run can have written is refused in one
+sentence, when the file is read.
+"""
 
 import csv
 import io
@@ -17,8 +19,19 @@ from rfx.records.result import Missing, complete, having
 from rfx.reporting import columns, figures, seeds, style, tables, tables_render
 
 ROWS = Path(__file__).resolve().parents[2] / "docs/rows"
-GOOD = {"key": "k1", "status": "ok", "dataset": "cpu", "method": "rf", "metric": "accuracy", "score": "0.5", "lam": "1.0", "seed": "0",
-        "n_features": "8", "seconds_fit": "0.5", "params": '{"label": "paper"}'}  # fmt: skip
+GOOD = {
+    "key": "k1",
+    "status": "ok",
+    "dataset": "cpu",
+    "method": "rf",
+    "metric": "accuracy",
+    "score": "0.5",
+    "lam": "1.0",
+    "seed": "0",
+    "n_features": "8",
+    "seconds_fit": "0.5",
+    "params": '{"label": "paper"}',
+}
 
 
 def written(path, *rows) -> Path:
@@ -47,25 +60,45 @@ def test_every_row_of_the_documentation_is_read():
 
 
 WRONG = [
-    ("score", "1.5", "must be from 0 to 1, because the metric is accuracy"), ("score", "1e200", "must be at most 1e"),
-    ("score", "good", "can't be read"), ("lam", "nan", "must be from 0 to"), ("lam", "-1", "must be from 0 to"),
-    ("lam", "inf", "must be from 0 to"), ("n_features", "9" * 400, "must be from 0 to 2\\^63 - 1"), ("seed", "-1", "must be from 0"),
-    ("n_features", "1.5", "must be a whole number"), ("n_features", "inf", "must be a whole number"),
-    ("seconds_fit", "-1e308", "must be at most"), ("seconds_fit", "-3", "must be 0 or more"), ("dataset", "", "must not be empty"),
-    ("method", "", "must not be empty"), ("status", "done", "must be one of ok, failed"), ("params", "[1]", "must be a JSON table"),
-    ("params", "{", "can't be read"), ("params", '{"kernel_params": 3}', "must be a table of numbers by name"),
-    ("params", '{"kernel_params": {"gamma": "x"}}', "must be a number"), ("params", '{"label": 5}', "must be text"),
-    ("params", '{"norm": "x"}', "must be a number"), ("params", '{"curve": [{"samples": -1}]}', "must be a whole number"),
-    ("params", '{"validation": [{"by": "rf"}]}', "each with the texts by and error"), ("params", '{"path": [[1]]}', "pairs"),
-    ("params", '{"support": 0}', "must be 1 or more"), ("params", '{"columns": {"gap": [1]}}', "must be text, a number"),
-    ("params", '{"x": ' + "[" * 30 + "]" * 30 + "}", "nested too deeply"), ("params", "[" * 100_000, "can't be read"),
-]  # fmt: skip
+    ("score", "1.5", "must be from 0 to 1, because the metric is accuracy"),
+    ("score", "1e200", "must be at most 1e"),
+    ("score", "good", "can't be read"),
+    ("lam", "nan", "must be from 0 to"),
+    ("lam", "-1", "must be from 0 to"),
+    ("lam", "inf", "must be from 0 to"),
+    ("n_features", "9" * 400, "must be from 0 to 2\\^63 - 1"),
+    ("seed", "-1", "must be from 0"),
+    ("n_features", "1.5", "must be a whole number"),
+    ("n_features", "inf", "must be a whole number"),
+    ("seconds_fit", "-1e308", "must be at most"),
+    ("seconds_fit", "-3", "must be 0 or more"),
+    ("dataset", "", "must not be empty"),
+    ("method", "", "must not be empty"),
+    ("status", "done", "must be one of ok, failed"),
+    ("params", "[1]", "must be a JSON table"),
+    ("params", "{", "can't be read"),
+    ("params", '{"kernel_params": 3}', "must be a table of numbers by name"),
+    ("params", '{"kernel_params": {"gamma": "x"}}', "must be a number"),
+    ("params", '{"label": 5}', "must be text"),
+    ("params", '{"norm": "x"}', "must be a number"),
+    ("params", '{"curve": [{"samples": -1}]}', "must be a whole number"),
+    ("params", '{"validation": [{"by": "rf"}]}', "each with the texts by and error"),
+    ("params", '{"path": [[1]]}', "pairs"),
+    ("params", '{"support": 0}', "must be 1 or more"),
+    ("params", '{"columns": {"gap": [1]}}', "must be text, a number"),
+    ("params", '{"x": ' + "[" * 30 + "]" * 30 + "}", "nested too deeply"),
+    ("params", "[" * 100_000, "can't be read"),
+]
 
 
 @pytest.mark.parametrize(("name", "value", "reason"), WRONG)
-def test_a_value_that_no_run_writes_is_refused_with_file_line_and_column(tmp_path, name, value, reason):
+def test_a_value_that_no_run_writes_is_refused_with_file_line_and_column(
+    tmp_path, name, value, reason
+):
     path = written(tmp_path / "r.csv", {}, {"key": "k2", name: value})
-    with pytest.raises(DataError, match=rf"r\.csv, line 3: the column {name}.* holds .*{reason}") as caught:
+    with pytest.raises(
+        DataError, match=rf"r\.csv, line 3: the column {name}.* holds .*{reason}"
+    ) as caught:
         results.read(path)
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 400
 
@@ -74,22 +107,51 @@ def test_a_value_that_no_run_writes_is_refused_with_file_line_and_column(tmp_pat
 def test_a_measure_that_is_not_a_number_is_not_known(tmp_path, name):
     (row,) = results.read(written(tmp_path / "r.csv", {name: "nan"}))
     assert row[name] is None
-    for words in (("table", "summary"), ("table", "summary", "--mean-over", "seed"), ("figure", "pareto", "--output", f"{tmp_path}/f/")):
-        call(*words, "--results", written(tmp_path / "r.csv", {name: "nan"}, {"key": "k2", "seed": "1", name: "nan"}))
+    for words in (
+        ("table", "summary"),
+        ("table", "summary", "--mean-over", "seed"),
+        ("figure", "pareto", "--output", f"{tmp_path}/f/"),
+    ):
+        call(
+            *words,
+            "--results",
+            written(tmp_path / "r.csv", {name: "nan"}, {"key": "k2", "seed": "1", name: "nan"}),
+        )
 
 
 def test_what_rfx_writes_of_no_certificate_and_of_clocks_is_kept(tmp_path):
-    (row,) = results.read(written(tmp_path / "r.csv", {"gap": "inf", "seconds_predict": "-1e-09", "converged": "True"}))
-    assert (row.gap, row.seconds_predict, row.converged, row.params["label"]) == (math.inf, 0.0, True, "paper")
+    (row,) = results.read(
+        written(
+            tmp_path / "r.csv", {"gap": "inf", "seconds_predict": "-1e-09", "converged": "True"}
+        )
+    )
+    assert (row.gap, row.seconds_predict, row.converged, row.params["label"]) == (
+        math.inf,
+        0.0,
+        True,
+        "paper",
+    )
 
 
 def test_a_record_is_frozen_and_a_mapping_of_its_columns(tmp_path):
-    (row,) = results.read(written(tmp_path / "r.csv", {"note": "mine", "params": '{"curve": [{"samples": 5, "error": NaN}], "a": null}'}))
-    assert set(row) == {*results.COLUMNS, "note"} and row["note"] == "mine" and row.get("none") is None
-    assert dict(row.params) == {"curve": [{"samples": 5}]} and json.loads(json.dumps(row.as_dict()))["dataset"] == "cpu"
+    (row,) = results.read(
+        written(
+            tmp_path / "r.csv",
+            {"note": "mine", "params": '{"curve": [{"samples": 5, "error": NaN}], "a": null}'},
+        )
+    )
+    assert (
+        set(row) == {*results.COLUMNS, "note"} and row["note"] == "mine" and row.get("none") is None
+    )
+    assert (
+        dict(row.params) == {"curve": [{"samples": 5}]}
+        and json.loads(json.dumps(row.as_dict()))["dataset"] == "cpu"
+    )
     with pytest.raises(AttributeError):
         row.score = 1.0
-    with pytest.raises(Missing, match=r"r\.csv, line 2 has no params\.norm, which this needs; make the run again"):
+    with pytest.raises(
+        Missing, match=r"r\.csv, line 2 has no params\.norm, which this needs; make the run again"
+    ):
         row.params["norm"]
     assert having([row], "score", "params.curve") == [row] and having([row], "params.norm") == []
 
@@ -101,27 +163,46 @@ def test_a_results_file_that_is_no_regular_file_is_refused_at_once(tmp_path, mak
         assert "it is a" in str(call(*words, "--results", tmp_path / "r.csv").exception)
 
 
-@pytest.mark.parametrize("step", ["seconds,-5", "objective,x", "step,1.5", "more,[]", 'more,"{""cpu_seconds"": -3}"'])
+@pytest.mark.parametrize(
+    "step", ["seconds,-5", "objective,x", "step,1.5", "more,[]", 'more,"{""cpu_seconds"": -3}"']
+)
 def test_a_wrong_step_of_a_trace_is_refused_with_file_line_and_column(tmp_path, step):
     name, _, value = step.partition(",")
     path = tmp_path / "t.csv"
-    path.write_text(f"key,step,{name}\nk,0,{value}\n" if name != "step" else f"key,step\nk,{value}\n")
+    path.write_text(
+        f"key,step,{name}\nk,0,{value}\n" if name != "step" else f"key,step\nk,{value}\n"
+    )
     with pytest.raises(DataError, match=r"t\.csv, line 2: the column \w+ holds"):
         traces.read(path)
 
 
-# ------------------------------------------------------------------------------------------------- figures
+# ------------------------------------------------------------------------------------------ figures
 
 NAMES = [
-    "p$\\frac{$q.csv", "p$5 and $6.csv", "_hidden", "a\\b^{c}_d", "x" * 3000, "a\x01b\x1b[31m", "\u202eevil", "\u05e9\u05dc",
-    "\U0001f4a5 boom", "a&b<c>'\"", "%s {0}",
-]  # fmt: skip
+    "p$\\frac{$q.csv",
+    "p$5 and $6.csv",
+    "_hidden",
+    "a\\b^{c}_d",
+    "x" * 3000,
+    "a\x01b\x1b[31m",
+    "\u202eevil",
+    "\u05e9\u05dc",
+    "\U0001f4a5 boom",
+    "a&b<c>'\"",
+    "%s {0}",
+]
 
 
 def swept(path, name) -> Path:
-    """Runs on a data set of that name by a method's two lambdas and sizes; other texts are of that name, too."""
+    """Runs on a data set of that name by a method's two lambdas and sizes; other texts are
+    of that name, too.
+    """
     more = {"dataset": name, "cpu": name, "metric": "accuracy", "rfx": name, "message": name}
-    rows = [{"key": f"k{n}", "lam": str(10.0**n), "n_features": str(4 + n), "score": str(0.5 + n / 10)} | more for n in range(3)]
+    rows = [
+        {"key": f"k{n}", "lam": str(10.0**n), "n_features": str(4 + n), "score": str(0.5 + n / 10)}
+        | more
+        for n in range(3)
+    ]
     return written(path, *rows, {"key": "f", "status": "failed"} | more)
 
 
@@ -138,7 +219,10 @@ def test_a_name_is_drawn_as_it_is_written_and_never_as_mathematics(tmp_path, nam
 
 
 def test_what_is_drawn_of_a_name_with_dollars():
-    assert style.plain("p$5 and $6.csv") == r"p\$5 and \$6.csv" and style.written(style.plain("a$b$c")) == "a$b$c"
+    assert (
+        style.plain("p$5 and $6.csv") == r"p\$5 and \$6.csv"
+        and style.written(style.plain("a$b$c")) == "a$b$c"
+    )
     assert len(style.plain("y" * 500)) <= style.LONGEST + 1 and style.plain("_a") == " _a"
 
 
@@ -164,24 +248,51 @@ def test_the_figure_of_lambda_without_any_model_size_has_no_panel_of_sizes(tmp_p
 @pytest.mark.parametrize("name", ["lambda", "features", "grid", "pareto", "tune"])
 @pytest.mark.parametrize(
     "change",
-    [{"score": ""}, {"lam": "0"}, {"lam": ""}, {"seconds_fit": "0"}, {"seconds_fit": ""}, {"metric": ""}, {"model_size": "0"},
-     {"n_features": "0"}, {"kernel": ""}, {"params": '{"label": "tune 1", "gamma": 1.0, "round": 1, "path": [[1.0, NaN]]}'},
-     {"params": '{"label": "tune 1", "gamma": 1.0}'},
-     {"params": '{"validation": [{"by": "rf", "error": "x", "options": ["lam", "gamma"], "tried": [[1, 2, Infinity]]}]}'}],
-)  # fmt: skip
-def test_a_figure_of_rows_that_lack_something_is_drawn_or_refused_in_one_sentence(tmp_path, name, change):
-    rows = [{"key": f"k{n}", "lam": str(10.0**n), "n_features": str(2**n), "seed": str(n % 2)} | change for n in range(4)]
-    done = call("figure", name, "--results", written(tmp_path / "r.csv", *rows), "--output", f"{tmp_path}/figs/")
+    [
+        {"score": ""},
+        {"lam": "0"},
+        {"lam": ""},
+        {"seconds_fit": "0"},
+        {"seconds_fit": ""},
+        {"metric": ""},
+        {"model_size": "0"},
+        {"n_features": "0"},
+        {"kernel": ""},
+        {"params": '{"label": "tune 1", "gamma": 1.0, "round": 1, "path": [[1.0, NaN]]}'},
+        {"params": '{"label": "tune 1", "gamma": 1.0}'},
+        {
+            "params": '{"validation": [{"by": "rf", "error": "x", "options": ["lam", "gamma"], '
+            '"tried": [[1, 2, Infinity]]}]}'
+        },
+    ],
+)
+def test_a_figure_of_rows_that_lack_something_is_drawn_or_refused_in_one_sentence(
+    tmp_path, name, change
+):
+    rows = [
+        {"key": f"k{n}", "lam": str(10.0**n), "n_features": str(2**n), "seed": str(n % 2)} | change
+        for n in range(4)
+    ]
+    done = call(
+        "figure",
+        name,
+        "--results",
+        written(tmp_path / "r.csv", *rows),
+        "--output",
+        f"{tmp_path}/figs/",
+    )
     assert done.exception is None or "\n" not in str(done.exception)
 
 
 @pytest.mark.parametrize("name", ["lambda", "features", "grid", "pareto", "tune"])
 def test_a_figure_of_an_empty_results_file_is_one_sentence(tmp_path, name):
     path = written(tmp_path / "r.csv")
-    assert isinstance(call("figure", name, "--results", path, "--output", f"{tmp_path}/f/").exception, DataError)
+    assert isinstance(
+        call("figure", name, "--results", path, "--output", f"{tmp_path}/f/").exception, DataError
+    )
 
 
-# ------------------------------------------------------------------------------------------------- many rows
+# ---------------------------------------------------------------------------------------- many rows
 
 
 def test_means_and_deviations_are_those_of_the_statistics():
@@ -189,16 +300,35 @@ def test_means_and_deviations_are_those_of_the_statistics():
 
     for values in ([0.1, 0.2, 0.4], [1e-9, 3e-9], [1e99, -1e99, 3.0], [5, 5, 6]):
         found = seeds.mean(values)
-        assert found.value == statistics.fmean(values) and found.sd == pytest.approx(statistics.stdev(values), rel=1e-14)
+        assert found.value == statistics.fmean(values) and found.sd == pytest.approx(
+            statistics.stdev(values), rel=1e-14
+        )
 
 
 def test_what_varies_among_rows_is_found_in_one_pass(tmp_path):
     rows = [
-        {"key": f"k{n}", "seed": str(n % 3), "lam": str(10.0 ** (n // 3)), "kernel": "gaussian" if n < 3 else "laplacian"} for n in range(6)
+        {
+            "key": f"k{n}",
+            "seed": str(n % 3),
+            "lam": str(10.0 ** (n // 3)),
+            "kernel": "gaussian" if n < 3 else "laplacian",
+        }
+        for n in range(6)
     ]
     given = columns.of(results.read(written(tmp_path / "r.csv", *rows)))
-    assert given.varying == ["kernel", "lam", "seed"] and "setting paper" in given.constant() and len(given.values) == 6
-    assert [one["lam"] for one in given.values] == [1.0, 1.0, 1.0, 10.0, 10.0, 10.0] and given.asked[0]["seed"] == 0
+    assert (
+        given.varying == ["kernel", "lam", "seed"]
+        and "setting paper" in given.constant()
+        and len(given.values) == 6
+    )
+    assert [one["lam"] for one in given.values] == [
+        1.0,
+        1.0,
+        1.0,
+        10.0,
+        10.0,
+        10.0,
+    ] and given.asked[0]["seed"] == 0
 
 
 def test_equal_inputs_have_one_token_and_others_another():
@@ -210,14 +340,24 @@ def test_equal_inputs_have_one_token_and_others_another():
 def test_many_failures_of_one_reason_are_one_note(tmp_path):
     rows = [{"key": f"k{n}", "status": "failed", "message": "no data"} for n in range(5)]
     table = tables.build("summary", results.read(written(tmp_path / "r.csv", *rows)))
-    assert [note for note in table.notes if "no data" in note] == ["cpu rf (failed): no data (5 runs)"]
+    assert [note for note in table.notes if "no data" in note] == [
+        "cpu rf (failed): no data (5 runs)"
+    ]
 
 
 def test_a_row_that_lacks_what_is_needed_is_left_out_and_said(tmp_path, caplog):
     for score in (0.5, None, 0.7):
-        results.append(tmp_path / "r.csv", {"key": f"k{score}", "status": "ok", "dataset": "d", "method": "rf", "score": score})
-    results.append(tmp_path / "r.csv", {"key": "f", "status": "failed", "dataset": "d", "method": "rf", "message": "no"})
+        results.append(
+            tmp_path / "r.csv",
+            {"key": f"k{score}", "status": "ok", "dataset": "d", "method": "rf", "score": score},
+        )
+    results.append(
+        tmp_path / "r.csv",
+        {"key": "f", "status": "failed", "dataset": "d", "method": "rf", "message": "no"},
+    )
     rows = results.read(tmp_path / "r.csv")
     assert [row.score for row in complete(rows, "score", "method")] == [0.5, 0.7]
-    assert caplog.messages == [f"{tmp_path / 'r.csv'}, line 3 has no score and is left out; make the run again"]
+    assert caplog.messages == [
+        f"{tmp_path / 'r.csv'}, line 3 has no score and is left out; make the run again"
+    ]
     assert len(having(rows, "score")) == 2 and len(caplog.messages) == 1

@@ -21,8 +21,16 @@ HEADER = (",".join(results.COLUMNS) + "\n").encode()
 
 
 def row(**more):
-    return {"key": "k1", "status": "ok", "dataset": "cpu", "method": "rf", "score": 0.0375, "n_train": 6554,
-            "converged": True, "params": {"gamma": 0.5}} | more  # fmt: skip
+    return {
+        "key": "k1",
+        "status": "ok",
+        "dataset": "cpu",
+        "method": "rf",
+        "score": 0.0375,
+        "n_train": 6554,
+        "converged": True,
+        "params": {"gamma": 0.5},
+    } | more
 
 
 def test_columns_end_with_what_the_environment_describes():
@@ -35,11 +43,21 @@ def test_columns_end_with_what_the_environment_describes():
 def test_append_and_read_round_trip(tmp_path):
     path = tmp_path / "new" / "results.csv"
     results.append(path, row())
-    results.append(path, row(key="k2", score=None, converged=False, message='two\nlines, "quoted"', lam=10))
+    results.append(
+        path, row(key="k2", score=None, converged=False, message='two\nlines, "quoted"', lam=10)
+    )
     first, second = results.read(path)
     assert (first["score"], first["n_train"], first["converged"]) == (0.0375, 6554, True)
-    assert isinstance(first["n_train"], int) and first["params"] == {"gamma": 0.5} and first["message"] is None
-    assert second["message"] == 'two lines, "quoted"' and second["score"] is None and second["converged"] is False
+    assert (
+        isinstance(first["n_train"], int)
+        and first["params"] == {"gamma": 0.5}
+        and first["message"] is None
+    )
+    assert (
+        second["message"] == 'two lines, "quoted"'
+        and second["score"] is None
+        and second["converged"] is False
+    )
     assert isinstance(second["lam"], float) and second["params"] == {"gamma": 0.5}
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", first["created"])
     with path.open(newline="") as file:
@@ -52,7 +70,12 @@ def test_numpy_values_are_written_as_plain_ones(tmp_path):
     results.append(path, row(score=np.float64(0.1), n_train=np.int64(7), converged=np.bool_(False),
                              params={"gamma": np.float32(0.5)}))  # fmt: skip
     (read,) = results.read(path)
-    assert (read["score"], read["n_train"], read["converged"], read["params"]) == (0.1, 7, False, {"gamma": 0.5})
+    assert (read["score"], read["n_train"], read["converged"], read["params"]) == (
+        0.1,
+        7,
+        False,
+        {"gamma": 0.5},
+    )
 
 
 _floats = st.floats(-1e100, 1e100)
@@ -74,7 +97,9 @@ def test_any_text_and_number_survives(tmp_path_factory, items):
     # what can't be in one line of UTF-8 is replaced; the rest is kept
     plain = re.compile(r"[^ -~]")
     kept = [plain.sub("", " ".join(text.replace("\0", " ").splitlines())) for text, *_ in items]
-    assert [plain.sub("", item["message"] or "").replace("?", "") for item in rows] == [text.replace("?", "") for text in kept]
+    assert [plain.sub("", item["message"] or "").replace("?", "") for item in rows] == [
+        text.replace("?", "") for text in kept
+    ]
 
 
 def test_later_row_of_a_key_wins(tmp_path):
@@ -90,10 +115,14 @@ def test_unknown_column_is_a_programming_error(tmp_path):
 
 
 def test_a_file_torn_anywhere_keeps_every_finished_row(tmp_path):
-    """As a killed writer leaves it: cut at every third byte; read at once, then appended to, then read again."""
+    """As a killed writer leaves it: cut at every third byte; read at once, then appended
+    to, then read again.
+    """
     path = tmp_path / "r.csv"
     for number in range(2):
-        results.append(path, row(key=f"k{number}", message='says "no", twice', git_revision="0123456789ab"))
+        results.append(
+            path, row(key=f"k{number}", message='says "no", twice', git_revision="0123456789ab")
+        )
     whole = path.read_bytes()
     ends = [place + 1 for place, byte in enumerate(whole) if byte == ord("\n")]
     for cut in range(0, len(whole) + 1, 3):
@@ -136,11 +165,16 @@ def test_a_spreadsheet_s_line_ends_do_no_harm(tmp_path):
     results.append(path, row(key="a"))
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
     results.append(path, row(key="b"))
-    assert [(item["key"], item["git_revision"]) for item in results.read(path)] == [("a", None), ("b", None)]
+    assert [(item["key"], item["git_revision"]) for item in results.read(path)] == [
+        ("a", None),
+        ("b", None),
+    ]
 
 
 @pytest.mark.parametrize("name", ["", ".", "other.csv", "other.csv/r.csv"])
-def test_a_path_that_is_no_results_file_is_found_before_anything_is_made(tmp_path, monkeypatch, name):
+def test_a_path_that_is_no_results_file_is_found_before_anything_is_made(
+    tmp_path, monkeypatch, name
+):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "other.csv").write_text("a,b\n")
     with pytest.raises(DataError, match="results file"):
@@ -167,7 +201,7 @@ def test_a_wrong_field_is_named(tmp_path):
         results.read(path)
 
 
-# ------------------------------------------------------------------------------- what people do to the file
+# ----------------------------------------------------------------------- what people do to the file
 
 
 def rewritten(path, names, delimiter=",", bom=b""):
@@ -195,7 +229,12 @@ def test_another_order_quotes_delimiters_and_columns_are_read_and_kept(tmp_path,
     results.append(path, row(key="k3"))
     assert path.read_bytes().startswith(saved) and path.read_bytes().startswith(bom)
     _, second, third = results.read(path)
-    assert (second["lam"], second["note"], second["score"], third["key"]) == (0.5, None, 0.0375, "k3")
+    assert (second["lam"], second["note"], second["score"], third["key"]) == (
+        0.5,
+        None,
+        0.0375,
+        "k3",
+    )
     with path.open(newline="", encoding="utf-8-sig") as file:
         assert {len(record) for record in csv.reader(file, delimiter=delimiter)} == {len(names)}
 
@@ -205,25 +244,48 @@ def test_columns_that_a_file_lacks_are_empty_and_what_is_appended_for_them_is_no
     results.append(path, row(lam=2.0))
     rewritten(path, ["key", "status", "dataset", "method", "params", "score"])
     (first,) = results.read(path)
-    assert first["lam"] is None and set(results.COLUMNS) <= set(first) and first["params"] == {"gamma": 0.5}
+    assert (
+        first["lam"] is None
+        and set(results.COLUMNS) <= set(first)
+        and first["params"] == {"gamma": 0.5}
+    )
     results.append(path, row(key="k2", lam=3.0, converged=False))
     second = results.read(path)[1]
-    assert (second["lam"], second["converged"], second["params"], second["score"]) == (3.0, False, {"gamma": 0.5}, 0.0375)
+    assert (second["lam"], second["converged"], second["params"], second["score"]) == (
+        3.0,
+        False,
+        {"gamma": 0.5},
+        0.0375,
+    )
 
 
 def test_numbers_as_a_spreadsheet_writes_them(tmp_path):
     path = tmp_path / "r.csv"
-    path.write_text("key;status;dataset;method;score;n_train;converged;lam\nk;ok;cpu;rf;0,0375;6,554E+03;TRUE;1e-2\n")
+    path.write_text(
+        "key;status;dataset;method;score;n_train;converged;lam\nk;ok;cpu;rf;0,0375;6,554E+03;TRUE;1e-2\n"
+    )
     (read,) = results.read(path)
-    assert (read["score"], read["n_train"], read["converged"], read["lam"]) == (0.0375, 6554, True, 0.01)
+    assert (read["score"], read["n_train"], read["converged"], read["lam"]) == (
+        0.0375,
+        6554,
+        True,
+        0.01,
+    )
 
 
 def test_a_cell_of_several_lines_is_one_cell_and_a_torn_line_swallows_nothing(tmp_path):
     path = tmp_path / "r.csv"
     head = "key,status,dataset,method,message,note\n"
-    path.write_text(head + 'a,ok,cpu,rf,,"first\nsecond ""line"""\nb,ok,cpu,rf,"torn\nc,ok,cpu,rf,,\nd,ok,cpu,rf,"x",\n')
+    path.write_text(
+        head + 'a,ok,cpu,rf,,"first\nsecond'
+        ' ""line"""\nb,ok,cpu,rf,"torn\nc,ok,cpu,rf,,\nd,ok,cpu,rf,"x",\n'
+    )
     rows = results.read(path)
-    assert [(item["key"], item["note"]) for item in rows] == [("a", 'first\nsecond "line"'), ("c", None), ("d", None)]
+    assert [(item["key"], item["note"]) for item in rows] == [
+        ("a", 'first\nsecond "line"'),
+        ("c", None),
+        ("d", None),
+    ]
 
 
 def test_a_full_disk_takes_back_what_it_took(tmp_path, monkeypatch):
@@ -242,7 +304,20 @@ def test_a_full_disk_takes_back_what_it_took(tmp_path, monkeypatch):
     assert path.read_bytes() == before
 
 
-_TEXTS = ["=cmd|' /C calc'!A0", "+1", "-1", "@x", "\tx", "'=1", "''", "'", "-", "＝1", "'plain'", "a=1"]
+_TEXTS = [
+    "=cmd|' /C calc'!A0",
+    "+1",
+    "-1",
+    "@x",
+    "\tx",
+    "'=1",
+    "''",
+    "'",
+    "-",
+    "＝1",
+    "'plain'",
+    "a=1",
+]
 
 
 @pytest.mark.parametrize("text", _TEXTS)
@@ -253,7 +328,12 @@ def test_no_cell_of_text_is_run_by_a_spreadsheet(tmp_path, text):
         (record,) = csv.DictReader(file)
     assert record["dataset"][0] not in "=+-@\t\r＝" and record["score"] == "-0.5"
     (read,) = results.read(path)
-    assert (read["dataset"], read["message"], read["score"], read["params"]) == (text, text, -0.5, {"=a": "=b"})
+    assert (read["dataset"], read["message"], read["score"], read["params"]) == (
+        text,
+        text,
+        -0.5,
+        {"=a": "=b"},
+    )
 
 
 @settings(max_examples=200, deadline=None)
@@ -270,7 +350,7 @@ def test_a_header_without_line_end_keeps_its_odd_quote(tmp_path):
     assert (row["key"], row["method"]) == ("a", "rf")
 
 
-# ------------------------------------------------------------------------------------------- files and locks
+# ---------------------------------------------------------------------------------- files and locks
 
 
 def test_missing_and_unwritable_files_are_one_sentence(tmp_path):
@@ -323,7 +403,10 @@ def test_a_lock_is_never_taken_through_a_link(tmp_path, make):
     path, precious = tmp_path / "r.csv", tmp_path / "precious"
     precious.write_text("all I have\n")
     make(precious, f"{path}.lock")
-    with pytest.raises(DataError, match="r.csv.lock can't be written as the lock of .*r.csv"), results.exclusive(path):
+    with (
+        pytest.raises(DataError, match="r.csv.lock can't be written as the lock of .*r.csv"),
+        results.exclusive(path),
+    ):
         pass
     assert precious.read_text() == "all I have\n" and not path.exists()
 

@@ -1,4 +1,6 @@
-"""Traces: kept beside the results by key, read by name, asked for by a plan or --trace, and made where they are not there."""
+"""Traces: kept beside the results by key, read by name, asked for by a plan or --trace, and
+made where they are not there.
+"""
 
 import csv
 import json
@@ -23,7 +25,9 @@ def test_steps_read_back_by_name(tmp_path):
     assert traces.read(path) == {"v1-a": STEPS, "v1-b": STEPS[:1]}
     with path.open(newline="") as file:
         records = list(csv.DictReader(file))
-    assert [record["step"] for record in records] == ["0", "1", "0"] and json.loads(records[1]["more"]) == {"nnz": 7}
+    assert [record["step"] for record in records] == ["0", "1", "0"] and json.loads(
+        records[1]["more"]
+    ) == {"nnz": 7}
     traces.append(path, "v1-a", STEPS[1:])
     assert traces.read(path)["v1-a"] == STEPS[1:], "of several traces of one run the last counts"
     assert traces.read(tmp_path / "none.csv") == {}
@@ -32,9 +36,13 @@ def test_steps_read_back_by_name(tmp_path):
 def test_columns_in_another_order_and_added_ones(tmp_path):
     path = tmp_path / "r.trace.csv"
     path.write_text("step;gap;key;note;seconds\n0;0,5;k;first;1\n1;;k;;2\n")
-    assert traces.read(path) == {"k": [{"gap": 0.5, "seconds": 1.0, "note": "first"}, {"seconds": 2.0}]}
+    assert traces.read(path) == {
+        "k": [{"gap": 0.5, "seconds": 1.0, "note": "first"}, {"seconds": 2.0}]
+    }
     traces.append(path, "l", STEPS)
-    assert traces.read(path)["l"] == [{"seconds": 0.0}, {"seconds": 0.25, "gap": 0.01}], "there is no column for the rest"
+    assert traces.read(path)["l"] == [{"seconds": 0.0}, {"seconds": 0.25, "gap": 0.01}], (
+        "there is no column for the rest"
+    )
 
 
 def test_a_results_file_is_no_file_of_traces(tmp_path):
@@ -68,10 +76,14 @@ def test_a_plan_asks_for_traces_and_gets_them_once(tmp_path, monkeypatch):
     assert call("run", "p.toml").return_value == 0
     assert not (tmp_path / "results.trace.csv").exists()
     (tmp_path / "p.toml").write_text(PLAN.replace("[[run]]", "trace = true\n[[run]]"))
-    assert len(call("run", "p.toml", "--dry-run").stdout.splitlines()) == 1, "there is a row, but no trace"
+    assert len(call("run", "p.toml", "--dry-run").stdout.splitlines()) == 1, (
+        "there is a row, but no trace"
+    )
     assert call("run", "p.toml").return_value == 0
     known, rows = traces.read("results.trace.csv"), results.read("results.csv")
-    assert {row["key"] for row in rows} == set(known) and all("trace" not in row["params"] for row in rows)
+    assert {row["key"] for row in rows} == set(known) and all(
+        "trace" not in row["params"] for row in rows
+    )
     for row in traces.attached(rows, "results.trace.csv"):
         assert row["trace"] and row["trace"][-1]["objective"] == pytest.approx(row["objective"])
     assert call("run", "p.toml", "--dry-run").stdout == ""
@@ -81,12 +93,24 @@ def test_a_plan_asks_for_traces_and_gets_them_once(tmp_path, monkeypatch):
 
 def test_train(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    words = ["train", "--method", "sparse-rf", "--data", "diabetes-sklearn", "--n-features", "16", "--lam", "1"]
+    words = [
+        "train",
+        "--method",
+        "sparse-rf",
+        "--data",
+        "diabetes-sklearn",
+        "--n-features",
+        "16",
+        "--lam",
+        "1",
+    ]
     done = call(*words, "--trace", "t.csv", "--results", "r.csv", "--json")
     (row,) = results.read("r.csv")
     assert "trace" not in json.loads(done.stdout) and list(traces.read("t.csv")) == [row["key"]]
     assert call(*words, "--trace", "t.csv").exception is None and len(traces.read("t.csv")) == 1
-    assert "is the same file as --results" in str(call(*words, "--trace", "r.csv", "--results", "r.csv").exception)
+    assert "is the same file as --results" in str(
+        call(*words, "--trace", "r.csv", "--results", "r.csv").exception
+    )
 
 
 def test_a_method_whose_solver_tells_of_no_steps_has_its_end():

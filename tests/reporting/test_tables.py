@@ -1,4 +1,6 @@
-"""Tables: which row fills which cell, the printed numbers beside it, marks, dashes, notes, and every format."""
+"""Tables: which row fills which cell, the printed numbers beside it, marks, dashes, notes,
+and every format.
+"""
 
 import csv
 import io
@@ -16,18 +18,39 @@ from rfx.reporting.printed import Printed, printed
 from rfx.reporting.tables_general import compare
 from rfx.reporting.tables_render import FORMATS, render, texts
 
-SIZES = {"cpu": (6554, 819, 21), "census16h": (18186, 2273, 16), "yearpred-sized": (463715, 51630, 90)}
+SIZES = {
+    "cpu": (6554, 819, 21),
+    "census16h": (18186, 2273, 16),
+    "yearpred-sized": (463715, 51630, 90),
+}
 
 
 def row(dataset="cpu", method="rf", kernel="gaussian", **more):
     n_train, n_test, n_inputs = SIZES.get(dataset, (10, 5, 2))
     given = {
-        "key": f"{dataset}{method}{kernel}{more}", "status": "ok", "dataset": dataset, "method": method, "kernel": kernel,
-        "n_train": n_train, "n_test": n_test, "n_inputs": n_inputs, "lam": 1.0, "metric": "rmse", "score": 0.0371,
-        "n_features": None if method == "kernel" else 10000, "model_size": 10000, "seconds_fit": 12.0, "seconds_features": 0.34,
-        "seconds_predict": 0.041, "peak_rss_mb": 900.0, "converged": True, "threads": 2, "cpu": "A Processor", "rfx": "0.1",
+        "key": f"{dataset}{method}{kernel}{more}",
+        "status": "ok",
+        "dataset": dataset,
+        "method": method,
+        "kernel": kernel,
+        "n_train": n_train,
+        "n_test": n_test,
+        "n_inputs": n_inputs,
+        "lam": 1.0,
+        "metric": "rmse",
+        "score": 0.0371,
+        "n_features": None if method == "kernel" else 10000,
+        "model_size": 10000,
+        "seconds_fit": 12.0,
+        "seconds_features": 0.34,
+        "seconds_predict": 0.041,
+        "peak_rss_mb": 900.0,
+        "converged": True,
+        "threads": 2,
+        "cpu": "A Processor",
+        "rfx": "0.1",
         "params": {"label": "paper", "gamma": "paper", "kernel_params": {"gamma": 0.5}},
-    }  # fmt: skip
+    }
     return {name: None for name in results.COLUMNS} | {"params": {}} | given | more
 
 
@@ -37,13 +60,18 @@ def build(*rows, name="yen2014-table1", setting=None):
 
 def cell(table, field, dataset="cpu", kernel="gaussian", method="rf"):
     (found,) = (
-        cell for cell in table.cells if (cell["dataset"], cell["kernel"], cell["method"], cell["field"]) == (dataset, kernel, method, field)
+        cell
+        for cell in table.cells
+        if (cell["dataset"], cell["kernel"], cell["method"], cell["field"])
+        == (dataset, kernel, method, field)
     )
     return found
 
 
 def line(table, dataset, kernel, heading):
-    section = next(section for section in table.sections if section.title.split(" ")[0].rstrip(":") == dataset)
+    section = next(
+        section for section in table.sections if section.title.split(" ")[0].rstrip(":") == dataset
+    )
     kernels = [text[0] for text in texts(section)]
     start = kernels.index(kernel)
     return next(text for text in texts(section)[start:] if text[1] == heading)
@@ -56,22 +84,37 @@ def test_printed_numbers():
     assert book["census", "laplacian", "kernel", "seconds_train"].text == "3,268"
     assert book["cpu", "perceptron", "sparse-rf", "memory_gb"].text == "0.090"
     assert ("YearPredictionMSD", "gaussian", "kernel", "rmse") not in book
-    # three kernels, three methods, five numbers, three sizes a data set; YearPred has no exact kernel
+    # three kernels, three methods, five numbers, three sizes a data set; YearPred has no exact
+    # kernel
     assert len(book) == 3 * (3 * 3 * 5 + 3) - 3 * 5
     assert len(printed("rfx.papers.yen2014", "table2")) == 3 * (3 * 3 * 5 + 3)
 
 
 def test_every_cell_is_ours_beside_the_paper():
     table = build(row())
-    assert line(table, "cpu", "gaussian", "model size") == ["gaussian", "model size", "- / 6,554", "10,000 / 10,000", "- / 57"]
+    assert line(table, "cpu", "gaussian", "model size") == [
+        "gaussian",
+        "model size",
+        "- / 6,554",
+        "10,000 / 10,000",
+        "- / 57",
+    ]
     assert line(table, "cpu", "gaussian", "RMSE")[3] == "0.0371 / 0.037"
     assert line(table, "cpu", "gaussian", "training, s")[3] == "12.3 / 875"
     assert line(table, "cpu", "gaussian", "prediction, s")[3] == "0.041 / 6"
     assert line(table, "cpu", "gaussian", "memory, GB")[3] == "0.944 / 4.71"
     assert line(table, "cpu", "gaussian", "lambda")[2:] == ["-", "1 / -", "-"]
-    assert (cell(table, "rmse")["ours"], cell(table, "rmse")["paper"], cell(table, "rmse")["setting"]) == (0.0371, 0.037, "paper")
+    assert (
+        cell(table, "rmse")["ours"],
+        cell(table, "rmse")["paper"],
+        cell(table, "rmse")["setting"],
+    ) == (0.0371, 0.037, "paper")
     assert cell(table, "rmse", "YearPredictionMSD")["paper"] == 0.103
-    assert line(table, "YearPredictionMSD", "gaussian", "RMSE")[2:] == ["-", "- / 0.103", "- / 0.104"]
+    assert line(table, "YearPredictionMSD", "gaussian", "RMSE")[2:] == [
+        "-",
+        "- / 0.103",
+        "- / 0.104",
+    ]
 
 
 def test_sparse_rf_takes_the_lambda_whose_score_is_closest_to_rf():
@@ -89,21 +132,35 @@ def test_sparse_rf_takes_the_lambda_whose_score_is_closest_to_rf():
 
 
 def test_best_score_is_the_highest_accuracy():
-    rows = [row("cod-rna", "sparse-rf", lam=lam, metric="accuracy", score=score) for lam, score in [(1.0, 0.96), (10.0, 0.95)]]
-    assert cell(build(*rows, name="yen2014-table2"), "lam", "cod-rna", method="sparse-rf")["ours"] == 1
+    rows = [
+        row("cod-rna", "sparse-rf", lam=lam, metric="accuracy", score=score)
+        for lam, score in [(1.0, 0.96), (10.0, 0.95)]
+    ]
+    assert (
+        cell(build(*rows, name="yen2014-table2"), "lam", "cod-rna", method="sparse-rf")["ours"] == 1
+    )
 
 
 def test_settings_are_kept_apart():
     tuned = {"label": "tuned", "gamma": "tuned", "kernel_params": {"gamma": 1.65}}
     without = {"label": "paper", "gamma": "paper", "kernel_params": {"radius": 2.1}}
-    rows = [row(score=0.037), row(score=0.030, params=tuned), row(kernel="perceptron", score=0.026, params=without)]
+    rows = [
+        row(score=0.037),
+        row(score=0.030, params=tuned),
+        row(kernel="perceptron", score=0.026, params=without),
+    ]
     assert cell(build(*rows), "rmse")["ours"] == 0.037
     assert cell(build(*rows), "rmse", kernel="perceptron")["ours"] == 0.026
     table = build(*rows, setting="tuned")
     assert cell(table, "rmse")["ours"] == 0.030 and "setting: tuned" in table.title
     assert cell(table, "rmse", kernel="perceptron")["ours"] is None
-    assert "gamma of gaussian = 1.65: cpu" in table.notes and not any("gamma of perceptron" in note for note in build(*rows).notes)
-    several = [row(seed=seed, params=tuned | {"kernel_params": {"gamma": 1.6 + seed / 100}}) for seed in range(3)]
+    assert "gamma of gaussian = 1.65: cpu" in table.notes and not any(
+        "gamma of perceptron" in note for note in build(*rows).notes
+    )
+    several = [
+        row(seed=seed, params=tuned | {"kernel_params": {"gamma": 1.6 + seed / 100}})
+        for seed in range(3)
+    ]
     assert "gamma of gaussian = 1.6 to 1.62: cpu" in build(*several).notes
     assert cell(build(rows[1]), "rmse")["ours"] == 0.030, "the setting that there is"
     with pytest.raises(UsageError, match="--setting best: yen2014-table1 has paper, tuned"):
@@ -115,29 +172,55 @@ def test_perceptrons_of_ours_have_a_line_of_their_own():
     rows = [
         row(kernel="perceptron", score=0.032, params=params | {"features": "offset"}),
         row(kernel="perceptron", score=0.028, params=params | {"features": "range"}),
-        *(row(kernel="perceptron", method="sparse-rf", lam=lam, score=score, params=params | {"features": "range"})
-          for lam, score in ((1.0, 0.027), (10.0, 0.035))),
-    ]  # fmt: skip
+        *(
+            row(
+                kernel="perceptron",
+                method="sparse-rf",
+                lam=lam,
+                score=score,
+                params=params | {"features": "range"},
+            )
+            for lam, score in ((1.0, 0.027), (10.0, 0.035))
+        ),
+    ]
     table = build(*rows)
     assert cell(table, "rmse", kernel="perceptron")["ours"] == 0.032
-    assert line(table, "cpu", "perceptron", "RMSE")[2:] == ["- / 0.026", "0.0320 / 0.038", "- / 0.027"]
-    assert line(table, "cpu", "perceptron, range", "RMSE")[2:] == ["-", "0.0280 / -", "0.0270 / -"], "and nothing of it is printed"
+    assert line(table, "cpu", "perceptron", "RMSE")[2:] == [
+        "- / 0.026",
+        "0.0320 / 0.038",
+        "- / 0.027",
+    ]
+    assert line(table, "cpu", "perceptron, range", "RMSE")[2:] == [
+        "-",
+        "0.0280 / -",
+        "0.0270 / -",
+    ], "and nothing of it is printed"
 
 
 def test_what_the_setting_was_inferred_from_and_the_programs_stand_beneath():
     def labelled(label, **more):
         gamma = more.pop("gamma", 0.5)
-        params = {"label": label, "gamma": gamma, "kernel_params": {"gamma": gamma}} | more.pop("params", {})
+        params = {"label": label, "gamma": gamma, "kernel_params": {"gamma": gamma}} | more.pop(
+            "params", {}
+        )
         return row(params=params, **{"solver": "rfx", "objective": 10.0, "gap": 1e-3} | more)
 
     rows = [
-        row(), labelled("inference", method="kernel", gamma=1.0, score=0.0331, model_size=6554),
+        row(),
+        labelled("inference", method="kernel", gamma=1.0, score=0.0331, model_size=6554),
         labelled("inference", method="kernel", gamma=0.5, score=0.038, model_size=6554),
-        labelled("published", solver="liblinear", seconds_fit=50.0, n_features=1000, model_size=1000, converged=False,
-                 params={"loss": "squared"}),
+        labelled(
+            "published",
+            solver="liblinear",
+            seconds_fit=50.0,
+            n_features=1000,
+            model_size=1000,
+            converged=False,
+            params={"loss": "squared"},
+        ),
         labelled("published", n_features=1000, model_size=1000, params={"loss": "squared"}),
         labelled("published", n_features=500, status="failed", message="too large"),
-    ]  # fmt: skip
+    ]
     table = build(*rows)
     inference, published = table.sections[-2:]
     assert "TEST rows" in inference.title
@@ -151,20 +234,33 @@ def test_what_the_setting_was_inferred_from_and_the_programs_stand_beneath():
         ["cpu", "rf", what, "LIBLINEAR", "50.3", "0.944", "10", "1.0e-04*", "1,000", "0.0371"],
     ]
     assert any("too large" in note for note in table.notes)
-    assert cell(table, "rmse")["ours"] == 0.0371 and cell(table, "model_size")["ours"] == 10000, "they fill no cell"
+    assert cell(table, "rmse")["ours"] == 0.0371 and cell(table, "model_size")["ours"] == 10000, (
+        "they fill no cell"
+    )
     assert not any("TEST" in section.title for section in build(*rows, setting="tuned").sections)
 
 
 def test_what_takes_hours_says_what_to_type():
     typed = "covtype, Kernel: hours; make reproduce-table2 FULL=1 runs it."
     assert typed in build(name="yen2014-table2").notes
-    assert typed not in build(row("covtype", "kernel", metric="accuracy", score=0.9), name="yen2014-table2").notes
+    assert (
+        typed
+        not in build(
+            row("covtype", "kernel", metric="accuracy", score=0.9), name="yen2014-table2"
+        ).notes
+    )
     tuned = build(name="yen2014-table2", setting="tuned").notes
-    assert typed not in tuned and typed.replace("Kernel", "Sparse-RF") in tuned, "the plan has other rows for it"
+    assert typed not in tuned and typed.replace("Kernel", "Sparse-RF") in tuned, (
+        "the plan has other rows for it"
+    )
 
 
 def test_more_features_win_then_newer_rows():
-    rows = [row(n_features=10000, score=0.037), row(n_features=1000, score=0.05), row(n_features=10000, score=0.038)]
+    rows = [
+        row(n_features=10000, score=0.037),
+        row(n_features=1000, score=0.05),
+        row(n_features=10000, score=0.038),
+    ]
     assert cell(build(*rows), "rmse")["ours"] == 0.038
     assert "rf has D = 1,000 where the paper has 10,000: cpu" in build(rows[1]).notes
 
@@ -173,54 +269,112 @@ SCORES = (0.0371, 0.0369, 0.0372, 0.0368, 0.0370)
 
 
 def test_seeds_are_one_cell_with_its_noise_and_a_verdict():
-    rows = [row(seed=seed, score=score, seconds_fit=seed + 1.0) for seed, score in enumerate(SCORES)]
+    rows = [
+        row(seed=seed, score=score, seconds_fit=seed + 1.0) for seed, score in enumerate(SCORES)
+    ]
     table = build(*rows, row(method="kernel", score=0.0291))
     found = cell(table, "rmse")
     assert (found["ours"], found["n"], found["verdict"]) == (pytest.approx(0.0370), 5, "equal")
     assert found["sd"] == pytest.approx(np.std(SCORES, ddof=1))
-    assert line(table, "cpu", "gaussian", "RMSE")[2:4] == ["0.0291 / 0.038", "0.0370 ± 0.0002 / 0.037 (=)"]
-    assert line(table, "cpu", "gaussian", "training, s")[3] == "3.34 ± 1.58 / 875", "seconds of another machine are no better or worse"
+    assert line(table, "cpu", "gaussian", "RMSE")[2:4] == [
+        "0.0291 / 0.038",
+        "0.0370 ± 0.0002 / 0.037 (=)",
+    ]
+    assert line(table, "cpu", "gaussian", "training, s")[3] == "3.34 ± 1.58 / 875", (
+        "seconds of another machine are no better or worse"
+    )
     assert line(table, "cpu", "gaussian", "lambda")[3] == "1 / -"
-    assert any("means over 5 seeds" in note and "without ± is a single run" in note for note in table.notes)
+    assert any(
+        "means over 5 seeds" in note and "without ± is a single run" in note for note in table.notes
+    )
     better = build(*(row(seed=seed, score=score - 0.01) for seed, score in enumerate(SCORES)))
-    assert cell(better, "rmse")["verdict"] == "better" and line(better, "cpu", "gaussian", "RMSE")[3].endswith("(+)")
-    worse = build(*(row("cod-rna", seed=seed, metric="accuracy", score=score) for seed, score in enumerate(SCORES)), name="yen2014-table2")
+    assert cell(better, "rmse")["verdict"] == "better" and line(better, "cpu", "gaussian", "RMSE")[
+        3
+    ].endswith("(+)")
+    worse = build(
+        *(
+            row("cod-rna", seed=seed, metric="accuracy", score=score)
+            for seed, score in enumerate(SCORES)
+        ),
+        name="yen2014-table2",
+    )
     assert cell(worse, "accuracy", "cod-rna")["verdict"] == "worse"
 
 
 def test_a_single_run_has_no_verdict_and_says_so():
     table = build(row())
-    assert (cell(table, "rmse")["n"], cell(table, "rmse")["sd"], cell(table, "rmse")["verdict"]) == (1, None, None)
+    assert (
+        cell(table, "rmse")["n"],
+        cell(table, "rmse")["sd"],
+        cell(table, "rmse")["verdict"],
+    ) == (1, None, None)
     assert "Every cell is a single run, so its noise is not known." in table.notes
 
 
 def test_only_the_seed_makes_rows_one_cell():
-    rows = [row(seed=0, score=0.5), row(seed=0, score=0.3), row(seed=1, score=0.2, solver="cg"), row(seed=2, score=0.1, solver="cg")]
-    assert [[one["score"] for one in group] for group in seeds.variants(rows)] == [[0.3], [0.2, 0.1]], "of one seed the newest row"
+    rows = [
+        row(seed=0, score=0.5),
+        row(seed=0, score=0.3),
+        row(seed=1, score=0.2, solver="cg"),
+        row(seed=2, score=0.1, solver="cg"),
+    ]
+    assert [[one["score"] for one in group] for group in seeds.variants(rows)] == [
+        [0.3],
+        [0.2, 0.1],
+    ], "of one seed the newest row"
     assert cell(build(*rows), "rmse")["ours"] == pytest.approx(0.15), "the variant made last"
-    learnt = [row(seed=seed, params={"label": "paper", "gamma": "tuned", "kernel_params": {"gamma": seed}}) for seed in (0, 1)]
-    assert len(seeds.variants(learnt)) == 1, "what was learnt from the data does not tell runs apart"
+    learnt = [
+        row(
+            seed=seed, params={"label": "paper", "gamma": "tuned", "kernel_params": {"gamma": seed}}
+        )
+        for seed in (0, 1)
+    ]
+    assert len(seeds.variants(learnt)) == 1, (
+        "what was learnt from the data does not tell runs apart"
+    )
     for kernel, count in (("perceptron", 1), ("gaussian", 2)):
-        words = [row | {"kernel": kernel, "params": row["params"] | {"gamma": word}} for row, word in zip(rows[2:], ("paper", "median"))]
-        assert len(seeds.variants(words)) == count, "a word for a bandwidth that the kernel has not got"
+        words = [
+            row | {"kernel": kernel, "params": row["params"] | {"gamma": word}}
+            for row, word in zip(rows[2:], ("paper", "median"))
+        ]
+        assert len(seeds.variants(words)) == count, (
+            "a word for a bandwidth that the kernel has not got"
+        )
     chosen = [
-        row(seed=seed, method="sparse-rf", lam=lam, params={"label": "paper", "lam": "validation"}) for seed, lam in ((0, 1.0), (1, 10.0))
+        row(seed=seed, method="sparse-rf", lam=lam, params={"label": "paper", "lam": "validation"})
+        for seed, lam in ((0, 1.0), (1, 10.0))
     ]
     assert line(build(*chosen), "cpu", "gaussian", "lambda")[4] == "1 to 10 / -"
-    given = [row(seed=seed, method="sparse-rf", lam=lam, score=lam / 1000) for seed in (0, 1) for lam in (10.0, 37.0)]
-    assert cell(build(row(), *given), "lam", method="sparse-rf")["ours"] == 37, "closest to rf by the mean over the seeds"
+    given = [
+        row(seed=seed, method="sparse-rf", lam=lam, score=lam / 1000)
+        for seed in (0, 1)
+        for lam in (10.0, 37.0)
+    ]
+    assert cell(build(row(), *given), "lam", method="sparse-rf")["ours"] == 37, (
+        "closest to rf by the mean over the seeds"
+    )
 
 
-@pytest.mark.parametrize("value, expected", [(0.60, "equal"), (0.649, "equal"), (0.651, "better"), (0.549, "worse")])
+@pytest.mark.parametrize(
+    "value, expected", [(0.60, "equal"), (0.649, "equal"), (0.651, "better"), (0.549, "worse")]
+)
 def test_without_noise_a_number_is_equal_as_it_is_rounded(value, expected):
     assert seeds.verdict(seeds.mean([value] * 5), Printed("0.6"), "high") == expected
     assert seeds.verdict(seeds.mean([value]), Printed("0.6"), "high") is None
-    assert seeds.verdict(seeds.mean([value] * 5), Printed("0.6"), "") is None and seeds.verdict(None, Printed("0.6"), "high") is None
+    assert (
+        seeds.verdict(seeds.mean([value] * 5), Printed("0.6"), "") is None
+        and seeds.verdict(None, Printed("0.6"), "high") is None
+    )
 
 
 def test_the_interval_holds_one_more_run_as_often_as_it_says():
     random = np.random.default_rng(0)
-    found = [seeds.verdict(seeds.mean(list(random.normal(size=5))), Printed(f"{random.normal():.15f}"), "high") for _ in range(2000)]
+    found = [
+        seeds.verdict(
+            seeds.mean(list(random.normal(size=5))), Printed(f"{random.normal():.15f}"), "high"
+        )
+        for _ in range(2000)
+    ]
     assert found.count("equal") / 2000 == pytest.approx(0.95, abs=0.015)
 
 
@@ -232,17 +386,25 @@ def test_a_solver_that_did_not_converge_is_marked():
 
 
 def test_a_run_that_failed_leaves_a_dash_and_a_note():
-    table = build(row("census", "kernel", status="failed", message="census: no public copy", score=None))
+    table = build(
+        row("census", "kernel", status="failed", message="census: no public copy", score=None)
+    )
     assert line(table, "census", "gaussian", "RMSE")[2] == "- / 0.029"
     assert "No result: census, kernel (failed, runs: 1): census: no public copy" in table.notes
 
 
 def test_substitutes_and_generated_data_are_rows_of_their_own():
-    assert [section.title.split(" ")[0] for section in build().sections] == ["cpu", "census", "YearPredictionMSD"]
+    assert [section.title.split(" ")[0] for section in build().sections] == [
+        "cpu",
+        "census",
+        "YearPredictionMSD",
+    ]
     table = build(row("census16h"), row("yearpred-sized", n_features=5000, score=0.2))
     titles = [section.title for section in table.sections]
     assert titles[2].startswith("census16h: substitute for census, not comparable (N 18,186")
-    assert titles[4].startswith("yearpred-sized: generated data of the size of YearPredictionMSD, for time and memory only")
+    assert titles[4].startswith(
+        "yearpred-sized: generated data of the size of YearPredictionMSD, for time and memory only"
+    )
     assert line(table, "census16h", "gaussian", "RMSE")[3] == "0.0371 / -"
     assert line(table, "yearpred-sized", "gaussian", "RMSE")[3] == "-"
     assert line(table, "yearpred-sized", "gaussian", "training, s")[3] == "12.3 / -"
@@ -270,7 +432,15 @@ def test_rows_of_no_data_set_of_the_table_are_left_out():
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("name", ["yen2014-table1", "yen2014-table2", "summary"])
 @pytest.mark.parametrize(
-    "rows", [[], [row(), row(method="sparse-rf", converged=False), row(status="failed", message="50% of a_b | c", score=None)]]
+    "rows",
+    [
+        [],
+        [
+            row(),
+            row(method="sparse-rf", converged=False),
+            row(status="failed", message="50% of a_b | c", score=None),
+        ],
+    ],
 )
 def test_every_format_renders_every_table(form, name, rows):
     text = render(build(*rows, name=name), form)
@@ -282,17 +452,28 @@ def test_text_columns_line_up():
     start = lines.index("cpu (N 6,554, test 819, d 21)")
     heads = lines[start + 1]
     assert heads.split() == ["kernel", "Kernel", "RF", "Sparse-RF"]
-    assert lines[start + 2].index("10,000 /") == heads.index("RF") and max(map(len, lines[start : start + 8])) < 80
+    assert (
+        lines[start + 2].index("10,000 /") == heads.index("RF")
+        and max(map(len, lines[start : start + 8])) < 80
+    )
 
 
 def test_csv_and_json_are_tidy():
     table = build(row())
     records = list(csv.DictReader(io.StringIO(render(table, "csv"))))
     assert len(records) == 3 * 4 * 3 * 6  # a line of ours beside the paper's three kernels
-    (found,) = (r for r in records if (r["dataset"], r["kernel"], r["method"], r["field"]) == ("cpu", "gaussian", "rf", "rmse"))
+    (found,) = (
+        r
+        for r in records
+        if (r["dataset"], r["kernel"], r["method"], r["field"]) == ("cpu", "gaussian", "rf", "rmse")
+    )
     assert (found["ours"], found["paper"], found["converged"]) == ("0.0371", "0.037", "True")
     content = json.loads(render(table, "json"))
-    assert content["table"] == "yen2014-table1" and content["cells"] == table.cells and content["notes"]
+    assert (
+        content["table"] == "yen2014-table1"
+        and content["cells"] == table.cells
+        and content["notes"]
+    )
 
 
 def test_markdown_and_latex_escape():
@@ -300,7 +481,11 @@ def test_markdown_and_latex_escape():
     assert r"50% of a_b \| c" in render(build(failed), "markdown")
     latex = render(build(failed), "latex")
     assert r"50\% of a\_b \textbar{} c" in latex and latex.count("{tabular}") == 2
-    assert [latex.count(rule) for rule in (r"\toprule", r"\bottomrule", "booktabs")] == [1, 1, 1] and r"\hline" not in latex
+    assert [latex.count(rule) for rule in (r"\toprule", r"\bottomrule", "booktabs")] == [
+        1,
+        1,
+        1,
+    ] and r"\hline" not in latex
     assert r"gaussian & model size & - / 6,554 & - / 10,000 & - / 57 \\" in render(build(), "latex")
     assert r"& lambda & -- & -- & -- \\" in render(build(), "latex")
 
@@ -313,24 +498,42 @@ def test_summary_lists_every_row_with_what_varies():
     ]
     table = build(*rows, name="summary")
     (section,) = table.sections
-    assert len(texts(section)) == 3 and section.columns[:5] == ["data set", "method", "lambda", "rmse", "model size"]
+    assert len(texts(section)) == 3 and section.columns[:5] == [
+        "data set",
+        "method",
+        "lambda",
+        "rmse",
+        "model size",
+    ]
     assert texts(section)[1][:4] == ["cpu", "sparse-rf", "10", "0.0321!*"]
     assert table.notes[1:3] == ["census rf (failed): no data", "*: the solver did not converge"]
-    assert table.notes[3].startswith("All rows: setting paper, kernel gaussian, D 10,000, gamma paper")
-    assert len(build(*rows, row(params={"label": "tuned"}), name="summary", setting="tuned").cells) == 1
+    assert table.notes[3].startswith(
+        "All rows: setting paper, kernel gaussian, D 10,000, gamma paper"
+    )
+    assert (
+        len(build(*rows, row(params={"label": "tuned"}), name="summary", setting="tuned").cells)
+        == 1
+    )
     with pytest.raises(UsageError, match=r"no row has it \(there are: paper\)"):
         build(*rows, name="summary", setting="tuned")
 
 
 def test_summary_shows_every_column_that_tells_rows_apart():
-    rows = [row(seed=seed, params={"gamma": gamma, "n_grids": grids, "tol": tol})
-            for seed, gamma, grids, tol in ((0, 0.5, 8, 1e-3), (1, 0.5, 8, 1e-3), (0, 2.0, 16, 1e-4))]  # fmt: skip
-    rows = [one | {"method": "sparse-rb", "n_features": 100 + number} for number, one in enumerate(rows)]
+    rows = [
+        row(seed=seed, params={"gamma": gamma, "n_grids": grids, "tol": tol})
+        for seed, gamma, grids, tol in ((0, 0.5, 8, 1e-3), (1, 0.5, 8, 1e-3), (0, 2.0, 16, 1e-4))
+    ]
+    rows = [
+        one | {"method": "sparse-rb", "n_features": 100 + number} for number, one in enumerate(rows)
+    ]
     (section,) = build(*rows, name="summary").sections
     assert section.columns[:8] == ["data set", "method", "D", "R", "gamma", "seed", "tol", "rmse"]
     assert texts(section)[2][:7] == ["cpu", "sparse-rb", "102", "16", "2", "0", "0.0001"]
     both = build(*rows, row("ijcnn1", metric="accuracy"), name="summary").sections[0]
-    assert both.columns[both.columns.index("score") + 1] == "metric" and len({len(line) for line in texts(both)}) == 1
+    assert (
+        both.columns[both.columns.index("score") + 1] == "metric"
+        and len({len(line) for line in texts(both)}) == 1
+    )
 
 
 def summary(*rows, **more):
@@ -339,17 +542,28 @@ def summary(*rows, **more):
 
 def test_summary_by_groups_has_means_their_noise_and_how_many():
     rows = [row(seed=seed, score=score) for seed, score in enumerate(SCORES)]
-    rows += [row(seed=seed, method="sparse-rf", score=score + 0.01, lam=lam, params={"lam": "validation"})
-             for (seed, score), lam in zip(enumerate(SCORES), (1.0, 10.0, 10.0, 10.0, 10.0))]  # fmt: skip
+    rows += [
+        row(
+            seed=seed, method="sparse-rf", score=score + 0.01, lam=lam, params={"lam": "validation"}
+        )
+        for (seed, score), lam in zip(enumerate(SCORES), (1.0, 10.0, 10.0, 10.0, 10.0))
+    ]
     table = summary(*rows, row(status="failed", message="x", score=None), mean_over="seed")
     (section,) = table.sections
     place = section.columns.index("n")
-    assert [line[place : place + 2] for line in texts(section)] == [["5", "0.0370 ± 0.0002!"], ["5", "0.0470 ± 0.0002"]], (
-        "not by a lambda of validation"
+    assert [line[place : place + 2] for line in texts(section)] == [
+        ["5", "0.0370 ± 0.0002!"],
+        ["5", "0.0470 ± 0.0002"],
+    ], "not by a lambda of validation"
+    assert (
+        table.cells[0]["score_sd"] == pytest.approx(np.std(SCORES, ddof=1))
+        and "10 rows in 2 groups, means over seed" in table.title
     )
-    assert table.cells[0]["score_sd"] == pytest.approx(np.std(SCORES, ddof=1)) and "10 rows in 2 groups, means over seed" in table.title
     by = summary(*rows, group_by="method").sections[0]
-    assert by.columns[:3] == ["method", "n", "rmse"] and [line[:2] for line in texts(by)] == [["rf", "5"], ["sparse-rf", "5"]]
+    assert by.columns[:3] == ["method", "n", "rmse"] and [line[:2] for line in texts(by)] == [
+        ["rf", "5"],
+        ["sparse-rf", "5"],
+    ]
     mixed = summary(row(), row("ijcnn1", metric="accuracy"), group_by="method")
     assert len(mixed.cells) == 2, "an RMSE and an accuracy have no mean"
     assert summary(*rows, group_by="D,lambda").sections[0].columns[:3] == ["D", "lambda", "n"]
@@ -359,14 +573,23 @@ def test_summary_by_groups_has_means_their_noise_and_how_many():
     ]:
         with pytest.raises(UsageError, match=message):
             summary(*rows, **more)
-    with pytest.raises(UsageError, match="--group-by seed is for the table summary, not for yen2014-table1"):
+    with pytest.raises(
+        UsageError, match="--group-by seed is for the table summary, not for yen2014-table1"
+    ):
         tables.build("yen2014-table1", rows, None, papers.tables(), group_by="seed")
 
 
 @pytest.mark.parametrize("width", [60, 80, 200])
 def test_text_fits_the_width_and_loses_nothing(width):
-    rows = [row(seed=seed, score=score, message="long " * 40, lam=10.0**seed) for seed, score in enumerate(SCORES)]
-    for table in (build(*rows, name="summary"), build(*rows), summary(*rows, mean_over="seed,lambda")):
+    rows = [
+        row(seed=seed, score=score, message="long " * 40, lam=10.0**seed)
+        for seed, score in enumerate(SCORES)
+    ]
+    for table in (
+        build(*rows, name="summary"),
+        build(*rows),
+        summary(*rows, mean_over="seed,lambda"),
+    ):
         text = render(table, "text", width)
         assert max(map(len, text.splitlines())) <= width
         flat = " ".join(text.split())
@@ -376,41 +599,68 @@ def test_text_fits_the_width_and_loses_nothing(width):
 
 
 def test_csv_of_a_table_is_not_run_by_a_spreadsheet():
-    (record,) = csv.DictReader(io.StringIO(render(build(row("=cmd|' /C calc'!A0"), name="summary"), "csv")))
+    (record,) = csv.DictReader(
+        io.StringIO(render(build(row("=cmd|' /C calc'!A0"), name="summary"), "csv"))
+    )
     assert record["dataset"] == "'=cmd|' /C calc'!A0"
 
 
 def test_two_files_side_by_side():
     a = [row(seed=0, score=0.5), row(seed=1, score=0.4), row(method="kernel")]
-    b = [one | {"key": "v1-other", "score": one["score"] - 0.01, "seconds_fit": 24.34 - 0.34} for one in a[:2]]
+    b = [
+        one | {"key": "v1-other", "score": one["score"] - 0.01, "seconds_fit": 24.34 - 0.34}
+        for one in a[:2]
+    ]
     b += [row("census"), a[2] | {"status": "failed", "score": None, "seconds_fit": None}]
     table = compare(a, b)
     assert table.title == "3 runs in both, 0 in A only, 1 in B only"
     first = dict(zip(table.sections[0].columns, texts(table.sections[0])[0]))
-    assert (first["score A"], first["score B"], first["change"], first["B / A"]) == ("0.5000", "0.4900", "-0.01", "1.97")
+    assert (first["score A"], first["score B"], first["change"], first["B / A"]) == (
+        "0.5000",
+        "0.4900",
+        "-0.01",
+        "1.97",
+    )
     last = dict(zip(table.sections[0].columns, texts(table.sections[0])[-1]))
     assert (last["method"], last["score B"], last["change"]) == ("kernel", "failed", "-")
     assert "Scores: 0 of 2 the same to the last digit, the largest change 0.01." in table.notes
-    assert compare(a, a).notes[0] == "Scores: 3 of 3 the same to the last digit, the largest change 0."
+    assert (
+        compare(a, a).notes[0] == "Scores: 3 of 3 the same to the last digit, the largest change 0."
+    )
     for form in FORMATS:
         assert render(table, form).endswith("\n") and render(compare([], []), form)
 
 
 def test_unknown_table_names_those_there_are():
-    with pytest.raises(UsageError, match="there is no table x .there are: .*summary.*yen2014-table1"):
+    with pytest.raises(
+        UsageError, match="there is no table x .there are: .*summary.*yen2014-table1"
+    ):
         build(name="x")
 
 
 def test_summary_marks_the_best_and_compares_the_others_with_it():
     scores = {"rf": (0.80, 0.82, 0.81), "kernel": (0.90, 0.95, 0.91), "rb": (0.70,)}
     rows = [
-        row(method=method, seed=seed, score=score, metric="accuracy") for method, own in scores.items() for seed, score in enumerate(own)
+        row(method=method, seed=seed, score=score, metric="accuracy")
+        for method, own in scores.items()
+        for seed, score in enumerate(own)
     ]
     cells = {cell["method"]: cell for cell in summary(*rows, group_by="dataset,method").cells}
     assert [cell["best"] for cell in cells.values()] == [False, True, False]
-    assert cells["rf"]["paired_p"] == pytest.approx(scipy.stats.ttest_rel(scores["rf"], scores["kernel"]).pvalue)
-    assert (cells["rf"]["pairs"], cells["rb"]["pairs"], cells["rb"]["paired_p"], cells["kernel"]["paired_p"]) == (3, 1, None, None)
+    assert cells["rf"]["paired_p"] == pytest.approx(
+        scipy.stats.ttest_rel(scores["rf"], scores["kernel"]).pvalue
+    )
+    assert (
+        cells["rf"]["pairs"],
+        cells["rb"]["pairs"],
+        cells["rb"]["paired_p"],
+        cells["kernel"]["paired_p"],
+    ) == (3, 1, None, None)
     low = [row | {"metric": "rmse"} for row in rows]
-    assert [cell["best"] for cell in summary(*low, group_by="dataset,method").cells] == [False, False, True]
+    assert [cell["best"] for cell in summary(*low, group_by="dataset,method").cells] == [
+        False,
+        False,
+        True,
+    ]
     text = render(summary(*rows), "text")
     assert text.count("0.9500!") == 1 and "!: the best score of its data set" in text

@@ -1,4 +1,6 @@
-"""A dozen kills; `python tests/kill.py 1000` and `python tests/kill_workers.py 20` make as many as there is time for."""
+"""A dozen kills; `python tests/kill.py 1000` and `python tests/kill_workers.py 20` make as
+many as there is time for.
+"""
 
 import random
 import signal
@@ -32,7 +34,9 @@ def test_a_worker_that_is_killed_while_it_starts_loses_no_row(tmp_path):
         pass
 
 
-@pytest.mark.parametrize("number, code", [(signal.SIGTERM, 130), (signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
+@pytest.mark.parametrize(
+    "number, code", [(signal.SIGTERM, 130), (signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)]
+)
 def test_workers_and_their_folders_go_with_the_command(trainings, number, code):
     process = trainings.begin("rf squared_hinge")
     while not trainings.workers(process):

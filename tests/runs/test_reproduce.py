@@ -1,4 +1,6 @@
-"""rfx reproduce: what it says beforehand, what it leaves out, that it resumes; and that every plan says what it takes."""
+"""rfx reproduce: what it says beforehand, what it leaves out, that it resumes; and that
+every plan says what it takes.
+"""
 
 import subprocess
 import sys
@@ -36,8 +38,14 @@ long,full,1e5,100,estimated,yes
 
 @pytest.fixture
 def folder(tmp_path):
-    """A paper with three plans: one, with a small form; long, which takes hours; new, of which nothing is known."""
-    for name, size, quick in (("one", 20, "[quick]\nkeep = {seed = 0}"), ("long", 30, ""), ("new", 40, "")):
+    """A paper with three plans: one, with a small form; long, which takes hours; new, of
+    which nothing is known.
+    """
+    for name, size, quick in (
+        ("one", 20, "[quick]\nkeep = {seed = 0}"),
+        ("long", 30, ""),
+        ("new", 40, ""),
+    ):
         (tmp_path / f"{name}.toml").write_text(PLAN.format(size=size, quick=quick))
     (tmp_path / "costs.csv").write_text(COSTS)
     plans = {f"p-{name}": tmp_path / f"{name}.toml" for name in ("one", "long", "new")}
@@ -50,13 +58,20 @@ def by_name(steps):
 
 def test_what_lies_ahead(folder, tmp_path):
     quick = reproduce.ahead([folder], "quick", tmp_path)
-    assert [(step.plan.name, len(step.todo), step.path.name) for step in quick] == [("p-one-quick", 1, "p-one-quick.csv")]
+    assert [(step.plan.name, len(step.todo), step.path.name) for step in quick] == [
+        ("p-one-quick", 1, "p-one-quick.csv")
+    ]
     assert quick[0].cost == reproduce.Cost(30, 100, "measured") and quick[0].seconds == 30
     most, full = (by_name(reproduce.ahead([folder], form, tmp_path)) for form in ("most", "full"))
     assert set(most) == set(full) == {"p-one", "p-long", "p-new"}
-    assert most["p-long"].without == "it takes hours: make reproduce-full runs it" and full["p-long"].without == ""
+    assert (
+        most["p-long"].without == "it takes hours: make reproduce-full runs it"
+        and full["p-long"].without == ""
+    )
     assert most["p-new"].cost.basis == "not measured" and most["p-one"].seconds == 120
-    assert reproduce.minutes(list(most.values()), 1) == pytest.approx((120 + 2 * reproduce._UNKNOWN_SECONDS) / 60)
+    assert reproduce.minutes(list(most.values()), 1) == pytest.approx(
+        (120 + 2 * reproduce._UNKNOWN_SECONDS) / 60
+    )
 
 
 def test_it_says_so_beforehand(folder, tmp_path, monkeypatch):
@@ -66,18 +81,27 @@ def test_it_says_so_beforehand(folder, tmp_path, monkeypatch):
     said = "\n".join(lines)
     assert "p-one " in said and "left out: it needs 200 MB of memory, and 150 are free" in said
     assert "p-long " in said and "1,666.7 min    100 MB  estimated: breast_cancer" in said
-    assert total.startswith("2 runs, 2 at a time: about 833 minutes") and "left out" in said.partition("p-new")[2]
+    assert (
+        total.startswith("2 runs, 2 at a time: about 833 minutes")
+        and "left out" in said.partition("p-new")[2]
+    )
 
 
 def test_a_plan_whose_data_no_command_can_get_is_left_out(folder, tmp_path, monkeypatch):
     monkeypatch.delenv("RFX_MIRROR", raising=False)
     monkeypatch.setenv("RFX_CACHE", str(tmp_path / "cache"))
-    steps = {name: by_name(reproduce.ahead([papers.folder(name)], "quick", tmp_path)) for name in ("dai2014", "yen2014")}
+    steps = {
+        name: by_name(reproduce.ahead([papers.folder(name)], "quick", tmp_path))
+        for name in ("dai2014", "yen2014")
+    }
     left = steps["dai2014"]["dai2014-fig1-cifar10-quick"]
     assert left.without == "its data must be obtained by hand: rfx fetch cifar10-features says how"
     assert steps["dai2014"]["dai2014-fig1-qm7-quick"].without == ""
     # some of its data sets have URLs
-    assert steps["yen2014"]["yen2014-table1-quick"].by_hand and not steps["yen2014"]["yen2014-table1-quick"].without
+    assert (
+        steps["yen2014"]["yen2014-table1-quick"].by_hand
+        and not steps["yen2014"]["yen2014-table1-quick"].without
+    )
     monkeypatch.setenv("RFX_MIRROR", str(tmp_path))
     for role in ("train", "test"):
         (tmp_path / f"cifar10-features.{role}").write_text("1 1:1\n")
@@ -90,9 +114,15 @@ def test_it_resumes_and_keeps_the_code(folder, tmp_path):
     said = []
     steps = reproduce.ahead([folder], "quick", tmp_path)
     assert reproduce.run(steps, 1, said.append) == 0
-    assert any(line.startswith("p-one-quick: 1 runs took") and "of the processor" in line for line in said)
+    assert any(
+        line.startswith("p-one-quick: 1 runs took") and "of the processor" in line for line in said
+    )
     again = reproduce.ahead([folder], "quick", tmp_path)
-    assert [step.todo for step in again] == [[]] and again[0].seconds == 0 and "all is done" in reproduce.said(again, 1)[1]
+    assert (
+        [step.todo for step in again] == [[]]
+        and again[0].seconds == 0
+        and "all is done" in reproduce.said(again, 1)[1]
+    )
     rows = results.read(tmp_path / "p-one-quick.csv")
     assert len(rows) == 1 and rows[0]["status"] == "ok"
     with results.exclusive(tmp_path / "p-one-quick.csv"), pytest.raises(LockedError):
@@ -106,31 +136,64 @@ def test_papers_are_cited_as_texts_do():
         "Wu et al. 2016",
         "Yen et al. 2014",
     ]
-    assert catalogue.Folder("p", "A. Reader: A paper, 1999 and 2001.", {}, {}, {}, None).citation == "Reader 2001"
+    assert (
+        catalogue.Folder("p", "A. Reader: A paper, 1999 and 2001.", {}, {}, {}, None).citation
+        == "Reader 2001"
+    )
 
 
 @pytest.mark.parametrize("paper", papers.names())
 def test_costs_are_of_plans_that_there_are(paper):
     folder = papers.folder(paper)
     known = reproduce.costs(folder)
-    small = [name for name in folder.plans if not name.endswith("-full") and plan.small(name, folder.plans)]
+    small = [
+        name
+        for name in folder.plans
+        if not name.endswith("-full") and plan.small(name, folder.plans)
+    ]
     wanted = {(name, "full") for name in folder.plans} | {(name, "quick") for name in small}
     assert set(known) <= wanted
     assert all(cost.seconds > 0 and cost.memory_mb > 100 and cost.basis for cost in known.values())
 
 
 def test_the_small_forms_are_quick_by_their_costs():
-    quick = [cost for folder in papers.folders() for (_, form), cost in reproduce.costs(folder).items() if form == "quick"]
-    assert sum(cost.seconds for cost in quick) / 2 < 15 * 60 and max(cost.memory_mb for cost in quick) < 8000
+    quick = [
+        cost
+        for folder in papers.folders()
+        for (_, form), cost in reproduce.costs(folder).items()
+        if form == "quick"
+    ]
+    assert (
+        sum(cost.seconds for cost in quick) / 2 < 15 * 60
+        and max(cost.memory_mb for cost in quick) < 8000
+    )
 
 
 def test_command(tmp_path):
-    words = ["reproduce", "--quick", "--dry-run", "--paper", "sinha2016", "--results", str(tmp_path), "--jobs", "2"]
+    words = [
+        "reproduce",
+        "--quick",
+        "--dry-run",
+        "--paper",
+        "sinha2016",
+        "--results",
+        str(tmp_path),
+        "--jobs",
+        "2",
+    ]
     done = CliRunner().invoke(cli, words, standalone_mode=False, catch_exceptions=False)
-    assert all(f"sinha2016-{name}-quick " in done.stdout for name in ("table1", "fig1", "fig2", "joint")) and "2 at a time" in done.stdout
+    assert (
+        all(
+            f"sinha2016-{name}-quick " in done.stdout
+            for name in ("table1", "fig1", "fig2", "joint")
+        )
+        and "2 at a time" in done.stdout
+    )
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(UsageError, match="no such paper"):
-        CliRunner().invoke(cli, ["reproduce", "--paper", "x"], standalone_mode=False, catch_exceptions=False)
+        CliRunner().invoke(
+            cli, ["reproduce", "--paper", "x"], standalone_mode=False, catch_exceptions=False
+        )
 
 
 CRON = """\
@@ -143,7 +206,9 @@ exit $code
 
 
 def cron(tmp_path):
-    """The script of docs/report.md, run as cron runs it: an empty environment but HOME and so on, sh, no terminal, no input."""
+    """The script of docs/report.md, run as cron runs it: an empty environment but HOME and
+    so on, sh, no terminal, no input.
+    """
     script = tmp_path / "rfx-cron.sh"
     script.write_text(CRON.format(folder=tmp_path, rfx=f"{sys.executable} -m rfx"))
     root = Path(__file__).resolve().parents[2]
@@ -160,30 +225,48 @@ def cron(tmp_path):
         "-c",
         f"/bin/sh {script}",
     ]
-    return subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, start_new_session=True, cwd="/")
+    return subprocess.run(
+        words,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        start_new_session=True,
+        cwd="/",
+    )
 
 
 def test_as_cron_runs_it(tmp_path):
-    """Silent where all is done or another run is at it, so that cron mails nothing; a line to mail where rows failed."""
+    """Silent where all is done or another run is at it, so that cron mails nothing; a line
+    to mail where rows failed.
+    """
     (tmp_path / "plan.toml").write_text(PLAN.format(size=20, quick=""))
     done = cron(tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     log = (tmp_path / "rfx.log").read_text().splitlines()
-    assert len(log) >= 4 and all(line[:2] == "20" and line[10] in "T " for line in log), "every line has its time"
+    assert len(log) >= 4 and all(line[:2] == "20" and line[10] in "T " for line in log), (
+        "every line has its time"
+    )
     assert len(results.read(tmp_path / "results.csv")) == 2
     with results.exclusive(tmp_path / "results.csv"):
         locked = cron(tmp_path)
     assert (locked.returncode, locked.stdout) == (4, "")
     (tmp_path / "plan.toml").write_text(
-        PLAN.format(size=20, quick="") + '[[run]]\nmethod = "kernel"\ntimeout = 0.001\noptions.solver = "rfx"\n'
+        PLAN.format(size=20, quick="")
+        + '[[run]]\nmethod = "kernel"\ntimeout = 0.001\noptions.solver = "rfx"\n'
     )
     failed = cron(tmp_path)
-    assert failed.returncode == 3 and failed.stdout == f"rfx run plan.toml: exit code 3, see {tmp_path}/rfx.log\n" and failed.stderr == ""
+    assert (
+        failed.returncode == 3
+        and failed.stdout == f"rfx run plan.toml: exit code 3, see {tmp_path}/rfx.log\n"
+        and failed.stderr == ""
+    )
 
 
 def test_the_recipe_is_the_one_of_the_documents():
     text = (Path(__file__).resolve().parents[2] / "docs" / "report.md").read_text()
-    lines = [line for line in CRON.splitlines() if "{" not in line] + [CRON.splitlines()[2].replace("{rfx} ", "rfx ").partition(" run ")[2]]
+    lines = [line for line in CRON.splitlines() if "{" not in line] + [
+        CRON.splitlines()[2].replace("{rfx} ", "rfx ").partition(" run ")[2]
+    ]
     assert all(line in text for line in lines), lines
 
 
@@ -194,11 +277,13 @@ def a_paper(tmp_path, monkeypatch):
     (folder / "plans").mkdir(parents=True)
     (folder / "__init__.py").write_text('"""A. Nobody: Nothing, NIPS 1998."""\n')
     run = '[[run]]\ndataset = "sphere:n=200,d=3"\nmethod = "rf"\noptions.lam = 1\n'
-    (folder / "plans" / "fig1.toml").write_text(f"{run}options.n_features = [8, 16]\n[quick]\nkeep = {{n_features = 8}}\n")
+    (folder / "plans" / "fig1.toml").write_text(
+        f"{run}options.n_features = [8, 16]\n[quick]\nkeep = {{n_features = 8}}\n"
+    )
     (folder / "plans" / "fig1-full.toml").write_text(f"{run}options.n_features = 32\n")
     (folder / "tables.py").write_text(
-        "from rfx.reporting.tables import Table\n"
-        "TABLES = {'fig1': lambda rows, setting=None: Table('fig1', f'{len(rows)} rows', [], [], [])}\n"
+        "from rfx.reporting.tables import Table\nTABLES = {'fig1': lambda rows, setting=None:"
+        " Table('fig1', f'{len(rows)} rows', [], [], [])}\n"
     )
     (folder / "figures.py").write_text(
         "from rfx.reporting.charts import Chart, Curve, Panel\n"
@@ -216,18 +301,27 @@ def a_paper(tmp_path, monkeypatch):
 
 def test_one_name_runs_its_plan_prints_its_table_and_draws_its_figure(a_paper):
     made = lambda *words: CliRunner().invoke(cli, ["reproduce", *words], standalone_mode=False)
-    assert "nobody1998-fig1: 2 of 2 runs to do" in made("nobody1998-fig1", "--dry-run").stderr and not Path("results").exists()
+    assert (
+        "nobody1998-fig1: 2 of 2 runs to do" in made("nobody1998-fig1", "--dry-run").stderr
+        and not Path("results").exists()
+    )
     quick = made("nobody1998-fig1-quick")
     assert quick.return_value == 0 and "1 rows" in quick.stdout
-    assert {"nobody1998-fig1-quick.csv", "nobody1998-fig1-quick.png"} <= {path.name for path in Path("results").iterdir()}
+    assert {"nobody1998-fig1-quick.csv", "nobody1998-fig1-quick.png"} <= {
+        path.name for path in Path("results").iterdir()
+    }
     assert "2 rows" in made("nobody1998-fig1").stdout
     whole = made("nobody1998-fig1", "--full")
     assert "3 rows" in whole.stdout and len(results.read("results/nobody1998-fig1.csv")) == 3
     with pytest.raises(UsageError, match="no table or figure 'nobody1998-fig2' .* nobody1998-fig1"):
-        CliRunner().invoke(cli, ["reproduce", "nobody1998-fig2"], standalone_mode=False, catch_exceptions=False)
+        CliRunner().invoke(
+            cli, ["reproduce", "nobody1998-fig2"], standalone_mode=False, catch_exceptions=False
+        )
 
 
 def test_a_figure_that_makes_its_own_numbers_needs_no_plan(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = CliRunner().invoke(cli, ["reproduce", "wu2016-fig2"], standalone_mode=False)
-    assert "results/wu2016-fig2.png" in done.stdout and [path.name for path in tmp_path.iterdir()] == ["results"]
+    assert "results/wu2016-fig2.png" in done.stdout and [
+        path.name for path in tmp_path.iterdir()
+    ] == ["results"]

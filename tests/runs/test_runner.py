@@ -1,4 +1,6 @@
-"""The runner: one process and one row a run, resume, every way for a child to end, locks, kill -9."""
+"""The runner: one process and one row a run, resume, every way for a child to end, locks,
+kill -9.
+"""
 
 import json
 import os
@@ -46,17 +48,20 @@ def execute(run, progress):
     if name == "interrupted":
         raise KeyboardInterrupt
     if name == "slow":
-        open(spec["options"]["features"], "w").write(str(os.getpid())) if "features" in spec["options"] else None
+        if "features" in spec["options"]:
+            open(spec["options"]["features"], "w").write(str(os.getpid()))
         time.sleep(60)
     if name == "nest":
         import subprocess
-        below = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], start_new_session=True)
+        words = [sys.executable, "-c", "import time; time.sleep(60)"]
+        below = subprocess.Popen(words, start_new_session=True)
         open(spec["options"]["features"], "w").write(str(below.pid))
         below.wait()
     if name == "short":
         time.sleep(0.05)
-    return Result(key="child's own", status="ok", dataset=spec["dataset"], method=spec["method"], metric="rmse", score=0.5,
-                  converged=name != "limit", threads=spec.get("threads"), params={"gamma": 0.5}, more={"extra": 1})
+    named = {"dataset": spec["dataset"], "method": spec["method"], "threads": spec.get("threads")}
+    return Result(key="child's own", status="ok", metric="rmse", score=0.5,
+                  converged=name != "limit", params={"gamma": 0.5}, more={"extra": 1}, **named)
 if name == "killed":
     os.kill(os.getpid(), signal.SIGKILL)
 if name == "crash":
@@ -78,7 +83,12 @@ def stub(tmp_path):
 
 
 def a_run(dataset, **options):
-    return Run(dataset=dataset, method="rf", label="paper", options={"kernel": "gaussian", "lam": 1} | options)
+    return Run(
+        dataset=dataset,
+        method="rf",
+        label="paper",
+        options={"kernel": "gaussian", "lam": 1} | options,
+    )
 
 
 def a_plan(*datasets):
@@ -99,7 +109,12 @@ def test_a_row_for_each_run_then_nothing_to_do(tmp_path, stub):
     rows = results.read(path)
     assert [row["key"] for row in rows] == [keys.key(a_run(name)) for name in "abc"]
     first = rows[0]
-    assert (first["score"], first["status"], first["kernel"], first["lam"]) == (0.5, "ok", "gaussian", 1.0)
+    assert (first["score"], first["status"], first["kernel"], first["lam"]) == (
+        0.5,
+        "ok",
+        "gaussian",
+        1.0,
+    )
     assert first["params"] == {"gamma": 0.5, "label": "paper", "extra": 1}
     assert said[0] == f"p: 3 runs, 0 have a row in {path}, 3 to do"
     assert said[1] == "[1/3] a rf gaussian paper lam=1: rmse 0.5" and len(said) == 4
@@ -110,7 +125,11 @@ def test_a_row_for_each_run_then_nothing_to_do(tmp_path, stub):
 
 def test_the_steps_of_a_run_are_told_while_it_is_at_work(tmp_path):
     told, run = [], a_run("sphere:n=300,d=3", n_features=20)
-    runner.run(Plan("p", "a plan", "", "", [run]), tmp_path / "r.csv", progress=lambda *given: told.append(given))
+    runner.run(
+        Plan("p", "a plan", "", "", [run]),
+        tmp_path / "r.csv",
+        progress=lambda *given: told.append(given),
+    )
     (row,) = results.read(tmp_path / "r.csv")
     assert row["status"] == "ok" and told[-1] == (1, 1, [])
     steps = [step for done, total, working in told for name, step in working if step]
@@ -139,22 +158,42 @@ def test_a_longer_plan_runs_what_is_missing(tmp_path, stub):
         ("bug", "failed", "KeyError: 'no such thing' (stub.py line "),
         ("memory", "failed", "out of memory (Unable to allocate 9 GiB)"),
         ("interrupted", "interrupted", "interrupted"),
-        ("killed", "failed", "killed by signal 9 (SIGKILL), as the kernel does when memory runs out; it printed last: ....*...."),
-        ("crash", "failed", "ended with code 7 and no row; it printed last: Segmentation of something"),
+        (
+            "killed",
+            "failed",
+            (
+                "killed by signal 9 (SIGKILL), as the kernel does when memory runs out; it printed"
+                " last: ....*...."
+            ),
+        ),
+        (
+            "crash",
+            "failed",
+            "ended with code 7 and no row; it printed last: Segmentation of something",
+        ),
         ("torn", "failed", "ended with code 0 and no row"),
     ],
 )
 def test_a_child_that_fails_gives_a_row_with_its_reason(tmp_path, stub, dataset, status, message):
     summary, row = only_row(tmp_path / "r.csv", stub, dataset)
     assert row["status"] == status and message in row["message"]
-    assert (row["dataset"], row["method"], row["kernel"], row["params"]["label"]) == (dataset, "rf", "gaussian", "paper")
+    assert (row["dataset"], row["method"], row["kernel"], row["params"]["label"]) == (
+        dataset,
+        "rf",
+        "gaussian",
+        "paper",
+    )
     assert row["peak_rss_mb"] > 1 and row["python"] and row["score"] is None
     assert summary.exit_code == 3
 
 
 def test_timeout(tmp_path, stub):
     summary, row = only_row(tmp_path / "r.csv", stub, "slow", timeout=0.5)
-    assert (row["status"], row["message"], summary.exit_code) == ("timeout", "not done within 0.5 seconds", 3)
+    assert (row["status"], row["message"], summary.exit_code) == (
+        "timeout",
+        "not done within 0.5 seconds",
+        3,
+    )
 
 
 def test_a_kill_reaches_back_ends_in_sessions_of_their_own(tmp_path, stub):
@@ -172,7 +211,12 @@ def test_a_wish_for_lam_stays_out_of_its_column(tmp_path, stub):
 
 def test_not_converged_is_done_but_says_so(tmp_path, stub):
     summary, row = only_row(tmp_path / "r.csv", stub, "limit")
-    assert (row["status"], row["converged"], summary.not_converged, summary.exit_code) == ("ok", False, 1, 3)
+    assert (row["status"], row["converged"], summary.not_converged, summary.exit_code) == (
+        "ok",
+        False,
+        1,
+        3,
+    )
 
 
 def test_the_others_go_on(tmp_path, stub):
@@ -188,7 +232,12 @@ def test_what_is_run_again(tmp_path, stub):
     runner.run(work, path, command=stub)
     rows = results.read(path)
     assert [run.dataset for run in runner.missing(work, rows)] == ["data", "interrupted"]
-    assert [run.dataset for run in runner.missing(work, rows, retry_failed=True)] == ["crash", "bad", "data", "interrupted"]
+    assert [run.dataset for run in runner.missing(work, rows, retry_failed=True)] == [
+        "crash",
+        "bad",
+        "data",
+        "interrupted",
+    ]
     assert runner.run(work, path, command=stub).exit_code == 3
 
 
@@ -204,8 +253,16 @@ def test_data_that_cannot_be_had_are_asked_for_once_a_call(tmp_path, stub):
     summary = runner.run(work, path, command=stub)
     rows = results.read(path)
     assert [row["status"] for row in rows] == ["failed"] * 3 + ["ok"] and summary.exit_code == 3
-    assert len({row["message"] for row in rows[:3]}) == 1 and [row["lam"] for row in rows[:3]] == [1, 2, 3]
-    assert [row["peak_rss_mb"] is None for row in rows[:3]] == [False, True, True], "no process for the second and third"
+    assert len({row["message"] for row in rows[:3]}) == 1 and [row["lam"] for row in rows[:3]] == [
+        1,
+        2,
+        3,
+    ]
+    assert [row["peak_rss_mb"] is None for row in rows[:3]] == [
+        False,
+        True,
+        True,
+    ], "no process for the second and third"
     assert len(runner.missing(work, rows)) == 3
 
 
@@ -234,17 +291,16 @@ def _start(tmp_path, stub, datasets, jobs=1, **options):
     """A runner in a process of its own: it can be interrupted and killed."""
     runs = [a_run(name, **options) for name in datasets]
     program = (
-        "import json, sys\n"
-        "from rfx.plans import plan\nfrom rfx.records.run import Run\nfrom rfx.runs import runner\n"
-        "runs, path, jobs, command = json.loads(sys.argv[1])\n"
-        "try:\n"
-        "    runner.run(plan.Plan('p', '', '', '', list(map(Run.of, runs))), path, jobs, command=command,\n"
-        "               report=lambda text: print(text, flush=True))\n"
-        "except KeyboardInterrupt:\n"
-        "    sys.exit(130)\n"
+        "import json, sys\nfrom rfx.plans import plan\nfrom rfx.records.run import Run\nfrom"
+        " rfx.runs import runner\nruns, path, jobs, command = json.loads(sys.argv[1])\ntry:\n   "
+        " runner.run(plan.Plan('p', '', '', '', list(map(Run.of, runs))), path, jobs,"
+        " command=command,\n               report=lambda text: print(text, flush=True))\nexcept"
+        " KeyboardInterrupt:\n    sys.exit(130)\n"
     )
     words = json.dumps([[run.as_dict() for run in runs], str(tmp_path / "r.csv"), jobs, stub])
-    return subprocess.Popen([sys.executable, "-c", program, words], stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(
+        [sys.executable, "-c", program, words], stdout=subprocess.PIPE, text=True
+    )
 
 
 def _alive(pid):
@@ -261,7 +317,10 @@ def test_an_interrupt_ends_the_child_and_writes_its_row(tmp_path, stub, number):
     process.send_signal(number)
     assert process.wait(20) == 130
     assert not _alive(pid)
-    assert [(row["dataset"], row["status"]) for row in results.read(tmp_path / "r.csv")] == [("short", "ok"), ("slow", "interrupted")]
+    assert [(row["dataset"], row["status"]) for row in results.read(tmp_path / "r.csv")] == [
+        ("short", "ok"),
+        ("slow", "interrupted"),
+    ]
 
 
 def test_kill_9_of_the_runner_ends_the_child_and_frees_the_lock(tmp_path, stub):
@@ -275,7 +334,9 @@ def test_kill_9_of_the_runner_ends_the_child_and_frees_the_lock(tmp_path, stub):
 
 
 def test_kill_9_at_any_moment_loses_no_finished_row(tmp_path, stub):
-    """Kill the runner again and again; a row that it reported is in the file, whole, ever after; then it ends the plan."""
+    """Kill the runner again and again; a row that it reported is in the file, whole, ever
+    after; then it ends the plan.
+    """
     path, moments = tmp_path / "r.csv", random.Random(5)
     datasets = [f"short-{number}" for number in range(12)]
     reported = {}
@@ -296,7 +357,11 @@ def test_kill_9_at_any_moment_loses_no_finished_row(tmp_path, stub):
     rows = results.read(path)
     assert process.returncode == 0 and sorted(row["dataset"] for row in rows) == sorted(datasets)
     assert {row["status"] for row in rows} == {"ok"}
-    lines = [line for line in path.read_text().splitlines() if line.count(",") >= len(results.COLUMNS) - 1]
+    lines = [
+        line
+        for line in path.read_text().splitlines()
+        if line.count(",") >= len(results.COLUMNS) - 1
+    ]
     assert len(lines) == len(datasets) + 1, "a finished run was made twice"
 
 
@@ -308,12 +373,19 @@ def test_child_reports_errors_of_every_kind():
         return child.outcome(asked, execute=execute)
 
     asked = a_run("a").as_dict()
-    made = child.outcome(asked, execute=lambda run, progress: Result(dataset="a", method="rf", score=run.options["lam"]))
+    made = child.outcome(
+        asked,
+        execute=lambda run, progress: Result(dataset="a", method="rf", score=run.options["lam"]),
+    )
     assert (made["dataset"], made["score"], made["trace"]) == ("a", 1, None)
     assert fail(DataError("no"))["params"] == {"error": "DataError"}
     assert fail(KeyboardInterrupt())["status"] == "interrupted"
 
-    assert fail(OutOfTime("too long")) == {"status": "timeout", "message": "too long", "params": {"error": "OutOfTime"}}
+    assert fail(OutOfTime("too long")) == {
+        "status": "timeout",
+        "message": "too long",
+        "params": {"error": "OutOfTime"},
+    }
     for error in (NoData("not there"), LockedError("somebody else is fetching it")):
         assert fail(error)["params"] == {"error": "NoData"}, "which is tried again"
 

@@ -1,4 +1,6 @@
-"""Scores beside that on test rows: measures of eval, cross-validation and held-out rows, probabilities, the constant's score."""
+"""Scores beside that on test rows: measures of eval, cross-validation and held-out rows,
+probabilities, the constant's score.
+"""
 
 import json
 import re
@@ -59,11 +61,16 @@ def test_measures_of_classes_are_those_of_scikit_learn(task):
     probabilities = calibration.probabilities(method, decision)
     assert found["accuracy"] == sk.accuracy_score(y, predicted)
     assert found["balanced_accuracy"] == pytest.approx(sk.balanced_accuracy_score(y, predicted))
-    assert found["f1"] == pytest.approx(sk.f1_score(y, predicted, average="binary" if task == "binary" else "macro"))
+    assert found["f1"] == pytest.approx(
+        sk.f1_score(y, predicted, average="binary" if task == "binary" else "macro")
+    )
     assert found["log_loss"] == pytest.approx(sk.log_loss(y, probabilities))
     score = probabilities[:, 1] if task == "binary" else probabilities
     assert found["auc"] == pytest.approx(sk.roc_auc_score(y, score, multi_class="ovr"))
-    assert found["confusion"] == sk.confusion_matrix(y, predicted).tolist() and found["labels"] == np.unique(y).tolist()
+    assert (
+        found["confusion"] == sk.confusion_matrix(y, predicted).tolist()
+        and found["labels"] == np.unique(y).tolist()
+    )
 
 
 def test_measures_of_a_regression_are_in_the_target_s_own_units():
@@ -81,7 +88,11 @@ def test_a_label_that_the_model_does_not_know_is_wrong_and_in_the_matrix():
     method, y = fitted("binary"), Y["binary"][200:].copy()
     y[:5] = 7.0
     found = metrics.measures(method, method.decision_function(X[200:]), y)
-    assert found["labels"] == [-1.0, 1.0, 7.0] and sum(found["confusion"][2]) == 5 and "log_loss" not in found
+    assert (
+        found["labels"] == [-1.0, 1.0, 7.0]
+        and sum(found["confusion"][2]) == 5
+        and "log_loss" not in found
+    )
     assert found["accuracy"] == np.mean(method.predict(X[200:]) == y)
 
 
@@ -95,8 +106,12 @@ def test_calibration_is_scikit_learn_s(kind):
     values = 3 * X[:, 0]
     ours = Calibration.fit(kind, values[:200], y[:200], np.array([-1.0, 1.0]), "test")
     prefit = FrozenEstimator(Decision().fit(values[:, None], y))
-    theirs = CalibratedClassifierCV(prefit, method={"platt": "sigmoid"}.get(kind, kind)).fit(values[:200, None], y[:200])
-    assert ours.probabilities(values[200:]) == pytest.approx(theirs.predict_proba(values[200:, None]), abs=2e-4)
+    theirs = CalibratedClassifierCV(prefit, method={"platt": "sigmoid"}.get(kind, kind)).fit(
+        values[:200, None], y[:200]
+    )
+    assert ours.probabilities(values[200:]) == pytest.approx(
+        theirs.predict_proba(values[200:, None]), abs=2e-4
+    )
     again = Calibration.from_dict(json.loads(json.dumps(ours.to_dict())), 1)
     assert np.array_equal(again.probabilities(values), ours.probabilities(values))
 
@@ -137,8 +152,12 @@ def test_a_class_of_two_rows_is_never_lost():
     y = np.array([0.0] * 11 + [1.0] * 2)
     for seed in range(20):
         for how in ({"cv": 2}, {"cv": 5}, {"holdout": 0.5}, {"holdout": 0.2}):
-            assert all(len(np.unique(y[kept])) == 2 for kept, _ in held_out.folds(y, True, seed, **how))
-    with pytest.raises(DataError, match="needs two rows of each class at least, but only 1 row is 1"):
+            assert all(
+                len(np.unique(y[kept])) == 2 for kept, _ in held_out.folds(y, True, seed, **how)
+            )
+    with pytest.raises(
+        DataError, match="needs two rows of each class at least, but only 1 row is 1"
+    ):
         held_out.folds(y[:-1], True, 0, cv=5)
     with pytest.raises(DataError, match="needs 14 rows at least, but there are 13"):
         held_out.folds(y, False, 0, cv=14)
@@ -146,22 +165,35 @@ def test_a_class_of_two_rows_is_never_lost():
 
 @pytest.mark.parametrize("task", Y)
 def test_the_score_of_cross_validation_is_that_of_models_without_the_rows(task, files):
-    spec = {"dataset": str(files / f"{task}.txt"), "method": "rf", "options": {"task": task, "n_features": 50}, "seed": 2, "cv": 4}
+    spec = {
+        "dataset": str(files / f"{task}.txt"),
+        "method": "rf",
+        "options": {"task": task, "n_features": 50},
+        "seed": 2,
+        "cv": 4,
+    }
     row, y = single.execute(Run.of(spec)), Y[task][:200]
     decision = np.empty(200) if task != "multiclass" else np.empty((200, 3))
     for kept, out in held_out.folds(y, task != "regression", 2, cv=4):
         one = methods.create("rf", task=task, n_features=50, seed=2).fit(X[kept], y[kept])
         decision[out] = one.decision_function(X[out])
     whole = methods.create("rf", task=task, n_features=50, seed=2).fit(X[:200], y)
-    assert row["score"] == pytest.approx(whole.evaluate(decision, y)["score"]) and row["n_test"] == 200
-    assert row["params"]["scored_on"] == "4-fold cross-validation" and "train_score" not in row["params"]
+    assert (
+        row["score"] == pytest.approx(whole.evaluate(decision, y)["score"]) and row["n_test"] == 200
+    )
+    assert (
+        row["params"]["scored_on"] == "4-fold cross-validation"
+        and "train_score" not in row["params"]
+    )
     assert row["objective"] == pytest.approx(whole.info["objective"])
 
 
 def test_a_constant_is_the_most_frequent_label_or_the_mean():
     y = np.array([1.0, 1.0, 2.0])
     assert baseline.constant(fitted("binary"), y, np.array([1.0, 2.0, 2.0, 2.0])) == 0.25
-    assert baseline.constant(fitted("regression"), np.array([1.0, 3.0]), np.array([2.0, 5.0])) == pytest.approx(np.sqrt(4.5))
+    assert baseline.constant(
+        fitted("regression"), np.array([1.0, 3.0]), np.array([2.0, 5.0])
+    ) == pytest.approx(np.sqrt(4.5))
 
 
 def test_train_says_on_what_the_score_is(files, capfd):
@@ -178,41 +210,116 @@ def test_train_says_on_what_the_score_is(files, capfd):
     assert code == 2 and "give one of the two" in err
 
 
-@pytest.mark.parametrize(("task", "same"), [("binary", "always the most frequent label"), ("regression", "the mean of the targets")])
+@pytest.mark.parametrize(
+    ("task", "same"),
+    [("binary", "always the most frequent label"), ("regression", "the mean of the targets")],
+)
 def test_a_score_no_better_than_a_constant_s_is_said(task, same, files, capfd):
     # no weight at all: regression predicts 0, far from the mean
-    args = ["--method", "sparse-rf", "--n-features", 50, "--data", files / f"{task}.txt", "--task", task]
+    args = [
+        "--method",
+        "sparse-rf",
+        "--n-features",
+        50,
+        "--data",
+        files / f"{task}.txt",
+        "--task",
+        task,
+    ]
     code, _, err = run(capfd, "train", *args, "--lam", 1e9)
     assert code == 0 and "is no better than" in err and same in err
     _, _, err = run(capfd, "train", *args, "--lam-path", "1e9:0.1:2")
     assert err.startswith("rfx: at 1 of 2 lambdas ")
-    _, _, err = run(capfd, "train", "--method", "rf", "--n-features", 50, "--data", files / f"{task}.txt", "--task", task)
+    _, _, err = run(
+        capfd,
+        "train",
+        "--method",
+        "rf",
+        "--n-features",
+        50,
+        "--data",
+        files / f"{task}.txt",
+        "--task",
+        task,
+    )
     assert err == ""
 
 
 def test_probabilities_from_the_shell(files, capfd):
     model, out = files / "m.npz", files / "p.txt"
-    run(capfd, "train", "--method", "rf", "--n-features", 50, "--data", files / "multiclass.txt", "--model", model, "--task", "multiclass")
+    run(
+        capfd,
+        "train",
+        "--method",
+        "rf",
+        "--n-features",
+        50,
+        "--data",
+        files / "multiclass.txt",
+        "--model",
+        model,
+        "--task",
+        "multiclass",
+    )
     code, _, err = run(capfd, "predict", model, files / "multiclass-test.txt", "--proba", "-o", out)
     assert code == 2 and "no probabilities" in err and "--calibrate" in err and not out.exists()
-    run(capfd, "train", "--method", "rf", "--n-features", 50, "--data", files / "multiclass.txt", "--calibrate", "platt", "--model", model,
-        "--task", "multiclass")  # fmt: skip
-    code, text, _ = run(capfd, "predict", model, files / "multiclass-test.txt", "--proba", "-o", out)
+    run(
+        capfd,
+        "train",
+        "--method",
+        "rf",
+        "--n-features",
+        50,
+        "--data",
+        files / "multiclass.txt",
+        "--calibrate",
+        "platt",
+        "--model",
+        model,
+        "--task",
+        "multiclass",
+    )
+    code, text, _ = run(
+        capfd, "predict", model, files / "multiclass-test.txt", "--proba", "-o", out
+    )
     found = np.loadtxt(out)
-    assert code == 0 and text == "" and found.shape == (100, 3) and found.sum(axis=1) == pytest.approx(np.ones(100))
+    assert (
+        code == 0
+        and text == ""
+        and found.shape == (100, 3)
+        and found.sum(axis=1) == pytest.approx(np.ones(100))
+    )
     # better than knowing the shares of the classes only
     assert sk.log_loss(Y["multiclass"][200:], found) < 0.8 * np.log(3)
     code, text, _ = run(capfd, "predict", model, files / "multiclass-test.txt", "--proba", "--json")
     answer = json.loads(text)
-    assert answer["labels"] == [0, 1, 2] and answer["probabilities"] == found.tolist() and len(answer["predictions"]) == 100
+    assert (
+        answer["labels"] == [0, 1, 2]
+        and answer["probabilities"] == found.tolist()
+        and len(answer["predictions"]) == 100
+    )
     code, text, _ = run(capfd, "eval", model, "--data", files / "multiclass-test.txt")
     assert "balanced accuracy" in text and "log-loss" in text and "true, predicted" in text
-    assert methods.load(model).calibration.words() == "platt on 40 rows, held out, 0.2 of the training rows"
+    assert (
+        methods.load(model).calibration.words()
+        == "platt on 40 rows, held out, 0.2 of the training rows"
+    )
 
 
 def test_predictions_replace_nothing(files, capfd):
     model = files / "m.npz"
-    run(capfd, "train", "--method", "rf", "--n-features", 50, "--data", files / "binary.txt", "--model", model)
+    run(
+        capfd,
+        "train",
+        "--method",
+        "rf",
+        "--n-features",
+        50,
+        "--data",
+        files / "binary.txt",
+        "--model",
+        model,
+    )
     for target in (model, files / "binary-test.txt"):
         before = target.read_bytes()
         code, _, err = run(capfd, "predict", model, files / "binary-test.txt", "-o", target)
@@ -220,24 +327,64 @@ def test_predictions_replace_nothing(files, capfd):
     (files / "mine.txt").write_text("1\n2\n")
     code, _, err = run(capfd, "predict", model, files / "binary-test.txt", "-o", files / "mine.txt")
     assert code == 2 and "is there already" in err and (files / "mine.txt").read_text() == "1\n2\n"
-    assert run(capfd, "predict", model, files / "binary-test.txt", "-o", files / "mine.txt", "--force")[0] == 0
+    assert (
+        run(
+            capfd, "predict", model, files / "binary-test.txt", "-o", files / "mine.txt", "--force"
+        )[0]
+        == 0
+    )
     assert len((files / "mine.txt").read_text().split()) == 100
 
 
 def test_info_says_what_a_model_is_and_what_it_scored(files, capfd):
     model, test = files / "m.npz", files / "multiclass-test.txt"
-    run(capfd, "train", "--method", "sparse-rf", "--n-features", 50, "--data", files / "multiclass.txt", "--test", test, "--cv", 3,
-        "--calibrate", "platt", "--model", model, "--task", "multiclass")  # fmt: skip
+    run(
+        capfd,
+        "train",
+        "--method",
+        "sparse-rf",
+        "--n-features",
+        50,
+        "--data",
+        files / "multiclass.txt",
+        "--test",
+        test,
+        "--cv",
+        3,
+        "--calibrate",
+        "platt",
+        "--model",
+        model,
+        "--task",
+        "multiclass",
+    )
     code, text, _ = run(capfd, "info", model)
     assert code == 0
-    for part in ("sparse-rf", "gaussian, gamma ", "multiclass, loss squared_hinge", " of 50 features", "3: 0, 1, 2", "on 100 test rows",
-                 "on 3-fold cross-validation", "platt on 200 rows", "multiclass.txt, split all: 200 rows", "chosen"):  # fmt: skip
+    for part in (
+        "sparse-rf",
+        "gaussian, gamma ",
+        "multiclass, loss squared_hinge",
+        " of 50 features",
+        "3: 0, 1, 2",
+        "on 100 test rows",
+        "on 3-fold cross-validation",
+        "platt on 200 rows",
+        "multiclass.txt, split all: 200 rows",
+        "chosen",
+    ):
         assert part in text, part
     found = json.loads(run(capfd, "info", "--json", model)[1])
-    assert found["labels"] == [0, 1, 2] and found["n_inputs"] == 2 and found["params"]["n_features"] == 50
+    assert (
+        found["labels"] == [0, 1, 2]
+        and found["n_inputs"] == 2
+        and found["params"]["n_features"] == 50
+    )
     score = found["info"]["scores"][0]
     assert (score["metric"], score["on"]) == ("accuracy", "100 test rows")
-    assert json.loads(run(capfd, "eval", model, "--data", test, "--json")[1])["score"] == score["score"]
+    assert (
+        json.loads(run(capfd, "eval", model, "--data", test, "--json")[1])["score"]
+        == score["score"]
+    )
     code, _, err = run(capfd, "info", files / "binary.txt")
     assert code == 1 and "is not a model file of rfx" in err
 
@@ -280,11 +427,21 @@ def test_a_log_has_a_line_a_minute_and_quiet_none(capfd, monkeypatch):
 @pytest.mark.parametrize("method", ["rf", "kernel", "sparse-rf", "rb", "doubly-sgd"])
 def test_a_solver_s_steps_are_told(method):
     told = []
-    more = {"n_features": 50} if "rf" in method else {"block": 16} if method == "doubly-sgd" else {"n_grids": 20} if method == "rb" else {}
+    more = (
+        {"n_features": 50}
+        if "rf" in method
+        else {"block": 16}
+        if method == "doubly-sgd"
+        else {"n_grids": 20}
+        if method == "rb"
+        else {}
+    )
     made = methods.create(method, task="binary", **more)
     if method == "doubly-sgd":
         made = methods.create(method, task="binary", budget_seconds=0.6, epochs=10**6, **more)
     made = made.fit(X, Y["binary"], progress=told.append)
     assert any("iteration" in entry or "samples" in entry for entry in told)
     if method != "doubly-sgd":
-        assert any("choosing" in entry for entry in told) and all(entry.get("outputs", 1) == 1 for entry in told)
+        assert any("choosing" in entry for entry in told) and all(
+            entry.get("outputs", 1) == 1 for entry in told
+        )

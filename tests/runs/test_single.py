@@ -13,23 +13,37 @@ from rfx.runs.single import evaluate
 
 
 def a_run(dataset, **more):
-    return Run(**{"dataset": dataset, "method": "rb", "options": {"n_grids": 16, "gamma": 1.0}} | more)
+    return Run(
+        **{"dataset": dataset, "method": "rb", "options": {"n_grids": 16, "gamma": 1.0}} | more
+    )
 
 
 @pytest.mark.parametrize("scaling", ["none", "minmax01"])
 def test_relative_error_is_in_the_target_s_own_units(scaling):
-    run = a_run("diabetes-sklearn", options={"n_grids": 16, "gamma": 1.0, "target_scaling": scaling, "lam": 1.0})
+    run = a_run(
+        "diabetes-sklearn",
+        options={"n_grids": 16, "gamma": 1.0, "target_scaling": scaling, "lam": 1.0},
+    )
     row = single.execute(run)
     method, split = single.train(run)
-    expected = np.linalg.norm(method.predict(split.X_test) - split.y_test) / np.linalg.norm(split.y_test)
-    assert row["metric"] == "rmse" and row["params"]["relative_error"] == pytest.approx(expected, rel=1e-12)
+    expected = np.linalg.norm(method.predict(split.X_test) - split.y_test) / np.linalg.norm(
+        split.y_test
+    )
+    assert row["metric"] == "rmse" and row["params"]["relative_error"] == pytest.approx(
+        expected, rel=1e-12
+    )
     assert evaluate(method, split.X_test, np.zeros(len(split.y_test))).get("relative_error") is None
 
 
 def test_training_rows_are_scored_on_request_only():
-    plain, both = single.execute(a_run("diabetes-sklearn")), single.execute(a_run("diabetes-sklearn", train_score=True))
+    plain, both = (
+        single.execute(a_run("diabetes-sklearn")),
+        single.execute(a_run("diabetes-sklearn", train_score=True)),
+    )
     assert not any(name.startswith("train_") for name in plain["params"])
-    assert (plain["score"], plain["objective"]) == (both["score"], both["objective"]) and plain["key"] != both["key"]
+    assert (plain["score"], plain["objective"]) == (both["score"], both["objective"]) and plain[
+        "key"
+    ] != both["key"]
     method, split = single.train(a_run("diabetes-sklearn"))
     error = method.predict(split.X_train) - split.y_train
     assert both["params"]["train_score"] == pytest.approx(np.sqrt(np.mean(error**2)), rel=1e-12)
@@ -44,7 +58,9 @@ def test_the_absolute_error_of_held_out_rows_is_in_the_target_s_own_units():
     row = single.execute(run)
     _, split = single.train(run)
     ((kept, out),) = held_out.folds(split.y_train, False, 0, None, 0.2)
-    own = methods.create("doubly-sgd", seed=0, task="regression", **options).fit(split.X_train[kept], split.y_train[kept])
+    own = methods.create("doubly-sgd", seed=0, task="regression", **options).fit(
+        split.X_train[kept], split.y_train[kept]
+    )
     expected = np.mean(np.abs(own.predict(split.X_train[out]) - split.y_train[out]))
     assert row["params"]["held_out_mae"] == pytest.approx(expected, rel=1e-9) and expected > 20
     assert row["params"]["mae"] != row["params"]["held_out_mae"]
@@ -52,19 +68,31 @@ def test_the_absolute_error_of_held_out_rows_is_in_the_target_s_own_units():
 
 def test_a_row_of_classes_has_their_number_and_fits_the_results_file(tmp_path):
     row = single.execute(a_run("digits", train_score=True))
-    assert row["params"]["n_classes"] == 10 and 0.5 < row["score"] <= row["params"]["train_score"] <= 1
+    assert (
+        row["params"]["n_classes"] == 10 and 0.5 < row["score"] <= row["params"]["train_score"] <= 1
+    )
     assert "relative_error" not in row["params"]
     results.append(tmp_path / "r.csv", row)
-    assert results.read(tmp_path / "r.csv")[0]["params"]["train_score"] == row["params"]["train_score"]
+    assert (
+        results.read(tmp_path / "r.csv")[0]["params"]["train_score"] == row["params"]["train_score"]
+    )
 
 
 def test_a_trace_has_the_passes_of_all_outputs():
     run = a_run(
-        "digits", method="sparse-rb", options={"n_grids": 4, "gamma": 1.0, "lam": 3.0, "solver": "prcd", "max_iter": 12}, trace=True
+        "digits",
+        method="sparse-rb",
+        options={"n_grids": 4, "gamma": 1.0, "lam": 3.0, "solver": "prcd", "max_iter": 12},
+        trace=True,
     )
     row = single.execute(run)
     steps = row["trace"]
-    assert {step["output"] for step in steps} == set(range(10)) and {"iteration", "seconds", "pass_seconds", "objective"} <= set(steps[0])
+    assert {step["output"] for step in steps} == set(range(10)) and {
+        "iteration",
+        "seconds",
+        "pass_seconds",
+        "objective",
+    } <= set(steps[0])
     last = {step["output"]: step for step in steps}
     assert sum(step["objective"] for step in last.values()) == pytest.approx(row["objective"])
     assert 0 < sum(step["pass_seconds"] for step in last.values()) <= row["seconds_fit"]
@@ -74,11 +102,19 @@ def test_a_trace_has_the_passes_of_all_outputs():
 
 def test_a_path_has_a_trace_for_each_lambda():
     options = {"n_features": 16, "gamma": 1.0, "lam_path": "10:1:3"}
-    rows = single.execute_path(a_run("diabetes-sklearn", method="sparse-rf", options=options, trace=True))
+    rows = single.execute_path(
+        a_run("diabetes-sklearn", method="sparse-rf", options=options, trace=True)
+    )
     assert len({row["key"] for row in rows}) == 3
-    assert [row["trace"][-1]["objective"] for row in rows] == pytest.approx([row["objective"] for row in rows])
+    assert [row["trace"][-1]["objective"] for row in rows] == pytest.approx(
+        [row["objective"] for row in rows]
+    )
 
 
 def test_a_stochastic_method_s_trace_is_its_error_on_the_test_rows_as_it_goes_on():
-    row = single.execute(a_run("diabetes-sklearn", method="doubly-sgd", options={"gamma": 1.0}, trace=True))
-    assert len(row["trace"]) > 1 and all(step["seconds"] >= 0 and step["error"] > 0 for step in row["trace"])
+    row = single.execute(
+        a_run("diabetes-sklearn", method="doubly-sgd", options={"gamma": 1.0}, trace=True)
+    )
+    assert len(row["trace"]) > 1 and all(
+        step["seconds"] >= 0 and step["error"] > 0 for step in row["trace"]
+    )

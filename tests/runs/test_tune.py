@@ -1,4 +1,6 @@
-"""rfx tune: what it finds, what it keeps, what it refuses; each through the command or on small sets."""
+"""rfx tune: what it finds, what it keeps, what it refuses; each through the command or on
+small sets.
+"""
 
 import json
 import xml.etree.ElementTree as xml
@@ -23,7 +25,10 @@ SMOOTH = np.sin(6 * X[:, 0]) + X[:, 1] ** 2
 
 
 def file(path, y):
-    lines = (f"{target:g} " + " ".join(f"{j + 1}:{value:.6g}" for j, value in enumerate(row)) for target, row in zip(y, X))
+    lines = (
+        f"{target:g} " + " ".join(f"{j + 1}:{value:.6g}" for j, value in enumerate(row))
+        for target, row in zip(y, X)
+    )
     path.write_text("\n".join(lines) + "\n")
     return str(path)
 
@@ -37,7 +42,9 @@ def numbers(tmp_path, monkeypatch):
 @pytest.fixture
 def labels(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    return file(tmp_path / "labels.libsvm", np.where(SMOOTH + 0.2 * RNG.standard_normal(500) > 0.4, 1, -1))
+    return file(
+        tmp_path / "labels.libsvm", np.where(SMOOTH + 0.2 * RNG.standard_normal(500) > 0.4, 1, -1)
+    )
 
 
 def tune(*words):
@@ -59,11 +66,26 @@ def test_the_path_is_ridge_for_each_lambda():
     Z, Y = RNG.standard_normal((60, 20)).astype(np.float32), RNG.standard_normal((60, 2))
     wide = Z.astype(float)
     for lam, W in zip((10.0, 0.1, 1e-300), ridge_path(DenseMatrix(Z), Y, (10.0, 0.1, 1e-300))):
-        np.testing.assert_allclose(W, np.linalg.solve(wide.T @ wide + lam * np.eye(20), wide.T @ Y), rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(
+            W, np.linalg.solve(wide.T @ wide + lam * np.eye(20), wide.T @ Y), rtol=1e-8, atol=1e-10
+        )
 
 
 def test_it_is_as_good_as_a_fine_grid_and_the_model_is_that_of_the_command(numbers, tmp_path):
-    row = found("--method", "rf", "--data", numbers, "--n-features", "100", "--cv", "3", "--model", "m.npz", "--results", "t.csv")
+    row = found(
+        "--method",
+        "rf",
+        "--data",
+        numbers,
+        "--n-features",
+        "100",
+        "--cv",
+        "3",
+        "--model",
+        "m.npz",
+        "--results",
+        "t.csv",
+    )
     best = row["params"]["tuned"]
     y = np.loadtxt([line.split()[0] for line in Path(numbers).read_text().splitlines()])
     grid = []
@@ -71,7 +93,9 @@ def test_it_is_as_good_as_a_fine_grid_and_the_model_is_that_of_the_command(numbe
     for gamma in 4.0 ** np.arange(-4, 5):
         for lam in 10.0 ** np.arange(-3, 3):
             scores = [
-                methods.create("rf", task="regression", gamma=gamma, lam=lam * len(kept) / 500, n_features=100)
+                methods.create(
+                    "rf", task="regression", gamma=gamma, lam=lam * len(kept) / 500, n_features=100
+                )
                 .fit(X[kept].round(6), y[kept])
                 .score(X[out].round(6), y[out])["score"]
                 for kept, out in parts
@@ -91,7 +115,11 @@ def test_every_trial_is_kept_and_none_is_made_again(labels):
     assert len(trials) == first["params"]["tuned"]["trials"] >= 5
     for row in trials:
         lams, scores = zip(*row["params"]["path"])
-        assert list(lams) == sorted(lams, reverse=True) and row["score"] == max(scores) and row["metric"] == "accuracy"
+        assert (
+            list(lams) == sorted(lams, reverse=True)
+            and row["score"] == max(scores)
+            and row["metric"] == "accuracy"
+        )
     again = tune(*arguments)
     assert again.stdout.count("(was there)") == len(trials)
     assert len(kept()) == len(trials)
@@ -100,25 +128,58 @@ def test_every_trial_is_kept_and_none_is_made_again(labels):
     Path("t.csv").write_text("".join(lines[:4]))
     assert tune(*arguments).stdout.count("(was there)") == 3
     second = found(*arguments)
-    assert (second["lam"], second["objective"], second["params"]["tuned"]) == (first["lam"], first["objective"], first["params"]["tuned"])
+    assert (second["lam"], second["objective"], second["params"]["tuned"]) == (
+        first["lam"],
+        first["objective"],
+        first["params"]["tuned"],
+    )
 
 
 def test_rounds_have_more_rows_and_fewer_candidates(monkeypatch, labels):
     from rfx.runs import tune as module
 
     monkeypatch.setattr(module, "ROWS", (60, 150))
-    row = found("--method", "rf", "--data", labels, "--n-features", "64", "--results", "t.csv", "--kernels", "gaussian,laplacian")
+    row = found(
+        "--method",
+        "rf",
+        "--data",
+        labels,
+        "--n-features",
+        "64",
+        "--results",
+        "t.csv",
+        "--kernels",
+        "gaussian,laplacian",
+    )
     trials = kept()
-    rounds = [[one["n_train"] for one in trials if one["params"]["round"] == number] for number in range(3)]
+    rounds = [
+        [one["n_train"] for one in trials if one["params"]["round"] == number]
+        for number in range(3)
+    ]
     assert (len(rounds[0]), len(rounds[1])) == (14, 4) and len(rounds[2]) >= 2
     assert set(rounds[0]) == {60} and set(rounds[1]) == {150} and set(rounds[2]) == {400}
     assert {one["kernel"] for one in trials} == {"gaussian", "laplacian"}
-    assert row["params"]["tuned"]["score"] == max(one["score"] for one in trials if one["params"]["round"] == 2)
+    assert row["params"]["tuned"]["score"] == max(
+        one["score"] for one in trials if one["params"]["round"] == 2
+    )
 
 
 @pytest.mark.parametrize("metric", ["balanced_accuracy", "auc", "log_loss"])
 def test_other_measures(labels, metric):
-    row = found("--method", "rf", "--data", labels, "--n-features", "40", "--metric", metric, "--trials", "3", "--gamma", "4")
+    row = found(
+        "--method",
+        "rf",
+        "--data",
+        labels,
+        "--n-features",
+        "40",
+        "--metric",
+        metric,
+        "--trials",
+        "3",
+        "--gamma",
+        "4",
+    )
     score = row["params"]["tuned"]["score"]
     assert 0.05 < score < 0.6 if metric == "log_loss" else 0.8 < score <= 1
 
@@ -131,7 +192,12 @@ def test_every_method_that_can_be_searched(numbers, method):
 
 def test_auto_searches_several(numbers):
     done = tune("--data", numbers, "--trials", "30", "--budget-seconds", "60")
-    assert {line.split()[2] for line in done.stdout.splitlines() if line.strip()[:1].isdigit()} == {"rf", "nystrom", "rb", "kernel"}
+    assert {line.split()[2] for line in done.stdout.splitlines() if line.strip()[:1].isdigit()} == {
+        "rf",
+        "nystrom",
+        "rb",
+        "kernel",
+    }
     assert "rfx train --method" in done.stdout and "best rmse on held-out rows" in done.stdout
 
 
@@ -143,11 +209,16 @@ def test_without_a_file_and_with_another_seed():
 
 
 def test_the_edge_is_said(numbers):
-    done = tune("--method", "rf", "--data", numbers, "--n-features", "30", "--lam", "1", "--trials", "1")
+    done = tune(
+        "--method", "rf", "--data", numbers, "--n-features", "30", "--lam", "1", "--trials", "1"
+    )
     assert "at the edge" not in done.stderr, "a lambda that was given has no edge"
     exact = file(Path("exact.libsvm"), SMOOTH)
     done = tune("--method", "rf", "--data", exact, "--n-features", "30", "--gamma", "1")
-    assert "at the edge: lambda 0.001 is the smallest that was tried; what lies beyond may be better" in done.stderr
+    assert (
+        "at the edge: lambda 0.001 is the smallest that was tried; what lies beyond may be better"
+        in done.stderr
+    )
 
 
 def test_figure(numbers):
@@ -161,9 +232,15 @@ def test_refusals(numbers):
     for words, text in (
         (["--method", "svr"], "method 'svr' is unknown"),
         (["--method", "norma"], "method 'norma' can't be searched"),
-        (["--method", "rf", "--lam", "validation"], "--lam and --gamma are searched where they are left out"),
+        (
+            ["--method", "rf", "--lam", "validation"],
+            "--lam and --gamma are searched where they are left out",
+        ),
         (["--method", "rf", "--kernels", "rbf"], "--kernels 'rbf' is not among those of rf"),
-        (["--method", "rf", "--kernel", "gaussian", "--kernels", "laplacian"], "--kernel is gaussian and --kernels is laplacian"),
+        (
+            ["--method", "rf", "--kernel", "gaussian", "--kernels", "laplacian"],
+            "--kernel is gaussian and --kernels is laplacian",
+        ),
         (["--method", "rf", "--metric", "auc"], "--metric is auc, but the task is regression"),
         (["--method", "rf", "--cv", "3", "--holdout", "0.2"], "give one of the two"),
         (["--method", "rf", "--model", numbers], "--model"),

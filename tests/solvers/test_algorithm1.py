@@ -1,4 +1,6 @@
-"""Algorithm 1 of Yen et al. (2014): both solvers against a literal, slow transcription, by objective."""
+"""Algorithm 1 of Yen et al. (2014): both solvers against a literal, slow transcription, by
+objective.
+"""
 
 import functools
 
@@ -31,7 +33,9 @@ def value(w, columns, loss):
 
 
 def minimise(columns, w, loss):
-    """Coordinate descent with the bound on the curvature, until nothing moves; weights that belong at zero are exactly there."""
+    """Coordinate descent with the bound on the curvature, until nothing moves; weights that
+    belong at zero are exactly there.
+    """
     f = Z[:, columns] @ w
     bounds = loss.curvature * (Z[:, columns] ** 2).sum(axis=0)
     for _ in range(20_000):
@@ -80,8 +84,11 @@ def test_the_answer_is_that_of_the_paper_and_its_certificate_is_over_all_feature
     solution = solve_rounds(DenseMatrix(Z), Y, LAM, loss, rounds=ROUNDS, solve=exactly(solve))
     assert solution.objective == pytest.approx(objective, rel=1e-6)
     assert set(np.flatnonzero(np.abs(solution.coef) > 1e-3)) <= set(features)
-    assert solution.objective == pytest.approx(value(solution.coef, range(Z.shape[1]), loss), rel=1e-9)
-    # features that an early round dropped are wanted back at the end: far from the optimum over all, and the gap says so
+    assert solution.objective == pytest.approx(
+        value(solution.coef, range(Z.shape[1]), loss), rel=1e-9
+    )
+    # features that an early round dropped are wanted back at the end: far from the optimum over
+    # all, and the gap says so
     best = literal(loss, rounds=1)[0]
     assert best * 1.001 < solution.objective <= best + solution.gap
     assert solution.trace[-1]["gap"] <= 1e-4 * solution.objective < solution.gap
@@ -96,10 +103,17 @@ def test_a_screen_only_orders_the_work():
 
     objective, _ = literal(loss, rounds=1)
     solution = in_parts(solve)(DenseMatrix(Z), Y, LAM, loss, Budget(), np.zeros(60))
-    assert solution.objective == pytest.approx(objective, rel=1e-6) and solution.relative_gap <= 1e-4
+    assert (
+        solution.objective == pytest.approx(objective, rel=1e-6) and solution.relative_gap <= 1e-4
+    )
     # one look at the gradient at zero is not enough
     once = solve_liblinear(
-        DenseMatrix(Z[:, np.abs(Z.T @ loss.derivative(np.zeros(200), Y)) > LAM]), Y, LAM, loss, Budget(tol=1e-6), penalty="l1"
+        DenseMatrix(Z[:, np.abs(Z.T @ loss.derivative(np.zeros(200), Y)) > LAM]),
+        Y,
+        LAM,
+        loss,
+        Budget(tol=1e-6),
+        penalty="l1",
     )
     assert once.objective > objective * 1.0005 and 1 < len(seen) < 5 and seen[0] < 60
 
@@ -112,12 +126,27 @@ def test_nothing_is_worth_a_weight():
 
 def test_the_method_says_both_gaps():
     fitted = [
-        methods.create("sparse-rf", gamma=2.0, n_features=120, lam=LAM, rounds=rounds, tol=1e-6, loss="logistic").fit(X, Y).info
+        methods.create(
+            "sparse-rf",
+            gamma=2.0,
+            n_features=120,
+            lam=LAM,
+            rounds=rounds,
+            tol=1e-6,
+            loss="logistic",
+        )
+        .fit(X, Y)
+        .info
         for rounds in (1, 6)
     ]
     assert fitted[0]["gap"] <= 1e-6 * fitted[0]["objective"]
-    assert fitted[1]["round_gap"] <= 1e-6 * fitted[1]["objective"] < fitted[1]["gap"] and fitted[1]["converged"]
-    assert fitted[1]["objective"] - fitted[1]["gap"] <= fitted[0]["objective"] < fitted[1]["objective"]
+    assert (
+        fitted[1]["round_gap"] <= 1e-6 * fitted[1]["objective"] < fitted[1]["gap"]
+        and fitted[1]["converged"]
+    )
+    assert (
+        fitted[1]["objective"] - fitted[1]["gap"] <= fitted[0]["objective"] < fitted[1]["objective"]
+    )
 
 
 @pytest.mark.parametrize("codes", ["enough", "coarse", "some rows", "useless"])
@@ -128,7 +157,9 @@ def test_rounds_on_codes_are_certified_by_the_features(loss, codes, monkeypatch)
     A, lam, held, slopes = MapMatrix(sample("gaussian", 4, 300, 0, gamma=1.0), rows), 2.0, [], []
     split = []
     monkeypatch.setattr(
-        round_features, "coded", lambda Z, kind, *room, make=round_features.coded: held.append(kind) or make(Z, kind, *room)
+        round_features,
+        "coded",
+        lambda Z, kind, *room, make=round_features.coded: held.append(kind) or make(Z, kind, *room),
     )
 
     def watched(part, *given, slope=None, **more):
@@ -137,7 +168,11 @@ def test_rounds_on_codes_are_certified_by_the_features(loss, codes, monkeypatch)
         return solve_l1(part, *given, slope=slope, **more)
 
     monkeypatch.setattr(algorithm1, "solve_l1", watched)
-    monkeypatch.setattr(round_features.RoundFeatures, "_left", lambda self, n_columns: n_columns * (1500 if codes == "some rows" else 4000))
+    monkeypatch.setattr(
+        round_features.RoundFeatures,
+        "_left",
+        lambda self, n_columns: n_columns * (1500 if codes == "some rows" else 4000),
+    )
     monkeypatch.setattr(round_features, "_GRADIENT", 1e-2 if codes == "enough" else 1e9)
     if codes == "useless":  # no correction gains as much as that
         monkeypatch.setattr(algorithm1, "_HALF", 0.0)
@@ -146,18 +181,26 @@ def test_rounds_on_codes_are_certified_by_the_features(loss, codes, monkeypatch)
     f = exact @ solution.coef
     objective = lam * np.abs(solution.coef).sum() + loss.value(f, y).sum()
     assert held and set(held) == {np.int16 if codes == "enough" else np.int8} and solution.converged
-    assert solution.objective == pytest.approx(objective, rel=1e-6) == solution.trace[-1]["objective"]
+    assert (
+        solution.objective == pytest.approx(objective, rel=1e-6) == solution.trace[-1]["objective"]
+    )
     derivative = loss.derivative(f, y)
-    assert solution.gap == pytest.approx(objective - best_dual(loss, derivative, y, lam, exact.T @ derivative)[0], rel=1e-3)
+    assert solution.gap == pytest.approx(
+        objective - best_dual(loss, derivative, y, lam, exact.T @ derivative)[0], rel=1e-3
+    )
     assert solution.trace[-1]["gap"] <= 1e-4 * objective
     assert codes == "useless" or any(split) == (codes == "some rows")
     rounds, after = slopes[:3], [slope is not None for slope in slopes[3:]]
-    assert rounds == [None] * 3 and (after == [False] if codes == "useless" else after and all(after))
+    assert rounds == [None] * 3 and (
+        after == [False] if codes == "useless" else after and all(after)
+    )
     plenty = solve_rounds(A, y, lam, loss, rounds=3)
     assert solution.objective == pytest.approx(plenty.objective, rel=1e-2)
 
 
-def test_time_that_runs_out_while_a_round_is_set_right_leaves_the_weights_that_the_objective_is_of(monkeypatch):
+def test_time_that_runs_out_while_a_round_is_set_right_leaves_the_weights_that_the_objective_is_of(
+    monkeypatch,
+):
     rows = np.random.default_rng(7).uniform(-1, 1, (2000, 4)).astype(np.float32)
     y = np.where(np.sin(4 * rows[:, 0]) + rows[:, 1] + 0.3 * rows[:, 2] > 0, 1.0, -1.0)
     A, starts, looks = MapMatrix(sample("gaussian", 4, 300, 0, gamma=1.0), rows), [], []
@@ -176,9 +219,13 @@ def test_time_that_runs_out_while_a_round_is_set_right_leaves_the_weights_that_t
     monkeypatch.setattr(algorithm1, "solve_l1", watched)
     monkeypatch.setattr(algorithm1, "_At", Interrupted)
     monkeypatch.setattr(round_features, "_GRADIENT", 1e9)
-    monkeypatch.setattr(round_features.RoundFeatures, "_left", lambda self, n_columns: n_columns * 4000)
+    monkeypatch.setattr(
+        round_features.RoundFeatures, "_left", lambda self, n_columns: n_columns * 4000
+    )
     solution = solve_rounds(A, y, 2.0, SquaredHinge, Budget(memory_mb=1.25), rounds=3)
     assert len(looks) == 2 and len(starts) == 4 and solution.status == "timeout"
     # where the correction began, before it moved
-    np.testing.assert_array_equal(np.sort(solution.coef[solution.coef != 0]), np.sort(starts[3][starts[3] != 0]))
+    np.testing.assert_array_equal(
+        np.sort(solution.coef[solution.coef != 0]), np.sort(starts[3][starts[3] != 0])
+    )
     assert solution.objective == solution.trace[-1]["objective"] == solution.gap

@@ -1,4 +1,6 @@
-"""How solvers end without their tolerance: on time, in the middle of a pass over the features, or once the objective no longer moves."""
+"""How solvers end without their tolerance: on time, in the middle of a pass over the
+features, or once the objective no longer moves.
+"""
 
 import threading
 import time
@@ -47,7 +49,9 @@ class SlowMap:
 def problem(n=4000, d=5, D=60, noise=1.0):
     random = np.random.default_rng(0)
     X, W = random.normal(size=(n, d)), random.normal(size=(d, D))
-    y = np.where(np.tanh(X @ W) @ random.normal(size=D) + noise * random.normal(size=n) > 0, 1.0, -1.0)
+    y = np.where(
+        np.tanh(X @ W) @ random.normal(size=D) + noise * random.normal(size=n) > 0, 1.0, -1.0
+    )
     return X, W, y
 
 
@@ -64,7 +68,9 @@ def test_a_deadline_in_the_middle_of_a_pass_is_kept_and_the_certificate_holds(na
     exact = np.tanh(X @ W).astype(np.float32).astype(np.float64)
     l1 = name.startswith(("l1", "rounds"))
     penalty = 2.0 * np.abs(solution.coef).sum() if l1 else 1.0 * solution.coef @ solution.coef
-    np.testing.assert_allclose(solution.objective, penalty + loss.value(exact @ solution.coef, y).sum(), rtol=1e-5)
+    np.testing.assert_allclose(
+        solution.objective, penalty + loss.value(exact @ solution.coef, y).sum(), rtol=1e-5
+    )
     best = (solve_l1 if l1 else solve)(DenseMatrix(exact), y, 2.0, loss, Budget(tol=1e-8)).objective
     assert solution.objective - solution.gap <= best * (1 + 1e-6)
 
@@ -105,7 +111,10 @@ def test_little_work_is_not_shared_out():
     here = lambda a, b: threading.current_thread() is threading.main_thread()
     try:
         env.set_threads(2)
-        assert for_ranges(here, 4, work=10) == [True] and for_ranges(here, 4, parts=3, work=10) == [True] * 3
+        assert (
+            for_ranges(here, 4, work=10) == [True]
+            and for_ranges(here, 4, parts=3, work=10) == [True] * 3
+        )
         # each part waits for the other: two threads are at work
         both = threading.Barrier(2)
         meet = lambda a, b: both.wait(60) >= 0 and threading.get_ident()

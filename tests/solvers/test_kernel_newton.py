@@ -1,4 +1,6 @@
-"""Kernel logistic regression: against L-BFGS in float64, the certificate against the true suboptimality, the method."""
+"""Kernel logistic regression: against L-BFGS in float64, the certificate against the true
+suboptimality, the method.
+"""
 
 import time
 
@@ -41,7 +43,9 @@ def reference(K, y, lam):
 
     def objective(w):
         f = Z @ w
-        return 0.5 * lam * w @ w + np.logaddexp(0, -y * f).sum(), lam * w - Z.T @ (y * expit(-y * f))
+        return 0.5 * lam * w @ w + np.logaddexp(0, -y * f).sum(), lam * w - Z.T @ (
+            y * expit(-y * f)
+        )
 
     options = {"maxiter": 20_000, "maxfun": 40_000, "ftol": 1e-15, "gtol": 1e-10, "maxcor": 50}
     return minimize(objective, np.zeros(len(y)), jac=True, method="L-BFGS-B", options=options).fun
@@ -53,7 +57,9 @@ def test_optimum_and_certificate(name, memory):
     X, y = problem()
     params = kernels.parameters(name, X)
     K = kernels.block(name, X, X, params)
-    solution = solve_kernel_newton(KernelMatrix(name, X, params), y, 0.3, Logistic, Budget(tol=1e-8, memory_mb=memory))
+    solution = solve_kernel_newton(
+        KernelMatrix(name, X, params), y, 0.3, Logistic, Budget(tol=1e-8, memory_mb=memory)
+    )
     assert solution.converged and 0 <= solution.gap <= 1e-8 * solution.objective
     assert solution.objective == pytest.approx(reference(K, y, 0.3), rel=1e-7)
     assert solution.objective == pytest.approx(primal(K, solution.coef, y, 0.3), rel=1e-10)
@@ -64,7 +70,9 @@ def test_any_lambda_by_a_preconditioner_of_low_rank(lam, monkeypatch):
     monkeypatch.setattr(kernel_newton, "_RANK", 20)
     X, y = problem(400)
     K = kernels.block("laplacian", X, X, {"gamma": 2.0})
-    solution = solve_kernel_newton(KernelMatrix("laplacian", X, {"gamma": 2.0}), y, lam, Logistic, Budget(tol=1e-6))
+    solution = solve_kernel_newton(
+        KernelMatrix("laplacian", X, {"gamma": 2.0}), y, lam, Logistic, Budget(tol=1e-6)
+    )
     assert solution.converged
     best = reference(K, y, lam)
     assert best * (1 - 1e-7) <= primal(K, solution.coef, y, lam) <= best * (1 + 2e-6)
@@ -74,7 +82,13 @@ def test_any_lambda_by_a_preconditioner_of_low_rank(lam, monkeypatch):
 def test_gap_bounds_the_suboptimality(max_iter):
     X, y = problem()
     K = kernels.block("gaussian", X, X, {"gamma": 4.0})
-    solution = solve_kernel_newton(KernelMatrix("gaussian", X, {"gamma": 4.0}), y, 1e-2, Logistic, Budget(tol=1e-9, max_iter=max_iter))
+    solution = solve_kernel_newton(
+        KernelMatrix("gaussian", X, {"gamma": 4.0}),
+        y,
+        1e-2,
+        Logistic,
+        Budget(tol=1e-9, max_iter=max_iter),
+    )
     assert solution.status == "max_iter" and solution.n_iter == max_iter
     value, best = primal(K, solution.coef, y, 1e-2), reference(K, y, 1e-2)
     assert value == pytest.approx(solution.objective, rel=1e-9)
@@ -87,7 +101,14 @@ def test_several_tiles_of_sparse_rows_and_several_outputs(monkeypatch):
     X[X < 0] = 0
     Y = np.stack([y, -y, np.where(X[:, 2] > 0.3, 1.0, -1.0)], axis=1)
     K, seen = KernelMatrix("gaussian", sp.csr_matrix(X), {"gamma": 2.0}), []
-    solution = solve_kernel_newton(K, Y, 0.1, Logistic, Budget(tol=1e-7, memory_mb=0.0), callback=lambda entry, coef: seen.append(entry))
+    solution = solve_kernel_newton(
+        K,
+        Y,
+        0.1,
+        Logistic,
+        Budget(tol=1e-7, memory_mb=0.0),
+        callback=lambda entry, coef: seen.append(entry),
+    )
     dense = kernels.block("gaussian", X, X, {"gamma": 2.0})
     assert solution.coef.shape == Y.shape and solution.converged
     assert solution.objective == pytest.approx(sum(reference(dense, y, 0.1) for y in Y.T), rel=1e-6)
@@ -102,9 +123,14 @@ def test_more_rows_than_fit_into_memory_at_once():
     assert solution.converged and solution.relative_gap <= 1e-4
     K = kernels.block("gaussian", X, X, {"gamma": 1.0})
     a, f = solution.coef, K @ solution.coef
-    # the duality gap from the definitions: of u = L'(f), and of u = -lam a where that is in the conjugate's domain
+    # the duality gap from the definitions: of u = L'(f), and of u = -lam a where that is in the
+    # conjugate's domain
     v, share = 0.1 * a - y * expit(-y * f), np.clip(0.1 * a * y, 1e-12, 1 - 1e-12)
-    gaps = [v @ K @ v / 0.2, 0.1 * a @ f + np.sum(np.logaddexp(0, -y * f) + share * np.log(share) + (1 - share) * np.log1p(-share))]
+    gaps = [
+        v @ K @ v / 0.2,
+        0.1 * a @ f
+        + np.sum(np.logaddexp(0, -y * f) + share * np.log(share) + (1 - share) * np.log1p(-share)),
+    ]
     assert primal(K, a, y, 0.1) == pytest.approx(solution.objective, rel=1e-10)
     assert solution.gap == pytest.approx(min(gaps), rel=1e-6)
 
@@ -123,17 +149,27 @@ def test_other_smooth_losses_have_the_solutions_of_their_own_solvers():
     X, y = problem()
     K = KernelMatrix("laplacian", X, {"gamma": 1.0})
     ridge = solve_kernel_ridge(K, y, 0.2, budget=Budget(tol=1e-9))
-    assert solve_kernel_newton(K, y, 0.2, Squared, Budget(tol=1e-8)).objective == pytest.approx(ridge.objective, rel=1e-7)
+    assert solve_kernel_newton(K, y, 0.2, Squared, Budget(tol=1e-8)).objective == pytest.approx(
+        ridge.objective, rel=1e-7
+    )
     svm = solve_kernel_svm(K, y, 0.2, SquaredHinge, Budget(tol=1e-8))
-    assert solve_kernel_newton(K, y, 0.2, SquaredHinge, Budget(tol=1e-8)).objective == pytest.approx(svm.objective, rel=1e-7)
+    assert solve_kernel_newton(
+        K, y, 0.2, SquaredHinge, Budget(tol=1e-8)
+    ).objective == pytest.approx(svm.objective, rel=1e-7)
 
 
 def test_one_row_one_class_and_repeated_rows():
-    for X, y in ((np.zeros((1, 2)), np.ones(1)), (np.ones((30, 2)), np.repeat([1.0, -1.0], 15)), (problem(40)[0], -np.ones(40))):
+    for X, y in (
+        (np.zeros((1, 2)), np.ones(1)),
+        (np.ones((30, 2)), np.repeat([1.0, -1.0], 15)),
+        (problem(40)[0], -np.ones(40)),
+    ):
         K = KernelMatrix("gaussian", X, {"gamma": 1.0})
         solution = solve_kernel_newton(K, y, 0.5, Logistic, Budget(tol=1e-9))
         assert solution.converged
-        assert solution.objective == pytest.approx(reference(K.to_array(np.float64), y, 0.5), rel=1e-8)
+        assert solution.objective == pytest.approx(
+            reference(K.to_array(np.float64), y, 0.5), rel=1e-8
+        )
 
 
 @pytest.mark.usefixtures("shared_out")
@@ -144,7 +180,14 @@ def test_threads_change_nothing_but_rounding():
         for count in (1, 2):
             env.set_threads(count)
             K = KernelMatrix("gaussian", X, {"gamma": 2.0})
-            found.append([solve_kernel_newton(K, y, 0.1, Logistic, Budget(tol=1e-6, memory_mb=m)).objective for m in (100.0, 0.0)])
+            found.append(
+                [
+                    solve_kernel_newton(
+                        K, y, 0.1, Logistic, Budget(tol=1e-6, memory_mb=m)
+                    ).objective
+                    for m in (100.0, 0.0)
+                ]
+            )
     finally:
         env.set_threads(None)
     np.testing.assert_allclose(found[0], found[1], rtol=1e-7)
@@ -182,5 +225,7 @@ def test_the_method_has_no_bias_with_this_loss():
     assert method.score(X[200:], y[200:])["score"] > 0.75
     with pytest.raises(UsageError, match="--bias is for .* kernel logistic regression has none"):
         methods.create("kernel", **options, bias=True).fit(X, y)
-    with pytest.raises(UsageError, match="--solver is libsvm, which has no kernel logistic regression here"):
+    with pytest.raises(
+        UsageError, match="--solver is libsvm, which has no kernel logistic regression here"
+    ):
         methods.create("kernel", **options, solver="libsvm").fit(X, y)

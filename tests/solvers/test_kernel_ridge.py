@@ -1,4 +1,6 @@
-"""Kernel ridge: both paths against a direct solution, and the certificate against the true suboptimality."""
+"""Kernel ridge: both paths against a direct solution, and the certificate against the true
+suboptimality.
+"""
 
 import time
 
@@ -24,7 +26,9 @@ def problem(n_rows=150, n_outputs=None, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1, 1, (n_rows, 4))
     Y = np.sin(3 * X[:, 0]) + 0.1 * rng.standard_normal(n_rows)
-    return X, Y if n_outputs is None else np.stack([Y * (k + 1) + X[:, k] for k in range(n_outputs)], axis=1)
+    return X, Y if n_outputs is None else np.stack(
+        [Y * (k + 1) + X[:, k] for k in range(n_outputs)], axis=1
+    )
 
 
 def solve(name, X, params, Y, lam, **limits):
@@ -51,7 +55,9 @@ def test_equals_the_direct_solution(name, memory):
     assert solution.trace[-1]["path"].startswith("cholesky" if memory else "conjugate")
     K = kernels.block(name, X, X, params)
     np.testing.assert_allclose(K @ solution.coef, K @ direct(name, X, params, Y, 0.5), atol=1e-5)
-    assert solution.objective == pytest.approx(value(name, X, params, solution.coef, Y, 0.5), rel=1e-10)
+    assert solution.objective == pytest.approx(
+        value(name, X, params, solution.coef, Y, 0.5), rel=1e-10
+    )
     assert solution.coef.shape == Y.shape
 
 
@@ -92,15 +98,25 @@ def test_every_pass_of_conjugate_gradients_is_told_of_as_it_is_made(monkeypatch)
     params = kernels.parameters("laplacian", X, 4.0)
     told = []
     matrix, budget = KernelMatrix("laplacian", X, params), Budget(tol=1e-6, memory_mb=0.0)
-    solution = solve_kernel_ridge(matrix, Y, 0.05, budget=budget, callback=lambda entry, coef: told.append((dict(entry), coef().copy())))
+    solution = solve_kernel_ridge(
+        matrix,
+        Y,
+        0.05,
+        budget=budget,
+        callback=lambda entry, coef: told.append((dict(entry), coef().copy())),
+    )
     assert [entry["iteration"] for entry, _ in told] == [0, *range(1, solution.n_iter + 1)]
     assert len(told) > 4 and len(solution.trace) == len(told)
     K = kernels.block("laplacian", X, X, params)
     for entry, alpha in told:
         residual = Y - K @ alpha - 0.05 * alpha
         # float32 values are what the recursion has seen
-        assert entry["gap"] == pytest.approx(0.5 * residual @ residual, rel=1e-2, abs=1e-8 * entry["objective"])
-        assert entry["objective"] == pytest.approx(value("laplacian", X, params, alpha, Y, 0.05), rel=1e-5)
+        assert entry["gap"] == pytest.approx(
+            0.5 * residual @ residual, rel=1e-2, abs=1e-8 * entry["objective"]
+        )
+        assert entry["objective"] == pytest.approx(
+            value("laplacian", X, params, alpha, Y, 0.05), rel=1e-5
+        )
 
 
 def test_small_lam_takes_the_float64_factor_and_large_lam_the_float32_one():
@@ -124,19 +140,33 @@ def test_a_float32_factor_of_a_larger_lam_preconditions_where_float64_does_not_f
     for memory in (1.01 * room, 0.0):
         solution = solve("laplacian", X, params, Y, 1e-4, tol=1e-8, memory_mb=memory)
         assert solution.converged
-        np.testing.assert_allclose(solution.coef, direct("laplacian", X, params, Y, 1e-4), atol=1e-2 * np.abs(solution.coef).max())
+        np.testing.assert_allclose(
+            solution.coef,
+            direct("laplacian", X, params, Y, 1e-4),
+            atol=1e-2 * np.abs(solution.coef).max(),
+        )
         passes[solution.trace[-1]["path"]] = solution.n_iter
     assert passes["preconditioned-float32"] <= passes["conjugate-gradients"]
 
 
 def test_one_row_duplicate_rows_and_zero_targets():
     for memory in (100.0, 0.0):
-        one = solve("gaussian", np.zeros((1, 2)), {"gamma": 1.0}, np.array([3.0]), 0.5, tol=1e-12, memory_mb=memory)
+        one = solve(
+            "gaussian",
+            np.zeros((1, 2)),
+            {"gamma": 1.0},
+            np.array([3.0]),
+            0.5,
+            tol=1e-12,
+            memory_mb=memory,
+        )
         np.testing.assert_allclose(one.coef, [2.0], rtol=1e-5)
         X = np.repeat(problem(20)[0], 3, axis=0)
         Y = np.repeat(problem(20)[1], 3)
         twins = solve("gaussian", X, {"gamma": 1.0}, Y, 0.5, tol=1e-12, memory_mb=memory)
-        np.testing.assert_allclose(twins.coef, direct("gaussian", X, {"gamma": 1.0}, Y, 0.5), atol=1e-5)
+        np.testing.assert_allclose(
+            twins.coef, direct("gaussian", X, {"gamma": 1.0}, Y, 0.5), atol=1e-5
+        )
         zero = solve("gaussian", X, {"gamma": 1.0}, 0 * Y, 0.5, memory_mb=memory)
         assert zero.converged and zero.objective == 0 == np.abs(zero.coef).max()
 
@@ -149,7 +179,9 @@ def test_threads_change_nothing_but_rounding():
     try:
         for count in (1, 2):
             env.set_threads(count)
-            found.append([solve("gaussian", X, params, Y, 0.1, memory_mb=m).objective for m in (100.0, 0.0)])
+            found.append(
+                [solve("gaussian", X, params, Y, 0.1, memory_mb=m).objective for m in (100.0, 0.0)]
+            )
     finally:
         env.set_threads(None)
     np.testing.assert_allclose(found[0], found[1], rtol=1e-7)
@@ -157,7 +189,9 @@ def test_threads_change_nothing_but_rounding():
 
 def test_deadline_is_kept_and_said():
     X, Y = problem()
-    solution = solve("laplacian", X, {"gamma": 2.0}, Y, 1e-4, memory_mb=0.0, deadline=time.monotonic() - 1)
+    solution = solve(
+        "laplacian", X, {"gamma": 2.0}, Y, 1e-4, memory_mb=0.0, deadline=time.monotonic() - 1
+    )
     assert not solution.converged and solution.gap > 0
 
 
@@ -188,8 +222,14 @@ def test_landmark_factor_is_the_inverse_of_what_it_says(count, monkeypatch):
     K, lam = KernelMatrix("gaussian", X, {"gamma": 2.0}), 0.5
     factor = landmarks.LandmarkFactor(K, count, lam, seed=0)
     exact = K.to_array(np.float64)
-    chosen = [int(np.argmin(np.abs(X - (row + K.prepared().centre * np.sqrt(2.0)) / np.sqrt(2.0)).sum(axis=1)))
-              for row in factor.landmarks.dense().astype(np.float64)]  # fmt: skip
+    chosen = [
+        int(
+            np.argmin(
+                np.abs(X - (row + K.prepared().centre * np.sqrt(2.0)) / np.sqrt(2.0)).sum(axis=1)
+            )
+        )
+        for row in factor.landmarks.dense().astype(np.float64)
+    ]
     assert len(set(chosen)) == len(chosen) <= min(count, 200)
     C, inner = exact[:, chosen], exact[np.ix_(chosen, chosen)] + 1e-5 * np.eye(len(chosen))
     want = np.linalg.solve(lam * np.eye(200) + C @ np.linalg.solve(inner, C.T), Y)
@@ -199,18 +239,23 @@ def test_landmark_factor_is_the_inverse_of_what_it_says(count, monkeypatch):
 
 @pytest.mark.parametrize("n_outputs", [None, 2])
 @pytest.mark.parametrize("scaled", [False, True])
-def test_pivoted_factor_is_an_inverse_where_the_largest_eigenvalue_is_a_million_lambdas(scaled, n_outputs):
+def test_pivoted_factor_is_an_inverse_where_the_largest_eigenvalue_is_a_million_lambdas(
+    scaled, n_outputs
+):
     rng = np.random.default_rng(0)
     F = (100 + rng.standard_normal((1000, 5))).astype(np.float32)
     scale = rng.uniform(0.5, 2.0, 1000) if scaled else None
     exact = F.astype(np.float64) * (1.0 if scale is None else scale[:, None])
     V, lam = rng.standard_normal((1000, n_outputs or 1)), 1.0
     V = V if n_outputs else V[:, 0]
-    np.testing.assert_allclose(PivotedFactor(F, lam, scale)(lam * V + exact @ (exact.T @ V)), V, atol=1e-6)
+    np.testing.assert_allclose(
+        PivotedFactor(F, lam, scale)(lam * V + exact @ (exact.T @ V)), V, atol=1e-6
+    )
 
 
 def test_conjugate_gradients_take_few_steps_with_a_kernel_far_from_zero():
-    # K's largest eigenvalue is some thousand times the next: 25 steps with a preconditioner in float32
+    # K's largest eigenvalue is some thousand times the next: 25 steps with a preconditioner in
+    # float32
     rng = np.random.default_rng(0)
     X = rng.random((6000, 30)).astype(np.float32)
     Y = np.sin(4 * X[:, 0]) + X[:, 1]
@@ -228,18 +273,38 @@ def test_landmarks_where_few_columns_fit_save_passes(monkeypatch):
     monkeypatch.setattr(kernel_ridge, "_LANDMARKS", 500)
     monkeypatch.setattr(kernel_ridge, "_LEAST", 16)
     more = solve_kernel_ridge(K, Y, 0.1, budget=Budget(**limits | {"memory_mb": 20.0}))
-    assert plain.converged and more.converged and more.trace[-1]["path"] == plain.trace[-1]["path"] == "conjugate-gradients"
+    assert (
+        plain.converged
+        and more.converged
+        and more.trace[-1]["path"] == plain.trace[-1]["path"] == "conjugate-gradients"
+    )
     assert more.objective == pytest.approx(plain.objective, rel=1e-9) and more.n_iter < plain.n_iter
 
 
 @pytest.mark.parametrize(
-    ("loss", "bias"), [("squared", None), ("squared_hinge", False), ("squared_hinge", True), ("hinge", True), ("logistic", None)]
+    ("loss", "bias"),
+    [
+        ("squared", None),
+        ("squared_hinge", False),
+        ("squared_hinge", True),
+        ("hinge", True),
+        ("logistic", None),
+    ],
 )
 def test_the_norm_of_a_model_is_that_of_its_function(loss, bias):
     X, Y = problem(120)
-    given = {"kernel": "gaussian", "gamma": 2.0, "lam": 0.3, "loss": loss, "scaling": "none", "bias": bias}
+    given = {
+        "kernel": "gaussian",
+        "gamma": 2.0,
+        "lam": 0.3,
+        "loss": loss,
+        "scaling": "none",
+        "bias": bias,
+    }
     for tol in (1e-8, 1e-2):
         model = create("kernel", task="binary", tol=tol, **given).fit(X, np.where(Y > 0, 1.0, -1.0))
         own = model.model
         K = kernels.block("gaussian", own.support, own.support, {"gamma": 2.0})
-        assert model.info["norm"] == pytest.approx(float(np.sqrt(np.sum(own.coef * (K @ own.coef)))), rel=1e-6)
+        assert model.info["norm"] == pytest.approx(
+            float(np.sqrt(np.sum(own.coef * (K @ own.coef)))), rel=1e-6
+        )

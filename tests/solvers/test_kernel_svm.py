@@ -1,4 +1,6 @@
-"""Kernel SVM: certificate, KKT conditions, and agreement with scikit-learn's SVC and a float64 quadratic programme."""
+"""Kernel SVM: certificate, KKT conditions, and agreement with scikit-learn's SVC and a
+float64 quadratic programme.
+"""
 
 import time
 
@@ -39,11 +41,15 @@ def primal(K, y, coef, b, lam, loss):
 
 
 def reference(K, y, lam, loss, bias):
-    """The optimal objective in float64: LIBSVM on the precomputed kernel with a bias, L-BFGS-B on the dual without."""
+    """The optimal objective in float64: LIBSVM on the precomputed kernel with a bias,
+    L-BFGS-B on the dual without.
+    """
     C, squared = 1.0 / lam, loss == "squared_hinge"
     Q = K + (0.5 * lam * np.eye(len(y)) if squared else 0)
     if bias:
-        model = SVC(C=1e9 if squared else C, kernel="precomputed", tol=1e-10, cache_size=10).fit(Q, y)
+        model = SVC(C=1e9 if squared else C, kernel="precomputed", tol=1e-10, cache_size=10).fit(
+            Q, y
+        )
         coef = np.zeros(len(y))
         coef[model.support_] = model.dual_coef_[0]
     else:
@@ -54,7 +60,13 @@ def reference(K, y, lam, loss, bias):
             jac=True,
             bounds=[(0, None if squared else C)] * len(y),
             method="L-BFGS-B",
-            options={"maxiter": 100_000, "maxfun": 100_000, "ftol": 1e-14, "gtol": 1e-9, "maxcor": 30},
+            options={
+                "maxiter": 100_000,
+                "maxfun": 100_000,
+                "ftol": 1e-14,
+                "gtol": 1e-9,
+                "maxcor": 30,
+            },
         )
         coef = found.x * y
     return lam * (y @ coef - 0.5 * coef @ Q @ coef)
@@ -70,7 +82,9 @@ def test_optimum_and_certificate(name, loss, bias):
     solution = solve(name, X, y, params, 0.5, loss, bias=bias, tol=1e-7)
     assert solution.converged and 0 <= solution.gap <= 1e-7 * solution.objective
     assert solution.objective == pytest.approx(optimum, rel=1e-6)
-    assert solution.objective == pytest.approx(primal(K, y, solution.coef, solution.intercept, 0.5, loss), rel=1e-9)
+    assert solution.objective == pytest.approx(
+        primal(K, y, solution.coef, solution.intercept, 0.5, loss), rel=1e-9
+    )
     assert solution.intercept == 0 or bias
 
 
@@ -82,7 +96,9 @@ def test_gap_bounds_the_suboptimality(loss, bias, max_iter, monkeypatch):
     X, y = problem()
     K = kernels.block("gaussian", X, X, {"gamma": 2.0})
     optimum = reference(K, y, 1.0, loss, bias)
-    solution = solve("gaussian", X, y, {"gamma": 2.0}, 1.0, loss, bias=bias, tol=1e-7, max_iter=max_iter)
+    solution = solve(
+        "gaussian", X, y, {"gamma": 2.0}, 1.0, loss, bias=bias, tol=1e-7, max_iter=max_iter
+    )
     assert not solution.converged and solution.n_iter == max_iter
     value = primal(K, y, solution.coef, solution.intercept, 1.0, loss)
     assert value == pytest.approx(solution.objective, rel=1e-9)
@@ -97,7 +113,9 @@ def test_kkt_conditions(loss, bias):
     lam = 0.3
     solution = solve("laplacian", X, y, {"gamma": 1.0}, lam, loss, bias=bias, tol=1e-11)
     alpha = y * solution.coef
-    margin = y * (kernels.block("laplacian", X, X, {"gamma": 1.0}) @ solution.coef + solution.intercept)
+    margin = y * (
+        kernels.block("laplacian", X, X, {"gamma": 1.0}) @ solution.coef + solution.intercept
+    )
     assert alpha.min() >= 0
     if bias:
         assert solution.coef.sum() == pytest.approx(0, abs=1e-9)
@@ -117,7 +135,9 @@ def test_hinge_with_bias_is_scikit_learns_svc(lam):
     model = SVC(C=1 / lam, gamma=2.0, tol=1e-6).fit(X, y)
     solution = solve("gaussian", X, y, {"gamma": 2.0}, lam, "hinge", bias=True, tol=1e-6)
     test = problem(300, 5, seed=1)[0]
-    scores = kernels.decision("gaussian", {"gamma": 2.0}, X, solution.coef, test) + solution.intercept
+    scores = (
+        kernels.decision("gaussian", {"gamma": 2.0}, X, solution.coef, test) + solution.intercept
+    )
     np.testing.assert_allclose(scores, model.decision_function(test), atol=0.02)
     assert solution.intercept == pytest.approx(model.intercept_[0], abs=0.02)
 
@@ -129,8 +149,20 @@ def test_small_blocks_tiny_cache_and_growing_active_sets(loss, bias, memory, mon
     monkeypatch.setattr(kernel_svm, "_FIRST_ROWS", 40)
     monkeypatch.setattr(kernel_svm, "_LEAST_COLUMNS", 2)
     X, y = problem(250)
-    expected = solve("gaussian", X, y, {"gamma": 2.0}, 1.0, loss, bias=bias, tol=1e-6, memory_mb=100.0)
-    solution = solve("gaussian", sp.csr_matrix(X), y, {"gamma": 2.0}, 1.0, loss, bias=bias, tol=1e-3, memory_mb=memory)
+    expected = solve(
+        "gaussian", X, y, {"gamma": 2.0}, 1.0, loss, bias=bias, tol=1e-6, memory_mb=100.0
+    )
+    solution = solve(
+        "gaussian",
+        sp.csr_matrix(X),
+        y,
+        {"gamma": 2.0},
+        1.0,
+        loss,
+        bias=bias,
+        tol=1e-3,
+        memory_mb=memory,
+    )
     assert solution.converged
     assert expected.objective * (1 - 1e-6) <= solution.objective <= expected.objective * (1 + 1e-3)
     assert len(solution.trace) > 1 and solution.trace[0]["active"] < 250
@@ -148,8 +180,11 @@ def test_long_rounds_tell_how_far_they_are(loss, bias, monkeypatch):
     ends = {entry["iteration"]: entry for entry in rounds.trace}
     between = [entry for entry in told.trace if entry["iteration"] not in ends]
     assert len(between) >= 3 and len(told.trace) >= len(rounds.trace) + len(between)
-    # the first round, of a sample, begins with the loss of all rows as its gap; the last ends near the certificate
-    objective, gap = [np.array([entry[name] for entry in told.trace]) for name in ("objective", "gap")]
+    # the first round, of a sample, begins with the loss of all rows as its gap; the last ends near
+    # the certificate
+    objective, gap = [
+        np.array([entry[name] for entry in told.trace]) for name in ("objective", "gap")
+    ]
     assert gap[0] > 0.3 * objective[0] and (gap >= 0).all()
     assert gap[-2] < 0.3 * gap[0]
 
@@ -162,7 +197,9 @@ def test_warm_start_from_the_solution_stops_at_once(loss, bias):
     assert again.n_iter == 0 and again.converged
     assert again.objective == pytest.approx(first.objective, rel=1e-6)
     # From elsewhere, infeasible even, it arrives at the same place.
-    other = solve("gaussian", X, y, {"gamma": 2.0}, 1.0, loss, bias=bias, tol=1e-4, warm=3 * np.ones(300))
+    other = solve(
+        "gaussian", X, y, {"gamma": 2.0}, 1.0, loss, bias=bias, tol=1e-4, warm=3 * np.ones(300)
+    )
     assert other.converged and other.objective == pytest.approx(first.objective, rel=2e-4)
 
 
@@ -279,7 +316,10 @@ def test_deadline_is_kept_and_said():
     [
         ({"lam": 0}, "lambda is 0; it must be a positive number"),
         ({"lam": np.nan}, "lambda is nan"),
-        ({"loss": "logistic"}, "loss 'logistic' is none of those that this solver has; choose hinge or squared_hinge"),
+        (
+            {"loss": "logistic"},
+            "loss 'logistic' is none of those that this solver has; choose hinge or squared_hinge",
+        ),
         ({"tol": 0}, "tol is 0, but a relative duality gap"),
     ],
 )

@@ -1,4 +1,6 @@
-"""The L1 solver: an honest duality gap, agreement with independent solvers, degenerate inputs, every kind of input."""
+"""The L1 solver: an honest duality gap, agreement with independent solvers, degenerate
+inputs, every kind of input.
+"""
 
 import time
 
@@ -33,7 +35,10 @@ def make(n_rows, n_columns, loss, seed=0, dtype=np.float64):
     """Correlated columns, of which a few matter."""
     rng = np.random.default_rng(seed)
     common = rng.standard_normal((n_rows, 3))
-    Z = (0.7 * common @ rng.standard_normal((3, n_columns)) + rng.standard_normal((n_rows, n_columns))).astype(dtype)
+    Z = (
+        0.7 * common @ rng.standard_normal((3, n_columns))
+        + rng.standard_normal((n_rows, n_columns))
+    ).astype(dtype)
     truth = np.zeros(n_columns)
     truth[: min(5, n_columns)] = [1.0, -1.0, 0.5, 2.0, -0.3][:n_columns]
     score = Z @ truth + 0.5 * rng.standard_normal(n_rows)
@@ -44,7 +49,9 @@ def fourier(n_rows, n_columns, n_inputs=3, seed=0, dtype=np.float32):
     """Nearly dependent Fourier features and labels that they can't quite separate."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1, 1, (n_rows, n_inputs))
-    Z = np.sqrt(2) * np.cos(X @ rng.normal(size=(n_inputs, n_columns)) * 2 + rng.uniform(0, 2 * np.pi, n_columns))
+    Z = np.sqrt(2) * np.cos(
+        X @ rng.normal(size=(n_inputs, n_columns)) * 2 + rng.uniform(0, 2 * np.pi, n_columns)
+    )
     y = np.where(np.sin(3 * X).sum(axis=1) + 0.5 * rng.standard_normal(n_rows) > 0, 1.0, -1.0)
     return Z.astype(dtype), y
 
@@ -62,7 +69,9 @@ def lower_bound(Z, y, lam, loss, w):
 
 
 def reference(Z, y, lam, loss):
-    """Accelerated proximal gradient with restarts in float64, until its own gap is 1e-10 of the objective."""
+    """Accelerated proximal gradient with restarts in float64, until its own gap is 1e-10 of
+    the objective.
+    """
     Z = np.asarray(Z, np.float64)
     step = 1.0 / (loss.curvature * np.linalg.norm(Z, 2) ** 2)
     w = v = np.zeros(Z.shape[1])
@@ -101,7 +110,9 @@ def test_gap_bounds_the_suboptimality(loss, shape, fraction):
         solution = solve_l1(DenseMatrix(Z), y, lam, loss, Budget(tol=tol))
         assert solution.converged
         assert solution.gap <= tol * solution.objective
-        assert solution.objective == pytest.approx(objective(Z, y, lam, loss, solution.coef), rel=1e-12)
+        assert solution.objective == pytest.approx(
+            objective(Z, y, lam, loss, solution.coef), rel=1e-12
+        )
         assert solution.objective - best <= solution.gap + 1e-9 * best
         assert solution.objective >= best * (1 - 1e-9)
     check_kkt(Z, y, lam, loss, solution.coef, 1e-3)
@@ -117,7 +128,15 @@ def test_gap_is_honest_at_every_step(loss):
     assert len(values) > 2 and all(b <= a * (1 + 1e-12) for a, b in zip(values, values[1:]))
     for entry in solution.trace:
         assert entry["objective"] - best <= entry["gap"] + 1e-9 * best
-        assert set(entry) == {"iteration", "objective", "gap", "nnz", "working", "seconds", "cpu_seconds"}
+        assert set(entry) == {
+            "iteration",
+            "objective",
+            "gap",
+            "nnz",
+            "working",
+            "seconds",
+            "cpu_seconds",
+        }
     assert solution.trace[-1]["nnz"] == np.count_nonzero(solution.coef)
 
 
@@ -136,15 +155,39 @@ def test_agrees_with_scikit_learn():
     Z, y = make(300, 60, Squared)
     lam = 0.05 * lambda_max(DenseMatrix(Z), y, Squared)
     lasso = Lasso(alpha=lam / 300, fit_intercept=False, tol=1e-10, max_iter=100_000).fit(Z, y)
-    np.testing.assert_allclose(solve_l1(DenseMatrix(Z), y, lam, Squared, Budget(tol=1e-10)).coef, lasso.coef_, atol=1e-5)
+    np.testing.assert_allclose(
+        solve_l1(DenseMatrix(Z), y, lam, Squared, Budget(tol=1e-10)).coef, lasso.coef_, atol=1e-5
+    )
     Z, y = make(300, 60, Logistic)
-    options = dict(solver="liblinear", C=0.5, fit_intercept=False, tol=1e-8, max_iter=10_000, random_state=0)
+    options = dict(
+        solver="liblinear", C=0.5, fit_intercept=False, tol=1e-8, max_iter=10_000, random_state=0
+    )
     # before version 1.8 the penalty has a name
-    pure_l1 = {"l1_ratio": 1.0} if tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 8) else {"penalty": "l1"}
+    pure_l1 = (
+        {"l1_ratio": 1.0}
+        if tuple(map(int, sklearn.__version__.split(".")[:2])) >= (1, 8)
+        else {"penalty": "l1"}
+    )
     logistic = LogisticRegression(**pure_l1, **options).fit(Z, y)
-    np.testing.assert_allclose(solve_l1(DenseMatrix(Z), y, 2.0, Logistic, Budget(tol=1e-10)).coef, logistic.coef_[0], atol=1e-4)
-    svc = LinearSVC(penalty="l1", dual=False, C=0.5, fit_intercept=False, tol=1e-8, max_iter=10_000, random_state=0)
-    np.testing.assert_allclose(solve_l1(DenseMatrix(Z), y, 2.0, SquaredHinge, Budget(tol=1e-10)).coef, svc.fit(Z, y).coef_[0], atol=1e-4)
+    np.testing.assert_allclose(
+        solve_l1(DenseMatrix(Z), y, 2.0, Logistic, Budget(tol=1e-10)).coef,
+        logistic.coef_[0],
+        atol=1e-4,
+    )
+    svc = LinearSVC(
+        penalty="l1",
+        dual=False,
+        C=0.5,
+        fit_intercept=False,
+        tol=1e-8,
+        max_iter=10_000,
+        random_state=0,
+    )
+    np.testing.assert_allclose(
+        solve_l1(DenseMatrix(Z), y, 2.0, SquaredHinge, Budget(tol=1e-10)).coef,
+        svc.fit(Z, y).coef_[0],
+        atol=1e-4,
+    )
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -156,7 +199,9 @@ def test_lambda_max_separates_zero_from_something(loss):
     above = solve_l1(DenseMatrix(Z), y, lam * 1.0001, loss)
     assert not above.coef.any() and above.n_iter == 0 and above.converged
     assert solve_l1(DenseMatrix(Z), y, lam * 0.99, loss, Budget(tol=1e-8)).coef.any()
-    assert not solve_l1(DenseMatrix(Z), y, lam * 10, loss, Budget(tol=1e-10), warm=np.ones(20)).coef.any()
+    assert not solve_l1(
+        DenseMatrix(Z), y, lam * 10, loss, Budget(tol=1e-10), warm=np.ones(20)
+    ).coef.any()
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -227,7 +272,9 @@ def test_every_kind_of_input_gives_the_same(loss, dtype):
         assert solution.objective == pytest.approx(expected.objective, rel=1e-8)
     computed = solve_l1(Recomputed(Z), y, 3.0, loss, Budget(tol=1e-9, memory_mb=0.0))
     np.testing.assert_allclose(computed.coef, expected.coef, atol=2e-5)
-    assert lambda_max(Recomputed(Z), y, loss) == pytest.approx(lambda_max(DenseMatrix(Z), y, loss), rel=1e-9)
+    assert lambda_max(Recomputed(Z), y, loss) == pytest.approx(
+        lambda_max(DenseMatrix(Z), y, loss), rel=1e-9
+    )
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -279,11 +326,15 @@ def test_rounds_share_a_gram_cache(loss):
     for new in np.array_split(rng.permutation(300), 5):
         columns = np.concatenate([active, new])
         start = np.concatenate([coef, np.zeros(len(new))])
-        solution = solve_l1(DenseMatrix(Z[:, columns]), y, 1.0, loss, Budget(tol=1e-7), warm=start, gram=cache)
+        solution = solve_l1(
+            DenseMatrix(Z[:, columns]), y, 1.0, loss, Budget(tol=1e-7), warm=start, gram=cache
+        )
         plain = solve_l1(DenseMatrix(Z[:, columns]), y, 1.0, loss, Budget(tol=1e-7))
         assert solution.converged
         assert solution.objective == pytest.approx(plain.objective, rel=3e-7)
-        assert solution.objective == pytest.approx(objective(Z[:, columns], y, 1.0, loss, solution.coef), rel=1e-9)
+        assert solution.objective == pytest.approx(
+            objective(Z[:, columns], y, 1.0, loss, solution.coef), rel=1e-9
+        )
         kept = np.flatnonzero(solution.coef)
         cache.keep(kept)
         active, coef = columns[kept], solution.coef[kept]
@@ -298,7 +349,9 @@ def test_gram_cache_forgets_what_was_dropped_with_a_weight():
     cache = GramCache()
     solution = solve_l1(DenseMatrix(Z), y, 1.0, SquaredHinge, gram=cache)
     assert cache.recall(solution.coef) is not None
-    np.testing.assert_allclose(cache.recall(np.append(solution.coef, [0.0])), Z.astype(float) @ solution.coef, atol=1e-9)
+    np.testing.assert_allclose(
+        cache.recall(np.append(solution.coef, [0.0])), Z.astype(float) @ solution.coef, atol=1e-9
+    )
     assert cache.recall(np.append(solution.coef, [1.0])) is None
     kept = np.flatnonzero(solution.coef)[1:]
     cache.keep(kept)
@@ -370,7 +423,9 @@ def test_separable_classes_and_a_small_lam(form, lam):
     solution = solutions[-1] if form == "path" else solve_l1(features, y, lam, SquaredHinge)
     assert solution.converged and solution.n_iter < 60
     wide = Z.astype(np.float64)
-    value = lam * np.abs(solution.coef).sum() + np.sum(np.maximum(1 - y * (wide @ solution.coef), 0) ** 2)
+    value = lam * np.abs(solution.coef).sum() + np.sum(
+        np.maximum(1 - y * (wide @ solution.coef), 0) ** 2
+    )
     assert solution.objective == pytest.approx(value, rel=1e-9)
     x, alpha = hinge_interior_point(DenseMatrix(wide), y, np.zeros(400), lam, 1e-9)
     assert np.abs(wide.T @ (y * alpha)).max() <= lam * (1 + 1e-9) and alpha.min() >= 0
@@ -380,7 +435,9 @@ def test_separable_classes_and_a_small_lam(form, lam):
 
 
 def test_indefinite_by_noise():
-    """Negative eigenvalues of the size that float32 sums leave: few factors, a lower value, and the Hessian as it was."""
+    """Negative eigenvalues of the size that float32 sums leave: few factors, a lower value,
+    and the Hessian as it was.
+    """
     H, c = quadratic(k=200, rank=120)
     noise = np.random.default_rng(1).standard_normal(H.shape)
     H += 1e-5 * np.diagonal(H).max() * (noise + noise.T)
@@ -400,7 +457,9 @@ def test_gram_of_scaled_signs_is_exact():
     rows = np.flatnonzero(rng.random(5000) < 0.7)
     weights = np.zeros(5000)
     weights[rows] = 2.0
-    square, cross = DenseMatrix((signs * scales).astype(np.float32)).gram(np.arange(30), np.arange(30, 40), weights)
+    square, cross = DenseMatrix((signs * scales).astype(np.float32)).gram(
+        np.arange(30), np.arange(30, 40), weights
+    )
     wide = scales.astype(np.float64)
     expected = 2.0 * wide[:, None] * wide * (signs[rows].T @ signs[rows])
     np.testing.assert_allclose(square, expected[:30, :30], rtol=1e-14)
@@ -426,7 +485,11 @@ def test_segment_minimum_against_a_grid():
         x[0] = 0.0
         slope, curvature, lam = rng.normal() * 3, rng.uniform(0, 4), 1.0
         t = segment_minimum(x, p, slope, curvature, lam)
-        values = lam * np.abs(x + grid[:, None] * p).sum(axis=1) + slope * grid + 0.5 * curvature * grid**2
+        values = (
+            lam * np.abs(x + grid[:, None] * p).sum(axis=1)
+            + slope * grid
+            + 0.5 * curvature * grid**2
+        )
         at_t = lam * np.abs(x + t * p).sum() + slope * t + 0.5 * curvature * t * t
         assert at_t <= values.min() + 1e-6
 
@@ -441,7 +504,9 @@ def test_segment_minimum_against_a_grid():
 def test_starts_without_curvature(Z, y, lam, loss, coef0):
     solution = solve_l1(DenseMatrix(Z), y, lam, loss, warm=np.array(coef0))
     assert solution.converged
-    assert solution.objective == pytest.approx(solve_l1(DenseMatrix(Z), y, lam, loss).objective, rel=1e-4)
+    assert solution.objective == pytest.approx(
+        solve_l1(DenseMatrix(Z), y, lam, loss).objective, rel=1e-4
+    )
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -452,7 +517,9 @@ def test_starts_far_beyond_the_margin(loss, factor):
     coef0 = factor * solve_l1(DenseMatrix(Z), y, 1e-4 * top, loss).coef
     solution = solve_l1(DenseMatrix(Z), y, 0.05 * top, loss, warm=coef0)
     assert solution.converged
-    assert solution.objective == pytest.approx(solve_l1(DenseMatrix(Z), y, 0.05 * top, loss).objective, rel=2e-4)
+    assert solution.objective == pytest.approx(
+        solve_l1(DenseMatrix(Z), y, 0.05 * top, loss).objective, rel=2e-4
+    )
 
 
 def test_rows_of_an_array_in_another_order():
@@ -460,7 +527,9 @@ def test_rows_of_an_array_in_another_order():
     order = np.random.default_rng(0).permutation(50)
     expected = solve_l1(DenseMatrix(Z[order]), y, 0.1, Squared, Budget(tol=1e-8))
     for part in (DenseMatrix(Z).rows(order), DenseMatrix(np.asfortranarray(Z)).rows(order)):
-        np.testing.assert_allclose(solve_l1(part, y, 0.1, Squared, Budget(tol=1e-8)).coef, expected.coef, atol=1e-6)
+        np.testing.assert_allclose(
+            solve_l1(part, y, 0.1, Squared, Budget(tol=1e-8)).coef, expected.coef, atol=1e-6
+        )
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -474,7 +543,9 @@ def test_features_that_are_not_finite(loss, value):
 
 @pytest.mark.parametrize("lam", [1e-3, 1e-4])
 def test_float32_features_and_a_small_lam(lam, monkeypatch):
-    """Noise of float32 products outweighs the least eigenvalues: small matrices are in float64, others when a step shows it."""
+    """Noise of float32 products outweighs the least eigenvalues: small matrices are in
+    float64, others when a step shows it.
+    """
     rng = np.random.default_rng(0)
     X = rng.random((300, 3))
     y = np.sin(5 * X[:, 0]) + X[:, 1] + 0.1 * rng.standard_normal(300)
@@ -483,4 +554,6 @@ def test_float32_features_and_a_small_lam(lam, monkeypatch):
         monkeypatch.setattr(l1_products, "SMALL", small)
         solution = solve_l1(DenseMatrix(Z), y, lam, Squared, Budget(max_iter=60))
         assert solution.converged
-    assert solution.objective == pytest.approx(solve_l1(DenseMatrix(Z.astype(np.float64)), y, lam, Squared).objective, rel=2e-4)
+    assert solution.objective == pytest.approx(
+        solve_l1(DenseMatrix(Z.astype(np.float64)), y, lam, Squared).objective, rel=2e-4
+    )

@@ -1,4 +1,6 @@
-"""Newton-CG for L2-regularised losses: the certificate, references that share no code, and degenerate inputs."""
+"""Newton-CG for L2-regularised losses: the certificate, references that share no code, and
+degenerate inputs.
+"""
 
 import time
 
@@ -29,8 +31,12 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 
 def make(n_rows, n_columns, seed=0, decay=0.0):
     rng = np.random.default_rng(seed)
-    Z = (rng.standard_normal((n_rows, n_columns)) * np.exp(-decay * np.arange(n_columns))).astype(np.float32)
-    y = np.where(Z[:, : n_columns // 2 + 1].sum(axis=1) + rng.standard_normal(n_rows) > 0, 1.0, -1.0)
+    Z = (rng.standard_normal((n_rows, n_columns)) * np.exp(-decay * np.arange(n_columns))).astype(
+        np.float32
+    )
+    y = np.where(
+        Z[:, : n_columns // 2 + 1].sum(axis=1) + rng.standard_normal(n_rows) > 0, 1.0, -1.0
+    )
     return Z, y
 
 
@@ -58,8 +64,12 @@ def reference(Z, y, lam, loss):
     def value(w):
         return objective(Z, y, lam, loss, w)
 
-    start = minimize(value, np.zeros(Z.shape[1]), jac=gradient, method="L-BFGS-B", options={"maxiter": 2000}).x
-    found = minimize(value, start, jac=gradient, hess=hessian, method="trust-exact", options={"gtol": 1e-9}).x
+    start = minimize(
+        value, np.zeros(Z.shape[1]), jac=gradient, method="L-BFGS-B", options={"maxiter": 2000}
+    ).x
+    found = minimize(
+        value, start, jac=gradient, hess=hessian, method="trust-exact", options={"gtol": 1e-9}
+    ).x
     assert np.linalg.norm(gradient(found)) ** 2 / (2 * lam) < 1e-10 * value(found)
     return found, value(found)
 
@@ -78,7 +88,9 @@ def test_the_gap_bounds_the_suboptimality(loss, shape, lam):
         assert l2_certificate(DenseMatrix(Z), y, solution.coef, lam, loss) == pytest.approx(
             (solution.objective, solution.gap), rel=1e-6, abs=1e-12 * best
         )
-    assert np.linalg.norm(solution.coef - w) <= np.sqrt(2 * solution.gap / lam) * 1.01 + 1e-6 * np.linalg.norm(w)
+    assert np.linalg.norm(solution.coef - w) <= np.sqrt(
+        2 * solution.gap / lam
+    ) * 1.01 + 1e-6 * np.linalg.norm(w)
 
 
 @pytest.mark.parametrize("loss", [*LOSSES, Hinge])
@@ -126,7 +138,9 @@ def test_agrees_with_scikit_learn(n_columns):
     peer = LogisticRegression(C=0.5, fit_intercept=False, tol=1e-8, max_iter=5000).fit(exact, y)
     np.testing.assert_allclose(ours.coef, peer.coef_[0], atol=2e-4)
     ours = solve_l2(DenseMatrix(Z), y, 2.0, SquaredHinge, Budget(tol=1e-9))
-    peer = LinearSVC(C=0.5, fit_intercept=False, loss="squared_hinge", tol=1e-8, max_iter=100_000).fit(exact, y)
+    peer = LinearSVC(
+        C=0.5, fit_intercept=False, loss="squared_hinge", tol=1e-8, max_iter=100_000
+    ).fit(exact, y)
     np.testing.assert_allclose(ours.coef, peer.coef_[0], atol=2e-4)
 
 
@@ -150,14 +164,19 @@ def test_blocks_map_array_and_threads_agree(loss, n_features):
     for solution in solutions:
         assert solution.converged
         assert solution.objective == pytest.approx(solutions[0].objective, rel=1e-6)
-        np.testing.assert_allclose(solution.coef, solutions[0].coef, rtol=0, atol=1e-3 * np.abs(solution.coef).max())
+        np.testing.assert_allclose(
+            solution.coef, solutions[0].coef, rtol=0, atol=1e-3 * np.abs(solution.coef).max()
+        )
 
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("memory_mb", [0.25, 0.6, 1.5])
 def test_features_held_as_codes_give_an_answer_that_the_features_certify(loss, memory_mb):
     feature_map, X, y = waves()
-    Z, exact = MapMatrix(feature_map, X, 500**-0.5), feature_map.transform(X).astype(np.float64) / np.sqrt(500)
+    Z, exact = (
+        MapMatrix(feature_map, X, 500**-0.5),
+        feature_map.transform(X).astype(np.float64) / np.sqrt(500),
+    )
     expected = solve_l2(DenseMatrix(exact), y, 1.0, loss, Budget(tol=1e-7))
     # the last tolerance is beyond what codes of 16 bits can tell
     for tol in (1e-3, 1e-4, 1e-7):
@@ -166,8 +185,12 @@ def test_features_held_as_codes_give_an_answer_that_the_features_certify(loss, m
         assert solution.converged and gap <= 1.01 * tol * objective
         assert solution.objective == pytest.approx(objective, rel=1e-6)
         # a gap of 1e-8 of the objective has float32's rounding in it
-        assert solution.gap == pytest.approx(gap, rel=1e-3, abs=0.0 if tol > 1e-7 else 5e-11 * objective)
-        assert solution.gap == pytest.approx(l2_certificate(Z, y, solution.coef, 1.0, loss)[1], rel=1e-3)
+        assert solution.gap == pytest.approx(
+            gap, rel=1e-3, abs=0.0 if tol > 1e-7 else 5e-11 * objective
+        )
+        assert solution.gap == pytest.approx(
+            l2_certificate(Z, y, solution.coef, 1.0, loss)[1], rel=1e-3
+        )
         assert expected.objective * (1 - 1e-6) <= objective <= expected.objective * (1 + tol)
 
 
@@ -175,7 +198,14 @@ def test_time_is_kept_for_a_look_at_the_features(monkeypatch):
     feature_map, X, y = waves()
     Z = MapMatrix(feature_map, X, 500**-0.5)
     monkeypatch.setattr(l2, "_KEPT", 1e9)  # of which there is never enough for a step on all rows
-    solution = solve_l2(Z, y, 1.0, SquaredHinge, Budget(memory_mb=0.6, deadline=time.monotonic() + 600), np.full(500, 0.1))
+    solution = solve_l2(
+        Z,
+        y,
+        1.0,
+        SquaredHinge,
+        Budget(memory_mb=0.6, deadline=time.monotonic() + 600),
+        np.full(500, 0.1),
+    )
     found = l2_certificate(Z, y, solution.coef, 1.0, SquaredHinge)
     assert solution.status == "timeout" and np.all(solution.coef == 0.1)
     assert (solution.objective, solution.gap) == pytest.approx(found, rel=1e-6)
@@ -200,18 +230,24 @@ def test_all_labels_equal(loss):
 
 
 def uneven(n_rows=700, n_columns=1500):
-    """Features most of whose Gram matrix is one direction, as those of perceptrons whose thresholds are outside of the data."""
+    """Features most of whose Gram matrix is one direction, as those of perceptrons whose
+    thresholds are outside of the data.
+    """
     rng = np.random.default_rng(3)
     Z = (3 + 0.1 * rng.standard_normal((n_rows, n_columns))).astype(np.float32)
     return Z, np.where(Z[:, :100].sum(axis=1) - 300 + rng.standard_normal(n_rows) > 0, 1.0, -1.0)
 
 
 def test_lambda_below_the_rounding_of_a_float32_gram_matrix():
-    """Its factor preconditions nothing: directions of 200 steps of conjugate gradients each, and no end."""
+    """Its factor preconditions nothing: directions of 200 steps of conjugate gradients
+    each, and no end.
+    """
     Z, y = uneven()
     assert np.finfo(np.float32).eps * np.linalg.norm(Z, 2) ** 2 > 2 * 0.3
     solution = solve_l2(DenseMatrix(Z), y, 0.3, SquaredHinge)
-    value, gap = l2_certificate(DenseMatrix(Z.astype(np.float64)), y, solution.coef, 0.3, SquaredHinge)
+    value, gap = l2_certificate(
+        DenseMatrix(Z.astype(np.float64)), y, solution.coef, 0.3, SquaredHinge
+    )
     assert solution.converged and gap <= 1.1e-4 * value
     assert max(step["cg"] for step in solution.trace) < 20
 
@@ -220,7 +256,11 @@ def test_a_factor_in_float64_keeps_to_the_memory(monkeypatch):
     """Rows whose Gram matrix takes twice the memory are fewer."""
     Z, y = uneven()
     made = []
-    monkeypatch.setattr(factors, "row_gram", lambda part, *dtype: made.append((part.shape[0], *dtype)) or row_gram(part, *dtype))
+    monkeypatch.setattr(
+        factors,
+        "row_gram",
+        lambda part, *dtype: made.append((part.shape[0], *dtype)) or row_gram(part, *dtype),
+    )
 
     def last(lam, limit):
         sampled_factor(DenseMatrix(Z), np.ones(700), lam, 600, limit)
@@ -228,7 +268,11 @@ def test_a_factor_in_float64_keeps_to_the_memory(monkeypatch):
 
     assert last(0.3, 100.0) == (600, np.float64) and last(1e3, 100.0) == (600,)
     (less, wide), (more,) = last(0.3, 3.5), last(1e3, 3.5)
-    assert wide == np.float64 and 64 <= less < more < 600 and less * 1500 * 4 + less**2 * 8 <= 3.5 * 2**20
+    assert (
+        wide == np.float64
+        and 64 <= less < more < 600
+        and less * 1500 * 4 + less**2 * 8 <= 3.5 * 2**20
+    )
 
 
 def test_features_that_are_all_zero():
@@ -238,7 +282,10 @@ def test_features_that_are_all_zero():
 
 def test_the_same_call_gives_the_same_bits():
     Z, y = make(300, 50, decay=0.1)
-    runs = [solve_l2(DenseMatrix(Z), y, 1e-2, SquaredHinge, Budget(memory_mb=0.02)).coef for _ in range(2)]
+    runs = [
+        solve_l2(DenseMatrix(Z), y, 1e-2, SquaredHinge, Budget(memory_mb=0.02)).coef
+        for _ in range(2)
+    ]
     assert np.array_equal(*runs)
 
 

@@ -40,7 +40,13 @@ def test_reaches_the_optimum_and_proves_it(loss, penalty):
 
     start = np.zeros(24 if penalty == "l1" else 12)
     bounds = [(0, None)] * 24 if penalty == "l1" else None
-    reference = minimize(objective, start, bounds=bounds, method="L-BFGS-B", options={"maxiter": 5000, "maxfun": 10**6, "ftol": 1e-14})
+    reference = minimize(
+        objective,
+        start,
+        bounds=bounds,
+        method="L-BFGS-B",
+        options={"maxiter": 5000, "maxfun": 10**6, "ftol": 1e-14},
+    )
     assert solution.objective == pytest.approx(reference.fun, rel=1e-5)
 
 
@@ -49,8 +55,12 @@ def test_squared_loss_is_ridge_regression():
     solution = solve(DenseMatrix(Z), y, 3.0, Squared, "l2", tol=1e-10)
     exact = np.linalg.solve(Z.T @ Z + 3.0 * np.eye(12), Z.T @ y)
     np.testing.assert_allclose(solution.coef, exact, atol=1e-7)
-    assert solution.converged and solution.objective == pytest.approx(1.5 * exact @ exact + 0.5 * np.sum((Z @ exact - y) ** 2))
-    assert np.abs(solve(DenseMatrix(Z), np.full(200, 2.0), 3.0, Squared, "l2").coef).max() > 0, "targets of one value are no class"
+    assert solution.converged and solution.objective == pytest.approx(
+        1.5 * exact @ exact + 0.5 * np.sum((Z @ exact - y) ** 2)
+    )
+    assert np.abs(solve(DenseMatrix(Z), np.full(200, 2.0), 3.0, Squared, "l2").coef).max() > 0, (
+        "targets of one value are no class"
+    )
 
 
 @pytest.mark.parametrize("certificate", [l1_certificate, l2_certificate])
@@ -58,7 +68,9 @@ def test_certificate_bounds_the_suboptimality(certificate):
     penalty = "l1" if certificate is l1_certificate else "l2"
     best = solve(DenseMatrix(Z), Y, 3.0, SquaredHinge, penalty, tol=1e-9).objective
     for scale in (0.0, 0.1, 1.0):
-        objective, gap = certificate(DenseMatrix(Z), Y, scale * RNG.standard_normal(12), 3.0, SquaredHinge)[:2]
+        objective, gap = certificate(
+            DenseMatrix(Z), Y, scale * RNG.standard_normal(12), 3.0, SquaredHinge
+        )[:2]
         assert objective - best <= gap + 1e-6
 
 
@@ -74,14 +86,23 @@ def test_labels_in_either_order_and_a_seed_give_the_same_bits():
 def test_sparse_rows_are_the_same_problem():
     part = np.where(np.abs(Z) > 0.5, Z, 0.0)
     problem = backend.from_blocks(sp.csr_matrix(part), Y)
-    job = {"program": "LIBLINEAR", "n": 200, "n_columns": 12, "solver": 2, "C": 1.0, "eps": 1e-9, "seed": 0}
+    job = {
+        "program": "LIBLINEAR",
+        "n": 200,
+        "n_columns": 12,
+        "solver": 2,
+        "C": 1.0,
+        "eps": 1e-9,
+        "seed": 0,
+    }
     result, _ = backend.run(problem, job, Budget())
     dense = solve(DenseMatrix(part), Y, 1.0, SquaredHinge, "l2", tol=1e-9)
     np.testing.assert_allclose(np.abs(result["coef"][:, 0]), np.abs(dense.coef), atol=1e-9)
 
 
 def test_iteration_limit_is_reported():
-    # nearly equal columns: coordinate descent does not reach this tolerance in LIBLINEAR's 1000 iterations
+    # nearly equal columns: coordinate descent does not reach this tolerance in LIBLINEAR's 1000
+    # iterations
     t = np.linspace(0, 1, 300)[:, None]
     columns = np.cos(t * np.arange(1, 60) * 0.11)
     y = np.where(np.sin(25 * t[:, 0]) > 0, 1.0, -1.0)
@@ -94,8 +115,18 @@ def test_time_limit_ends_the_child():
     t = np.linspace(0, 1, 4000)[:, None]
     columns = np.cos(t * np.arange(1, 400) * 0.11)
     y = np.where(np.sin(25 * t[:, 0]) > 0, 1.0, -1.0)
-    with pytest.raises(OutOfTime, match="LIBLINEAR did not end within the time that --timeout gives"):
-        solve(DenseMatrix(columns), y, 1e-4, SquaredHinge, "l1", tol=1e-12, deadline=time.monotonic() + 1)
+    with pytest.raises(
+        OutOfTime, match="LIBLINEAR did not end within the time that --timeout gives"
+    ):
+        solve(
+            DenseMatrix(columns),
+            y,
+            1e-4,
+            SquaredHinge,
+            "l1",
+            tol=1e-12,
+            deadline=time.monotonic() + 1,
+        )
 
 
 def test_refusals(monkeypatch):

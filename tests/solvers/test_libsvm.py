@@ -20,10 +20,15 @@ def solve(name, X, y, params, lam, loss, warm=None, **limits):
 
 
 @pytest.mark.parametrize("loss", [Hinge, SquaredHinge])
-@pytest.mark.parametrize("kernel, params", [("gaussian", {"gamma": 2.0}), ("laplacian", {"gamma": 1.0}), ("perceptron", {"radius": 2.0})])
+@pytest.mark.parametrize(
+    "kernel, params",
+    [("gaussian", {"gamma": 2.0}), ("laplacian", {"gamma": 1.0}), ("perceptron", {"radius": 2.0})],
+)
 def test_agrees_with_rfx_and_proves_it(kernel, params, loss):
     theirs = solve(kernel, X, Y, params, 0.5, loss, tol=1e-6)
-    ours = solve_kernel_svm(KernelMatrix(kernel, X, params), Y, 0.5, loss, Budget(tol=1e-6), bias=True)
+    ours = solve_kernel_svm(
+        KernelMatrix(kernel, X, params), Y, 0.5, loss, Budget(tol=1e-6), bias=True
+    )
     assert theirs.converged and 0 <= theirs.gap <= 1e-4 * theirs.objective
     assert theirs.objective == pytest.approx(ours.objective, rel=1e-4)
     assert theirs.coef.sum() == pytest.approx(0, abs=1e-6)
@@ -44,5 +49,11 @@ def test_refusals(monkeypatch):
     with pytest.raises(UsageError, match="libsvm takes no starting point"):
         solve("gaussian", X, Y, {"gamma": 1.0}, 1.0, Hinge, warm=np.zeros(150))
     monkeypatch.setattr(libsvm.env, "available_memory_mb", lambda: 0.1)
-    with pytest.raises(RfxError, match="needs the whole kernel matrix of 150 rows, .* GiB are free; use fewer rows or rfx's own"):
+    with pytest.raises(
+        RfxError,
+        match=(
+            "needs the whole kernel matrix of 150 rows, .* GiB are free; use fewer rows or"
+            " rfx's own"
+        ),
+    ):
         solve("gaussian", X, Y, {"gamma": 1.0}, 1.0, SquaredHinge)

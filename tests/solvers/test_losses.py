@@ -15,7 +15,11 @@ CORNERED = {"hinge": (1.0,), "absolute": (0.0,), "epsilon_insensitive": (-0.1, 0
 
 
 def targets(name):
-    return RNG.normal(size=Z.size) if name in ("squared", "absolute", "epsilon_insensitive") else RNG.choice([-1.0, 1.0], Z.size)
+    return (
+        RNG.normal(size=Z.size)
+        if name in ("squared", "absolute", "epsilon_insensitive")
+        else RNG.choice([-1.0, 1.0], Z.size)
+    )
 
 
 @pytest.mark.parametrize("name", SMOOTH)
@@ -38,23 +42,31 @@ def test_subgradients_are_the_slope_away_from_corners_and_bound_the_value_at_the
     np.testing.assert_allclose(loss.derivative(Z, y)[away], slope[away], atol=1e-6)
     for corner in CORNERED[name]:
         at = corner * y if name == "hinge" else y + corner
-        assert np.all(loss.value(Z, y) >= loss.value(at, y) + loss.derivative(at, y) * (Z - at) - 1e-12)
+        assert np.all(
+            loss.value(Z, y) >= loss.value(at, y) + loss.derivative(at, y) * (Z - at) - 1e-12
+        )
 
 
 def test_softmax_by_finite_differences_and_its_dual():
     loss, rng, h = get_loss("softmax"), np.random.default_rng(4), 1e-6
     z, y = rng.normal(0, 3, (50, 4)), np.eye(4)[rng.integers(0, 4, 50)]
-    slopes = np.stack([(loss.value(z + h * e, y) - loss.value(z - h * e, y)) / (2 * h) for e in np.eye(4)], axis=1)
+    slopes = np.stack(
+        [(loss.value(z + h * e, y) - loss.value(z - h * e, y)) / (2 * h) for e in np.eye(4)], axis=1
+    )
     u = loss.derivative(z, y)
     np.testing.assert_allclose(u, slopes, atol=1e-7)
-    np.testing.assert_allclose(loss.value(z, y) + loss.conjugate(u, y), (z * u).sum(axis=1), atol=1e-10)
+    np.testing.assert_allclose(
+        loss.value(z, y) + loss.conjugate(u, y), (z * u).sum(axis=1), atol=1e-10
+    )
     np.testing.assert_allclose(loss.clip_dual(u, y), u, atol=1e-12)
     clipped = loss.clip_dual(rng.normal(0, 2, (50, 4)), y)
     assert np.all(clipped + y >= 0)
     np.testing.assert_allclose((clipped + y).sum(axis=1), 1.0)
     assert np.all(loss.value(z, y) + loss.conjugate(clipped, y) >= (z * clipped).sum(axis=1) - 1e-9)
     far = np.array([[1e4, 0.0], [-1e4, 0.0]])
-    assert np.all(np.isfinite(loss.value(far, np.eye(2)))) and np.all(np.isfinite(loss.derivative(far, np.eye(2))))
+    assert np.all(np.isfinite(loss.value(far, np.eye(2)))) and np.all(
+        np.isfinite(loss.derivative(far, np.eye(2)))
+    )
 
 
 def test_the_width_of_the_tube_is_an_argument():
@@ -73,7 +85,9 @@ def test_conjugate_is_the_supremum(name):
         for u in np.linspace(-1.5, 1.5, 13):
             clipped = float(loss.clip_dual(np.float64(u), y))
             supremum = np.max(clipped * grid - loss.value(grid, y))
-            assert float(loss.conjugate(np.float64(clipped), y)) == pytest.approx(supremum, abs=2e-3)
+            assert float(loss.conjugate(np.float64(clipped), y)) == pytest.approx(
+                supremum, abs=2e-3
+            )
 
 
 @pytest.mark.parametrize("name", list(LOSSES))
@@ -94,5 +108,7 @@ def test_logistic_does_not_overflow():
 
 
 def test_unknown_loss():
-    with pytest.raises(UsageError, match="loss 'huber' is unknown; choose one of squared, squared_hinge"):
+    with pytest.raises(
+        UsageError, match="loss 'huber' is unknown; choose one of squared, squared_hinge"
+    ):
         get_loss("huber")

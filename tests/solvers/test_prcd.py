@@ -1,4 +1,6 @@
-"""Parallel randomised coordinate descent over bins and over Fourier features, against the other L1 solvers."""
+"""Parallel randomised coordinate descent over bins and over Fourier features, against the
+other L1 solvers.
+"""
 
 import numpy as np
 import pytest
@@ -18,7 +20,11 @@ RNG = np.random.default_rng(0)
 X = RNG.uniform(0, 1, (400, 3))
 VALUES = np.sin(6 * X[:, 0]) + X[:, 1] * X[:, 2]
 LABELS = np.where(VALUES > 0.3, 1.0, -1.0)
-LOSSES = {"squared": (losses.Squared, VALUES), "squared_hinge": (losses.SquaredHinge, LABELS), "logistic": (losses.Logistic, LABELS)}
+LOSSES = {
+    "squared": (losses.Squared, VALUES),
+    "squared_hinge": (losses.SquaredHinge, LABELS),
+    "logistic": (losses.Logistic, LABELS),
+}
 
 
 def bins():
@@ -30,7 +36,11 @@ def fourier(rows=X):
     return MapMatrix(sample("laplacian", 3, 120, 0, gamma=2.0), rows)
 
 
-FEATURES = {"bins": bins(), "fourier": fourier(), "array": DenseMatrix(RNG.standard_normal((400, 50)))}
+FEATURES = {
+    "bins": bins(),
+    "fourier": fourier(),
+    "array": DenseMatrix(RNG.standard_normal((400, 50))),
+}
 
 
 @pytest.fixture(params=[1, 2, 4])
@@ -48,13 +58,21 @@ def test_prcd_reaches_the_optimum_with_any_number_of_threads(name, features, thr
     expected = solve_l1(Z, y, lam, loss, Budget(tol=1e-7))
     solution = solve_prcd(Z, y, lam, loss, Budget(tol=1e-4, max_iter=5000))
     assert solution.converged and 0 <= solution.gap <= 1e-4 * solution.objective
-    assert 0 <= solution.objective - expected.objective + 1e-7 * expected.objective <= solution.gap + 2e-7 * expected.objective
+    assert (
+        0
+        <= solution.objective - expected.objective + 1e-7 * expected.objective
+        <= solution.gap + 2e-7 * expected.objective
+    )
 
 
 def test_the_trace_has_the_objective_of_every_pass(threads):
     loss, y = LOSSES["squared_hinge"]
     solution = solve_prcd(FEATURES["bins"], y, 0.05, loss, Budget(tol=1e-9, max_iter=25))
-    assert [entry["iteration"] for entry in solution.trace] == list(range(26)) and solution.n_iter == 25 and not solution.converged
+    assert (
+        [entry["iteration"] for entry in solution.trace] == list(range(26))
+        and solution.n_iter == 25
+        and not solution.converged
+    )
     values = np.array([entry["objective"] for entry in solution.trace])
     assert np.all(values[1:] <= values[:-1] * (1 + 1e-9)) and values[-1] == solution.objective
     assert [entry["iteration"] for entry in solution.trace if "gap" in entry] == [0, 10, 20, 25]
@@ -67,7 +85,9 @@ def test_a_pass_is_one_exact_sweep_by_one_thread():
     Z = FEATURES["array"].Z
     env.set_threads(1)
     try:
-        solution = solve_prcd(FEATURES["array"], VALUES, lam, losses.Squared, Budget(max_iter=1), seed=7)
+        solution = solve_prcd(
+            FEATURES["array"], VALUES, lam, losses.Squared, Budget(max_iter=1), seed=7
+        )
     finally:
         env.set_threads(None)
     for j in np.random.Generator(np.random.Philox(7)).permutation(50):
@@ -97,8 +117,15 @@ def test_steps_of_several_threads_that_add_up_to_too_much_are_taken_back():
 def test_features_beyond_the_memory_are_computed_block_by_block(features):
     (loss, y), Z = LOSSES["squared_hinge"], FEATURES[features]
     lam = 0.1 * lambda_max(Z, y, loss)
-    whole, parts = (solve_prcd(Z, y, lam, loss, Budget(max_iter=5000, memory_mb=limit)) for limit in (None, 0.05))
-    assert whole.converged and parts.converged and parts.objective == pytest.approx(whole.objective, rel=2e-4)
+    whole, parts = (
+        solve_prcd(Z, y, lam, loss, Budget(max_iter=5000, memory_mb=limit))
+        for limit in (None, 0.05)
+    )
+    assert (
+        whole.converged
+        and parts.converged
+        and parts.objective == pytest.approx(whole.objective, rel=2e-4)
+    )
 
 
 def test_edges_and_refusals():
@@ -116,15 +143,30 @@ def test_edges_and_refusals():
     assert not solve_prcd(empty, y, 1e-3, loss).coef.any()
 
 
-@pytest.mark.parametrize(("name", "size"), [("sparse-rf", {"n_features": 60}), ("sparse-rb", {"n_grids": 30})])
+@pytest.mark.parametrize(
+    ("name", "size"), [("sparse-rf", {"n_features": 60}), ("sparse-rb", {"n_grids": 30})]
+)
 def test_the_methods_solve_the_same_problem_by_prcd(name, size, threads):
-    options = {"kernel": "laplacian", "gamma": 2.0, "lam": 20.0 if name == "sparse-rf" else 2.0} | size
+    options = {
+        "kernel": "laplacian",
+        "gamma": 2.0,
+        "lam": 20.0 if name == "sparse-rf" else 2.0,
+    } | size
     prcd = methods.create(name, solver="prcd", max_iter=20_000, tol=1e-3, **options).fit(X, LABELS)
-    own = methods.create(name, tol=1e-6, **options | ({"rounds": 1} if name == "sparse-rf" else {})).fit(X, LABELS)
-    assert prcd.info["converged"] and prcd.info["objective"] == pytest.approx(own.info["objective"], rel=2e-3)
-    assert prcd.trace[-1]["objective"] == prcd.info["objective"] and prcd.info["model_size"] <= prcd.info["n_features"]
+    own = methods.create(
+        name, tol=1e-6, **options | ({"rounds": 1} if name == "sparse-rf" else {})
+    ).fit(X, LABELS)
+    assert prcd.info["converged"] and prcd.info["objective"] == pytest.approx(
+        own.info["objective"], rel=2e-3
+    )
+    assert (
+        prcd.trace[-1]["objective"] == prcd.info["objective"]
+        and prcd.info["model_size"] <= prcd.info["n_features"]
+    )
 
 
 def test_prcd_has_no_path_of_lambdas():
-    with pytest.raises(UsageError, match="--lam-path needs --solver rfx; prcd starts every lambda anew"):
+    with pytest.raises(
+        UsageError, match="--lam-path needs --solver rfx; prcd starts every lambda anew"
+    ):
         methods.create("sparse-rf", solver="prcd", lam_path="10:1:3").fit(X, LABELS)

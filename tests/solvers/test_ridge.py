@@ -47,7 +47,9 @@ def test_agrees_with_the_closed_form_and_the_gap_bounds_the_error(shape, outputs
         assert solution.objective == pytest.approx(objective(Z, Y, lam, solution.coef), rel=1e-9)
         assert -1e-9 * best <= solution.objective - best <= solution.gap + 1e-9 * best
         assert solution.gap <= tol * solution.objective
-    np.testing.assert_allclose(solution.coef, exact, rtol=0, atol=1e-4 * max(1.0, np.abs(exact).max()))
+    np.testing.assert_allclose(
+        solution.coef, exact, rtol=0, atol=1e-4 * max(1.0, np.abs(exact).max())
+    )
 
 
 @pytest.mark.parametrize("shape", [(400, 60), (60, 400)])
@@ -72,10 +74,16 @@ def test_ill_conditioned_features_need_the_correction_and_get_it(shape, limit):
 @pytest.mark.parametrize("outputs", [(), (2,)])
 def test_a_grid_of_lambdas_has_one_factor_and_the_solutions_of_each(shape, outputs, monkeypatch):
     made = []
-    monkeypatch.setattr(Gram, "factor", lambda self, diagonal, factor=Gram.factor: made.append(diagonal) or factor(self, diagonal))
+    monkeypatch.setattr(
+        Gram,
+        "factor",
+        lambda self, diagonal, factor=Gram.factor: made.append(diagonal) or factor(self, diagonal),
+    )
     Z, Y = make(*shape, outputs, decay=0.05)
     lams = [10.0, 0.03, 1.0, 0.1]
-    for lam, solution in zip(lams, solve_ridge_grid(DenseMatrix(Z), Y, lams, budget=Budget(tol=1e-9)), strict=True):
+    for lam, solution in zip(
+        lams, solve_ridge_grid(DenseMatrix(Z), Y, lams, budget=Budget(tol=1e-9)), strict=True
+    ):
         exact = reference(Z, Y, lam)
         assert solution.converged
         assert solution.objective <= objective(Z, Y, lam, exact) * (1 + 1.01e-9)
@@ -86,7 +94,9 @@ def test_a_grid_of_lambdas_has_one_factor_and_the_solutions_of_each(shape, outpu
 def test_a_grid_without_the_memory_for_a_factor():
     Z, Y = make(400, 60, decay=0.3)
     for lam, solution in zip(
-        (1.0, 0.1), solve_ridge_grid(DenseMatrix(Z), Y, (1.0, 0.1), budget=Budget(tol=1e-8, memory_mb=0.005)), strict=True
+        (1.0, 0.1),
+        solve_ridge_grid(DenseMatrix(Z), Y, (1.0, 0.1), budget=Budget(tol=1e-8, memory_mb=0.005)),
+        strict=True,
     ):
         assert solution.converged
         assert solution.objective <= objective(Z, Y, lam, reference(Z, Y, lam)) * (1 + 1.01e-8)
@@ -111,9 +121,13 @@ def test_blocks_map_array_and_threads_agree(n_features):
     for solution in solutions:
         assert solution.converged
         assert solution.objective == pytest.approx(solutions[0].objective, rel=1e-6)
-        np.testing.assert_allclose(solution.coef, solutions[0].coef, rtol=0, atol=2e-4 * np.abs(solution.coef).max())
+        np.testing.assert_allclose(
+            solution.coef, solutions[0].coef, rtol=0, atol=2e-4 * np.abs(solution.coef).max()
+        )
     peer = Ridge(alpha=0.1, fit_intercept=False).fit(forms[2].Z.astype(np.float64), y)
-    np.testing.assert_allclose(solutions[0].coef, peer.coef_, rtol=0, atol=2e-4 * np.abs(peer.coef_).max())
+    np.testing.assert_allclose(
+        solutions[0].coef, peer.coef_, rtol=0, atol=2e-4 * np.abs(peer.coef_).max()
+    )
 
 
 def test_degenerate_targets_and_features():
@@ -127,7 +141,9 @@ def test_degenerate_targets_and_features():
 
 def test_the_iteration_limit_is_reported():
     Z, Y = make(400, 60, decay=0.3)
-    solution = solve_ridge(DenseMatrix(Z), Y, 1e-6, budget=Budget(tol=1e-13, max_iter=1, memory_mb=0.001))
+    solution = solve_ridge(
+        DenseMatrix(Z), Y, 1e-6, budget=Budget(tol=1e-13, max_iter=1, memory_mb=0.001)
+    )
     assert not solution.converged
     assert solution.n_iter <= 1
     assert solution.gap > 1e-13 * solution.objective
@@ -148,28 +164,40 @@ def test_targets_that_do_not_match_the_rows_are_refused():
 
 @pytest.mark.parametrize("shape", [(700, 1500), (3000, 300)])
 def test_lambda_below_the_rounding_of_a_float32_gram_matrix(shape):
-    """Nearly all of it is one direction; where rows are fewer than columns its factor in float32 preconditions nothing."""
+    """Nearly all of it is one direction; where rows are fewer than columns its factor in
+    float32 preconditions nothing.
+    """
     rng = np.random.default_rng(3)
     Z = (10 + 0.1 * rng.standard_normal(shape)).astype(np.float32)
     y = Z[:, :50].sum(axis=1) - 500 + rng.standard_normal(shape[0])
     assert np.finfo(np.float32).eps * np.linalg.norm(Z, 2) ** 2 > 50 * 0.1
     solution = solve_ridge(DenseMatrix(Z), y, 0.1)
     best = objective(Z, y, 0.1, reference(Z, y, 0.1))
-    assert solution.converged and solution.n_iter < 20 and solution.objective == pytest.approx(best, rel=2e-6)
+    assert (
+        solution.converged
+        and solution.n_iter < 20
+        and solution.objective == pytest.approx(best, rel=2e-6)
+    )
 
 
 @pytest.mark.parametrize(("gamma", "lam", "direct"), [(0.3, 1.0, False), (30.0, 1e-4, True)])
 @pytest.mark.parametrize("outputs", [(), (2,)])
-def test_a_factor_of_some_rows_is_given_up_where_it_does_not_serve(gamma, lam, direct, outputs, monkeypatch):
+def test_a_factor_of_some_rows_is_given_up_where_it_does_not_serve(
+    gamma, lam, direct, outputs, monkeypatch
+):
     rng = np.random.default_rng(7)
     X = rng.uniform(-1, 1, (1600, 5)).astype(np.float32)
     Y = rng.standard_normal((1600, *outputs)) + np.sin(3 * X[:, 0]).reshape(-1, *[1] * len(outputs))
     made = []
     monkeypatch.setattr(ridge, "_sampling_pays", lambda *_: True)
     monkeypatch.setattr(ridge, "_PATIENCE", 12)
-    monkeypatch.setattr(ridge, "choose_factor", lambda *args: made.append(args) or choose_factor(*args))
+    monkeypatch.setattr(
+        ridge, "choose_factor", lambda *args: made.append(args) or choose_factor(*args)
+    )
     Z = sample("gaussian", 5, 1300, 0, gamma=gamma).transform(X) * np.float32(1300**-0.5)
-    for solution in solve_ridge_grid(DenseMatrix(Z), Y, [lam, 2 * lam], budget=Budget(tol=1e-8))[:1]:
+    for solution in solve_ridge_grid(DenseMatrix(Z), Y, [lam, 2 * lam], budget=Budget(tol=1e-8))[
+        :1
+    ]:
         assert solution.converged
         best = objective(Z, Y, lam, reference(Z, Y, lam))
         assert best * (1 - 1e-9) <= solution.objective <= best + solution.gap + 1e-9 * best
@@ -188,7 +216,9 @@ def test_plain_conjugate_gradients_to_a_residual(shape, outputs):
         right = wide.T @ Y
         residual = right - wide.T @ (wide @ solution.coef) - lam * solution.coef
         assert solution.converged
-        assert np.all(np.linalg.norm(residual, axis=0) <= 1.01 * tol * np.linalg.norm(right, axis=0))
+        assert np.all(
+            np.linalg.norm(residual, axis=0) <= 1.01 * tol * np.linalg.norm(right, axis=0)
+        )
         assert solution.objective == pytest.approx(objective(Z, Y, lam, solution.coef), rel=1e-9)
         assert solution.gap == pytest.approx(np.sum(residual**2) / (2 * lam), rel=1e-5)
     np.testing.assert_allclose(solution.coef, exact, atol=1e-3 * np.abs(exact).max())

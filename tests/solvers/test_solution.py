@@ -17,15 +17,25 @@ from rfx.solvers.ridge import solve_ridge, solve_ridge_cg
 
 def made(objective, gap, status="converged"):
     certificate = None if gap is None else Certificate("gap", gap)
-    return Solution(np.full(2, objective), objective, certificate, 3, status, [{"iteration": 0, "gap": gap}])
+    return Solution(
+        np.full(2, objective), objective, certificate, 3, status, [{"iteration": 0, "gap": gap}]
+    )
 
 
 def test_outputs_are_summed_in_the_objective_and_in_the_certificate():
     both = stack([made(10.0, 1.0), made(5.0, 2.0)])
-    assert (both.objective, both.certificate, both.gap, both.n_iter) == (15.0, Certificate("gap", 3.0), 3.0, 6)
+    assert (both.objective, both.certificate, both.gap, both.n_iter) == (
+        15.0,
+        Certificate("gap", 3.0),
+        3.0,
+        6,
+    )
     assert both.relative_gap == pytest.approx(0.2) and both.converged
     assert both.coef.tolist() == [[10.0, 5.0], [10.0, 5.0]]
-    assert both.trace == [{"iteration": 0, "gap": 1.0, "output": 0}, {"iteration": 0, "gap": 2.0, "output": 1}]
+    assert both.trace == [
+        {"iteration": 0, "gap": 1.0, "output": 0},
+        {"iteration": 0, "gap": 2.0, "output": 1},
+    ]
 
 
 def test_a_method_without_certificate_has_no_gap():
@@ -36,14 +46,26 @@ def test_a_method_without_certificate_has_no_gap():
 
 def test_the_worst_end_of_the_outputs_is_that_of_all():
     assert stack([made(1.0, 0.0), made(1.0, 0.5, "max_iter")]).status == "max_iter"
-    assert stack([made(1.0, 0.3, "timeout"), made(1.0, 0.5, "max_iter"), made(1.0, 0.5)]).status == "timeout"
+    assert (
+        stack([made(1.0, 0.3, "timeout"), made(1.0, 0.5, "max_iter"), made(1.0, 0.5)]).status
+        == "timeout"
+    )
 
 
 def test_a_budget_says_what_ended_a_solver():
     budget = Budget(max_iter=5)
-    assert [budget.status(*end) for end in ((True, 5), (False, 5), (False, 4))] == ["converged", "max_iter", "budget"]
+    assert [budget.status(*end) for end in ((True, 5), (False, 5), (False, 4))] == [
+        "converged",
+        "max_iter",
+        "budget",
+    ]
     past = Budget(deadline=time.monotonic() - 1)
-    assert past.late() and past.spent(0) and past.status(False, 0) == "timeout" and past.remaining() == 0.01
+    assert (
+        past.late()
+        and past.spent(0)
+        and past.status(False, 0) == "timeout"
+        and past.remaining() == 0.01
+    )
     assert not Budget().late() and not Budget().spent(10**9) and Budget().remaining() is None
     assert Budget(tol=1e-3).filled(tol=1.0, max_iter=7) == Budget(tol=1e-3, max_iter=7)
 
@@ -60,7 +82,11 @@ def test_the_trace_is_what_the_callback_saw_and_said():
     for iteration in range(3):
         record(lambda at=iteration: np.ones(at), iteration=iteration, objective=1.0)
     assert record.trace == seen
-    assert [(entry["iteration"], entry["error"], entry["output"]) for entry in seen] == [(0, 0.0, 4), (1, 1.0, 4), (2, 2.0, 4)]
+    assert [(entry["iteration"], entry["error"], entry["output"]) for entry in seen] == [
+        (0, 0.0, 4),
+        (1, 1.0, 4),
+        (2, 2.0, 4),
+    ]
     assert 0 <= seen[0]["seconds"] <= seen[2]["seconds"]
 
 
@@ -77,23 +103,44 @@ K = np.exp(-((X[:, None, :] - X[None, :, :]) ** 2).sum(axis=2))
 GAUSSIAN = KernelMatrix("gaussian", X, {"gamma": 20.0})
 DENSE = DenseMatrix(Z)
 SOLVERS = {
-    "ridge": lambda Y, **limits: solve_ridge(DENSE, Y, 1.0, budget=Budget(memory_mb=0.001, **limits)),
-    "ridge by plain conjugate gradients": lambda Y, **limits: solve_ridge_cg(DENSE, Y, 1.0, budget=Budget(**limits)),
-    "ridge in the span of the rows": lambda Y, **limits: solve_dual_ridge(BINS, Y, 0.1, budget=Budget(**limits)),
-    "kernel ridge": lambda Y, **limits: solve_kernel_ridge(GAUSSIAN, Y, 0.01, budget=Budget(memory_mb=0.001, **limits)),
-    "kernel in memory": lambda Y, **limits: solve_kernel_dense(K, Y, 0.1, losses.Logistic, Budget(**limits)),
-    "logistic loss, one by one": lambda Y, **limits: stack([solve_l2(DENSE, y, 1.0, losses.Logistic, Budget(**limits)) for y in Y.T]),
+    "ridge": lambda Y, **limits: solve_ridge(
+        DENSE, Y, 1.0, budget=Budget(memory_mb=0.001, **limits)
+    ),
+    "ridge by plain conjugate gradients": lambda Y, **limits: solve_ridge_cg(
+        DENSE, Y, 1.0, budget=Budget(**limits)
+    ),
+    "ridge in the span of the rows": lambda Y, **limits: solve_dual_ridge(
+        BINS, Y, 0.1, budget=Budget(**limits)
+    ),
+    "kernel ridge": lambda Y, **limits: solve_kernel_ridge(
+        GAUSSIAN, Y, 0.01, budget=Budget(memory_mb=0.001, **limits)
+    ),
+    "kernel in memory": lambda Y, **limits: solve_kernel_dense(
+        K, Y, 0.1, losses.Logistic, Budget(**limits)
+    ),
+    "logistic loss, one by one": lambda Y, **limits: stack(
+        [solve_l2(DENSE, y, 1.0, losses.Logistic, Budget(**limits)) for y in Y.T]
+    ),
 }
 
 
 @pytest.mark.parametrize("name", SOLVERS)
 def test_objective_minus_gap_bounds_the_optimum_of_all_outputs_together(name):
-    solve, targets = SOLVERS[name], LABELS if name in ("kernel in memory", "logistic loss, one by one") else Y
+    solve, targets = (
+        SOLVERS[name],
+        LABELS if name in ("kernel in memory", "logistic loss, one by one") else Y,
+    )
     rough, exact = solve(targets, max_iter=1), solve(targets, tol=1e-9)
     assert exact.converged and rough.status == "max_iter"
-    assert rough.objective - rough.gap <= exact.objective * (1 + 1e-9) <= rough.objective * (1 + 2e-9)
-    # three outputs that are the same have three times the gap of one, whether solved in step or one by one
+    assert (
+        rough.objective - rough.gap <= exact.objective * (1 + 1e-9) <= rough.objective * (1 + 2e-9)
+    )
+    # three outputs that are the same have three times the gap of one, whether solved in step or one
+    # by one
     same = targets[:, :1].repeat(3, axis=1)
-    if name != "ridge by plain conjugate gradients":  # which starts each where the one before it ended
+    # which starts each where the one before it ended
+    if name != "ridge by plain conjugate gradients":
         one, three = solve(same[:, :1], max_iter=1), solve(same, max_iter=1)
-        assert three.gap == pytest.approx(3 * one.gap, rel=1e-6) and three.objective == pytest.approx(3 * one.objective)
+        assert three.gap == pytest.approx(
+            3 * one.gap, rel=1e-6
+        ) and three.objective == pytest.approx(3 * one.objective)

@@ -1,4 +1,6 @@
-"""Stochastic solvers: against literal transcriptions, exact optima and duals; unbiased steps; decay; checkpoints."""
+"""Stochastic solvers: against literal transcriptions, exact optima and duals; unbiased
+steps; decay; checkpoints.
+"""
 
 import numpy as np
 import pytest
@@ -25,7 +27,9 @@ PARAMS = {"gamma": GAMMA}
 def rows(n, d=3, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.uniform(-2, 2, (n, d))
-    return X, np.where(np.sin(2 * X[:, 0]) + X[:, 1] > 0.3 * rng.standard_normal(n), 1.0, -1.0)[:, None]
+    return X, np.where(np.sin(2 * X[:, 0]) + X[:, 1] > 0.3 * rng.standard_normal(n), 1.0, -1.0)[
+        :, None
+    ]
 
 
 def gram(X, Y=None):
@@ -37,14 +41,29 @@ def growing(d=3, dtype=np.float64, piece=64, seed=5, **options):
     return GrowingMap("gaussian", d, seed, PARAMS, dtype=dtype, piece=piece, **options)
 
 
-def doubly(loss="logistic", nu=0.1, steps=None, outputs=1, block=1, dtype=np.float64, piece=64, **options):
+def doubly(
+    loss="logistic", nu=0.1, steps=None, outputs=1, block=1, dtype=np.float64, piece=64, **options
+):
     steps = steps or Steps("theorem", nu, 1.5 / nu, 3.0)
-    return DoublySGD(growing(dtype=dtype, piece=piece), outputs, get_loss(loss), nu, steps, block=block, **options)
+    return DoublySGD(
+        growing(dtype=dtype, piece=piece),
+        outputs,
+        get_loss(loss),
+        nu,
+        steps,
+        block=block,
+        **options,
+    )
 
 
 def algorithm_1(X, y, loss, nu, theta, t0):
-    """Algorithms 1 and 2 of Dai et al. (2014), line by line, with the feature of step i drawn from (seed, i)."""
-    alpha, maps = [], [sample("gaussian", 3, 1, 5, start=i, dtype=np.float64, **PARAMS) for i in range(len(y))]
+    """Algorithms 1 and 2 of Dai et al. (2014), line by line, with the feature of step i
+    drawn from (seed, i).
+    """
+    alpha, maps = (
+        [],
+        [sample("gaussian", 3, 1, 5, start=i, dtype=np.float64, **PARAMS) for i in range(len(y))],
+    )
 
     def feature(i, x):
         turns = x @ maps[i].arrays["frequencies"][:, 0] + maps[i].arrays["phases"][0]
@@ -99,7 +118,16 @@ def test_a_block_step_is_the_sum_over_its_rows_and_features():
         batch = slice(10 * (t - 1), 10 * t)
         Z = sample("gaussian", 3, 4, 5, start=4 * (t - 1), dtype=np.float64, **PARAMS).transform(X)
         gamma = 7.5 / (t + 3)
-        new = np.array([[-gamma / 40 * sum((f[i, 0] - Y[i, 0]) * Z[i, j] for i in range(10 * t - 10, 10 * t))] for j in range(4)])
+        new = np.array(
+            [
+                [
+                    -gamma
+                    / 40
+                    * sum((f[i, 0] - Y[i, 0]) * Z[i, j] for i in range(10 * t - 10, 10 * t))
+                ]
+                for j in range(4)
+            ]
+        )
         coef = np.concatenate([coef * (1 - gamma * 0.2), new])
         f = f * (1 - gamma * 0.2) + Z @ new
         loss = solver.step(X[batch], Y[batch])
@@ -111,22 +139,29 @@ def test_a_block_step_is_the_sum_over_its_rows_and_features():
 def test_the_step_is_unbiased_for_the_functional_gradient():
     X, Y = rows(8)
     new = rows(5, seed=9)[0]
-    # f = 0 before the first step: the mean over features of the change is -gamma mean_i L'(0, y_i) k(x_i, .)
+    # f = 0 before the first step: the mean over features of the change is -gamma mean_i L'(0, y_i)
+    # k(x_i, .)
     expected = -0.5 * (gram(new, X) @ get_loss("logistic").derivative(np.zeros_like(Y), Y)) / 8
     changes = []
     for seed in range(1500):
         source = GrowingMap("gaussian", 3, seed, PARAMS, dtype=np.float64, piece=2)
-        solver = DoublySGD(source, 1, get_loss("logistic"), 0.0, Steps("constant", step0=0.5), block=2)
+        solver = DoublySGD(
+            source, 1, get_loss("logistic"), 0.0, Steps("constant", step0=0.5), block=2
+        )
         solver.step(X, Y)
         changes.append(solver.predictions(new))
     changes = np.array(changes)
-    assert np.all(np.abs(changes.mean(axis=0) - expected) < 4.5 * changes.std(axis=0) / np.sqrt(len(changes)))
+    assert np.all(
+        np.abs(changes.mean(axis=0) - expected) < 4.5 * changes.std(axis=0) / np.sqrt(len(changes))
+    )
 
 
 @pytest.mark.parametrize("averaging", ["none", "uniform", "linear"])
 def test_scale_and_average_are_those_of_the_definition(averaging):
     X, Y = rows(120)
-    solver = doubly("logistic", 0.3, Steps("theorem", 0.3, 4.0, 0.5), block=8, averaging=averaging, max_blocks=5)
+    solver = doubly(
+        "logistic", 0.3, Steps("theorem", 0.3, 4.0, 0.5), block=8, averaging=averaging, max_blocks=5
+    )
     total, weights = np.zeros((120, 1)), 0.0
     for t in range(1, 13):
         before = solver.expansion.values(X)
@@ -141,7 +176,9 @@ def test_scale_and_average_are_those_of_the_definition(averaging):
         weight = {"none": 0.0, "uniform": 1.0, "linear": t}[averaging]
         total, weights = total + weight * after, weights + weight
     assert solver.expansion.n_features == 40
-    np.testing.assert_allclose(solver.predictions(X), total / weights if weights else after, atol=1e-10)
+    np.testing.assert_allclose(
+        solver.predictions(X), total / weights if weights else after, atol=1e-10
+    )
 
 
 def test_decay_far_below_the_smallest_number_loses_nothing():
@@ -161,12 +198,26 @@ def test_decay_far_below_the_smallest_number_loses_nothing():
 
 def test_preconditioned_step_solves_the_covariance_of_the_batch():
     X, Y = rows(50)
-    solver = doubly("squared", 0.01, Steps("constant", 0.01, step0=1.0), block=16, precondition=True, max_blocks=2, damping=1e-3)
+    solver = doubly(
+        "squared",
+        0.01,
+        Steps("constant", 0.01, step0=1.0),
+        block=16,
+        precondition=True,
+        max_blocks=2,
+        damping=1e-3,
+    )
     for t in range(1, 6):
         f, start = solver.expansion.values(X), solver._block(t)
         Z = growing().sampled(start, start + 16).transform(X) / 4.0
-        old = solver.expansion.last(start, start + 16) * 4.0 if start < solver.expansion.n_features else np.zeros((16, 1))
-        alpha = old - np.linalg.solve(Z.T @ Z / 50 + 0.011 * np.eye(16), Z.T @ (f - Y) / 50 + 0.01 * old)
+        old = (
+            solver.expansion.last(start, start + 16) * 4.0
+            if start < solver.expansion.n_features
+            else np.zeros((16, 1))
+        )
+        alpha = old - np.linalg.solve(
+            Z.T @ Z / 50 + 0.011 * np.eye(16), Z.T @ (f - Y) / 50 + 0.01 * old
+        )
         fresh = start == solver.expansion.n_features
         expected = f * (1 - 0.01 if fresh and t > 1 else 1.0) + Z @ (alpha - old)
         solver.step(X, Y)
@@ -179,7 +230,9 @@ def test_converges_to_the_ridge_solution_of_the_same_nu():
     y = np.cos(2 * X[:, :1]) + X[:, 1:]
     exact = gram(X) @ np.linalg.solve(gram(X) + nu * 256 * np.eye(256), y)
     source = GrowingMap("gaussian", 2, 1, PARAMS, dtype=np.float32, piece=1024)
-    solver = DoublySGD(source, 1, get_loss("squared"), nu, Steps("theorem", nu, 15.0, 30.0), block=64)
+    solver = DoublySGD(
+        source, 1, get_loss("squared"), nu, Steps("theorem", nu, 15.0, 30.0), block=64
+    )
     errors = {}
     for t in range(1, 513):
         chosen = rng.integers(0, 256, 64)
@@ -190,7 +243,10 @@ def test_converges_to_the_ridge_solution_of_the_same_nu():
     assert errors[512] < 1e-3
 
 
-@pytest.mark.parametrize("options", [{}, {"averaging": "linear", "max_blocks": 4}, {"precondition": True, "damping": 1e-3}])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"averaging": "linear", "max_blocks": 4}, {"precondition": True, "damping": 1e-3}],
+)
 def test_going_on_from_a_checkpoint_gives_the_same_bits(options):
     X, Y = rows(200)
 
@@ -212,11 +268,18 @@ def test_threads_memory_and_sparse_rows_change_nothing():
     X, Y = rows(300, d=40)
     X[X < 0.5] = 0.0
     results = []
-    for threads, memory, matrix in ((None, 256.0, X), (1, 256.0, X), (None, 0.0, X), (None, 256.0, sp.csr_matrix(X))):
+    for threads, memory, matrix in (
+        (None, 256.0, X),
+        (1, 256.0, X),
+        (None, 0.0, X),
+        (None, 256.0, sp.csr_matrix(X)),
+    ):
         try:
             env.set_threads(threads)
             source = GrowingMap("gaussian", 40, 5, PARAMS, piece=64, max_memory_mb=memory)
-            solver = DoublySGD(source, 1, get_loss("hinge"), 1e-3, Steps("theorem", 1e-3, 1e3, 2e3), block=32)
+            solver = DoublySGD(
+                source, 1, get_loss("hinge"), 1e-3, Steps("theorem", 1e-3, 1e3, 2e3), block=32
+            )
             for t in range(9):
                 solver.step(matrix[32 * t : 32 * t + 32], Y[32 * t : 32 * t + 32])
             results.append(solver.expansion.coef)
@@ -255,8 +318,14 @@ def test_several_outputs_and_softmax():
     X, _ = rows(400)
     labels = (X[:, 0] > 0).astype(int) + (X[:, 1] > 0)
     Y = np.eye(3)[labels]
-    solver = doubly("softmax", 1e-4, Steps("decay", 1e-4, step0=8.0), outputs=3, block=32, dtype=np.float32)
-    losses = [solver.step(X[20 * t : 20 * t + 20], Y[20 * t : 20 * t + 20]) for _ in range(4) for t in range(20)]
+    solver = doubly(
+        "softmax", 1e-4, Steps("decay", 1e-4, step0=8.0), outputs=3, block=32, dtype=np.float32
+    )
+    losses = [
+        solver.step(X[20 * t : 20 * t + 20], Y[20 * t : 20 * t + 20])
+        for _ in range(4)
+        for t in range(20)
+    ]
     assert losses[0] == pytest.approx(np.log(3))
     assert np.mean(losses[-20:]) < 0.5
     assert np.mean(solver.predictions(X).argmax(axis=1) == labels) > 0.9
@@ -270,9 +339,13 @@ def test_steps_and_what_they_refuse():
     assert normalized(7, np.array([[3.0, 4.0], [0.0, 0.0]])) == pytest.approx(0.6 / np.sqrt(12.5))
     assert normalized(7, np.full((4, 1), 0.5)) == normalized(7) == 1.0
     for theta in (9.0, 21.0):
-        with pytest.raises(UsageError, match="--theta .* times --nu 0.1 is .*need a product from 1 to 2"):
+        with pytest.raises(
+            UsageError, match="--theta .* times --nu 0.1 is .*need a product from 1 to 2"
+        ):
             Steps("theorem", 0.1, theta)
-    with pytest.raises(UsageError, match="above 2 the decay 1 - theta nu / t of the early steps is negative"):
+    with pytest.raises(
+        UsageError, match="above 2 the decay 1 - theta nu / t of the early steps is negative"
+    ):
         Steps("theorem", 0.1, 21.0)
     with pytest.raises(UsageError, match="turn the sign of f"):
         Steps("constant", 0.5, step0=3.0)
@@ -319,7 +392,9 @@ def test_pegasos_is_its_recursion_and_comes_near_the_optimum(project):
     for t in range(1, 1001):
         batch = rng.integers(0, 200, 10)
         violated = Y[batch, 0] * (Z[batch] @ w) < 1
-        w = (1 - 1 / t) * w + (Z[batch] * (Y[batch, 0] * violated)[:, None]).sum(axis=0) / (nu * t * 10)
+        w = (1 - 1 / t) * w + (Z[batch] * (Y[batch, 0] * violated)[:, None]).sum(axis=0) / (
+            nu * t * 10
+        )
         if project:
             w *= min(1.0, 1 / (np.sqrt(nu) * np.linalg.norm(w)))
         solver.step(X[batch], Y[batch])
@@ -337,7 +412,9 @@ def test_a_batch_of_fewer_rows_is_that_share_of_a_step(name):
     loss, nu = get_loss("logistic"), 0.3
     make = {
         "doubly-sgd": lambda: doubly("logistic", nu, Steps("constant", nu, step0=0.5), block=8),
-        "norma": lambda: Norma("gaussian", PARAMS, 1, loss, nu, Steps("constant", nu, step0=0.5), dtype=np.float64),
+        "norma": lambda: Norma(
+            "gaussian", PARAMS, 1, loss, nu, Steps("constant", nu, step0=0.5), dtype=np.float64
+        ),
         "pegasos": lambda: Pegasos(features(), 40, 1, loss, nu),
     }[name]
     short, whole, resumed = make(), make(), make()
@@ -345,10 +422,13 @@ def test_a_batch_of_fewer_rows_is_that_share_of_a_step(name):
         solver.step(X[:16], Y[:16])
     before = short.predictions(X)
     resumed.restore(short.state())
-    # two rows; the same two rows eight times each, which is the same mean; two rows after a checkpoint
+    # two rows; the same two rows eight times each, which is the same mean; two rows after a
+    # checkpoint
     for solver, taken in ((short, [16, 17]), (whole, [16, 17] * 8), (resumed, [16, 17])):
         solver.step(X[taken], Y[taken])
-    np.testing.assert_allclose(short.predictions(X) - before, (whole.predictions(X) - before) / 8, atol=1e-12)
+    np.testing.assert_allclose(
+        short.predictions(X) - before, (whole.predictions(X) - before) / 8, atol=1e-12
+    )
     assert np.abs(short.predictions(X) - before).max() > 1e-3
     assert np.array_equal(resumed.predictions(X), short.predictions(X))
 
@@ -365,7 +445,14 @@ def test_dual_steps_lead_both_forms_to_the_optimum_that_the_gap_proves(name):
     K, index = gram(X), np.arange(80)
     # the exact kernel's own features, so that both solve one problem
     root = np.linalg.cholesky(K + 1e-10 * np.eye(80))
-    linear = LinearSDCA(lambda part: np.ascontiguousarray(root[np.searchsorted(order, part[:, 0])]), 80, Y.shape[1], 80, loss, nu)
+    linear = LinearSDCA(
+        lambda part: np.ascontiguousarray(root[np.searchsorted(order, part[:, 0])]),
+        80,
+        Y.shape[1],
+        80,
+        loss,
+        nu,
+    )
     order, rng = np.arange(80.0), np.random.default_rng(1)
     kernel = KernelSDCA("gaussian", PARAMS, Y.shape[1], 80, loss, nu, dtype=np.float64)
     lowest = -np.inf
@@ -379,7 +466,9 @@ def test_dual_steps_lead_both_forms_to_the_optimum_that_the_gap_proves(name):
             kernel.step(X[part], Y[part], part)
     for P, D in (linear.bounds([(order[:, None], Y, index)]), kernel.bounds([(X, Y, index)])):
         assert -1e-9 <= P - D < 1e-4
-    np.testing.assert_allclose(kernel.bounds([(X, Y, index)]), linear.bounds([(order[:, None], Y, index)]), atol=2e-4)
+    np.testing.assert_allclose(
+        kernel.bounds([(X, Y, index)]), linear.bounds([(order[:, None], Y, index)]), atol=2e-4
+    )
     if name == "squared":
         exact = K @ np.linalg.solve(K + nu * 80 * np.eye(80), Y)
         np.testing.assert_allclose(kernel.predictions(X), exact, atol=2e-3)
@@ -394,7 +483,10 @@ def test_rows_at_rest_are_left_out_and_come_back():
         computed.append(len(taken))
         return Z[taken]
 
-    resting, steady = LinearSDCA(looked_up, 40, 1, 300, loss, nu), LinearSDCA(lambda X: X, 40, 1, 300, loss, nu)
+    resting, steady = (
+        LinearSDCA(looked_up, 40, 1, 300, loss, nu),
+        LinearSDCA(lambda X: X, 40, 1, 300, loss, nu),
+    )
     for _ in range(1500):
         order = rng.permutation(300)
         resting.step(order, Y[order], order)
@@ -422,10 +514,15 @@ def test_sdca_checkpoints_and_refusals():
             one.step(X[start : start + 20], Y[start : start + 20], np.arange(start, start + 20))
         assert one.rests.counts[0].any()
         two.restore(one.state())
-        losses = [[solver.step(X[10:60], Y[10:60], np.arange(10, 60)) for _ in range(2)] for solver in (one, two)]
+        losses = [
+            [solver.step(X[10:60], Y[10:60], np.arange(10, 60)) for _ in range(2)]
+            for solver in (one, two)
+        ]
         assert losses[0] == losses[1]
         assert np.array_equal(one.predictions(X), two.predictions(X))
-    with pytest.raises(UsageError, match="--loss is softmax, but dual coordinate ascent has the losses hinge"):
+    with pytest.raises(
+        UsageError, match="--loss is softmax, but dual coordinate ascent has the losses hinge"
+    ):
         LinearSDCA(features(), 40, 3, 60, get_loss("softmax"), 0.1)
     with pytest.raises(UsageError, match="--nu is 0"):
         KernelSDCA("gaussian", PARAMS, 1, 60, get_loss("hinge"), 0.0)
@@ -441,7 +538,9 @@ def test_support_is_the_exact_kernel_expansion_in_any_pieces():
     support = Support("gaussian", PARAMS, 2, np.float64)
     for start, stop in ((0, 3), (3, 2048), (2048, 2050), (2050, 5000)):
         support.append(X[start:stop], coef[start:stop])
-        np.testing.assert_allclose(support.values(X[:7]), gram(X[:7], X[:stop]) @ coef[:stop], atol=1e-9)
+        np.testing.assert_allclose(
+            support.values(X[:7]), gram(X[:7], X[:stop]) @ coef[:stop], atol=1e-9
+        )
     np.testing.assert_array_equal(support.rows, X)
     expected = kernels.decision("gaussian", PARAMS, X, coef, X[:20])
     np.testing.assert_allclose(support.values(X[:20]), expected, atol=1e-9)
@@ -452,7 +551,13 @@ def test_support_is_the_exact_kernel_expansion_in_any_pieces():
 def test_kept_values_are_the_values(nu, step, precondition):
     """With nu = 0.3 the scale goes into the coefficients on the way."""
     X, Y = rows(50)
-    options = {"loss": "squared", "nu": nu, "steps": Steps("constant", nu, step0=step), "block": 16, "precondition": precondition}
+    options = {
+        "loss": "squared",
+        "nu": nu,
+        "steps": Steps("constant", nu, step0=step),
+        "block": 16,
+        "precondition": precondition,
+    }
     plain, kept = doubly(**options, damping=1e-3), doubly(**options, damping=1e-3, keep_rows=50)
     rng = np.random.default_rng(3)
     for t in range(60):
@@ -473,13 +578,25 @@ def test_features_are_held_of_blocks_that_are_met_again_alone():
 
 @pytest.mark.parametrize("precondition, batch", [(False, 20), (True, 20), (False, 5000)])
 def test_held_features_are_the_same_bits_and_made_once(precondition, batch, monkeypatch):
-    """Blocks smaller than a piece, of which one is not whole; rows twice in a batch; in a batch of 5,000 several parts."""
+    """Blocks smaller than a piece, of which one is not whole; rows twice in a batch; in a
+    batch of 5,000 several parts.
+    """
     X, Y = rows(50)
-    options = {"nu": 0.1, "steps": Steps("constant", 0.1, step0=0.5), "block": 16, "max_blocks": 5, "averaging": "linear"}
+    options = {
+        "nu": 0.1,
+        "steps": Steps("constant", 0.1, step0=0.5),
+        "block": 16,
+        "max_blocks": 5,
+        "averaging": "linear",
+    }
     options |= {"precondition": precondition, "damping": 1e-3, "outputs": 2}
     plain, held = doubly("squared", **options), doubly("squared", **options, hold_rows=50)
     made, transform = [], FeatureMap.transform
-    monkeypatch.setattr(FeatureMap, "transform", lambda self, X, out=None: made.append(len(X)) or transform(self, X, out=out))
+    monkeypatch.setattr(
+        FeatureMap,
+        "transform",
+        lambda self, X, out=None: made.append(len(X)) or transform(self, X, out=out),
+    )
     rng = np.random.default_rng(3)
     Y = np.hstack([Y, -Y])
     for _ in range(40):

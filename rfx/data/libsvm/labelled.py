@@ -1,4 +1,6 @@
-"""Stretches of a LIBSVM text that is never in memory as a whole: parsed, with their labels as they are spelled."""
+"""Stretches of a LIBSVM text that is never in memory as a whole: parsed, with their labels
+as they are spelled.
+"""
 
 from dataclasses import dataclass
 
@@ -12,15 +14,18 @@ from rfx.errors import DataError
 
 
 class OtherSpelling(Exception):
-    """Labels that are words, or are spelled otherwise than rfx prints their numbers, where neither was known of."""
+    """Labels that are words, or are spelled otherwise than rfx prints their numbers, where
+    neither was known of.
+    """
 
 
 @dataclass
 class Stretch:
-    """Rows of whole lines: y (n,), indptr, indices, values, and bad, the offset of the first bad line, or -1, as svmtext.parse gives them.
+    """Rows of whole lines: y (n,), indptr, indices, values, and bad, the offset of the first bad
+    line, or -1, as svmtext.parse gives them.
 
-    raw: the text that was parsed. plain: whether all labels are certainly spelled as their numbers are printed. own: the labels, where
-    they are words; y is then zeros.
+    raw: the text that was parsed. plain: whether all labels are certainly spelled as their numbers
+    are printed. own: the labels, where they are words; y is then zeros.
     """
 
     raw: bytes
@@ -49,7 +54,8 @@ class Stretch:
 
 
 def parse(raw: bytes, zero_based: bool, name: str, line: int = 1, worded: bool = False) -> Stretch:
-    """The rows of whole lines, the first of which is number `line` of the input; worded: the labels are words.
+    """The rows of whole lines, the first of which is number `line` of the input; worded: the labels
+    are words.
 
     Raises DataError where they are for a label that is none, and for a text that is not UTF-8.
     """
@@ -60,17 +66,21 @@ def parse(raw: bytes, zero_based: bool, name: str, line: int = 1, worded: bool =
 
 
 def of_numbers(raw: bytes, own: Words | None, zero_based: bool) -> Stretch:
-    """The rows of whole lines whose labels are numbers, in the place of those words where there are some."""
+    """The rows of whole lines whose labels are numbers, in the place of those words where
+    there are some.
+    """
     spelling = svmtext.Spelling()
     y, indptr, indices, values, bad = svmtext.parse(raw, zero_based, spelling)
     return Stretch(raw, y, indptr, indices, values, bad, spelling.plain, own)
 
 
 class Reader:
-    """How the labels of a text become numbers: names, those that these stand for, ascending, or None; worded: whether they are words.
+    """How the labels of a text become numbers: names, those that these stand for, ascending, or
+    None; worded: whether they are words.
 
-    numbers: labels are taken as the numbers that they are, however they are spelled. Of a Reader that knows nothing yet, neither names
-    nor numbers, `targets` raises OtherSpelling where that is needed.
+    numbers: labels are taken as the numbers that they are, however they are spelled. Of a Reader
+    that knows nothing yet, neither names nor numbers, `targets` raises OtherSpelling where that is
+    needed.
     """
 
     def __init__(self, numbers: bool = False):
@@ -85,7 +95,9 @@ class Reader:
 
     @property
     def unknown(self) -> bool:
-        """Whether nothing is known of the labels but that those seen so far are numbers as rfx prints them."""
+        """Whether nothing is known of the labels but that those seen so far are numbers as
+        rfx prints them.
+        """
         return self.names is None and not self.numbers
 
     def targets(self, found: Stretch, name: str) -> np.ndarray:
@@ -103,12 +115,18 @@ class Reader:
             raise unexpected(name, words.values[codes.index(-1)], self.names)
         return np.array(codes, np.float64)[words.codes]
 
-    def learn(self, found: labelwords.Spellings, task: str | None, name: str, whole: bool) -> str | None:
-        """Know of labels what spellings of them say, of all rows where `whole`; returns the task, guessed where that was needed."""
+    def learn(
+        self, found: labelwords.Spellings, task: str | None, name: str, whole: bool
+    ) -> str | None:
+        """Know of labels what spellings of them say, of all rows where `whole`; returns the
+        task, guessed where that was needed.
+        """
         plain = all(map(labelwords.printed, found.counts))
         self.names, task = found.decided(task, name)
         self.worded = None in found.numbers.values()
-        self.numbers = self.names is None and (whole or found.full or not plain or task == "regression")
+        self.numbers = self.names is None and (
+            whole or found.full or not plain or task == "regression"
+        )
         return task
 
 
@@ -118,13 +136,21 @@ def count(found: labelwords.Spellings, stretch: Stretch) -> None:
         found.add_numbers(stretch.y)
         return
     words = stretch.words()
-    found.add(words, [None] * len(words.values) if stretch.own is not None else list(map(float, words.values)))
+    found.add(
+        words,
+        [None] * len(words.values) if stretch.own is not None else list(map(float, words.values)),
+    )
 
 
 def unexpected(name: str, word: str, labels: list[str]) -> DataError:
-    """The refusal of a label that rows have which are read once, behind those that labels were learnt from."""
-    known = f"those before ({', '.join(labels[:5]):.100})" if labels else "numbers as rfx prints them"
+    """The refusal of a label that rows have which are read once, behind those that labels
+    were learnt from.
+    """
+    known = (
+        f"those before ({', '.join(labels[:5]):.100})" if labels else "numbers as rfx prints them"
+    )
     return DataError(
-        f"{name} has the label {word!r:.80}, but its first rows, which labels were learnt from, have {known}; save the rows to a file, "
-        "which is looked through first, or give --task regression"
+        f"{name} has the label {word!r:.80}, but its first rows, which labels were learnt from,"
+        f" have {known}; save the rows to a file, which is looked through first, or give --task"
+        " regression"
     )

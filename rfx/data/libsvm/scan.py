@@ -1,4 +1,6 @@
-"""LIBSVM text of any size gone through in pieces of bounded memory: every problem, the rows and columns, the labels."""
+"""LIBSVM text of any size gone through in pieces of bounded memory: every problem, the rows
+and columns, the labels.
+"""
 
 import numpy as np
 
@@ -14,45 +16,64 @@ MOST_LABELS = 1_000_000  # different ones that are counted
 
 
 class Scan:
-    """What is in a LIBSVM text. `problems` goes through it; where it finds none, the counts are then those of the whole text.
+    """What is in a LIBSVM text. `problems` goes through it; where it finds none, the counts are
+    then those of the whole text.
 
-    rows; columns, the largest index (plus one, from zero); labels, the different ones, and counts, the rows of each, both None
-    when there are more than MOST_LABELS of them; low, high and mean of the labels.
+    rows; columns, the largest index (plus one, from zero); labels, the different ones, and counts,
+    the rows of each, both None when there are more than MOST_LABELS of them; low, high and mean of
+    the labels.
     """
 
     def __init__(self, handle, zero_based: bool = False, name: str | None = None):
         """handle: what reads plain text, such as a Plain; what its read raises is passed on.
 
-        name: of the text, where its labels may be words, as in training: where the first one is, all must be.
+        name: of the text, where its labels may be words, as in training: where the first one is,
+        all must be.
         """
         self._handle, self._zero_based, self._line, self._text = handle, zero_based, 1, False
         self.rows = self.columns = 0
         self.labels: np.ndarray | None = np.zeros(0)
         self.counts: np.ndarray | None = np.zeros(0, np.int64)
         self.low, self.high, self._sum = np.inf, -np.inf, 0.0
-        self._name, self._worded, self._spellings = name, None if name else False, labelwords.Spellings(MOST_LABELS)
+        self._name, self._worded, self._spellings = (
+            name,
+            None if name else False,
+            labelwords.Spellings(MOST_LABELS),
+        )
 
     @property
     def mean(self) -> float:
         return self._sum / self.rows
 
     def spelled(self) -> dict[str, int] | None:
-        """The rows of each label, where some are words, or are spelled otherwise than rfx prints their numbers; None elsewhere."""
+        """The rows of each label, where some are words, or are spelled otherwise than rfx
+        prints their numbers; None elsewhere.
+        """
         found = self._spellings
         if found.full or (not self._worded and all(map(labelwords.printed, found.counts))):
             return None
-        labels = labelwords.ascending(found.counts, None if self._worded else found.numbers.values())
+        labels = labelwords.ascending(
+            found.counts, None if self._worded else found.numbers.values()
+        )
         return {label: found.counts[label] for label in labels}
 
     def problems(self):
-        """Yield (line, column, message) for every problem, in order; nothing for a text that `svmlight.read` would take.
+        """Yield (line, column, message) for every problem, in order; nothing for a text that
+        `svmlight.read` would take.
 
         A problem of the whole text (empty, binary, no rows) is reported at line 1, column 1.
         """
         clean = True
         for raw, last in self._pieces():
             if raw is None:
-                yield self._line, 1, f"the line is longer than {LONGEST_LINE:,} bytes, so the rest of it was not checked"
+                yield (
+                    self._line,
+                    1,
+                    (
+                        f"the line is longer than {LONGEST_LINE:,} bytes, so the rest of it was not"
+                        " checked"
+                    ),
+                )
                 clean = False
                 continue
             self._text = True
@@ -66,7 +87,11 @@ class Scan:
             else:
                 clean = False
                 lines = [(self._line + above, column, message) for above, column, message in odd]
-                yield from sorted([*lines, *self._described(text, last)]) if odd else self._described(text, last)
+                yield from (
+                    sorted([*lines, *self._described(text, last)])
+                    if odd
+                    else self._described(text, last)
+                )
             self._line += raw.count(b"\n")
             del text, found  # before the next piece is read
         if not self._text and clean:
@@ -75,7 +100,9 @@ class Scan:
             yield 1, 1, "the file has no rows, only blank lines and comments"
 
     def _pieces(self):
-        """Yield (whole lines, whether they end the text); None instead of the lines for the beginning of one that is too long."""
+        """Yield (whole lines, whether they end the text); None instead of the lines for the
+        beginning of one that is too long.
+        """
         rest, skipping = b"", False
         data = self._handle.read(PIECE)
         while data:
@@ -98,7 +125,9 @@ class Scan:
             data = following
 
     def _numbered(self, raw):
-        """(the text with numbers as labels, the words where it has some, what is wrong with these)."""
+        """(the text with numbers as labels, the words where it has some, what is wrong with
+        these).
+        """
         if self._worded is None and labelwords.begins(raw):
             self._worded = labelwords.recognised(raw)
         if not self._worded:
@@ -115,7 +144,11 @@ class Scan:
         self.columns = max(self.columns, found.width)
         if self._name and not self._spellings.full:
             labelled.count(self._spellings, found)
-        self.low, self.high, self._sum = min(self.low, labels.min()), max(self.high, labels.max()), self._sum + labels.sum()
+        self.low, self.high, self._sum = (
+            min(self.low, labels.min()),
+            max(self.high, labels.max()),
+            self._sum + labels.sum(),
+        )
         if self.labels is None or self.counts is None:
             return
         fresh, counts = np.unique(labels, return_counts=True)
@@ -129,12 +162,15 @@ class Scan:
         line, counted = self._line, 0
         for start, end in svmtext.bad_lines(raw, self._zero_based):
             line, counted = line + raw.count(b"\n", counted, start), start
-            for column, message in svmtext.line_problems(raw[start:end], self._zero_based, cut_off=last and end == len(raw)):
+            for column, message in svmtext.line_problems(
+                raw[start:end], self._zero_based, cut_off=last and end == len(raw)
+            ):
                 yield line, column, message
 
 
 class Plain:
-    """The plain content of a file or of standard input (`-`) as a stream: name, for messages, and read.
+    """The plain content of a file or of standard input (`-`) as a stream: name, for messages, and
+    read.
 
     Raises DataError where it can't be read, is damaged, or is longer than RFX_MAX_BYTES.
     """
@@ -144,10 +180,14 @@ class Plain:
         self.name = "standard input" if str(path) == "-" else files.shown(path)
         message = f"{self.name} holds more bytes, unpacked, than RFX_MAX_BYTES says"
         try:
-            plain = archives.open_plain(files.standard_input() if str(path) == "-" else path, message=message)
+            plain = archives.open_plain(
+                files.standard_input() if str(path) == "-" else path, message=message
+            )
             self._handle = encodings.opened(plain, self.name, encoding)
         except archives.DAMAGE as error:
-            raise DataError(f"{self.name} can't be read: {getattr(error, 'strerror', None) or error}") from None
+            raise DataError(
+                f"{self.name} can't be read: {getattr(error, 'strerror', None) or error}"
+            ) from None
 
     def read(self, count: int = -1) -> bytes:
         try:

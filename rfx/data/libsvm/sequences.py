@@ -1,7 +1,9 @@
-"""Text of labelled sequences, `label letters` a line, to arrays: what stands behind the reader of LIBSVM text for such files.
+"""Text of labelled sequences, `label letters` a line, to arrays: what stands behind the reader of
+LIBSVM text for such files.
 
-A letter becomes its character code, so that files that were read apart agree; lower-case letters count as upper-case ones.
-All sequences are of one length. Blank lines and what follows a # are skipped, as in LIBSVM text.
+A letter becomes its character code, so that files that were read apart agree; lower-case letters
+count as upper-case ones. All sequences are of one length. Blank lines and what follows a # are
+skipped, as in LIBSVM text.
 """
 
 import numpy as np
@@ -25,8 +27,8 @@ def recognised(raw) -> bool:
 def parse(raw, name: str, places: int | None = None, letters: bytes | None = None):
     """X (n, places) float64 of the letters' codes and y (n,) float64.
 
-    places: how long the sequences must be; by default as long as the first. letters: which (upper-case) there may be; by
-    default A to Z. Raises DataError naming file, line and column.
+    places: how long the sequences must be; by default as long as the first. letters: which
+    (upper-case) there may be; by default A to Z. Raises DataError naming file, line and column.
     """
     labels, rows = [], []
     allowed = np.zeros(256, bool)
@@ -43,16 +45,27 @@ def parse(raw, name: str, places: int | None = None, letters: bytes | None = Non
         if label is None:
             refuse(line.index(words[0]) + 1, f"the label {_text(words[0])} is not a finite number")
         if len(words) != 2:
-            refuse(len(line.rstrip()), f"a row is a label and one sequence of letters, but this one has {len(words)} words")
+            refuse(
+                len(line.rstrip()),
+                f"a row is a label and one sequence of letters, but this one has {len(words)}"
+                " words",
+            )
         start = line.index(words[1], line.index(words[0]) + len(words[0])) + 1
         sequence = np.frombuffer(words[1].upper(), np.uint8)
         bad = np.flatnonzero(~allowed[sequence])
         if len(bad):
             known = f"; the letters are {', '.join(map(chr, letters))}" if letters else ""
-            refuse(start + bad[0], f"{_text(words[1][bad[0] : bad[0] + 1])} is not a letter that is known{known}")
+            refuse(
+                start + bad[0],
+                f"{_text(words[1][bad[0] : bad[0] + 1])} is not a letter that is known{known}",
+            )
         places = places or len(sequence)
         if len(sequence) != places:
-            refuse(start, f"the sequence has {len(sequence)} letters, but {places} are expected, as many in every row")
+            refuse(
+                start,
+                f"the sequence has {len(sequence)} letters, but {places} are expected, as many in"
+                " every row",
+            )
         labels.append(label)
         rows.append(sequence)
     return np.array(rows, dtype=np.float64), np.array(labels)
@@ -63,7 +76,11 @@ def letters(X) -> bytes | None:
     if not isinstance(X, np.ndarray) or X.dtype.kind != "f":
         return None
     values = np.unique(X)
-    return bytes(values.astype(np.uint8)) if len(values) <= 26 and np.isin(values, list(_LETTERS)).all() else None
+    return (
+        bytes(values.astype(np.uint8))
+        if len(values) <= 26 and np.isin(values, list(_LETTERS)).all()
+        else None
+    )
 
 
 def _number(word):

@@ -1,7 +1,9 @@
-"""LIBSVM text files to and from arrays: `label index:value ...`, one row a line, indices ascending from 1.
+"""LIBSVM text files to and from arrays: `label index:value ...`, one row a line, indices ascending
+from 1.
 
-Reading is strict (a bad line is refused with its number and column) and cached in binary (`textcache`). `-` is
-standard input or output. The format itself, and what is wrong with a line, is in `svmtext`.
+Reading is strict (a bad line is refused with its number and column) and cached in binary
+(`textcache`). `-` is standard input or output. The format itself, and what is wrong with a line, is
+in `svmtext`.
 """
 
 import contextlib
@@ -28,13 +30,17 @@ _KEPT = "\0"  # behind a label that is written as it is spelled
 
 
 class Text:
-    """The plain bytes of a LIBSVM file: name (for messages), path (None for standard input), raw (bytes or mmap), and
-    status (the file's os.stat_result, or None where a cache could not tell whether it has changed)."""
+    """The plain bytes of a LIBSVM file: name (for messages), path (None for standard input), raw
+    (bytes or mmap), and status (the file's os.stat_result, or None where a cache could not tell
+    whether it has changed).
+    """
 
     raw: bytes | bytearray | mmap.mmap
 
     def __init__(self, path, content=None, encoding=None):
-        """content: the plain bytes, where they were read already. encoding: of the text, by default what its mark says, else UTF-8."""
+        """content: the plain bytes, where they were read already. encoding: of the text, by
+        default what its mark says, else UTF-8.
+        """
         self._open(path, content)
         if encodings.remembered(encoding) is not None:
             self.status = None
@@ -43,7 +49,10 @@ class Text:
     def _open(self, path, content):
         self.path, self.status = None, None
         if content is not None:
-            self.name, self.raw = "standard input" if str(path) == "-" else files.shown(path), content
+            self.name, self.raw = (
+                "standard input" if str(path) == "-" else files.shown(path),
+                content,
+            )
             return
         if str(path) == "-":
             self.name = "standard input"
@@ -69,17 +78,20 @@ class Text:
 
 
 class Labels:
-    """The words that labels may be. names: ascending, what the numbers 0, 1, … of y stand for; None where labels are numbers.
+    """The words that labels may be. names: ascending, what the numbers 0, 1, … of y stand for; None
+    where labels are numbers.
 
-    known: the names are those of a model, and others come behind them. optional: rows may have no label at all. task: of the
-    model, None where it is guessed, which reading does where labels are numbers that are not spelled as rfx prints them.
+    known: the names are those of a model, and others come behind them. optional: rows may have no
+    label at all. task: of the model, None where it is guessed, which reading does where labels are
+    numbers that are not spelled as rfx prints them.
     """
 
     def __init__(self, names=None, known=False, optional=False, task=None):
         self.names, self.known, self.optional, self.task = names, known, optional, task
 
     def settled(self, y, text, plain: bool):
-        """y (n,) of labels that are numbers in a text, where these are words to the model, else as it is.
+        """y (n,) of labels that are numbers in a text, where these are words to the model, else as
+        it is.
 
         plain: whether all are certainly spelled as their numbers are printed. text(): the Text.
         """
@@ -97,29 +109,38 @@ class Labels:
 
 
 def _is_text(path) -> bool:
-    """Does the file begin with good rows, at least one of them with a feature? Only its head is looked at."""
+    """Does the file begin with good rows, at least one of them with a feature? Only its
+    head is looked at.
+    """
     with open(path, "rb") as handle:
         head = handle.read(_HEAD)
     lines = head.split(b"\n")
     if len(head) == _HEAD:
         lines[-1] = lines[-1].rpartition(b" ")[0]  # cut off in the middle of a word
     rows = [row for line in lines if (row := line.partition(b"#")[0].strip())]
-    return any(b":" in row for row in rows) and not any(next(svmtext.line_problems(row, True), None) for row in rows)
+    return any(b":" in row for row in rows) and not any(
+        next(svmtext.line_problems(row, True), None) for row in rows
+    )
 
 
 KIND = files.Kind("LIBSVM text", _is_text)
 
 
-def read(path, n_features=None, zero_based=False, cache=True, letters=None, labels=None, wider="refuse"):
-    """Read a LIBSVM file (plain, .xz, .bz2 or .gz; `-` is standard input), or one of sequences, told by its first row.
+def read(
+    path, n_features=None, zero_based=False, cache=True, letters=None, labels=None, wider="refuse"
+):
+    """Read a LIBSVM file (plain, .xz, .bz2 or .gz; `-` is standard input), or one of sequences,
+    told by its first row.
 
-    Parameters: `n_features`, the number of columns (default: the largest index in the file); `zero_based`, indices start
-    at 0 instead of 1; `cache`, keep and use a binary copy (see `textcache`); `letters`, those that sequences may have;
-    `labels` (Labels), that labels may be words, by default numbers only; `wider`, what becomes of columns from n_features on:
-    "refuse", or "leave out" with one warning.
-    Returns X, csr_matrix (n_rows, n_features) of float64, its indices int32 unless they need int64, entries as in the
-    file (explicit zeros are kept); and y, float64 (n_rows,). Of sequences (see `sequences`) X is an array of letters' codes.
-    Raises DataError, one sentence with file, line and column, for anything that is not a strict LIBSVM file.
+    Parameters: `n_features`, the number of columns (default: the largest index in the file);
+    `zero_based`, indices start at 0 instead of 1; `cache`, keep and use a binary copy (see
+    `textcache`); `letters`, those that sequences may have; `labels` (Labels), that labels may be
+    words, by default numbers only; `wider`, what becomes of columns from n_features on: "refuse",
+    or "leave out" with one warning. Returns X, csr_matrix (n_rows, n_features) of float64, its
+    indices int32 unless they need int64, entries as in the file (explicit zeros are kept); and y,
+    float64 (n_rows,). Of sequences (see `sequences`) X is an array of letters' codes. Raises
+    DataError, one sentence with file, line and column, for anything that is not a strict LIBSVM
+    file.
     """
     text, spelling, worded = None, svmtext.Spelling(), False
     arrays = textcache.load(path, zero_based, spelling) if cache and str(path) != "-" else None
@@ -127,7 +148,9 @@ def read(path, n_features=None, zero_based=False, cache=True, letters=None, labe
         text = path if isinstance(path, Text) else Text(path)
         if sequences.recognised(text.raw):
             return sequences.parse(text.raw, text.name, n_features, letters)
-        if labels is not None and (labelwords.recognised(text.raw) or (labels.optional and labelwords.lacking(text.raw))):
+        if labels is not None and (
+            labelwords.recognised(text.raw) or (labels.optional and labelwords.lacking(text.raw))
+        ):
             cache, worded, arrays = False, True, _worded(text, zero_based, labels)
         else:
             arrays = _parsed(text, zero_based, spelling)
@@ -141,8 +164,8 @@ def read(path, n_features=None, zero_based=False, cache=True, letters=None, labe
     if narrow and zero_based and width == n_features + 1 and not (indices == 0).any():
         name = text.name if text else files.shown(path)
         raise DataError(
-            f"{name} has index {n_features} but no index 0, so its indices seem to start at 1, while those that the model was trained on "
-            "start at 0; write it with indices from 0"
+            f"{name} has index {n_features} but no index 0, so its indices seem to start at 1,"
+            " while those that the model was trained on start at 0; write it with indices from 0"
         )
     if narrow and wider == "refuse":
         _refuse_width(text or Text(path), indptr, indices, n_features, zero_based)
@@ -168,20 +191,31 @@ def _worded(text, zero_based, labels):
     if labels.task == "regression":
         raise labelwords.first_word(text.raw, text.name)
     if labels.known and labels.names is None:
-        raise DataError(f"{text.name} has words as labels ({', '.join(words.values[:5]):.100}), but the model's are numbers")
+        raise DataError(
+            f"{text.name} has words as labels ({', '.join(words.values[:5]):.100}), but the model's"
+            " are numbers"
+        )
     if not labels.known:
         labels.names = sorted(words.values)
     return [schema.places(words, labels.names, text.name), *arrays]
 
 
 def narrowed(X, n_features: int, name: str, strict: bool = False):
-    """X (n, d), CSR, with n_features columns; those that it has beyond are left out with one warning, or refused where strict."""
+    """X (n, d), CSR, with n_features columns; those that it has beyond are left out with
+    one warning, or refused where strict.
+    """
     if X.shape[1] > n_features:
         beyond = X.indices >= n_features
-        rows, columns = np.count_nonzero(np.diff(np.concatenate([[0], np.cumsum(beyond)])[X.indptr])), len(np.unique(X.indices[beyond]))
+        rows, columns = (
+            np.count_nonzero(np.diff(np.concatenate([[0], np.cumsum(beyond)])[X.indptr])),
+            len(np.unique(X.indices[beyond])),
+        )
         if not columns:
             return X[:, :n_features]
-        what = f"{name} has columns beyond the {n_features:,} that the model was trained on ({columns:,} of them, in {rows:,} rows)"
+        what = (
+            f"{name} has columns beyond the {n_features:,} that the model was trained on"
+            f" ({columns:,} of them, in {rows:,} rows)"
+        )
         if strict:
             raise DataError(f"{what}; without --strict they are left out")
         warnings.warn(f"{what}, which are left out", RfxWarning, stacklevel=2)
@@ -202,7 +236,9 @@ def _parsed(text, zero_based, spelling=None):
     end = text.raw.find(b"\n", bad)
     end = end if end >= 0 else len(text.raw)
     number = 1 + int(np.count_nonzero(np.frombuffer(text.raw, np.uint8, bad) == 10)) if bad else 1
-    column, message = next(svmtext.line_problems(text.raw[bad:end], zero_based, cut_off=end == len(text.raw)))
+    column, message = next(
+        svmtext.line_problems(text.raw[bad:end], zero_based, cut_off=end == len(text.raw))
+    )
     raise DataError(f"{text.name}, line {number}, column {column}: {message}")
 
 
@@ -230,10 +266,11 @@ def _row_lines(raw):
 def write(path, X, y, zero_based=False, precision=None):
     """Write X (n, d), dense or sparse, and y (n,), numbers or Words, as a LIBSVM file.
 
-    `path`: a path (written beside it and moved into place when complete), `-` (standard output) or a binary handle.
-    `precision`: significant digits; None writes the shortest text that reads back to the same float64 (float32 input:
-    nine digits, which read back to the same float32). Zeros of a dense X are left out; stored zeros of a sparse X are
-    kept. Raises DataError when X and y differ in length or hold nan or infinity.
+    `path`: a path (written beside it and moved into place when complete), `-` (standard output) or
+    a binary handle. `precision`: significant digits; None writes the shortest text that reads back
+    to the same float64 (float32 input: nine digits, which read back to the same float32). Zeros of
+    a dense X are left out; stored zeros of a sparse X are kept. Raises DataError when X and y
+    differ in length or hold nan or infinity.
     """
     if hasattr(path, "write"):
         write_rows(path, X, y, zero_based, precision)
@@ -255,7 +292,8 @@ class _Output:
 
 @contextlib.contextmanager
 def open_output(path):
-    """A binary handle that becomes the file `path` when the block ends well, and leaves nothing when it does not.
+    """A binary handle that becomes the file `path` when the block ends well, and leaves nothing
+    when it does not.
 
     `-` is standard output; when its reader has gone, BrokenPipeError is raised.
     """
@@ -271,11 +309,15 @@ def open_output(path):
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise DataError(f"{files.shown(path)} can't be written: {error.strerror or error}") from None
+        raise DataError(
+            f"{files.shown(path)} can't be written: {error.strerror or error}"
+        ) from None
 
 
 def write_rows(handle, X, y, zero_based=False, precision=None):
-    """Append rows X (n, d), y (n,) to a binary handle; `write` has the format. Call it block by block to stream."""
+    """Append rows X (n, d), y (n,) to a binary handle; `write` has the format. Call it
+    block by block to stream.
+    """
     sparse = scipy.sparse.issparse(X)
     X = X.tocsr() if sparse else np.asarray(X)
     y, names = (y.codes, y.values) if isinstance(y, Words) else (np.asarray(y), None)
@@ -294,10 +336,21 @@ def write_rows(handle, X, y, zero_based=False, precision=None):
             values = block[rows, columns]
             indptr = np.searchsorted(rows, np.arange(len(labels) + 1))
         if not (np.isfinite(values).all() and np.isfinite(labels).all()):
-            raise DataError(f"rows {start + 1} to {start + len(labels)} hold nan or infinity, which LIBSVM text can't")
+            raise DataError(
+                f"rows {start + 1} to {start + len(labels)} hold nan or infinity, which LIBSVM text"
+                " can't"
+            )
         # Labels are few: always exact, so that the classes stay the same numbers.
-        texts = map(repr, labels.astype(np.float64).tolist()) if names is None else (names[code] + _KEPT for code in labels.tolist())
-        handle.write(_formatted(texts, indptr, columns.astype(np.int64) + (not zero_based), values, precision))
+        texts = (
+            map(repr, labels.astype(np.float64).tolist())
+            if names is None
+            else (names[code] + _KEPT for code in labels.tolist())
+        )
+        handle.write(
+            _formatted(
+                texts, indptr, columns.astype(np.int64) + (not zero_based), values, precision
+            )
+        )
 
 
 def _formatted(labels, indptr, columns, values, precision):
@@ -307,17 +360,23 @@ def _formatted(labels, indptr, columns, values, precision):
     values = values.astype(np.float64) if precision is None else values
     entries = list(map(form.__mod__, zip(columns.tolist(), values.tolist())))
     bounds = indptr.tolist()
-    return _lines([name, *entries[a:b]] for name, a, b in zip(labels, bounds, bounds[1:])).encode("ascii")
+    return _lines([name, *entries[a:b]] for name, a, b in zip(labels, bounds, bounds[1:])).encode(
+        "ascii"
+    )
 
 
 def numbers(values) -> str:
-    """Text of values (n,) or (n, k), a line a row, in the shortest digits that read back to the same float64."""
+    """Text of values (n,) or (n, k), a line a row, in the shortest digits that read back to
+    the same float64.
+    """
     rows = np.asarray(values, np.float64)
     return _lines(map(repr, row) for row in (rows if rows.ndim == 2 else rows[:, None]).tolist())
 
 
 def _lines(rows) -> str:
-    """One line for each row of words, whole numbers without the `.0` of repr but where _KEPT follows."""
+    """One line for each row of words, whole numbers without the `.0` of repr but where
+    _KEPT follows.
+    """
     text = "\n".join([*map(" ".join, rows), ""])
     # passes over the text instead of a call for every number
     return text.replace(".0 ", " ").replace(".0\n", "\n").replace(_KEPT, "")

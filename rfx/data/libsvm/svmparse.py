@@ -1,11 +1,13 @@
 """The compiled half of the LIBSVM reader: lines of bytes to labels, indices and values.
 
-Numbers come out correctly rounded, with the same bits as Python's float(). Short ones take Clinger's exact path (a
-product or quotient of two exact doubles); the others Lemire's method (D. Lemire, "Number parsing at a gigabyte per
-second", Software: Practice and Experience 51, 2021): the 64-bit mantissa times a 128-bit power of five. What neither can
-decide is reported as undecided, and the caller asks float().
+Numbers come out correctly rounded, with the same bits as Python's float(). Short ones take
+Clinger's exact path (a product or quotient of two exact doubles); the others Lemire's method (D.
+Lemire, "Number parsing at a gigabyte per second", Software: Practice and Experience 51, 2021): the
+64-bit mantissa times a 128-bit power of five. What neither can decide is reported as undecided, and
+the caller asks float().
 
-All of it is in one file because numba's cache of a function knows only of changes to the function's own file.
+All of it is in one file because numba's cache of a function knows only of changes to the function's
+own file.
 """
 
 import numpy as np
@@ -15,17 +17,21 @@ from rfx.compiled import njit
 _EXACT, _UNDECIDED, _MALFORMED = 0, 1, 2
 _NEWLINE, _HASH, _COLON = 10, 35, 58
 
-_SMALLEST, _LARGEST = -342, 308  # powers of ten beyond these give zero or infinity for any 64-bit mantissa
+# powers of ten beyond these give zero or infinity for any 64-bit mantissa
+_SMALLEST, _LARGEST = -342, 308
 
 
 def _power_table() -> np.ndarray:
-    """The leading 128 bits of 5^q, one (high, low) pair a row; q runs from _SMALLEST to _LARGEST."""
+    """The leading 128 bits of 5^q, one (high, low) pair a row; q runs from _SMALLEST to
+    _LARGEST.
+    """
     rows = []
     for q in range(_SMALLEST, _LARGEST + 1):
         power = 5 ** abs(q)
         if q < 0:
-            # A small power can divide the mantissa exactly: its reciprocal is rounded up in the last of 128 bits, so
-            # that an exact quotient never falls short of itself. For the others, rounding up a longer one is enough.
+            # A small power can divide the mantissa exactly: its reciprocal is rounded up in the
+            # last of 128 bits, so that an exact quotient never falls short of itself. For the
+            # others, rounding up a longer one is enough.
             width = (power - 1).bit_length()
             bits = (1 << (width + 127 if q >= -27 else 2 * width + 128)) // power + 1
         else:
@@ -56,7 +62,9 @@ def _product(a, b):
 
 @njit(cache=True, nogil=True)
 def _scaled(mantissa, q):
-    """mantissa * 10^q (mantissa > 0) as bits of a positive double and whether they are certainly right."""
+    """mantissa * 10^q (mantissa > 0) as bits of a positive double and whether they are
+    certainly right.
+    """
     if q < _SMALLEST or q > _LARGEST:
         return _U(0), False
     shift = 0
@@ -67,7 +75,8 @@ def _scaled(mantissa, q):
             shift += step
     high, low = _product(w, _POWERS[q - _SMALLEST, 0])
     if high & _U(0x1FF) == _U(0x1FF):
-        # The bits that decide the rounding might still change: bring in the lower half of the power.
+        # The bits that decide the rounding might still change: bring in the lower half of the
+        # power.
         carry, _ = _product(w, _POWERS[q - _SMALLEST, 1])
         low += carry
         if low < carry:
@@ -79,7 +88,13 @@ def _scaled(mantissa, q):
     exponent = ((217706 * q) >> 16) + 63 + np.int64(top) - shift + 1023
     if exponent <= 0 or exponent >= 2046:
         return _U(0), False
-    if low <= _U(1) and q >= -4 and q <= 23 and bits & _U(3) == _U(1) and bits << (top + _U(9)) == high:
+    if (
+        low <= _U(1)
+        and q >= -4
+        and q <= 23
+        and bits & _U(3) == _U(1)
+        and bits << (top + _U(9)) == high
+    ):
         bits &= ~_U(1)  # exactly half way between two doubles: round to the even one
     bits += bits & _U(1)
     bits >>= _U(1)
@@ -89,13 +104,15 @@ def _scaled(mantissa, q):
     return (bits & _U((1 << 52) - 1)) | (_U(exponent) << _U(52)), True
 
 
-@njit(cache=True, nogil=True, inline="always")  # a call for every number would cost a quarter of the time
+# a call for every number would cost a quarter of the time
+@njit(cache=True, nogil=True, inline="always")
 def _number(text, at, stop, scratch):
     """Read [+-]digits[.digits][e[+-]digits] at text[at:stop] (uint8).
 
-    Returns (value, end, status): end is the first byte after the number; status is _EXACT, _UNDECIDED (well formed, but
-    float() must decide its value) or _MALFORMED (end is then where the number went wrong). `scratch` is a uint64 array of
-    length 1 whose memory turns bits into a double.
+    Returns (value, end, status): end is the first byte after the number; status is _EXACT,
+    _UNDECIDED (well formed, but float() must decide its value) or _MALFORMED (end is then where the
+    number went wrong). `scratch` is a uint64 array of length 1 whose memory turns bits into a
+    double.
     """
     negative = False
     if at < stop and (text[at] == 45 or text[at] == 43):
@@ -188,7 +205,8 @@ def _line_end(text, at, stop):
 
 @njit(cache=True, nogil=True)
 def _is_shortest(text, at, stop):
-    """Whether the number text[at:stop] is certainly the shortest that reads back to the same double, but for a plus sign.
+    """Whether the number text[at:stop] is certainly the shortest that reads back to the same
+    double, but for a plus sign.
 
     At most 15 digits, no exponent, no zeros at the beginning nor behind the point at the end.
     """
@@ -200,7 +218,11 @@ def _is_shortest(text, at, stop):
     if text[at] == 48:
         if stop - at == 1:
             return not negative
-        if text[at + 1] != 46 or stop - at < 3 or (stop - at > 5 and text[at + 2] == 48 and text[at + 3] == 48):
+        if (
+            text[at + 1] != 46
+            or stop - at < 3
+            or (stop - at > 5 and text[at + 2] == 48 and text[at + 3] == 48)
+        ):
             return False
     point = False
     for place in range(at, stop):
@@ -216,12 +238,13 @@ def _is_shortest(text, at, stop):
 
 @njit(cache=True, nogil=True)
 def parse_lines(text, at, stop, base, labels, ends, indices, values):
-    """Parse whole lines text[at:stop] into labels[row], ends[row] (entries so far), indices and values (zero-based).
+    """Parse whole lines text[at:stop] into labels[row], ends[row] (entries so far), indices and
+    values (zero-based).
 
-    Returns (rows, entries, bad, wide, asked, plain): bad is the offset of the first bad line or -1; plain says that every
-    label is certainly spelled as its number is printed; wide is True when an index
-    did not fit into the type of `indices` (nothing else is then valid); asked holds (offset of a number, its entry or
-    -1 - its row) for each number that float() must decide.
+    Returns (rows, entries, bad, wide, asked, plain): bad is the offset of the first bad line or -1;
+    plain says that every label is certainly spelled as its number is printed; wide is True when an
+    index did not fit into the type of `indices` (nothing else is then valid); asked holds (offset
+    of a number, its entry or -1 - its row) for each number that float() must decide.
     """
     scratch = np.zeros(1, np.uint64)
     asked = np.empty((16, 2), np.int64)

@@ -1,7 +1,8 @@
 """The LIBSVM text format: bytes to arrays on all threads, and what is wrong with a line in words.
 
-The compiled parser (`svmparse`) only decides whether a line is good; `line_problems` says in Python what is wrong with a
-bad one, so the rules stand once for speed and once for people, and the tests hold the two together.
+The compiled parser (`svmparse`) only decides whether a line is good; `line_problems` says in Python
+what is wrong with a bad one, so the rules stand once for speed and once for people, and the tests
+hold the two together.
 """
 
 import re
@@ -15,9 +16,11 @@ from rfx.numerals import DIGITS, NUMBER, is_not_finite, is_number
 from rfx.parallel import for_ranges
 
 _CHUNK = 1 << 20  # bytes; smaller files are not worth a second thread
-_SMALL = 1 << 16  # bytes; smaller ones are read in Python, by when the compiled parser would hardly be loaded
-# Quantifiers of characters are possessive: they give nothing back, so that a word of any length is matched, or not, in one pass. Those
-# of groups are not: CPython before 3.11.5 leaves what such a group has read when it fails (cpython#106052).
+# bytes; smaller ones are read in Python, by when the compiled parser would hardly be loaded
+_SMALL = 1 << 16
+# Quantifiers of characters are possessive: they give nothing back, so that a word of any length is
+# matched, or not, in one pass. Those of groups are not: CPython before 3.11.5 leaves what such a
+# group has read when it fails (cpython#106052).
 _NUMBER = re.compile(NUMBER.encode())
 _LABELS = re.compile(rf"{NUMBER}(?:,{NUMBER})+")
 _UNFINISHED = re.compile(rf"[+-]?+(?:{DIGITS}[eE][+-]?+|\.?+)")  # the beginning of a number
@@ -27,11 +30,14 @@ _LONGEST = 40  # characters of a word that are quoted whole
 
 
 def _stretch(raw, text, at, stop, base, labels, ends, indices, values):
-    """Parse text[at:stop] as `parse_lines` does, with the numbers settled that only float() can decide.
+    """Parse text[at:stop] as `parse_lines` does, with the numbers settled that only float() can
+    decide.
 
     Returns (rows, entries, bad, wide, plain).
     """
-    rows, entries, bad, wide, asked, plain = parse_lines(text, at, stop, base, labels, ends, indices, values)
+    rows, entries, bad, wide, asked, plain = parse_lines(
+        text, at, stop, base, labels, ends, indices, values
+    )
     for offset, slot in asked.tolist():
         found = _NUMBER.match(raw, offset)
         assert found is not None
@@ -55,7 +61,9 @@ def _cuts(raw, parts):
 
 
 class Spelling:
-    """plain: whether every label of the texts that were parsed is certainly spelled as its number is printed (1, not 1.0)."""
+    """plain: whether every label of the texts that were parsed is certainly spelled as its
+    number is printed (1, not 1.0).
+    """
 
     plain = True
 
@@ -63,8 +71,9 @@ class Spelling:
 def parse(raw, zero_based: bool, spelling: Spelling | None = None):
     """Parse `raw` (bytes or mmap, not empty) into (labels, indptr, indices, values, bad).
 
-    bad is the offset of the first bad line, or -1; with a bad line the arrays are None. The indices are int32 unless one
-    of them, or the number of entries, needs int64. spelling: is told how the labels are spelled.
+    bad is the offset of the first bad line, or -1; with a bad line the arrays are None. The indices
+    are int32 unless one of them, or the number of entries, needs int64. spelling: is told how the
+    labels are spelled.
     """
     spelling = spelling or Spelling()
     if len(raw) <= _SMALL:
@@ -77,8 +86,11 @@ def parse_compiled(raw, zero_based: bool, index_type=np.int32, spelling: Spellin
     text = np.frombuffer(raw, np.uint8)
     cuts = _cuts(raw, max(1, min(env.threads(), len(raw) // _CHUNK)))
     stretches = len(cuts) - 1
-    counts = for_ranges(lambda i, _: count_marks(text, cuts[i], cuts[i + 1]), stretches, parts=stretches)
-    # Every line but an unfinished last one brings a newline, every entry a colon: room for all, usually to the byte.
+    counts = for_ranges(
+        lambda i, _: count_marks(text, cuts[i], cuts[i + 1]), stretches, parts=stretches
+    )
+    # Every line but an unfinished last one brings a newline, every entry a colon: room for all,
+    # usually to the byte.
     row_at = np.cumsum([0] + [newlines + 1 for newlines, _ in counts])
     entry_at = np.cumsum([0] + [colons for _, colons in counts])
     if entry_at[-1] > np.iinfo(index_type).max:
@@ -127,12 +139,20 @@ def parse_in_python(raw: bytes, zero_based: bool, spelling: Spelling | None = No
             indptr.append(len(indices))
         at += len(line) + 1
     index_type = np.int32 if max(indices, default=0) <= np.iinfo(np.int32).max else np.int64
-    return np.array(labels, float), np.array(indptr, index_type), np.array(indices, index_type), np.array(values, float), -1
+    return (
+        np.array(labels, float),
+        np.array(indptr, index_type),
+        np.array(indices, index_type),
+        np.array(values, float),
+        -1,
+    )
 
 
 def _packed(array, starts, lengths):
     """The used stretches of array, side by side; no copy where only the very end is unused."""
-    if all(start + length == after for start, length, after in zip(starts, lengths[:-1], starts[1:-1])):
+    if all(
+        start + length == after for start, length, after in zip(starts, lengths[:-1], starts[1:-1])
+    ):
         return array[: starts[len(lengths) - 1] + lengths[-1]]
     return np.concatenate([array[start : start + length] for start, length in zip(starts, lengths)])
 
@@ -143,10 +163,16 @@ def bad_lines(raw, zero_based: bool):
     base = 0 if zero_based else 1
     at = 0
     while at < len(raw):
-        # A stretch at a time, so that a file full of bad lines is not counted from each of them to its end.
+        # A stretch at a time, so that a file full of bad lines is not counted from each of them to
+        # its end.
         stop = raw.find(b"\n", at + _CHUNK) + 1 or len(raw)
         newlines, colons = count_marks(text, at, stop)
-        arrays = np.empty(newlines + 1), np.empty(newlines + 1, np.int64), np.empty(colons, np.int64), np.empty(colons)
+        arrays = (
+            np.empty(newlines + 1),
+            np.empty(newlines + 1, np.int64),
+            np.empty(colons, np.int64),
+            np.empty(colons),
+        )
         while at < stop:
             _, _, bad, _, _ = _stretch(raw, text, at, stop, base, *arrays)
             if bad < 0:
@@ -159,9 +185,11 @@ def bad_lines(raw, zero_based: bool):
 
 
 def line_problems(line: bytes, zero_based: bool, cut_off: bool = False):
-    """Yield (column, message) for each thing that is wrong with a line (without its newline); columns count from 1.
+    """Yield (column, message) for each thing that is wrong with a line (without its newline);
+    columns count from 1.
 
-    `cut_off` says that the file ends here without a newline, so that a broken last word is one that was truncated.
+    `cut_off` says that the file ends here without a newline, so that a broken last word is one that
+    was truncated.
     """
     if b"\0" in line.partition(b"#")[0]:
         yield line.index(b"\0") + 1, "a NUL byte: this is a binary file, not LIBSVM text"
@@ -174,7 +202,10 @@ def line_problems(line: bytes, zero_based: bool, cut_off: bool = False):
         else:
             offset, message, last = _entry_problem(text, last, zero_based)
         if message and cut_off and word.end() == len(line) and _unfinished(text, position, offset):
-            yield word.start() + 1, f"the file ends in the middle of {_shown(text)}; it was cut off, get it again"
+            yield (
+                word.start() + 1,
+                f"the file ends in the middle of {_shown(text)}; it was cut off, get it again",
+            )
         elif message:
             yield word.start() + 1 + offset, message
 
@@ -187,7 +218,9 @@ def _unfinished(text, position, offset):
 
 
 def _shown(text):
-    """A word as a message quotes it: the beginning of one that is longer than any number, and how long it is."""
+    """A word as a message quotes it: the beginning of one that is longer than any number,
+    and how long it is.
+    """
     shown = text[:_LONGEST].encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return repr(shown) if len(text) <= _LONGEST else f"{shown!r}... ({len(text):,} characters)"
 
@@ -213,14 +246,24 @@ def _label_problem(text):
 
 
 def _entry_problem(text, last, zero_based):
-    """(offset in the word, what is wrong or None, the last index so far) of one index:value word."""
+    """(offset in the word, what is wrong or None, the last index so far) of one index:value
+    word.
+    """
     name, colon, value = text.partition(":")
     if name == "qid":
         return 0, f"{_shown(text)}: query ids (ranking data) are not supported", last
     if not colon:
         return 0, f"{_shown(text)} is not index:value", last
     if not _INDEX.fullmatch(name):
-        return 0, f"the index {_shown(name)} is not a whole number" if name else f"{_shown(text)} has no index", last
+        return (
+            0,
+            (
+                f"the index {_shown(name)} is not a whole number"
+                if name
+                else f"{_shown(text)} has no index"
+            ),
+            last,
+        )
     if name[0] == "+" or (name[0] == "-" and not name.strip("-0")):
         return 0, f"the index {_shown(name)} has a sign", last
     if name[0] == "-":
@@ -229,7 +272,14 @@ def _entry_problem(text, last, zero_based):
         return 0, f"the index {_shown(name)} is too large", last
     index = int(name)
     if index == 0 and not zero_based:
-        return 0, "the index is 0 but indices start at 1 (rows with indices from 0 are trained on and read with --zero-based)", last
+        return (
+            0,
+            (
+                "the index is 0 but indices start at 1 (rows with indices from 0 are trained on and"
+                " read with --zero-based)"
+            ),
+            last,
+        )
     if index == last:
         return 0, f"the index {index} is repeated", last
     if index < last:

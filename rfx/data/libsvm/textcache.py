@@ -1,9 +1,11 @@
-"""The binary copy that `svmlight.read` keeps of a text file, so that the second read is a plain load of arrays.
+"""The binary copy that `svmlight.read` keeps of a text file, so that the second read is a plain
+load of arrays.
 
-It lies in rfx's cache folder, never beside the text. It counts only for the very text it was made from (size, times of
-change), the same base of indices and the same version of the reader, only when it is this user's own, and only when what it
-holds is what the reader could have made; whatever else is found there is made anew. A cache is a favour: nothing here ever
-fails, and one that can't be written is passed over with a warning.
+It lies in rfx's cache folder, never beside the text. It counts only for the very text it was made
+from (size, times of change), the same base of indices and the same version of the reader, only when
+it is this user's own, and only when what it holds is what the reader could have made; whatever else
+is found there is made anew. A cache is a favour: nothing here ever fails, and one that can't be
+written is passed over with a warning.
 """
 
 import hashlib
@@ -23,10 +25,16 @@ from rfx.compiled import njit
 log = logging.getLogger(__name__)
 VERSION = 3
 SMALLEST = 1 << 16  # bytes of text; parsing less takes no longer than opening a second file
-_SETTLED = 2.0  # seconds; a file changed just now may change again without its time of change moving
+# seconds; a file changed just now may change again without its time of change moving
+_SETTLED = 2.0
 _MAGIC = b"rfx text cache\n"
 _LONGEST_HEADER = 1 << 16  # bytes
-_TYPES = {"labels": ("<f8",), "indptr": ("<i4", "<i8"), "indices": ("<i4", "<i8"), "values": ("<f8",)}
+_TYPES = {
+    "labels": ("<f8",),
+    "indptr": ("<i4", "<i8"),
+    "indices": ("<i4", "<i8"),
+    "values": ("<f8",),
+}
 _LARGEST_INDEX = 10**18  # the reader takes 18 digits
 _FLAWS = (OSError, ValueError, KeyError, TypeError, EOFError, MemoryError, RecursionError)
 
@@ -39,11 +47,18 @@ def place(path) -> Path:
 
 def _key(path, status, zero_based):
     times = {"mtime": status.st_mtime_ns, "ctime": status.st_ctime_ns}
-    return {"version": VERSION, "path": os.path.abspath(path), "size": status.st_size, "zero_based": bool(zero_based)} | times
+    return {
+        "version": VERSION,
+        "path": os.path.abspath(path),
+        "size": status.st_size,
+        "zero_based": bool(zero_based),
+    } | times
 
 
 def load(path, zero_based, spelling=None):
-    """The arrays (labels, indptr, indices, values) of the text at `path`, or None; spelling is told as by svmtext.parse."""
+    """The arrays (labels, indptr, indices, values) of the text at `path`, or None; spelling
+    is told as by svmtext.parse.
+    """
     try:
         status = os.stat(path)
         if not stat.S_ISREG(status.st_mode):
@@ -98,10 +113,22 @@ def _arrays(handle, header):
 
 
 def _is_sound(labels, indptr, indices, values) -> bool:
-    """Whether the arrays are rows with ascending indices and finite numbers, which scipy and numba take on trust."""
-    if len(indptr) < 2 or len(labels) != len(indptr) - 1 or len(indices) != len(values) or indptr.dtype != indices.dtype:
+    """Whether the arrays are rows with ascending indices and finite numbers, which scipy
+    and numba take on trust.
+    """
+    if (
+        len(indptr) < 2
+        or len(labels) != len(indptr) - 1
+        or len(indices) != len(values)
+        or indptr.dtype != indices.dtype
+    ):
         return False
-    return bool(indptr[0] == 0 and indptr[-1] == len(indices) and np.isfinite(labels).all() and _ascend(indptr, indices, values))
+    return bool(
+        indptr[0] == 0
+        and indptr[-1] == len(indices)
+        and np.isfinite(labels).all()
+        and _ascend(indptr, indices, values)
+    )
 
 
 @njit(cache=True, nogil=True)
@@ -133,13 +160,22 @@ def save(path, status, zero_based, arrays, plain=True) -> None:
             _write(handle, key, arrays, plain)
     except OSError as error:
         reason = error.strerror or error
-        log.warning("no binary copy of %s is kept: %s can't be written (%s); RFX_CACHE names another folder", path, target, reason)
+        log.warning(
+            "no binary copy of %s is kept: %s can't be written (%s); RFX_CACHE names another"
+            " folder",
+            path,
+            target,
+            reason,
+        )
 
 
 def _sweep(folder) -> None:
     """Remove this user's copies of texts that are not there any more."""
     for entry in os.scandir(folder):
-        if not entry.name.endswith(".rfxcache") or entry.stat(follow_symlinks=False).st_uid != os.getuid():
+        if (
+            not entry.name.endswith(".rfxcache")
+            or entry.stat(follow_symlinks=False).st_uid != os.getuid()
+        ):
             continue
         try:
             with _opened(entry.path) as handle:
@@ -152,7 +188,10 @@ def _sweep(folder) -> None:
 
 def _write(handle, key, arrays, plain):
     arrays = [np.ascontiguousarray(array) for array in arrays]
-    described = {name: (array.dtype.str, len(array), zlib.crc32(array)) for name, array in zip(_TYPES, arrays)}
+    described = {
+        name: (array.dtype.str, len(array), zlib.crc32(array))
+        for name, array in zip(_TYPES, arrays)
+    }
     header = json.dumps({"key": key, "plain": plain} | described).encode()
     handle.write(_MAGIC + len(header).to_bytes(4, "little") + header)
     for array in arrays:

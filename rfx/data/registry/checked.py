@@ -1,7 +1,9 @@
-"""Whether a file of the data folder is what it should be: by the registry's checksum, or by that of its own first copy.
+"""Whether a file of the data folder is what it should be: by the registry's checksum, or by that of
+its own first copy.
 
-Where no checksum is published, the first copy must be LIBSVM text with the rows and columns that the registry says; its sha256
-is kept beside the data (.checked/NAME) and every later copy, and the file itself when it has changed, is compared with it.
+Where no checksum is published, the first copy must be LIBSVM text with the rows and columns that
+the registry says; its sha256 is kept beside the data (.checked/NAME) and every later copy, and the
+file itself when it has changed, is compared with it.
 """
 
 import hashlib
@@ -19,7 +21,9 @@ FOLDER = ".checked"
 
 @dataclass(frozen=True)
 class Record:
-    """What was found when a file was last checked: its sha256, and what the file system then said of it."""
+    """What was found when a file was last checked: its sha256, and what the file system
+    then said of it.
+    """
 
     sha256: str
     size: int
@@ -27,7 +31,11 @@ class Record:
     ctime_ns: int
 
     def is_of(self, status) -> bool:
-        return (self.size, self.mtime_ns, self.ctime_ns) == (status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        return (self.size, self.mtime_ns, self.ctime_ns) == (
+            status.st_size,
+            status.st_mtime_ns,
+            status.st_ctime_ns,
+        )
 
 
 def means(entry: registry.DataFile) -> str:
@@ -37,7 +45,9 @@ def means(entry: registry.DataFile) -> str:
     if entry.sources and all(source.sha256 or source.md5 for source in entry.sources):
         return "source"
     known = record(entry)
-    return "size" if known is None else "known copy" if known.sha256 in entry.copies else "first copy"
+    return (
+        "size" if known is None else "known copy" if known.sha256 in entry.copies else "first copy"
+    )
 
 
 def digest(path, kind: str = "sha256") -> str:
@@ -62,14 +72,18 @@ def _place(entry) -> Path:
 
 
 def refuse_link() -> None:
-    """NoData where a link is in the place of the folder of records: rfx would write where it leads."""
+    """NoData where a link is in the place of the folder of records: rfx would write where
+    it leads.
+    """
     place = env.data_dir() / FOLDER
     if place.is_symlink():
         raise NoData(f"{place} is a link, and rfx follows none there; remove it")
 
 
 def keep(entry: registry.DataFile, target, sha256: str) -> None:
-    """Remember a file that was checked; where the data folder can't be written, it is checked anew each time."""
+    """Remember a file that was checked; where the data folder can't be written, it is
+    checked anew each time.
+    """
     status = os.stat(target)
     found = Record(sha256, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
     try:
@@ -81,52 +95,62 @@ def keep(entry: registry.DataFile, target, sha256: str) -> None:
 
 
 def fresh(info, entry, path, origin: str, trust: bool = False) -> str:
-    """The sha256 of a file that is to be put into the data folder, when it may be; else NoData, with its `origin`.
+    """The sha256 of a file that is to be put into the data folder, when it may be; else NoData,
+    with its `origin`.
 
-    `trust` takes what has another sha256 than the copy before, or another size than the registry says, but nothing that
-    differs from a checksum in the registry.
+    `trust` takes what has another sha256 than the copy before, or another size than the registry
+    says, but nothing that differs from a checksum in the registry.
     """
     found = digest(path)
     if entry.sha256:
         if found != entry.sha256 and found not in entry.copies:
             raise NoData(
-                f"{origin}: {entry.filename}, unpacked, has sha256 {found}, but datasets.toml says {entry.sha256}; "
-                "nothing was kept. Try again, or from another RFX_MIRROR"
+                f"{origin}: {entry.filename}, unpacked, has sha256 {found}, but datasets.toml says"
+                f" {entry.sha256}; nothing was kept. Try again, or from another RFX_MIRROR"
             )
         return found
     if trust or found in entry.copies:
         return found
     known = record(entry)
     if known is None:
-        _check_size(info, entry, path, origin, "nothing was kept. Try again, or from another RFX_MIRROR; ")
+        _check_size(
+            info, entry, path, origin, "nothing was kept. Try again, or from another RFX_MIRROR; "
+        )
     elif known.sha256 != found:
         raise NoData(
-            f"{origin}: {entry.filename}, unpacked, has sha256 {found}, but the copy that was fetched first had {known.sha256}; "
-            f"nothing was kept. `rfx fetch --trust {info.name}` takes it"
+            f"{origin}: {entry.filename}, unpacked, has sha256 {found}, but the copy that was"
+            f" fetched first had {known.sha256}; nothing was kept. `rfx fetch --trust {info.name}`"
+            " takes it"
         )
     return found
 
 
 def in_place(info, entry, target, trust: bool = False) -> None:
-    """Refuse a file of the data folder that is not, or no longer, what it should be: NoData says how to get it anew."""
+    """Refuse a file of the data folder that is not, or no longer, what it should be: NoData
+    says how to get it anew.
+    """
     known = record(entry)
     expected = {entry.sha256, *entry.copies} if entry.sha256 else {known.sha256} if known else set()
     if known and known.is_of(os.stat(target)) and known.sha256 in expected and not trust:
         return
     found = digest(target)
-    anew = f"remove it, and `rfx fetch {info.name}` gets it anew" if entry.sources else "put a whole one there"
+    anew = (
+        f"remove it, and `rfx fetch {info.name}` gets it anew"
+        if entry.sources
+        else "put a whole one there"
+    )
     if entry.sha256 and found not in expected:
         raise NoData(
-            f"{target} is not the file that datasets.toml describes: its sha256 is {found} instead of {entry.sha256}; {anew}, or move "
-            "it and give it as a file"
+            f"{target} is not the file that datasets.toml describes: its sha256 is {found} instead"
+            f" of {entry.sha256}; {anew}, or move it and give it as a file"
         )
     if not entry.sha256 and not trust and found not in entry.copies:
         if known is None:
             _check_size(info, entry, target, str(target), f"{anew}; ")
         elif found != known.sha256:
             raise NoData(
-                f"{target} has changed: its sha256 is {found}, but was {known.sha256} when it was fetched; {anew}, or "
-                f"`rfx fetch --trust {info.name}` takes it as it is"
+                f"{target} has changed: its sha256 is {found}, but was {known.sha256} when it was"
+                f" fetched; {anew}, or `rfx fetch --trust {info.name}` takes it as it is"
             )
     keep(entry, target, found)
 
@@ -139,9 +163,11 @@ def _check_size(info, entry, path, origin, advice):
         rows, columns = scan.shape(path)
     except DataError as error:
         reason = str(error).removeprefix(f"{path}, ").removeprefix(f"{path} ")
-        raise NoData(f"{origin}: {entry.filename} is not LIBSVM text ({reason}); {advice}") from None
+        raise NoData(
+            f"{origin}: {entry.filename} is not LIBSVM text ({reason}); {advice}"
+        ) from None
     if rows != entry.rows or columns > info.d:
         raise NoData(
-            f"{origin}: {entry.filename} has {rows:,} rows and {columns:,} columns, but datasets.toml says {entry.rows:,} rows and at "
-            f"most {info.d:,} columns; {advice}"
+            f"{origin}: {entry.filename} has {rows:,} rows and {columns:,} columns, but"
+            f" datasets.toml says {entry.rows:,} rows and at most {info.d:,} columns; {advice}"
         )

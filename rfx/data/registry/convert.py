@@ -1,7 +1,8 @@
 """LIBSVM text out of the other formats that data sets are published in.
 
-A converter takes the paths of a file's sources, in the order of `datasets.toml`, and a binary handle to write to. It may
-raise KeyError, ValueError, DataError or OSError for sources that are not what it expects.
+A converter takes the paths of a file's sources, in the order of `datasets.toml`, and a binary
+handle to write to. It may raise KeyError, ValueError, DataError or OSError for sources that are not
+what it expects.
 """
 
 import io
@@ -14,14 +15,20 @@ from rfx.data import archives
 from rfx.data.libsvm import svmlight
 from rfx.data.transforms import virtual
 
-_LARGEST = 1 << 30  # bytes of a source unpacked, of a member of an archive, and of all numbers of a file
+# bytes of a source unpacked, of a member of an archive, and of all numbers of a file
+_LARGEST = 1 << 30
 
 
 def _member(path, ending) -> bytes:
-    """The content of the one file in a tar archive whose name ends so. Nothing is written, and links are not followed."""
+    """The content of the one file in a tar archive whose name ends so. Nothing is written,
+    and links are not followed.
+    """
     try:
         # as a stream, so that an archive that never ends is not gone through to find what is in it
-        with archives.open_plain(path, _LARGEST) as plain, tarfile.open(fileobj=plain, mode="r|") as archive:
+        with (
+            archives.open_plain(path, _LARGEST) as plain,
+            tarfile.open(fileobj=plain, mode="r|") as archive,
+        ):
             for member in archive:
                 if member.isreg() and member.name.endswith(ending):
                     if member.size > _LARGEST:
@@ -43,7 +50,11 @@ def _matlab(file, names) -> dict:
 
     try:
         # the sizes first, without the numbers: they may unpack to any number of bytes
-        large = [name for name, shape, _ in scipy.io.whosmat(file) if 8 * math.prod(map(int, shape)) > _LARGEST]
+        large = [
+            name
+            for name, shape, _ in scipy.io.whosmat(file)
+            if 8 * math.prod(map(int, shape)) > _LARGEST
+        ]
         if large:
             raise ValueError(f"its variable {large[0]} is too large")
         return scipy.io.loadmat(file, variable_names=names)
@@ -69,10 +80,14 @@ def cpu_test(paths, handle):
 
 
 def rcv1_ccat(paths, handle):
-    """RCV1-v2: a file of `topic document 1` lines, then files of vectors whose label is the document's number."""
+    """RCV1-v2: a file of `topic document 1` lines, then files of vectors whose label is the
+    document's number.
+    """
     with archives.open_plain(paths[0], _LARGEST) as lines:
         words = (line.split() for line in lines)
-        members = np.array([int(line[1]) for line in words if line and line[0] == b"CCAT"], np.float64)
+        members = np.array(
+            [int(line[1]) for line in words if line and line[0] == b"CCAT"], np.float64
+        )
     for path in paths[1:]:
         X, documents = svmlight.read(path, cache=False)
         svmlight.write_rows(handle, X, np.where(np.isin(documents, members), 1.0, -1.0))
@@ -80,25 +95,35 @@ def rcv1_ccat(paths, handle):
 
 def buzz(paths, handle):
     """UCI's classification.tar.gz: 77 numbers and the label 0 or 1 a line, separated by commas."""
-    table = np.loadtxt(io.BytesIO(_member(paths[0], "Twitter-Absolute-Sigma-500.data")), delimiter=",")
+    table = np.loadtxt(
+        io.BytesIO(_member(paths[0], "Twitter-Absolute-Sigma-500.data")), delimiter=","
+    )
     svmlight.write_rows(handle, table[:, :-1], table[:, -1])
 
 
 def _molecules(path) -> tuple:
-    """qm7.mat: Coulomb matrices X (n, 23, 23) and energies T; or qm7.npz: charges, positions in Angstrom and energies."""
+    """qm7.mat: Coulomb matrices X (n, 23, 23) and energies T; or qm7.npz: charges,
+    positions in Angstrom and energies.
+    """
     with open(path, "rb") as file:
         packed = file.read(4) == b"PK\x03\x04"
     if packed:
         saved = _arrays(path, {"charges": 2, "positions": 3, "energies": 1})
-        return virtual.coulomb(saved["charges"], saved["positions"]), saved["energies"].astype(np.float64)
+        return virtual.coulomb(saved["charges"], saved["positions"]), saved["energies"].astype(
+            np.float64
+        )
     saved = _matlab(path, ["X", "T"])
     return np.asarray(saved["X"], np.float64), np.asarray(saved["T"], np.float64).ravel()
 
 
 def coulomb(paths, handle):
-    """Molecules as upper triangles of Coulomb matrices, rows and columns in the order of their norms."""
+    """Molecules as upper triangles of Coulomb matrices, rows and columns in the order of
+    their norms.
+    """
     matrices, energies = _molecules(paths[0])
-    svmlight.write_rows(handle, virtual.triangles(virtual.by_row_norm(matrices)).astype(np.float32), energies)
+    svmlight.write_rows(
+        handle, virtual.triangles(virtual.by_row_norm(matrices)).astype(np.float32), energies
+    )
 
 
 def eigenvalues(paths, handle):
@@ -114,7 +139,9 @@ def bags(paths, handle):
 
 
 def _arrays(path, dimensions) -> dict:
-    """The arrays of those names, of plain numbers and of those numbers of dimensions, in an npz file."""
+    """The arrays of those names, of plain numbers and of those numbers of dimensions, in an
+    npz file.
+    """
     with np.load(path, allow_pickle=False) as archive:
         if sum(member.file_size for member in archive.zip.infolist()) > _LARGEST:
             raise ValueError("its arrays are too large")

@@ -1,4 +1,6 @@
-"""One file over HTTP, with a limit of size and of patience: a server may not be what its address says."""
+"""One file over HTTP, with a limit of size and of patience: a server may not be what its
+address says.
+"""
 
 import contextlib
 import http.client
@@ -15,7 +17,8 @@ from rfx.errors import NoData
 
 log = logging.getLogger(__name__)
 PAUSES = (1.0, 3.0, 9.0)  # seconds before the second, third and fourth attempt
-PATIENCE = 60.0  # seconds within which a server must answer, and then send SLOWEST bytes, again and again
+# seconds within which a server must answer, and then send SLOWEST bytes, again and again
+PATIENCE = 60.0
 SLOWEST = 64 << 10
 _PIECE = 1 << 16
 
@@ -35,8 +38,8 @@ class _Failed(Exception):
 def download(url: str, path, limit: int, progress: bool = False) -> None:
     """Download url to path; again, from the beginning, after a failure that may pass.
 
-    limit: bytes that the file may have. Raises Missing when the file is not there, NoData when it can't be had, is larger,
-    or comes too slowly; OSError when path can't be written.
+    limit: bytes that the file may have. Raises Missing when the file is not there, NoData when it
+    can't be had, is larger, or comes too slowly; OSError when path can't be written.
     """
     for pause in (*PAUSES, None):
         try:
@@ -47,7 +50,9 @@ def download(url: str, path, limit: int, progress: bool = False) -> None:
             what = f"{url} can't be downloaded ({failure})"
             if pause is None or not failure.passing:
                 tries = f" after {len(PAUSES) + 1} attempts" if failure.passing else ""
-                raise NoData(f"{what}{tries}; RFX_MIRROR may name another place that has it") from None
+                raise NoData(
+                    f"{what}{tries}; RFX_MIRROR may name another place that has it"
+                ) from None
         log.warning("%s; trying again in %g s", what, pause)
         time.sleep(pause)
 
@@ -57,13 +62,19 @@ def _receive(url, file, limit, progress):
         with _opened(url, watch) as response:
             length = response.length  # what is still to come, None when the server does not say
             if length is not None and length > limit:
-                raise NoData(f"{url} has {length:,} bytes, but at most {limit:,} are expected; nothing was kept")
+                raise NoData(
+                    f"{url} has {length:,} bytes, but at most {limit:,} are expected; nothing was"
+                    " kept"
+                )
             received = 0
             with _bar(length, progress) as bar:
                 while data := _piece(response, watch):
                     received += len(data)
                     if received > limit:
-                        raise NoData(f"{url} goes on after the {limit:,} bytes that are expected at most; nothing was kept")
+                        raise NoData(
+                            f"{url} goes on after the {limit:,} bytes that are expected at most;"
+                            " nothing was kept"
+                        )
                     file.write(data)
                     bar.update(len(data))
         if length is not None and received < length:
@@ -72,12 +83,17 @@ def _receive(url, file, limit, progress):
 
 def _opened(url, watch):
     try:
-        return watch.opener.open(urllib.request.Request(url, headers={"User-Agent": f"rfx/{__version__}"}), timeout=PATIENCE)
+        return watch.opener.open(
+            urllib.request.Request(url, headers={"User-Agent": f"rfx/{__version__}"}),
+            timeout=PATIENCE,
+        )
     except urllib.error.HTTPError as error:
         error.close()
         if error.code in (404, 410):
             raise Missing(url) from None
-        raise _Failed(f"status {error.code}", passing=error.code >= 500 or error.code == 429) from None
+        raise _Failed(
+            f"status {error.code}", passing=error.code >= 500 or error.code == 429
+        ) from None
     except urllib.error.URLError as error:
         raise _Failed(watch.reason or _words(error.reason), passing=True) from None
     except (OSError, http.client.HTTPException, ValueError) as error:
@@ -100,7 +116,9 @@ def _words(error):
 
 
 class _Watch(threading.Thread):
-    """Ends the connections of a download that comes too slowly, whatever they are at: shaking hands, a header, the file."""
+    """Ends the connections of a download that comes too slowly, whatever they are at:
+    shaking hands, a header, the file.
+    """
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -108,8 +126,13 @@ class _Watch(threading.Thread):
         self.opener = urllib.request.OpenerDirector()
         # only these: no other kind of address, wherever a server may send us
         for handler in (
-            urllib.request.ProxyHandler(), _Handler(self), _SecureHandler(self), urllib.request.HTTPDefaultErrorHandler(),
-            _Redirects(), urllib.request.HTTPErrorProcessor(), urllib.request.UnknownHandler(),
+            urllib.request.ProxyHandler(),
+            _Handler(self),
+            _SecureHandler(self),
+            urllib.request.HTTPDefaultErrorHandler(),
+            _Redirects(),
+            urllib.request.HTTPErrorProcessor(),
+            urllib.request.UnknownHandler(),
         ):  # fmt: skip
             self.opener.add_handler(handler)
 
@@ -129,7 +152,8 @@ class _Watch(threading.Thread):
     def connect(self, *args, **more):
         """socket.create_connection, with the socket kept in mind."""
         connected = socket.create_connection(*args, **more)
-        self._sockets.append(connected.dup())  # of the connection itself, below any TLS that is laid over it
+        # of the connection itself, below any TLS that is laid over it
+        self._sockets.append(connected.dup())
         return connected
 
     def run(self):
@@ -139,7 +163,8 @@ class _Watch(threading.Thread):
                 self.reason = f"fewer than {SLOWEST:,} bytes came in {PATIENCE:g} s"
                 for connected in self._sockets:
                     with contextlib.suppress(OSError):
-                        connected.shutdown(socket.SHUT_RDWR)  # whoever waits for it wakes up and finds the end
+                        # whoever waits for it wakes up and finds the end
+                        connected.shutdown(socket.SHUT_RDWR)
                 return
             before = self._received
 
@@ -177,11 +202,20 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
     def redirect_request(self, req, fp, code, msg, headers, newurl):
         if req.type == "https" and not newurl.lower().startswith("https:"):
-            raise _Failed(f"it redirects to {terminal.line(newurl)}, which is not https", passing=False)
+            raise _Failed(
+                f"it redirects to {terminal.line(newurl)}, which is not https", passing=False
+            )
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 def _bar(total, progress):
     import tqdm
 
-    return tqdm.tqdm(total=total, unit="B", unit_scale=True, leave=True, file=terminal.drawing(), disable=not progress)
+    return tqdm.tqdm(
+        total=total,
+        unit="B",
+        unit_scale=True,
+        leave=True,
+        file=terminal.drawing(),
+        disable=not progress,
+    )

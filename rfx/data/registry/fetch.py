@@ -1,7 +1,9 @@
-"""Fetching data sets: from a mirror or from where they are published, checked, complete or not at all.
+"""Fetching data sets: from a mirror or from where they are published, checked, complete or not at
+all.
 
-A file is downloaded, decompressed or converted in a work folder, checked (`checked`), and only then moved to its place in the
-data folder: what lies there is whole. One process at a time works on a file; the others wait.
+A file is downloaded, decompressed or converted in a work folder, checked (`checked`), and only then
+moved to its place in the data folder: what lies there is whole. One process at a time works on a
+file; the others wait.
 """
 
 import contextlib
@@ -32,7 +34,9 @@ def place(entry: registry.DataFile) -> Path:
 
 
 def paths(name_or_path) -> list:
-    """The files that reading a data set's name or a file reads, there or not: none for a built-in set, `-` for itself."""
+    """The files that reading a data set's name or a file reads, there or not: none for a
+    built-in set, `-` for itself.
+    """
     base = str(name_or_path).partition(":")[0]
     if not registry.has(base):
         return [name_or_path]
@@ -46,22 +50,28 @@ def is_fetched(name: str) -> bool:
 
 
 def is_obtainable(name: str) -> bool:
-    """Whether `fetch` has somewhere to look for every file: a published URL, or a mirror folder that holds it."""
+    """Whether `fetch` has somewhere to look for every file: a published URL, or a mirror
+    folder that holds it.
+    """
     folder = _mirror_folder()
     return all(
-        place(entry).exists() or entry.sources or (folder and _in_folder(folder, _candidates([entry.filename])))
+        place(entry).exists()
+        or entry.sources
+        or (folder and _in_folder(folder, _candidates([entry.filename])))
         for entry in registry.get(name).files
     )
 
 
 def fetch(name, offline=False, progress=None, roles=None, trust=False) -> dict[str, Path]:
-    """Make sure that the files of a data set are in the data folder; returns {role: path}, {} for a built-in set.
+    """Make sure that the files of a data set are in the data folder; returns {role: path}, {} for a
+    built-in set.
 
-    `offline` forbids the network (a mirror that is a folder is still used); `progress` shows a bar on standard error,
-    by default when that is a terminal; `roles` restricts what is fetched; `trust` takes a file without a checksum in the
-    registry as it is, though it is not like its first copy or not of the size that the registry says. Raises UsageError for
-    an unknown name, NoData when a file can't be had or is not what it should be, LockedError when another process has
-    been at it for too long.
+    `offline` forbids the network (a mirror that is a folder is still used); `progress` shows a bar
+    on standard error, by default when that is a terminal; `roles` restricts what is fetched;
+    `trust` takes a file without a checksum in the registry as it is, though it is not like its
+    first copy or not of the size that the registry says. Raises UsageError for an unknown name,
+    NoData when a file can't be had or is not what it should be, LockedError when another process
+    has been at it for too long.
     """
     info = registry.get(name)
     progress = sys.stderr.isatty() if progress is None else progress
@@ -70,7 +80,9 @@ def fetch(name, offline=False, progress=None, roles=None, trust=False) -> dict[s
 
 
 def largest(info: registry.DatasetInfo, entry: registry.DataFile) -> int:
-    """The most bytes that a file, unpacked, may have: as many as the registry says, else as its rows can take."""
+    """The most bytes that a file, unpacked, may have: as many as the registry says, else as
+    its rows can take.
+    """
     declared = entry.bytes or min(entry.rows * (32 + 28 * info.d), _LARGEST)
     return min(declared, archives.max_bytes() or declared)
 
@@ -79,7 +91,13 @@ class _Fetch:
     """One file of a data set, and how it may be had."""
 
     def __init__(self, info, entry, offline, progress, trust):
-        self.info, self.entry, self.offline, self.progress, self.trust = info, entry, offline, progress, trust
+        self.info, self.entry, self.offline, self.progress, self.trust = (
+            info,
+            entry,
+            offline,
+            progress,
+            trust,
+        )
         self.target, self.largest = place(entry), largest(info, entry)
 
     def path(self) -> Path:
@@ -104,7 +122,9 @@ class _Fetch:
     def make(self, work):
         """Put the file into its place, by way of the folder `work`."""
         entry, plain = self.entry, work / "plain"
-        names = [entry.filename] + [source.filename for source in entry.sources if not entry.convert]
+        names = [entry.filename] + [
+            source.filename for source in entry.sources if not entry.convert
+        ]
         if found := self.mirrored(names, work):
             path, origin = found
             self.unpack(path, origin, plain)
@@ -113,7 +133,10 @@ class _Fetch:
             raise NoData(f"{self.info.name}: {entry.filename} has no public download; {hint}")
         else:
             instead = entry.instead and self.mirrored([entry.instead.filename], work)
-            sources = [self.source(source, work) for source in ([entry.instead] if instead else entry.sources)]
+            sources = [
+                self.source(source, work)
+                for source in ([entry.instead] if instead else entry.sources)
+            ]
             origin = " and ".join(origin for _, origin in sources)
             if entry.convert:
                 _convert(entry, [path for path, _ in sources], plain, origin)
@@ -136,30 +159,36 @@ class _Fetch:
                 self.unpack(mirrored, origin, path, self.largest_source)
         elif self.offline:
             raise NoData(
-                f"{self.info.name}: {self.target} is not there, and offline nothing is fetched from {source.url}; "
-                f"`rfx fetch {self.info.name}` gets it"
+                f"{self.info.name}: {self.target} is not there, and offline nothing is fetched from"
+                f" {source.url}; `rfx fetch {self.info.name}` gets it"
             )
         else:
             origin = source.url
             if not self.download(source.url, path, self.largest_source):
-                raise NoData(f"{self.info.name}: {source.url} is not there (404); the file may have moved")
+                raise NoData(
+                    f"{self.info.name}: {source.url} is not there (404); the file may have moved"
+                )
         for kind in ("md5", "sha256"):
             expected = getattr(source, kind)
             if expected and (found := checked.digest(path, kind)) != expected:
                 raise NoData(
-                    f"{origin}: the file has {kind} {found}, but datasets.toml says {expected}; nothing was kept. Try again, or from "
-                    "another RFX_MIRROR"
+                    f"{origin}: the file has {kind} {found}, but datasets.toml says {expected};"
+                    " nothing was kept. Try again, or from another RFX_MIRROR"
                 )
         return path, origin
 
     @property
     def largest_source(self) -> int:
         """The most bytes of a source, as served: packing never makes much more of it."""
-        most = max(self.largest, _LARGEST_SOURCE) if self.entry.convert else self.largest + (1 << 20)
+        most = (
+            max(self.largest, _LARGEST_SOURCE) if self.entry.convert else self.largest + (1 << 20)
+        )
         return min(most, archives.max_bytes() or most)
 
     def mirrored(self, names, work):
-        """(path, origin) of the first of `names`, as it is or compressed, that RFX_MIRROR has; None when it has none."""
+        """(path, origin) of the first of `names`, as it is or compressed, that RFX_MIRROR
+        has; None when it has none.
+        """
         candidates = _candidates(names)
         folder = _mirror_folder()
         if folder:
@@ -186,7 +215,10 @@ class _Fetch:
 
     def unpack(self, path, origin, plain, limit=None):
         limit = limit or self.largest
-        message = f"{origin} unpacks to more than the {limit:,} bytes that {self.entry.filename} may have; nothing was kept"
+        message = (
+            f"{origin} unpacks to more than the {limit:,} bytes that {self.entry.filename} may"
+            " have; nothing was kept"
+        )
         try:
             with archives.open_plain(path, limit, message) as source, open(plain, "wb") as sink:
                 shutil.copyfileobj(source, sink, 1 << 20)
@@ -195,7 +227,9 @@ class _Fetch:
         except archives.DAMAGE as error:
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # the disk's doing, not the archive's
-            raise NoData(f"{origin} is damaged or cut off ({error}); nothing was kept, try again") from None
+            raise NoData(
+                f"{origin} is damaged or cut off ({error}); nothing was kept, try again"
+            ) from None
 
 
 @contextlib.contextmanager
@@ -210,7 +244,9 @@ def _locked(target):
                 break
             except BlockingIOError:
                 if time.monotonic() > deadline:
-                    raise LockedError(f"another process has been fetching {target} for {PATIENCE:.0f} s") from None
+                    raise LockedError(
+                        f"another process has been fetching {target} for {PATIENCE:.0f} s"
+                    ) from None
                 if not told:
                     log.warning("another process is fetching %s; waiting for it", target.name)
                     told = True
@@ -222,7 +258,9 @@ def _locked(target):
 
 @contextlib.contextmanager
 def _work_folder(target):
-    """A folder for what is not whole yet, beside the data so that the last move is atomic; a killed run's is cleared."""
+    """A folder for what is not whole yet, beside the data so that the last move is atomic;
+    a killed run's is cleared.
+    """
     folder = files.own_folder(target.parent / ".parts") / target.name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(mode=0o700)
@@ -242,7 +280,9 @@ def _mirror_folder() -> Path | None:
     parts = urlsplit(mirror)
     if not mirror or parts.scheme in ("http", "https"):
         return None
-    folder = Path(unquote(parts.path)) if parts.scheme == "file" else Path(os.path.expanduser(mirror))
+    folder = (
+        Path(unquote(parts.path)) if parts.scheme == "file" else Path(os.path.expanduser(mirror))
+    )
     if not folder.is_dir():
         raise NoData(f"RFX_MIRROR is {mirror}, which is neither a folder nor an http(s) address")
     return folder
@@ -261,4 +301,6 @@ def _convert(entry, paths, plain, origin):
     except (KeyError, DataError, *archives.DAMAGE) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        raise NoData(f"{origin} is not what rfx expects ({error}), so {entry.filename} can't be made") from None
+        raise NoData(
+            f"{origin} is not what rfx expects ({error}), so {entry.filename} can't be made"
+        ) from None

@@ -1,9 +1,9 @@
-"""A person's own registry: names for files of theirs, in the file or folder that RFX_DATASETS names, else ~/.config/rfx/datasets.toml.
+"""A person's own registry: names for files of theirs, in the file or folder that RFX_DATASETS
+names, else ~/.config/rfx/datasets.toml.
 
-[people]
-train = "people.csv"        # beside this file
-test = "people-test.csv"    # perhaps
-task = "binary"             # perhaps; also title, target, ignore, categorical, dates, header, missing, zero_based, encoding
+[people] train = "people.csv"        # beside this file test = "people-test.csv"    # perhaps task =
+"binary"             # perhaps; also title, target, ignore, categorical, dates, header, missing,
+zero_based, encoding
 """
 
 import os
@@ -25,14 +25,26 @@ _LARGEST = 1 << 20  # bytes of a registry
 _MOST_PARTS = 100  # of a key
 _TEXT, _FLAG = "words", "true or false"
 _FIELDS = {
-    "train": _TEXT, "test": _TEXT, "task": TASKS, "title": _TEXT, "target": _TEXT, "ignore": "a list of columns", "header": _FLAG,
-    "missing": MISSING, "zero_based": _FLAG, "encoding": _TEXT, "categorical": "a list of columns", "dates": "a list of columns",
-}  # fmt: skip
+    "train": _TEXT,
+    "test": _TEXT,
+    "task": TASKS,
+    "title": _TEXT,
+    "target": _TEXT,
+    "ignore": "a list of columns",
+    "header": _FLAG,
+    "missing": MISSING,
+    "zero_based": _FLAG,
+    "encoding": _TEXT,
+    "categorical": "a list of columns",
+    "dates": "a list of columns",
+}
 
 
 @dataclass(frozen=True)
 class OwnSet:
-    """name, the registry that has it, the paths of the training and, perhaps, test rows, the task where it is said."""
+    """name, the registry that has it, the paths of the training and, perhaps, test rows,
+    the task where it is said.
+    """
 
     name: str
     registry: str
@@ -48,7 +60,9 @@ class OwnSet:
 
 
 def files() -> list[Path]:
-    """The registries that there are. UsageError where RFX_DATASETS names none, or a folder that can't be listed."""
+    """The registries that there are. UsageError where RFX_DATASETS names none, or a folder
+    that can't be listed.
+    """
     if named := os.environ.get("RFX_DATASETS"):
         place = Path(named)
         try:
@@ -56,9 +70,13 @@ def files() -> list[Path]:
                 return sorted(place / name for name in os.listdir(place) if name.endswith(".toml"))
         except FileNotFoundError:
             wanted = "it names a registry of your own or a folder of some"
-            raise UsageError(f"RFX_DATASETS is {named!r:.200}, which is not there; {wanted}") from None
+            raise UsageError(
+                f"RFX_DATASETS is {named!r:.200}, which is not there; {wanted}"
+            ) from None
         except OSError as error:
-            raise UsageError(f"RFX_DATASETS is {named!r:.200}, which can't be read: {error.strerror}") from None
+            raise UsageError(
+                f"RFX_DATASETS is {named!r:.200}, which can't be read: {error.strerror}"
+            ) from None
         return [place]
     config, home = os.environ.get("XDG_CONFIG_HOME"), env.home_dir()
     if config:
@@ -72,18 +90,27 @@ def files() -> list[Path]:
 
 
 def read(taken=lambda name: False) -> dict[str, OwnSet]:
-    """All sets of all registries by name; taken: whether a name is another data set's. UsageError naming file and line."""
+    """All sets of all registries by name; taken: whether a name is another data set's.
+    UsageError naming file and line.
+    """
     found: dict[str, OwnSet] = {}
     for path in files():
         try:
             status = rfx_files.check_regular(path)
-            for name, (line, own) in _parsed(os.path.realpath(path), status.st_mtime_ns, status.st_size).items():
+            for name, (line, own) in _parsed(
+                os.path.realpath(path), status.st_mtime_ns, status.st_size
+            ).items():
                 if taken(name) or name in found:
                     other = found[name].registry if name in found else "rfx itself"
-                    raise UsageError(f"{path}, line {line}: {name} is the name of a data set of {other}; choose another")
+                    raise UsageError(
+                        f"{path}, line {line}: {name} is the name of a data set of {other}; choose"
+                        " another"
+                    )
                 found[name] = own
         except OSError as error:
-            raise UsageError(f"the registry {path} can't be read: {error.strerror or error}") from None
+            raise UsageError(
+                f"the registry {path} can't be read: {error.strerror or error}"
+            ) from None
     return found
 
 
@@ -95,16 +122,27 @@ def _parsed(path: str, mtime: int, size: int) -> dict[str, tuple[int, OwnSet]]:
     except tomllib.TOMLDecodeError as error:
         place = re.search(r"\(at line (\d+)", str(error))
         reason = re.sub(r" \(at [^()]*\)$", "", str(error))
-        raise _refusal(path, int(place[1]) if place else text.count("\n") + 1, f"it is not TOML: {reason:.200}") from None
+        raise _refusal(
+            path, int(place[1]) if place else text.count("\n") + 1, f"it is not TOML: {reason:.200}"
+        ) from None
     except RecursionError:
-        deepest = max(enumerate(text.split("\n"), 1), key=lambda line: line[1].count("[") + line[1].count("{"))
+        deepest = max(
+            enumerate(text.split("\n"), 1), key=lambda line: line[1].count("[") + line[1].count("{")
+        )
         raise _refusal(path, deepest[0], "brackets are nested too deeply") from None
     except ValueError as error:  # of a number or a date
         long = re.search(r"\d[\d_]{4000}", text)
         line = text.count("\n", 0, long.start()) + 1 if long else 1
-        raise _refusal(path, line, "a number has thousands of digits" if long else f"it is not TOML: {str(error):.200}") from None
+        raise _refusal(
+            path,
+            line,
+            "a number has thousands of digits" if long else f"it is not TOML: {str(error):.200}",
+        ) from None
     lines = _lines(text)
-    return {name: (lines.get((name, None), 1), _entry(path, lines, name, entry)) for name, entry in entries.items()}
+    return {
+        name: (lines.get((name, None), 1), _entry(path, lines, name, entry))
+        for name, entry in entries.items()
+    }
 
 
 def _refusal(path: str, line: int, message: str) -> UsageError:
@@ -112,7 +150,9 @@ def _refusal(path: str, line: int, message: str) -> UsageError:
 
 
 def _text(path: str) -> str:
-    """A registry's text, with line feeds at the ends of its lines: refused before it can take long to parse."""
+    """A registry's text, with line feeds at the ends of its lines: refused before it can
+    take long to parse.
+    """
     with rfx_files.open_regular(path) as file:
         raw = file.read(_LARGEST + 1)
     if len(raw) > _LARGEST:
@@ -170,15 +210,23 @@ def _entry(path, lines, name, entry) -> OwnSet:
         raise _refusal(path, lines.get((name, key), lines.get((name, None), 1)), message)
 
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}", name):
-        refuse(f"a data set can't be called {quoted(name)}; a name is made of letters, digits, _, - and ., 100 at most")
+        refuse(
+            f"a data set can't be called {quoted(name)}; a name is made of letters, digits, _, -"
+            " and ., 100 at most"
+        )
     if not isinstance(entry, dict):
         refuse(f"{name} is {quoted(entry)}; a table [{name}] with train = FILE is needed")
     for key, value in entry.items():
         if key not in _FIELDS:
-            refuse(f"{name} has a field {quoted(key)}, which there is not{or_near(key, _FIELDS)}", key)
+            refuse(
+                f"{name} has a field {quoted(key)}, which there is not{or_near(key, _FIELDS)}", key
+            )
         wanted = _FIELDS[key]
         if isinstance(wanted, tuple):
-            good, wanted = value in wanted if isinstance(value, str) else False, f"one of {', '.join(wanted)}"
+            good, wanted = (
+                value in wanted if isinstance(value, str) else False,
+                f"one of {', '.join(wanted)}",
+            )
         elif wanted == _FLAG:
             good = isinstance(value, bool)
         elif wanted == _TEXT:
@@ -200,10 +248,16 @@ def _entry(path, lines, name, entry) -> OwnSet:
             rfx_files.check_regular(file)
         except FileNotFoundError:
             home = ": it has no home of that user" if file.startswith("~") else ""
-            refuse(f"{role} of {name} is {quoted(entry[role])}, but there is no file {terminal.line(file)}{home}", role)
+            refuse(
+                f"{role} of {name} is {quoted(entry[role])}, but there is no file"
+                f" {terminal.line(file)}{home}",
+                role,
+            )
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
-            refuse(f"{role} of {name} is {quoted(entry[role])}, which can't be read: {reason}", role)
+            refuse(
+                f"{role} of {name} is {quoted(entry[role])}, which can't be read: {reason}", role
+            )
     reading = Reading(
         entry.get("target"), entry.get("header"), entry.get("missing", "refuse"),
         encoding=entry.get("encoding"), zero_based=entry.get("zero_based") or None,
@@ -214,6 +268,12 @@ def _entry(path, lines, name, entry) -> OwnSet:
 
 
 def _path(registry: str, file: str) -> str:
-    """Where a file of a registry lies: beside it, below a home folder for ~, or by its whole path."""
+    """Where a file of a registry lies: beside it, below a home folder for ~, or by its
+    whole path.
+    """
     whole = os.path.expanduser(file)
-    return whole if os.path.isabs(whole) or whole.startswith("~") else os.path.join(os.path.dirname(registry), whole)
+    return (
+        whole
+        if os.path.isabs(whole) or whole.startswith("~")
+        else os.path.join(os.path.dirname(registry), whole)
+    )

@@ -1,4 +1,6 @@
-"""What `datasets.toml` says about each data set: task, sizes, files, the papers' splits, how to obtain it."""
+"""What `datasets.toml` says about each data set: task, sizes, files, the papers' splits,
+how to obtain it.
+"""
 
 import difflib
 import tomllib
@@ -18,7 +20,9 @@ PAPERS = ("yen2014", "wu2016", "sinha2016", "dai2014")
 
 @dataclass(frozen=True)
 class Source:
-    """Something to download: its URL (None: only a mirror has it), the name that a mirror keeps it under, its checksums as served."""
+    """Something to download: its URL (None: only a mirror has it), the name that a mirror
+    keeps it under, its checksums as served.
+    """
 
     url: str | None
     filename: str
@@ -30,11 +34,12 @@ class Source:
 class DataFile:
     """One LIBSVM file of a data set.
 
-    `filename` is its name in the data folder, plain; `sha256` and `bytes` are of the plain file as it is published; `copies` are
-    the sha256 of other texts that are known to hold the same numbers, as a mirror may have them. `sources` are what it is made from,
-    in order: usually the file itself, perhaps compressed. `convert` names the function of `rfx.data.registry.convert` that makes
-    LIBSVM text of the sources, or of `instead`, a source that only a mirror has. No sources: nobody serves it, a person must
-    put it there.
+    `filename` is its name in the data folder, plain; `sha256` and `bytes` are of the plain file as
+    it is published; `copies` are the sha256 of other texts that are known to hold the same numbers,
+    as a mirror may have them. `sources` are what it is made from, in order: usually the file
+    itself, perhaps compressed. `convert` names the function of `rfx.data.registry.convert` that
+    makes LIBSVM text of the sources, or of `instead`, a source that only a mirror has. No sources:
+    nobody serves it, a person must put it there.
     """
 
     role: str
@@ -52,9 +57,9 @@ class DataFile:
 class SplitSpec:
     """Which rows a paper trains and tests on.
 
-    Either `pool` (roles of files whose rows are put together, shuffled by `seed` and cut into n_train and n_test rows),
-    or `train` and `test` (roles of files), from which n_train and n_test rows are drawn, all of them where None. A run's seed,
-    where it is not 0, makes another draw.
+    Either `pool` (roles of files whose rows are put together, shuffled by `seed` and cut into
+    n_train and n_test rows), or `train` and `test` (roles of files), from which n_train and n_test
+    rows are drawn, all of them where None. A run's seed, where it is not 0, makes another draw.
     """
 
     train: tuple[str, ...] = ()
@@ -71,11 +76,13 @@ class SplitSpec:
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """One entry. n is the number of rows of all its splits together, d of inputs, classes is 0 for regression.
+    """One entry. n is the number of rows of all its splits together, d of inputs, classes is 0 for
+    regression.
 
-    `labels` maps labels of the files to labels of the data set; where it is given, rows with other labels are left out.
-    `substitute_for` names the data set that this one stands in for; `obtain` tells a person how to get the files. `own` is what a
-    person's own registry says (see `ownsets`), and n, d and classes are then 0.
+    `labels` maps labels of the files to labels of the data set; where it is given, rows with other
+    labels are left out. `substitute_for` names the data set that this one stands in for; `obtain`
+    tells a person how to get the files. `own` is what a person's own registry says (see `ownsets`),
+    and n, d and classes are then 0.
     """
 
     name: str
@@ -99,10 +106,15 @@ class DatasetInfo:
         return tuple(paper for paper in PAPERS if paper in self.splits)
 
     def draws(self, split: str) -> bool:
-        """Are the rows of that paper's split drawn by a seed, because the paper does not say which they are?"""
+        """Are the rows of that paper's split drawn by a seed, because the paper does not
+        say which they are?
+        """
         spec = self.splits[split]
         parts = ((spec.train, spec.n_train), (spec.test, spec.n_test))
-        return bool(spec.pool) or any(size is not None and size != sum(self.file(role).rows for role in roles) for roles, size in parts)
+        return bool(spec.pool) or any(
+            size is not None and size != sum(self.file(role).rows for role in roles)
+            for roles, size in parts
+        )
 
     def file(self, role) -> DataFile:
         return next(entry for entry in self.files if entry.role == role)
@@ -114,7 +126,9 @@ def _file(entry: dict) -> DataFile:
     if sources is None:
         url, md5 = entry.pop("url", None), entry.pop("md5", None)
         sources = [{"url": url, "md5": md5}] if url else []
-    named = [{"filename": urlsplit(source["url"]).path.rpartition("/")[2]} | source for source in sources]
+    named = [
+        {"filename": urlsplit(source["url"]).path.rpartition("/")[2]} | source for source in sources
+    ]
     entry["copies"] = tuple(entry.get("copies", ()))
     if "instead" in entry:
         entry["instead"] = Source(url=None, **entry["instead"])
@@ -122,7 +136,9 @@ def _file(entry: dict) -> DataFile:
 
 
 def _split(entry: dict) -> SplitSpec:
-    fields: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()}
+    fields: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()
+    }
     return SplitSpec(**fields)
 
 
@@ -156,12 +172,16 @@ def _own() -> dict[str, OwnSet]:
 
 
 def names() -> list[str]:
-    """The names of all data sets, in the order of the file, then those of a person's own registry."""
+    """The names of all data sets, in the order of the file, then those of a person's own
+    registry.
+    """
     return [*_entries(), *_own()]
 
 
 def has(name: str) -> bool:
-    """Whether `name` (or an alias; case and _ or - don't matter) is a data set. UsageError for an own registry that is wrong."""
+    """Whether `name` (or an alias; case and _ or - don't matter) is a data set. UsageError
+    for an own registry that is wrong.
+    """
     return _plain(name) in _by_any_name() or name in _own()
 
 
@@ -172,7 +192,11 @@ def get(name: str) -> DatasetInfo:
     if name in (own := _own()):
         return DatasetInfo(name, own[name].task or "", 0, 0, 0, own[name].title, own=own[name])
     near = difflib.get_close_matches(_plain(name)[:100], [*_by_any_name(), *own], n=3)
-    near = list(dict.fromkeys(_by_any_name()[alias].name if alias in _by_any_name() else alias for alias in near))
+    near = list(
+        dict.fromkeys(
+            _by_any_name()[alias].name if alias in _by_any_name() else alias for alias in near
+        )
+    )
     hint = f"did you mean {' or '.join(near)}?" if near else "`rfx datasets` lists them"
     raise UsageError(f"there is no data set called {quoted(name)}; {hint}")
 

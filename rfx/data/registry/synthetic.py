@@ -1,7 +1,9 @@
-"""Data that needs no download: the papers' synthetic problems, shape-alikes of big sets, scikit-learn's bundled ones.
+"""Data that needs no download: the papers' synthetic problems, shape-alikes of big sets,
+scikit-learn's bundled ones.
 
-A name may carry settings: `sphere:n=1000,n_test=500,d=5,seed=1`. Training and test rows come from separate streams, in
-chunks with a stream each, so that a longer set begins with the shorter one and nothing depends on memory.
+A name may carry settings: `sphere:n=1000,n_test=500,d=5,seed=1`. Training and test rows come from
+separate streams, in chunks with a stream each, so that a longer set begins with the shorter one and
+nothing depends on memory.
 """
 
 import math
@@ -17,7 +19,9 @@ _NO_ROLE = 9  # the stream of what training and test rows share: weights, mixtur
 
 
 def _product(A, B):
-    """A @ B without BLAS, whose sums depend on its version and threads: data must be the same everywhere."""
+    """A @ B without BLAS, whose sums depend on its version and threads: data must be the
+    same everywhere.
+    """
     return np.einsum("ik,kj->ij", A, B, optimize=False)
 
 
@@ -28,7 +32,9 @@ def _sphere(rng, shared, n, d):
 
 
 def _ripple(rng, shared, n, d):
-    """Dai et al. 2014, the synthetic problem of the appendix: a wave around the origin of the plane."""
+    """Dai et al. 2014, the synthetic problem of the appendix: a wave around the origin of
+    the plane.
+    """
     X = rng.uniform(-5, 5, (n, d))
     radius = np.linalg.norm(X, axis=1)
     wave = np.cos(0.5 * np.pi * radius) * np.exp(-0.1 * np.pi * radius)
@@ -36,7 +42,9 @@ def _ripple(rng, shared, n, d):
 
 
 def _linear_selection(rng, shared, n, d):
-    """Sinha & Duchi 2016, example 2: the first tenth of the inputs decide, the others hardly count."""
+    """Sinha & Duchi 2016, example 2: the first tenth of the inputs decide, the others
+    hardly count.
+    """
     v = 0.05 * shared.standard_normal(d)
     v[: max(1, d // 10)] = 1
     X = rng.standard_normal((n, d))
@@ -44,8 +52,9 @@ def _linear_selection(rng, shared, n, d):
 
 
 def _motifs(rng, shared, n, d):
-    """Sequences of d letters of ACGT, as codes, in the manner of Sinha & Duchi 2016's aptamers: each of the planted words is in
-    half of the sequences of class +1, at its place; one label in twenty is wrong."""
+    """Sequences of d letters of ACGT, as codes, in the manner of Sinha & Duchi 2016's aptamers:
+    each of the planted words is in half of the sequences of class +1, at its place; one label in
+    twenty is wrong."""
     X = np.frombuffer(b"ACGT", np.uint8)[rng.integers(0, 4, (n, d))].astype(np.float64)
     bound = rng.random(n) < 0.5
     words = _planted_words(shared, d)
@@ -60,18 +69,29 @@ def _planted_words(shared, d):
     count = max(1, min(6, d // 6))
     places = np.sort(shared.permutation(max(1, d // 6))[:count]) * 6
     lengths = np.minimum(shared.integers(3, 6, count), d)
-    return [(int(place), "".join("ACGT"[k] for k in shared.integers(0, 4, size))) for place, size in zip(places, lengths)]
+    return [
+        (int(place), "".join("ACGT"[k] for k in shared.integers(0, 4, size)))
+        for place, size in zip(places, lengths)
+    ]
 
 
 def planted_words(d: int, seed: int = 0) -> list[tuple[int, str]]:
-    """(place, word) of every word planted in the sequences of `motifs` with d letters, places counted from 0."""
+    """(place, word) of every word planted in the sequences of `motifs` with d letters,
+    places counted from 0.
+    """
     return _planted_words(splits.generator(seed, _NO_ROLE), d)
 
 
 def _covtype_sized(rng, shared, n, d):
-    """Ten numbers and two one-hot groups (4 and 40 inputs), classes from overlapping clusters: learnable, not real."""
+    """Ten numbers and two one-hot groups (4 and 40 inputs), classes from overlapping
+    clusters: learnable, not real.
+    """
     centres = shared.standard_normal((64, 10)) * 2
-    areas, soils, classes = shared.integers(0, 4, 64), shared.integers(0, 40, 64), shared.permutation(64) % 2
+    areas, soils, classes = (
+        shared.integers(0, 4, 64),
+        shared.integers(0, 40, 64),
+        shared.permutation(64) % 2,
+    )
     cluster = rng.integers(0, 64, n)
     X = np.zeros((n, d), np.float32)
     X[:, :10] = centres[cluster] + rng.standard_normal((n, 10))
@@ -82,7 +102,9 @@ def _covtype_sized(rng, shared, n, d):
 
 
 def _yearpred_sized(rng, shared, n, d):
-    """Ninety correlated inputs of a dozen hidden causes; a skewed, whole-numbered target from 1922 to 2011."""
+    """Ninety correlated inputs of a dozen hidden causes; a skewed, whole-numbered target
+    from 1922 to 2011.
+    """
     mixing = shared.standard_normal((12, d)) / math.sqrt(12)
     weights = shared.standard_normal((12, 2))
     hidden = rng.standard_normal((n, 12))
@@ -111,7 +133,11 @@ _PROBLEMS = {
     "covtype-sized": _Problem(_covtype_sized, 464_810, 116_202, 54, True, np.float32),
     "yearpred-sized": _Problem(_yearpred_sized, 463_715, 51_630, 90, True, np.float32),
 }
-_BUNDLED = {"digits": "load_digits", "breast_cancer": "load_breast_cancer", "diabetes-sklearn": "load_diabetes"}
+_BUNDLED = {
+    "digits": "load_digits",
+    "breast_cancer": "load_breast_cancer",
+    "diabetes-sklearn": "load_diabetes",
+}
 
 
 def names() -> list[str]:
@@ -132,7 +158,10 @@ def _settings(name: str, text: str) -> dict[str, int]:
         if key not in known:
             raise UsageError(f"{name} has no setting {key!r}; it has {', '.join(sorted(known))}")
         if not value.isascii() or not value.isdigit() or not known[key] <= int(value[:99]) <= _MOST:
-            raise UsageError(f"{name}: {key} must be a whole number from {known[key]} to {_MOST:,}, not {value!r:.60}")
+            raise UsageError(
+                f"{name}: {key} must be a whole number from {known[key]} to {_MOST:,}, not"
+                f" {value!r:.60}"
+            )
         values[key] = int(value)
     return values
 
@@ -140,9 +169,10 @@ def _settings(name: str, text: str) -> dict[str, int]:
 def generate(name, settings="", seed=0, n_train=None, n_test=None):
     """Make (X_train, y_train, X_test, y_test) of a built-in set.
 
-    `settings` is the part of the name behind the colon; it goes before `seed`, `n_train` and `n_test`. X is dense, (n, d)
-    float64, float32 for the shape-alikes; y is float64 (n,). The bundled sets have a fixed, seeded 80/20 split, of which
-    `n_train` and `n_test` rows are drawn. UsageError for a setting that is unknown or out of range.
+    `settings` is the part of the name behind the colon; it goes before `seed`, `n_train` and
+    `n_test`. X is dense, (n, d) float64, float32 for the shape-alikes; y is float64 (n,). The
+    bundled sets have a fixed, seeded 80/20 split, of which `n_train` and `n_test` rows are drawn.
+    UsageError for a setting that is unknown or out of range.
     """
     values = _settings(name, settings)
     seed = values.get("seed", seed)
@@ -156,11 +186,16 @@ def generate(name, settings="", seed=0, n_train=None, n_test=None):
 
 def _rows(problem, n, d, seed, role):
     if n * d > 1 << 58:
-        raise UsageError(f"a data set of {n:,} rows and {d:,} inputs is too large; give smaller n, n_test or d")
+        raise UsageError(
+            f"a data set of {n:,} rows and {d:,} inputs is too large; give smaller n, n_test or d"
+        )
     X, y = np.empty((n, d), problem.dtype), np.empty(n)
     for start in range(0, n, _CHUNK_ROWS):
         stop = min(n, start + _CHUNK_ROWS)
-        rng, shared = splits.generator(seed, role, start // _CHUNK_ROWS), splits.generator(seed, _NO_ROLE)
+        rng, shared = (
+            splits.generator(seed, role, start // _CHUNK_ROWS),
+            splits.generator(seed, _NO_ROLE),
+        )
         # Always a whole chunk, so that its rows do not depend on where the set ends.
         chunk, targets = problem.make(rng, shared, _CHUNK_ROWS, d)
         X[start:stop], y[start:stop] = chunk[: stop - start], targets[: stop - start]
@@ -172,6 +207,9 @@ def _bundled(name, seed, n_train, n_test):
 
     X, y = getattr(sklearn.datasets, _BUNDLED[name])(return_X_y=True)
     train, test = splits.cut(len(y), None, None, 0)
-    train, test = train[splits.draw(len(train), n_train, seed, 0)], test[splits.draw(len(test), n_test, seed, 1)]
+    train, test = (
+        train[splits.draw(len(train), n_train, seed, 0)],
+        test[splits.draw(len(test), n_test, seed, 1)],
+    )
     X, y = np.asarray(X, np.float64), np.asarray(y, np.float64)
     return X[train], y[train], X[test], y[test]

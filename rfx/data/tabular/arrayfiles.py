@@ -1,4 +1,6 @@
-"""Tables out of numpy's .npy and .npz files and of Parquet: no code of a file is ever run, no more is read than memory allows."""
+"""Tables out of numpy's .npy and .npz files and of Parquet: no code of a file is ever run,
+no more is read than memory allows.
+"""
 
 import contextlib
 import logging
@@ -19,7 +21,11 @@ from rfx.errors import DataError
 from rfx.numerals import is_number
 
 # What the two arrays of an .npz file may be called.
-_INPUTS, _TARGETS, _NAMES = ("X", "x", "data"), ("y", "target", "labels"), ("feature_names", "columns")
+_INPUTS, _TARGETS, _NAMES = (
+    ("X", "x", "data"),
+    ("y", "target", "labels"),
+    ("feature_names", "columns"),
+)
 _SPARSE = {"indptr", "indices", "data", "shape", "format"}
 # Columns of a table; each is an object of its own, from reading to the model file.
 MOST_COLUMNS = 1_000_000
@@ -50,8 +56,9 @@ def _refused(name, what):
 def npy(file, name: str, forced=_none_forced) -> Table:
     """The array of a .npy file, a row of numbers or words a row; the file is a binary handle.
 
-    forced: a function of the columns' titles and of whether these are names, giving the positions of columns that are words
-    though all of them are numbers: texts as they are, whole numbers with all their digits.
+    forced: a function of the columns' titles and of whether these are names, giving the positions
+    of columns that are words though all of them are numbers: texts as they are, whole numbers with
+    all their digits.
     """
     with _refused(name, ".npy file"):
         form = _Form.of(file, "it", name)
@@ -69,17 +76,23 @@ class _Form:
 
     @classmethod
     def of(cls, handle, what: str, name: str) -> "_Form":
-        """Of a handle, which is then at the first number; DataError, with what the array is called, for Python objects."""
+        """Of a handle, which is then at the first number; DataError, with what the array is
+        called, for Python objects.
+        """
         version = np.lib.format.read_magic(handle)
         if version not in ((1, 0), (2, 0), (3, 0)):
             raise ValueError(f"version {version}")
-        reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        reader = (
+            np.lib.format.read_array_header_1_0
+            if version == (1, 0)
+            else np.lib.format.read_array_header_2_0
+        )
         shape, fortran, dtype = reader(handle)
         if dtype.hasobject:
             own = what if what.isidentifier() and what != "it" else "array"
             raise DataError(
-                f"{name}: {what} holds Python objects, which are not read; save it with a type of numbers or of words, such as "
-                f"{own}.astype(float) or {own}.astype(str)"
+                f"{name}: {what} holds Python objects, which are not read; save it with a type of"
+                f" numbers or of words, such as {own}.astype(float) or {own}.astype(str)"
             )
         if any(type(size) is not int or size < 0 for size in shape) or not dtype.itemsize:
             raise ValueError(f"its shape is {shape}")
@@ -91,12 +104,20 @@ class _Form:
 
     @property
     def held(self) -> int:
-        """Bytes that it takes as it is read: numbers become float64 or int64, bytes words of four bytes a letter."""
-        numbers = 4 * self.nbytes if self.dtype.kind == "S" else max(self.nbytes, 8 * math.prod(self.shape))
+        """Bytes that it takes as it is read: numbers become float64 or int64, bytes words
+        of four bytes a letter.
+        """
+        numbers = (
+            4 * self.nbytes
+            if self.dtype.kind == "S"
+            else max(self.nbytes, 8 * math.prod(self.shape))
+        )
         return numbers + (_A_COLUMN * self.shape[1] if len(self.shape) == 2 else 0)
 
     def read(self, handle) -> np.ndarray:
-        """The array behind a header; ValueError where there are not exactly as many numbers as the header says."""
+        """The array behind a header; ValueError where there are not exactly as many numbers
+        as the header says.
+        """
         content = bytearray(self.nbytes)  # memory is taken where it is written to
         view, at = memoryview(content), 0
         while at < len(view) and (count := handle.readinto(view[at : at + _PIECE])):
@@ -111,27 +132,32 @@ def _check_size(held, name):
     most = archives.most_held()
     if held > most:
         raise DataError(
-            f"{name} takes {held:,} bytes or more when it is read, more than memory holds ({most:,} at most; RFX_MAX_BYTES sets another "
-            "limit)"
+            f"{name} takes {held:,} bytes or more when it is read, more than memory holds ({most:,}"
+            " at most; RFX_MAX_BYTES sets another limit)"
         )
 
 
 def _of_array(array, name, forced, names=None, y=None) -> Table:
     if array.ndim != 2 or not array.shape[1] or not array.shape[0]:
         advice = {1: "; reshape(-1, 1) makes one column of it"}.get(array.ndim, "")
-        advice = "; reshape(len(X), -1) makes rows of it" if array.ndim > 2 and array.size else advice
+        advice = (
+            "; reshape(len(X), -1) makes rows of it" if array.ndim > 2 and array.size else advice
+        )
         advice = "" if array.dtype.names else advice
         raise DataError(
-            f"{name} has an array of the shape {array.shape!s:.80}; one of rows and columns, with some of both, is needed{advice}"
+            f"{name} has an array of the shape {array.shape!s:.80}; one of rows and columns, with"
+            f" some of both, is needed{advice}"
         )
     if array.shape[1] > MOST_COLUMNS:
         raise DataError(
-            f"{name} has {array.shape[1]:,} columns, more than the {MOST_COLUMNS:,} of a table that are read; a sparse matrix may have "
-            "more, which scipy.sparse.save_npz writes"
+            f"{name} has {array.shape[1]:,} columns, more than the {MOST_COLUMNS:,} of a table that"
+            " are read; a sparse matrix may have more, which scipy.sparse.save_npz writes"
         )
     y = _one_column(y)
     if y is not None and y.shape != (array.shape[0],):
-        raise DataError(f"{name} has {array.shape[0]:,} rows, but its targets have the shape {y.shape!s:.80}")
+        raise DataError(
+            f"{name} has {array.shape[0]:,} rows, but its targets have the shape {y.shape!s:.80}"
+        )
     titles = [str(number) for number in range(1, array.shape[1] + 1)] if names is None else names
     as_words, texts = forced(titles, names is not None), array.dtype.kind in "US"
     if texts:
@@ -139,7 +165,10 @@ def _of_array(array, name, forced, names=None, y=None) -> Table:
     elif array.dtype.kind in "fiub":
         columns = list(np.array(array.T, np.float64, order="C"))
         if _has_own_digits(array.dtype):
-            columns = [_digits(array[:, place]) if place in as_words else column for place, column in enumerate(columns)]
+            columns = [
+                _digits(array[:, place]) if place in as_words else column
+                for place, column in enumerate(columns)
+            ]
     else:
         raise _no_numbers(array, name, "its array")
     doubtful = DOUBTFUL if texts or (y is not None and y.dtype.kind in "US") else None
@@ -148,12 +177,21 @@ def _of_array(array, name, forced, names=None, y=None) -> Table:
     own = vector(y, name, len(titles) in as_words)
     typed = frozenset({"y"}) if y.dtype.kind in "US" else frozenset()
     return Table(
-        name, [*titles, "y"], names is not None, [*columns, own], own_target=len(columns), typed=typed, doubtful=doubtful, texts=texts
+        name,
+        [*titles, "y"],
+        names is not None,
+        [*columns, own],
+        own_target=len(columns),
+        typed=typed,
+        doubtful=doubtful,
+        texts=texts,
     )
 
 
 def _of_words(array, titles, name, forced):
-    """The columns of an array of words, numbers where all that are there are: the array has one type for all of its columns."""
+    """The columns of an array of words, numbers where all that are there are: the array has
+    one type for all of its columns.
+    """
     columns, numbers = [], []
     for position in range(array.shape[1]):
         column = _words(array[:, position], name)
@@ -163,7 +201,9 @@ def _of_words(array, titles, name, forced):
             column = np.array([*map(float, clear.values), np.nan])[clear.codes]
         columns.append(column)
     if numbers:
-        shown = ", ".join(numbers[:_SHOWN]) + (f" and {len(numbers) - _SHOWN:,} more" if len(numbers) > _SHOWN else "")
+        shown = ", ".join(numbers[:_SHOWN]) + (
+            f" and {len(numbers) - _SHOWN:,} more" if len(numbers) > _SHOWN else ""
+        )
         log.warning("the words of %s are read as numbers in the columns %s", name, shown)
     return columns
 
@@ -174,13 +214,20 @@ def _one_column(y):
 
 
 def _no_numbers(array, name, what):
-    kinds = {"c": "complex numbers", "M": "dates", "m": "spans of time", "V": "records of several values"}
+    kinds = {
+        "c": "complex numbers",
+        "M": "dates",
+        "m": "spans of time",
+        "V": "records of several values",
+    }
     found = kinds.get(array.dtype.kind, f"the type {array.dtype!s:.40}")
     return DataError(f"{name}: {what} has {found}; numbers or words are needed")
 
 
 def vector(y, name, as_words=False):
-    """A column of an array (n,) of numbers or words; as_words: numbers become words of the digits of their own type."""
+    """A column of an array (n,) of numbers or words; as_words: numbers become words of the
+    digits of their own type.
+    """
     if y.dtype.kind in "US":
         return _words(y, name)
     if as_words and _has_own_digits(y.dtype):
@@ -191,7 +238,9 @@ def vector(y, name, as_words=False):
 
 
 def _has_own_digits(dtype) -> bool:
-    """Whether numbers of a type are printed in other digits than as float64: large whole numbers, and floats of 16 and 32 bits."""
+    """Whether numbers of a type are printed in other digits than as float64: large whole
+    numbers, and floats of 16 and 32 bits.
+    """
     return dtype.kind in "iu" or (dtype.kind == "f" and dtype.itemsize < 8)
 
 
@@ -206,7 +255,9 @@ def _digits(values) -> Words:
 
 
 def _words(values, name) -> Words:
-    """A column of words, with those that mean that there is no value in a CSV text as missing, but for the doubtful one."""
+    """A column of words, with those that mean that there is no value in a CSV text as
+    missing, but for the doubtful one.
+    """
     found, codes = np.unique(_unicode(values, name), return_inverse=True)
     words = found.tolist()
     absent = np.array([word in ABSENT and word != DOUBTFUL for word in words], bool)
@@ -224,17 +275,20 @@ def _unicode(values, name):
     values = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
     points = values.view(np.uint32)
     if len(points) and (points.max() > 0x10FFFF or ((points >= 0xD800) & (points < 0xE000)).any()):
-        raise DataError(f"{name} has words with characters that Unicode does not have; it is damaged")
+        raise DataError(
+            f"{name} has words with characters that Unicode does not have; it is damaged"
+        )
     return values
 
 
 def npz(file, name: str, forced=_none_forced):
-    """What a .npz file has, a binary handle: a Table of its arrays X and y, or (X, column of y or None) of sparse X (n, d) and where
-    y is (n, k), k targets a row.
+    """What a .npz file has, a binary handle: a Table of its arrays X and y, or (X, column of y or
+    None) of sparse X (n, d) and where y is (n, k), k targets a row.
 
-    X is called X or data, y is called y, target or labels and may be missing; feature_names are the columns' names. A matrix that
-    scipy.sparse.save_npz wrote is sparse X, also beside y. Other arrays are not read. forced: as of npy; y is behind the columns of X,
-    and beside sparse X the only one.
+    X is called X or data, y is called y, target or labels and may be missing; feature_names are the
+    columns' names. A matrix that scipy.sparse.save_npz wrote is sparse X, also beside y. Other
+    arrays are not read. forced: as of npy; y is behind the columns of X, and beside sparse X the
+    only one.
     """
     with _refused(name, ".npz file"):
         with zipfile.ZipFile(file) as archive:
@@ -251,8 +305,17 @@ def npz(file, name: str, forced=_none_forced):
         if arrays.keys() >= _SPARSE:
             X = _sparse(arrays)
             if y is not None and y.ndim not in (1, 2):
-                raise DataError(f"{name} has {X.shape[0]:,} rows, but its targets have the shape {y.shape!s:.80}")
-            column = None if y is None else _numbers(y, name) if y.ndim == 2 else vector(y, name, 0 in forced([], False))
+                raise DataError(
+                    f"{name} has {X.shape[0]:,} rows, but its targets have the shape"
+                    f" {y.shape!s:.80}"
+                )
+            column = (
+                None
+                if y is None
+                else _numbers(y, name)
+                if y.ndim == 2
+                else vector(y, name, 0 in forced([], False))
+            )
             return X, None if y is None else _beside(column, X, name)
     X = next(arrays[key] for key in _INPUTS if key in arrays)
     if y is not None and y.ndim == 2 and y.shape[1] > 1:
@@ -260,10 +323,14 @@ def npz(file, name: str, forced=_none_forced):
     names = next((arrays[key] for key in _NAMES if key in arrays), None)
     if names is not None:
         if names.dtype.kind not in "US" or X.ndim != 2 or names.shape != X.shape[1:]:
-            raise DataError(f"{name} has feature names that are not one different word for each column")
+            raise DataError(
+                f"{name} has feature names that are not one different word for each column"
+            )
         names = _unicode(names, name).tolist()
         if len(set(names)) < len(names):
-            raise DataError(f"{name} has feature names that are not one different word for each column")
+            raise DataError(
+                f"{name} has feature names that are not one different word for each column"
+            )
     return _of_array(X, name, forced, names, y)
 
 
@@ -274,7 +341,10 @@ def _needed(members, name) -> list[str]:
         return [*sorted(_SPARSE), *([target] if target else [])]
     X = next((key for key in _INPUTS if key in members), None)
     if X is None:
-        raise DataError(f"{name} has the arrays {', '.join(sorted(members)) or '(none)':.200}, but rows are expected in one called X")
+        raise DataError(
+            f"{name} has the arrays {', '.join(sorted(members)) or '(none)':.200}, but rows are"
+            " expected in one called X"
+        )
     names = next((key for key in _NAMES if key in members), None)
     return [key for key in (X, target, names) if key is not None]
 
@@ -295,8 +365,15 @@ def _member(archive, info, form):
 
 def _numbers(values, name) -> np.ndarray:
     """An array (n, k) of numbers as float64."""
-    if values.ndim != 2 or not values.size or values.dtype.kind not in "fiub" or not np.isfinite(values).all():
-        raise DataError(f"{name} has an array of the shape {values.shape} that is not of rows of finite numbers")
+    if (
+        values.ndim != 2
+        or not values.size
+        or values.dtype.kind not in "fiub"
+        or not np.isfinite(values).all()
+    ):
+        raise DataError(
+            f"{name} has an array of the shape {values.shape} that is not of rows of finite numbers"
+        )
     return values.astype(np.float64)
 
 
@@ -304,7 +381,10 @@ def _beside(column, X, name):
     if len(column) != X.shape[0]:
         raise DataError(f"{name} has {X.shape[0]:,} rows, but {len(column):,} targets")
     if isinstance(column, Words) and (column.codes < 0).any():
-        raise DataError(f"{name}, row {int(np.argmax(column.codes < 0)) + 1}: its target has no value; give it one")
+        raise DataError(
+            f"{name}, row {int(np.argmax(column.codes < 0)) + 1}: its target has no value; give"
+            " it one"
+        )
     return column
 
 
@@ -314,7 +394,12 @@ def _sparse(arrays):
         raise ValueError(f"its matrix has the format {kind!r}, not csr")
     indptr, indices, data = arrays["indptr"], arrays["indices"], arrays["data"]
     rows, columns = (int(size) for size in arrays["shape"])
-    if indptr.dtype.kind not in "iu" or indices.dtype.kind not in "iu" or data.dtype.kind not in "fiub" or data.ndim != 1:
+    if (
+        indptr.dtype.kind not in "iu"
+        or indices.dtype.kind not in "iu"
+        or data.dtype.kind not in "fiub"
+        or data.ndim != 1
+    ):
         raise ValueError("its arrays have other types than scipy's")
     if (
         len(indptr) != rows + 1
@@ -327,7 +412,10 @@ def _sparse(arrays):
         raise ValueError("its arrays do not fit one another")
     if len(indices) and not (0 <= int(indices.min()) and int(indices.max()) < columns < 2**62):
         raise ValueError("it has indices outside of its columns")
-    X = scipy.sparse.csr_matrix((data.astype(np.float64), indices.astype(np.int64), indptr.astype(np.int64)), (rows, columns))
+    X = scipy.sparse.csr_matrix(
+        (data.astype(np.float64), indices.astype(np.int64), indptr.astype(np.int64)),
+        (rows, columns),
+    )
     X.sum_duplicates()
     if not np.isfinite(X.data).all():
         raise ValueError("it has numbers that are not finite")
@@ -335,15 +423,19 @@ def _sparse(arrays):
 
 
 def parquet_file(file, name: str, words=()):
-    """The pyarrow ParquetFile of a seekable binary handle; DataError where it is none, or pyarrow is missing.
+    """The pyarrow ParquetFile of a seekable binary handle; DataError where it is none, or pyarrow
+    is missing.
 
-    words: the names of columns of words, which are read as numbered words, so that none is held twice.
+    words: the names of columns of words, which are read as numbered words, so that none is held
+    twice.
     """
     try:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise DataError(f"{name} is a Parquet file, which pyarrow reads; pip install 'rfx-kernels[parquet]'") from None
+        raise DataError(
+            f"{name} is a Parquet file, which pyarrow reads; pip install 'rfx-kernels[parquet]'"
+        ) from None
     try:
         return pyarrow.parquet.ParquetFile(file, read_dictionary=list(words))
     except (pyarrow.ArrowException, OSError, ValueError) as error:
@@ -356,9 +448,13 @@ def _no_parquet(name, error) -> DataError:
 
 
 def parquet(file, name: str, forced=_none_forced) -> Table:
-    """The columns of a Parquet file, a binary handle: numbers, truth values and words. forced: as of npy."""
+    """The columns of a Parquet file, a binary handle: numbers, truth values and words.
+    forced: as of npy.
+    """
     content = ParquetGroups(file, name)
-    content.exact = frozenset(content.schema.names[position] for position in forced(content.schema.names, True))
+    content.exact = frozenset(
+        content.schema.names[position] for position in forced(content.schema.names, True)
+    )
     if not content.n_rows or not content.n_columns:
         raise DataError(f"{name} has no rows or no columns")
     _check_size(content.n_columns * (_A_COLUMN + 8 * content.n_rows), name)
@@ -373,11 +469,12 @@ def parquet(file, name: str, forced=_none_forced) -> Table:
 
 
 class ParquetGroups:
-    """The row groups of a Parquet file, a seekable binary handle, as Tables; none is larger than most_held says.
+    """The row groups of a Parquet file, a seekable binary handle, as Tables; none is larger than
+    most_held says.
 
-    Pages are looked at before they are unpacked, and words are read as numbers of different words. Raises DataError where
-    the file is none, has columns of other kinds than rfx reads, or is too large. exact: the names of columns that are wanted
-    as words although they are numbers.
+    Pages are looked at before they are unpacked, and words are read as numbers of different words.
+    Raises DataError where the file is none, has columns of other kinds than rfx reads, or is too
+    large. exact: the names of columns that are wanted as words although they are numbers.
     """
 
     def __init__(self, file, name: str, exact: frozenset = frozenset()):
@@ -423,7 +520,13 @@ class ParquetGroups:
                 held = sum(self._size(column) for column in read.columns)
                 _check_size(held, self.name)
                 table = parquet_table(read, self.name, self.schema, self.exact)
-            except (pyarrow.ArrowException, OSError, ValueError, OverflowError, IndexError) as error:
+            except (
+                pyarrow.ArrowException,
+                OSError,
+                ValueError,
+                OverflowError,
+                IndexError,
+            ) as error:
                 raise _no_parquet(self.name, error) from None
             yield table, held
 
@@ -437,25 +540,37 @@ class ParquetGroups:
                 delta.append((".".join(column.path), found.unpacked))
         _check_size(unpacked, self.name)
         late = dict(delta)
-        read = self._content.read_row_group(group, [name for name in self.schema.names if name not in late])
+        read = self._content.read_row_group(
+            group, [name for name in self.schema.names if name not in late]
+        )
         for name, size in delta:
             read = read.append_column(name, self._differences(group, name, size))
         return read.select(self.schema.names) if delta else read
 
     def _differences(self, group, name, size):
-        """A column whose words are written as differences: a few at a time, for each may be as long as all pages are."""
+        """A column whose words are written as differences: a few at a time, for each may be
+        as long as all pages are.
+        """
         import pyarrow
 
-        rows, parts, held = int(min(_BATCH, max(1, archives.most_held() // (4 * max(1, size))))), [], 0
+        rows, parts, held = (
+            int(min(_BATCH, max(1, archives.most_held() // (4 * max(1, size))))),
+            [],
+            0,
+        )
         for batch in self._plain.iter_batches(rows, [group], [name], use_threads=False):
             part = batch.column(0)
-            parts.append(part if pyarrow.types.is_dictionary(part.type) else part.dictionary_encode())
+            parts.append(
+                part if pyarrow.types.is_dictionary(part.type) else part.dictionary_encode()
+            )
             held += parts[-1].dictionary.nbytes + parts[-1].indices.nbytes
             _check_size(held, self.name)
         return pyarrow.chunked_array(parts).unify_dictionaries()
 
     def _size(self, column) -> int:
-        """Bytes of a column: of numbers 8 each; of words, where RFX_MAX_BYTES is set, as many as they have in a text."""
+        """Bytes of a column: of numbers 8 each; of words, where RFX_MAX_BYTES is set, as
+        many as they have in a text.
+        """
         import pyarrow
         import pyarrow.compute
 
@@ -463,7 +578,11 @@ class ParquetGroups:
         if not pyarrow.types.is_dictionary(column.type) or not _is_bytes(column.type.value_type):
             return size
         for chunk in column.chunks:
-            lengths = pyarrow.compute.binary_length(chunk.dictionary).fill_null(0).to_numpy(zero_copy_only=False)
+            lengths = (
+                pyarrow.compute.binary_length(chunk.dictionary)
+                .fill_null(0)
+                .to_numpy(zero_copy_only=False)
+            )
             size += int(lengths.sum(dtype=np.int64)) + _A_WORD * len(lengths)
             if archives.max_bytes() is not None and len(lengths):
                 known = chunk.indices.drop_null().to_numpy(zero_copy_only=False)
@@ -477,18 +596,26 @@ def _is_bytes(kind) -> bool:
     import pyarrow
 
     types = pyarrow.types
-    return types.is_string(kind) or types.is_large_string(kind) or types.is_binary(kind) or types.is_large_binary(kind)
+    return (
+        types.is_string(kind)
+        or types.is_large_string(kind)
+        or types.is_binary(kind)
+        or types.is_large_binary(kind)
+    )
 
 
 def _not_read(name, title, kind) -> DataError:
-    return DataError(f"{name}: column {title!r:.80} is of type {kind!s:.40}; numbers, truth values and words are read")
+    return DataError(
+        f"{name}: column {title!r:.80} is of type {kind!s:.40}; numbers, truth values and words are"
+        " read"
+    )
 
 
 def parquet_table(read, name: str, schema, exact: frozenset = frozenset()) -> Table:
     """The Table of a pyarrow table, whose words may be numbered.
 
-    schema: the pyarrow schema of the file, which says what is an index and what are categories. exact: the names of columns
-    that are wanted as words although they are numbers.
+    schema: the pyarrow schema of the file, which says what is an index and what are categories.
+    exact: the names of columns that are wanted as words although they are numbers.
     """
     import pyarrow
 
@@ -496,17 +623,31 @@ def parquet_table(read, name: str, schema, exact: frozenset = frozenset()) -> Ta
     index, declared = _pandas_columns(schema)
     declared |= {field.name for field in schema if pyarrow.types.is_dictionary(field.type)}
     as_words = exact | declared
-    columns = [_arrow(column, title, name, title in as_words) for title, column in zip(names, read.columns)]
+    columns = [
+        _arrow(column, title, name, title in as_words) for title, column in zip(names, read.columns)
+    ]
     typed = frozenset(title for title, column in zip(names, columns) if isinstance(column, Words))
-    return Table(name, names, True, columns, index=index & set(names), typed=typed, categorical=declared & typed)
+    return Table(
+        name,
+        names,
+        True,
+        columns,
+        index=index & set(names),
+        typed=typed,
+        categorical=declared & typed,
+    )
 
 
 def _pandas_columns(schema) -> tuple[frozenset, frozenset]:
-    """The columns that pandas wrote as its index, and as categories, by what it says in a file's metadata."""
+    """The columns that pandas wrote as its index, and as categories, by what it says in a
+    file's metadata.
+    """
     try:
         said = schema.pandas_metadata or {}
         index = frozenset(own for own in said.get("index_columns", ()) if isinstance(own, str))
-        columns = [own for own in said.get("columns", ()) if own.get("pandas_type") == "categorical"]
+        columns = [
+            own for own in said.get("columns", ()) if own.get("pandas_type") == "categorical"
+        ]
         return index, frozenset(own.get("field_name") or own["name"] for own in columns)
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
         return frozenset(), frozenset()  # not what pandas writes
@@ -529,7 +670,8 @@ def _arrow(column, title, name, as_words):
         column = pyarrow.compute.if_else(column, "True", "False")
         kind = column.type
     if types.is_decimal(kind):
-        column = column.cast(pyarrow.string())  # as a text has it: the cast to float64 is not to the nearest one
+        # as a text has it: the cast to float64 is not to the nearest one
+        column = column.cast(pyarrow.string())
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
         if not as_words or types.is_floating(kind):
             if as_words and not types.is_float64(kind) and not types.is_decimal(kind):
@@ -539,8 +681,12 @@ def _arrow(column, title, name, as_words):
         column = _without_zeros(column.cast(pyarrow.string()))  # all its digits
         kind = column.type
     if types.is_duration(kind):
-        values = np.asarray(column.cast(pyarrow.int64()).cast(pyarrow.float64(), safe=False).to_numpy(), np.float64)
-        return words_of_numbers(values / _UNITS[kind.unit]) if as_words else values / _UNITS[kind.unit]
+        values = np.asarray(
+            column.cast(pyarrow.int64()).cast(pyarrow.float64(), safe=False).to_numpy(), np.float64
+        )
+        return (
+            words_of_numbers(values / _UNITS[kind.unit]) if as_words else values / _UNITS[kind.unit]
+        )
     if not _is_bytes(kind):
         try:
             column = column.cast(pyarrow.string())  # dates and the like: words, as in a CSV file
@@ -550,10 +696,14 @@ def _arrow(column, title, name, as_words):
 
 
 def _without_zeros(column):
-    """Decimal numbers without the zeros that their type puts behind them: 1.50 is 1.5, and 2.00 is 2."""
+    """Decimal numbers without the zeros that their type puts behind them: 1.50 is 1.5, and
+    2.00 is 2.
+    """
     import pyarrow.compute
 
-    return pyarrow.compute.replace_substring_regex(column, r"^(-?[0-9]+(?:\.[0-9]*[1-9])?)\.?0*$", r"\1")
+    return pyarrow.compute.replace_substring_regex(
+        column, r"^(-?[0-9]+(?:\.[0-9]*[1-9])?)\.?0*$", r"\1"
+    )
 
 
 def _numbered(column, title, name) -> Words:
@@ -564,10 +714,15 @@ def _numbered(column, title, name) -> Words:
         indices = chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         present = np.unique(indices[indices >= 0])
         try:
-            words = [word.decode() if isinstance(word, bytes) else word for word in chunk.dictionary.take(present).to_pylist()]
+            words = [
+                word.decode() if isinstance(word, bytes) else word
+                for word in chunk.dictionary.take(present).to_pylist()
+            ]
         except UnicodeDecodeError:
             raise DataError(f"{name}: column {title!r:.80} has words that are not UTF-8") from None
         places = np.full(len(chunk.dictionary) + 1, -1, np.int32)
-        places[present] = [-1 if word is None else numbers.setdefault(word, len(numbers)) for word in words]
+        places[present] = [
+            -1 if word is None else numbers.setdefault(word, len(numbers)) for word in words
+        ]
         codes.append(places[indices])
     return Words(np.concatenate(codes) if codes else np.zeros(0, np.int32), list(numbers))

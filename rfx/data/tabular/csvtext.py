@@ -1,7 +1,9 @@
-"""CSV and TSV texts to tables, a few megabytes at a time: what separates the cells, whether there is a header, which cells are words.
+"""CSV and TSV texts to tables, a few megabytes at a time: what separates the cells, whether there
+is a header, which cells are words.
 
-Where records begin and how many cells they have is told by a loop of our own, so that a row that is too short or too long is
-refused by its line; the cells themselves are read by pandas. Texts are UTF-8 without a byte order mark (`rfx.data.encodings`).
+Where records begin and how many cells they have is told by a loop of our own, so that a row that is
+too short or too long is refused by its line; the cells themselves are read by pandas. Texts are
+UTF-8 without a byte order mark (`rfx.data.encodings`).
 """
 
 import csv
@@ -44,7 +46,9 @@ _SPACED_CELL = re.compile(r'"(?:[^"]|"")*"[^ \t]*|[^ \t]+')
 
 
 class KindChanged(Exception):
-    """Columns, by their positions, that an earlier part of the text had as numbers have words: it is to be read anew."""
+    """Columns, by their positions, that an earlier part of the text had as numbers have
+    words: it is to be read anew.
+    """
 
     def __init__(self, columns):
         super().__init__(columns)
@@ -66,7 +70,8 @@ class Dialect:
     name : str
         What messages call the text.
     start, line : int
-        The byte, from 0, and the line, from 1, that the first record begins at: comments may stand above it.
+        The byte, from 0, and the line, from 1, that the first record begins at: comments may stand
+        above it.
     first : bytes
         The header as it is written.
     notes : tuple of str
@@ -97,11 +102,17 @@ def looks_like(head: bytes) -> bool:
 
 
 def _is_spaced(lines) -> bool:
-    """Whether lines are cells with spaces between them: as many in each, and none an entry of LIBSVM text."""
+    """Whether lines are cells with spaces between them: as many in each, and none an entry
+    of LIBSVM text.
+    """
     words = [_SPACED_CELL.findall(line.strip()) for line in lines[:_LINES]]
     if len(words) > 2 and len(words[1]) == len(words[0]) + 1:
         del words[0]  # a header without a name for the rows' names, which is refused by its line
-    return len(words[0]) > 1 and all(len(own) == len(words[0]) for own in words) and not any(_ENTRY.match(own[1]) for own in words)
+    return (
+        len(words[0]) > 1
+        and all(len(own) == len(words[0]) for own in words)
+        and not any(_ENTRY.match(own[1]) for own in words)
+    )
 
 
 # ---------------------------------------------------------------------- how a text is written
@@ -109,7 +120,8 @@ def _is_spaced(lines) -> bool:
 
 @dataclass(frozen=True)
 class Sample:
-    """The beginning of a text: what separates its cells, those of its first record, and those of some records below.
+    """The beginning of a text: what separates its cells, those of its first record, and those of
+    some records below.
 
     start, line, first: as in Dialect. rows: records with as many cells as the first.
     """
@@ -128,34 +140,57 @@ class Sample:
         return guess(self.cells, self.rows, ABSENT)
 
     def dialect(self, header: bool | None = None) -> Dialect:
-        """How the text is written; header: whether it has one, where that is known. DataError where it can't be told."""
+        """How the text is written; header: whether it has one, where that is known.
+        DataError where it can't be told.
+        """
         notes = self.notes
         if header is None:
             found = self.guess()
             if found.doubt:
                 raise DataError(
-                    f"{self.name}, line {self.line}: it may be a header or a row ({', '.join(self.cells):.80}); say which with --header "
-                    "or --no-header"
+                    f"{self.name}, line {self.line}: it may be a header or a row"
+                    f" ({', '.join(self.cells):.80}); say which with --header or --no-header"
                 )
             header = found.header
             if found.note:
-                what, flag = ("the header", "--no-header") if header else ("a row, not for a header", "--header")
-                notes += (f"line {self.line} of {self.name} is taken for {what}, since {found.note}; {flag} says otherwise",)
+                what, flag = (
+                    ("the header", "--no-header")
+                    if header
+                    else ("a row, not for a header", "--header")
+                )
+                notes += (
+                    (
+                        f"line {self.line} of {self.name} is taken for {what}, since {found.note};"
+                        f" {flag} says otherwise"
+                    ),
+                )
         if not header:
             names = tuple(str(number) for number in range(1, len(self.cells) + 1))
-            return Dialect(self.separator, False, names, self.name, self.start, self.line, b"", notes)
+            return Dialect(
+                self.separator, False, names, self.name, self.start, self.line, b"", notes
+            )
         seen: set[str] = set()
         for cell in self.cells:
             if cell in seen and cell:
                 raise DataError(
-                    f"{self.name}: two columns are called {cell!r:.80}; rename one, or say that there is no header, with --no-header"
+                    f"{self.name}: two columns are called {cell!r:.80}; rename one, or say that"
+                    " there is no header, with --no-header"
                 )
             seen.add(cell)
-        names = tuple(cell or f"column {number}" for number, cell in enumerate(self.cells, 1))  # a frame's index has no name
-        return Dialect(self.separator, True, names, self.name, self.start, self.line, self.first, notes)
+        # a frame's index has no name
+        names = tuple(cell or f"column {number}" for number, cell in enumerate(self.cells, 1))
+        return Dialect(
+            self.separator, True, names, self.name, self.start, self.line, self.first, notes
+        )
 
 
-def sample(read: Callable[[int], bytes], name: str, separator: str | None = None, widths=(), prefer: str | None = None) -> Sample:
+def sample(
+    read: Callable[[int], bytes],
+    name: str,
+    separator: str | None = None,
+    widths=(),
+    prefer: str | None = None,
+) -> Sample:
     """The beginning of a text.
 
     Parameters
@@ -167,7 +202,8 @@ def sample(read: Callable[[int], bytes], name: str, separator: str | None = None
     separator : str, optional
         Of the cells, where it is known.
     widths : collection of int
-        Numbers of cells that are expected. The separator `prefer` is taken where it gives one of these.
+        Numbers of cells that are expected. The separator `prefer` is taken where it gives one of
+        these.
 
     Raises
     ------
@@ -186,18 +222,26 @@ def sample(read: Callable[[int], bytes], name: str, separator: str | None = None
         if found is not None:
             return found
         if len(raw) > LONGEST_RECORD:
-            raise DataError(f"{name}, line 1: it is longer than {LONGEST_RECORD:,} bytes, which no row is; is a quote open?")
+            raise DataError(
+                f"{name}, line 1: it is longer than {LONGEST_RECORD:,} bytes, which no row is; is a"
+                " quote open?"
+            )
         size *= 4
 
 
-def dialect(head: bytes, name: str, header: bool | None = None, separator: str | None = None) -> Dialect:
-    """What the first bytes of a text tell of it; header and separator where they are known beforehand. Raises as `sample` does."""
+def dialect(
+    head: bytes, name: str, header: bool | None = None, separator: str | None = None
+) -> Dialect:
+    """What the first bytes of a text tell of it; header and separator where they are known
+    beforehand. Raises as `sample` does.
+    """
     return sample(io.BytesIO(head).read, name, separator).dialect(header)
 
 
 def _binary(name):
     return DataError(
-        f"{name} is a binary file, or text in UTF-16 without a byte order mark; save it as CSV in UTF-8, or try --encoding utf-16-le"
+        f"{name} is a binary file, or text in UTF-16 without a byte order mark; save it as CSV in"
+        " UTF-8, or try --encoding utf-16-le"
     )
 
 
@@ -222,26 +266,54 @@ def _sampled(raw, ended, name, separator, widths, prefer) -> Sample | None:
     encodings.check(raw[: start + int(found.ends[count - 1])], name)
     if comments and raw[comments[-1][0] + 1 : comments[-1][0] + 2] not in (b" ", b"\t", b"#", b"!"):
         place, at = comments[-1]
-        if len(split(raw[place:start].strip(b"\r\n"), own)) == found.cells[0] > 1:  # a header or a row whose first cell begins so
+        # a header or a row whose first cell begins so
+        if len(split(raw[place:start].strip(b"\r\n"), own)) == found.cells[0] > 1:
             start, line, comments = place, at, comments[:-1]
             found = records(raw[start:], own, line)
             count += 1
     if given is None:
         _check_title(raw[start:], found, count, ended, name)
-    cells = [split(raw[start + begin : start + end], own) for begin, end in zip(found.starts[:1], found.ends)]
+    cells = [
+        split(raw[start + begin : start + end], own)
+        for begin, end in zip(found.starts[:1], found.ends)
+    ]
     most = 1 + min(ROWS, max(2, CELLS // len(cells[0])))
-    records_below = (raw[start + begin : start + end] for begin, end in zip(found.starts[1:most], found.ends[1:count]))
-    rows = [split(record.removeprefix(_MARK), own) for record in records_below]  # of files that were put together
+    records_below = (
+        raw[start + begin : start + end]
+        for begin, end in zip(found.starts[1:most], found.ends[1:count])
+    )
+    # of files that were put together
+    rows = [split(record.removeprefix(_MARK), own) for record in records_below]
     notes: tuple[str, ...] = ()
     if comments:
-        lines = f"line {comments[0][1]}" if len(comments) == 1 else f"lines {comments[0][1]} to {comments[-1][1]}"
-        notes = (f"{lines} of {name} begin{'s' * (len(comments) == 1)} with # and {'is' if len(comments) == 1 else 'are'} left out",)
+        lines = (
+            f"line {comments[0][1]}"
+            if len(comments) == 1
+            else f"lines {comments[0][1]} to {comments[-1][1]}"
+        )
+        notes = (
+            (
+                f"{lines} of {name} begin{'s' * (len(comments) == 1)} with # and"
+                f" {'is' if len(comments) == 1 else 'are'} left out"
+            ),
+        )
     first = raw[start + found.starts[0] : start + found.ends[0]]
-    return Sample(name, own, cells[0], [row for row in rows if len(row) == len(cells[0])], start, int(found.lines[0]), first, notes)
+    return Sample(
+        name,
+        own,
+        cells[0],
+        [row for row in rows if len(row) == len(cells[0])],
+        start,
+        int(found.lines[0]),
+        first,
+        notes,
+    )
 
 
 def _above(raw, ended):
-    """(start, line) of the first record, the separator that a line sep= says or None, and the (start, line) of comments; None: none yet."""
+    """(start, line) of the first record, the separator that a line sep= says or None, and
+    the (start, line) of comments; None: none yet.
+    """
     at, line, separator = 0, 1, None
     comments: list[tuple[int, int]] = []
     while at < len(raw):
@@ -271,7 +343,11 @@ def _separator(text: bytes, ended: bool, name: str) -> str:
     first = _LINE.match(text)
     assert first is not None  # an empty line, at least
     end = max(len(first[0]), _HEAD)
-    lines = [line for line in io.StringIO(text[:end].decode("utf-8", "replace"), newline=None) if line.strip(" \r\n")]
+    lines = [
+        line
+        for line in io.StringIO(text[:end].decode("utf-8", "replace"), newline=None)
+        if line.strip(" \r\n")
+    ]
     if len(lines) > 1 and not (ended and end >= len(text)):
         lines = lines[:-1]
     lines = [_QUOTED.sub('""', line.rstrip("\r\n")) for line in lines[:_LINES]]
@@ -311,12 +387,14 @@ def _check_title(text, found, count, ended, name):
                 advice = "take it out where it is a title"
                 if counts[0] == cells[0] - 1 and (counts[1:] == cells[0]).all():
                     rows = zip(below.starts, below.ends[: len(cells)])
-                    empty = all(not split(text[at + begin : at + end], separator)[-1] for begin, end in rows)
+                    empty = all(
+                        not split(text[at + begin : at + end], separator)[-1] for begin, end in rows
+                    )
                     advice = "give the first column a name where it has the rows' names"
                     advice = f"take the {separator!r} away that ends each row" if empty else advice
                 raise DataError(
-                    f"{name}, line {found.lines[0]}: it has {_counted(counts[0])}, but the rows below have {cells[0]}; correct it, or "
-                    f"{advice}"
+                    f"{name}, line {found.lines[0]}: it has {_counted(counts[0])}, but the rows"
+                    f" below have {cells[0]}; correct it, or {advice}"
                 )
             return
 
@@ -330,7 +408,14 @@ def split(record: bytes, separator: str) -> list[str]:
     text = record.decode("utf-8", "backslashreplace")
     if separator == SPACED:
         cells = _SPACED_CELL.findall(text)
-        return [next(csv.reader(io.StringIO(cell, newline=""), delimiter="\t"))[0] if cell[0] == '"' else cell for cell in cells]
+        return [
+            (
+                next(csv.reader(io.StringIO(cell, newline=""), delimiter="\t"))[0]
+                if cell[0] == '"'
+                else cell
+            )
+            for cell in cells
+        ]
     if '"' not in text:
         return [cell.strip() for cell in text.split(separator)]
     if len(text) > csv.field_size_limit():
@@ -346,8 +431,8 @@ def split(record: bytes, separator: str) -> list[str]:
 def _records(text, separator, starts, ends, cells, lines, line):
     """Where the records of `text` begin and end, how many cells each has, on which line it begins.
 
-    Returns (records, the end of the last one that a line end closes, the line there, whether the rest is inside of quotes, whether
-    there are blank lines or carriage returns that end lines).
+    Returns (records, the end of the last one that a line end closes, the line there, whether the
+    rest is inside of quotes, whether there are blank lines or carriage returns that end lines).
     """
     count, at, size = 0, 0, len(text)
     done, done_line, odd = 0, line, False
@@ -402,7 +487,9 @@ def _records(text, separator, starts, ends, cells, lines, line):
 
 @njit(cache=True, nogil=True)
 def _rewritten(text, starts, ends, spaced, separator, out):
-    """The records one behind the other, each closed by a line feed, in `out`; where spaced, with one `separator` between their cells."""
+    """The records one behind the other, each closed by a line feed, in `out`; where spaced,
+    with one `separator` between their cells.
+    """
     place = 0
     for record in range(len(starts)):
         state, begun = 0, False
@@ -427,10 +514,11 @@ def _rewritten(text, starts, ends, spaced, separator, out):
 
 
 class Records(NamedTuple):
-    """The records of a text: (n,) where each begins and ends (without its line end), how many cells it has, the line it begins at.
+    """The records of a text: (n,) where each begins and ends (without its line end), how many cells
+    it has, the line it begins at.
 
-    end: where those that a line end closes end, and the line there; open: whether the rest is inside of quotes; odd: whether there
-    are blank lines, or carriage returns that end lines.
+    end: where those that a line end closes end, and the line there; open: whether the rest is
+    inside of quotes; odd: whether there are blank lines, or carriage returns that end lines.
     """
 
     starts: np.ndarray
@@ -444,12 +532,23 @@ class Records(NamedTuple):
 
 
 def records(raw, separator: str, line: int = 1) -> Records:
-    """The records in raw, whose first line has that number; those from `end` on are not complete yet."""
+    """The records in raw, whose first line has that number; those from `end` on are not
+    complete yet.
+    """
     text = np.frombuffer(raw, np.uint8)
     most = int(np.count_nonzero(text == 10) + np.count_nonzero(text == 13)) + 1
     starts, ends, cells, lines = (np.empty(most, np.int64) for _ in range(4))
     count, end, at, inside, odd = _records(text, ord(separator), starts, ends, cells, lines, line)
-    return Records(starts[:count], ends[:count], cells[:count], lines[:count], int(end), int(at), bool(inside), bool(odd))
+    return Records(
+        starts[:count],
+        ends[:count],
+        cells[:count],
+        lines[:count],
+        int(end),
+        int(at),
+        bool(inside),
+        bool(odd),
+    )
 
 
 def whole_records(raw, separator: str) -> int:
@@ -457,12 +556,15 @@ def whole_records(raw, separator: str) -> int:
     return records(raw, separator).end
 
 
-def parse(raw: bytes, shape: Dialect, line: int = 1, forced=frozenset(), first: bool = True) -> Table | None:
+def parse(
+    raw: bytes, shape: Dialect, line: int = 1, forced=frozenset(), first: bool = True
+) -> Table | None:
     """The table of whole records, the first of them on that line; None where there are none.
 
-    forced: positions of columns that are words whatever their cells look like. first: whether the text begins here, behind what
-    stands above its first record, so that its header does, too. Raises DataError, naming the line, for rows of another number of
-    cells, quotes that stay open, the header once more, and bytes that are not UTF-8.
+    forced: positions of columns that are words whatever their cells look like. first: whether the
+    text begins here, behind what stands above its first record, so that its header does, too.
+    Raises DataError, naming the line, for rows of another number of cells, quotes that stay open,
+    the header once more, and bytes that are not UTF-8.
     """
     if b"\0" in raw:
         raise _binary(shape.name)
@@ -482,7 +584,8 @@ def parse(raw: bytes, shape: Dialect, line: int = 1, forced=frozenset(), first: 
         start = starts[row]
         comment = "; take it out where it is a comment" if raw[start : start + 1] == b"#" else ""
         raise DataError(
-            f"{shape.name}, line {lines[row]}: it has {_counted(cells[row])}, but the rows before have {len(shape.names)}{comment}"
+            f"{shape.name}, line {lines[row]}: it has {_counted(cells[row])}, but the rows before"
+            f" have {len(shape.names)}{comment}"
         )
     decimal = _DECIMAL.get(shape.separator)
     dotted = _dotted(raw, shape, starts, ends) if decimal == "," else {}
@@ -490,14 +593,34 @@ def parse(raw: bytes, shape: Dialect, line: int = 1, forced=frozenset(), first: 
     if found.odd or separator == SPACED:
         out = np.empty(len(raw) + len(starts), np.uint8)
         separator = "\t" if separator == SPACED else separator
-        size = _rewritten(np.frombuffer(raw, np.uint8), starts, ends, shape.separator == SPACED, ord(separator), out)
+        size = _rewritten(
+            np.frombuffer(raw, np.uint8),
+            starts,
+            ends,
+            shape.separator == SPACED,
+            ord(separator),
+            out,
+        )
         raw = out[:size].tobytes()
     elif starts[0]:
         raw = raw[starts[0] :]
     columns = _cells(raw, shape, separator, forced)
     if len(columns[0]) != len(cells):
-        raise DataError(f"{shape.name}, lines {lines[0]} to {lines[-1]}: their quotes can't be told apart; write a quote in a cell as two")
-    return Table(shape.name, list(shape.names), shape.header, columns, lines, decimal=decimal, doubtful=DOUBTFUL, dotted=dotted, texts=True)
+        raise DataError(
+            f"{shape.name}, lines {lines[0]} to {lines[-1]}: their quotes can't be told apart;"
+            " write a quote in a cell as two"
+        )
+    return Table(
+        shape.name,
+        list(shape.names),
+        shape.header,
+        columns,
+        lines,
+        decimal=decimal,
+        doubtful=DOUBTFUL,
+        dotted=dotted,
+        texts=True,
+    )
 
 
 def _check_repeated(raw, shape, starts, ends, lines):
@@ -511,24 +634,37 @@ def _check_repeated(raw, shape, starts, ends, lines):
         own = split(raw[starts[row] : ends[row]].removeprefix(_MARK), shape.separator)
         if own[: len(cells)] == cells and not any(own[len(cells) :]):
             raise DataError(
-                f"{shape.name}, line {lines[row]}: it is the header once more; take it out, or say --no-header where it is a row"
+                f"{shape.name}, line {lines[row]}: it is the header once more; take it out, or say"
+                " --no-header where it is a row"
             )
 
 
 @njit(cache=True, nogil=True)
 def _like_header(text, starts, ends, separator, head, first):
-    """The first record from `first` on with the text of `head`, but for blanks, quotes, a mark in front and separators behind; else -1."""
+    """The first record from `first` on with the text of `head`, but for blanks, quotes, a
+    mark in front and separators behind; else -1.
+    """
     for row in range(first, len(starts)):
         at, end, place, same = starts[row], ends[row], 0, True
         if end - at > 2 and text[at] == 0xEF and text[at + 1] == 0xBB and text[at + 2] == 0xBF:
             at += 3
         while same:
-            while at < end and (text[at] == 34 or text[at] == 32 or text[at] == 9) and text[at] != separator:
+            while (
+                at < end
+                and (text[at] == 34 or text[at] == 32 or text[at] == 9)
+                and text[at] != separator
+            ):
                 at += 1
-            while place < len(head) and (head[place] == 34 or head[place] == 32 or head[place] == 9) and head[place] != separator:
+            while (
+                place < len(head)
+                and (head[place] == 34 or head[place] == 32 or head[place] == 9)
+                and head[place] != separator
+            ):
                 place += 1
             if place >= len(head):
-                while at < end and (text[at] == 34 or text[at] == 32 or text[at] == 9 or text[at] == separator):
+                while at < end and (
+                    text[at] == 34 or text[at] == 32 or text[at] == 9 or text[at] == separator
+                ):
                     at += 1
                 if at == end:
                     return row
@@ -544,13 +680,18 @@ def _dotted(raw, shape, starts, ends) -> dict[int, str]:
         return {}
     kinds, places = np.zeros(len(shape.names), np.int8), np.zeros((len(shape.names), 2), np.int64)
     _find_dots(np.frombuffer(raw, np.uint8), starts, ends, ord(shape.separator), kinds, places)
-    cells = {int(position): raw[slice(*places[position])].decode("ascii") for position in np.flatnonzero(kinds == 1)}
+    cells = {
+        int(position): raw[slice(*places[position])].decode("ascii")
+        for position in np.flatnonzero(kinds == 1)
+    }
     return cells | {int(position): "" for position in np.flatnonzero(kinds == 2)}
 
 
 @njit(cache=True, nogil=True)
 def _find_dots(text, starts, ends, separator, kinds, places):
-    """Of each column: whether no cell has a dot (0), or all that do may have marks of thousands (1), the first at `places`, or not (2)."""
+    """Of each column: whether no cell has a dot (0), or all that do may have marks of
+    thousands (1), the first at `places`, or not (2).
+    """
     for record in range(len(starts)):
         column, begin, quoted, dots = 0, starts[record], False, False
         for at in range(starts[record], ends[record] + 1):
@@ -594,21 +735,35 @@ def _cells(raw, shape, separator, forced) -> list:
     import pandas
 
     if raw.startswith(_MARK):
-        raw = _MARK + raw  # in the middle of a text it is part of a cell, but pandas takes one away at a beginning
+        # in the middle of a text it is part of a cell, but pandas takes one away at a beginning
+        raw = _MARK + raw
 
     def read(words, doubtful=()):
         everywhere = list(ABSENT)
         absent: list[str] | dict[int, list[str]] = everywhere
         if doubtful:
             clear = [word for word in ABSENT if word != DOUBTFUL]
-            absent = {position: clear if position in doubtful else everywhere for position in range(len(shape.names))}
+            absent = {
+                position: clear if position in doubtful else everywhere
+                for position in range(len(shape.names))
+            }
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return pandas.read_csv(
-                io.BytesIO(raw), sep=separator, header=None, names=range(len(shape.names)), dtype=dict.fromkeys(words, str),
-                keep_default_na=False, na_values=absent, skipinitialspace=True, float_precision="round_trip", low_memory=False,
-                encoding="utf-8", index_col=False, skip_blank_lines=False,
-            )  # fmt: skip
+                io.BytesIO(raw),
+                sep=separator,
+                header=None,
+                names=range(len(shape.names)),
+                dtype=dict.fromkeys(words, str),
+                keep_default_na=False,
+                na_values=absent,
+                skipinitialspace=True,
+                float_precision="round_trip",
+                low_memory=False,
+                encoding="utf-8",
+                index_col=False,
+                skip_blank_lines=False,
+            )
 
     try:
         frame = read(forced)
@@ -618,22 +773,33 @@ def _cells(raw, shape, separator, forced) -> list:
         frame = read({*forced, *truths}, doubtful) if truths or doubtful else frame
     except (ValueError, OverflowError) as error:  # pandas' own are ValueErrors
         raise DataError(f"{shape.name} can't be read: {str(error).splitlines()[0]:.200}") from None
-    return [_column(frame[position], position in forced, shape.separator == ";") for position in frame.columns]
+    return [
+        _column(frame[position], position in forced, shape.separator == ";")
+        for position in frame.columns
+    ]
 
 
 def _gaps_in_words(frame) -> set:
     """The columns of words that have missing cells."""
-    return {position for position in frame.columns if frame[position].dtype.kind not in "iufb" and frame[position].isna().any()}
+    return {
+        position
+        for position in frame.columns
+        if frame[position].dtype.kind not in "iufb" and frame[position].isna().any()
+    }
 
 
 def _is_truth(series) -> bool:
     import pandas
 
-    return series.dtype.kind == "b" or (series.dtype == object and pandas.api.types.infer_dtype(series, skipna=True) == "boolean")
+    return series.dtype.kind == "b" or (
+        series.dtype == object and pandas.api.types.infer_dtype(series, skipna=True) == "boolean"
+    )
 
 
 def _column(series, forced: bool, commas: bool):
-    """Numbers or Words of a column as pandas has read it; commas: numbers may be written with a decimal comma."""
+    """Numbers or Words of a column as pandas has read it; commas: numbers may be written
+    with a decimal comma.
+    """
     import pandas
 
     if series.dtype.kind in "iuf":
@@ -643,27 +809,38 @@ def _column(series, forced: bool, commas: bool):
     if not forced and (found := numbers_of(values, commas)) is not None:
         return np.array([*found, np.nan])[codes]
     numbers: dict[str, int] = {}
-    place = [-1 if value in ABSENT and value != DOUBTFUL else numbers.setdefault(value, len(numbers)) for value in values]
+    place = [
+        -1 if value in ABSENT and value != DOUBTFUL else numbers.setdefault(value, len(numbers))
+        for value in values
+    ]
     return Words(np.array([*place, -1], np.int32)[codes], list(numbers))
 
 
 def numbers_of(values, commas) -> list[float] | None:
-    """The numbers of the cells of a column, nan for none, where all are some; commas: they may have a decimal comma."""
+    """The numbers of the cells of a column, nan for none, where all are some; commas: they
+    may have a decimal comma.
+    """
     if not _are_numbers(values, commas):
         return None
     return [np.nan if value in ABSENT else float(value.replace(",", ".")) for value in values]
 
 
 def _are_numbers(values, commas) -> bool:
-    """Whether all are plain numbers, or have decimal commas that can't be marks between thousands."""
-    if not all(is_number(value) or value in ABSENT or (commas and _COMMA_NUMBER.fullmatch(value)) for value in values):
+    """Whether all are plain numbers, or have decimal commas that can't be marks between
+    thousands.
+    """
+    if not all(
+        is_number(value) or value in ABSENT or (commas and _COMMA_NUMBER.fullmatch(value))
+        for value in values
+    ):
         return False
     marked = [value for value in values if "," in value]
     return not marked or not all(_THOUSANDS.fullmatch(value) for value in marked)
 
 
 def read(opened: Callable, shape: Dialect, forced=frozenset(), chunk: int = CHUNK) -> Table | None:
-    """The table of all records of a text, read some at a time; None where there are none. Raises what `parse` does.
+    """The table of all records of a text, read some at a time; None where there are none. Raises
+    what `parse` does.
 
     opened: a function that gives a new binary handle on the text. forced: as of parse.
     """
@@ -679,16 +856,21 @@ def read(opened: Callable, shape: Dialect, forced=frozenset(), chunk: int = CHUN
             return None
         found = joined(parts)
         for position in words - forced:
-            # some of 1,234 and 1,5 are marks of thousands in a part alone, and decimals beside the others
+            # some of 1,234 and 1,5 are marks of thousands in a part alone, and decimals beside the
+            # others
             values = found.columns[position].values
             numbers = numbers_of(values, shape.separator == ";")
             if numbers is not None:
-                found.columns[position] = np.array([*numbers, np.nan])[found.columns[position].codes]
+                found.columns[position] = np.array([*numbers, np.nan])[
+                    found.columns[position].codes
+                ]
         return found
 
 
 def tables(handle, shape: Dialect, forced=frozenset(), chunk: int = CHUNK):
-    """The tables of all records that a binary handle gives, in order; raises what `parse` does, and KindChanged."""
+    """The tables of all records that a binary handle gives, in order; raises what `parse`
+    does, and KindChanged.
+    """
     skip = shape.start
     while skip and (data := handle.read(min(skip, chunk))):
         skip -= len(data)
@@ -703,7 +885,8 @@ def tables(handle, shape: Dialect, forced=frozenset(), chunk: int = CHUNK):
             continue  # its line feed may follow
         if more and len(rest) - end > LONGEST_RECORD:
             raise DataError(
-                f"{shape.name}, line {found.line}: it is longer than {LONGEST_RECORD:,} bytes, which no row is; is a quote open?"
+                f"{shape.name}, line {found.line}: it is longer than {LONGEST_RECORD:,} bytes,"
+                " which no row is; is a quote open?"
             )
         end = end if more else len(rest)
         raw, rest = rest[:end], rest[end:]
@@ -712,7 +895,9 @@ def tables(handle, shape: Dialect, forced=frozenset(), chunk: int = CHUNK):
         line, first = found.line, first and begun
         if table is None:
             continue
-        words = {position for position, column in enumerate(table.columns) if isinstance(column, Words)}
+        words = {
+            position for position, column in enumerate(table.columns) if isinstance(column, Words)
+        }
         if kinds is not None and words != kinds:
             raise KindChanged(words ^ kinds)
         kinds = words

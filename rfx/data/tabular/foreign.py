@@ -1,4 +1,6 @@
-"""Formats that rfx does not read, by how a file begins: each is refused in a sentence that names it, instead of being taken for CSV."""
+"""Formats that rfx does not read, by how a file begins: each is refused in a sentence that
+names it, instead of being taken for CSV.
+"""
 
 import re
 from pathlib import Path
@@ -21,21 +23,39 @@ _MAGIC = (
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")
 _MARKUP = re.compile(rb"\s*<(?:!doctype html|html|\?xml)", re.IGNORECASE)
 _ARFF = re.compile(rb"@relation\b", re.IGNORECASE)
-_JSON = re.compile(rb"""\s*(?:\{\s*(?:"[^"\n]*"\s*:|\}|\Z)|\[\s*(?:[{\["\]]|-?[0-9][-+.0-9eE]*\s*,|\n|\Z))""")
-# Labels, weight and tag, then features in a namespace that is written at the bar, or features with values behind a colon.
-_VW_LINE = re.compile(rb"(?:[-+.0-9eE]++(?:[ \t]++[-+.0-9eE]++){0,2})?(?:[ \t]++'?[^ \t|:]*+)?[ \t]*+\|.+")
-_VW_FEATURES = re.compile(rb"(?:^|[ \t])\|(?:[A-Za-z_][^ \t|]*[ \t]+[^ \t|]|[ \t]*[^ \t|:]+:[-+.0-9])")
-_SUFFIXES = {".vw": "Vowpal Wabbit text", ".pkl": "a pickle", ".pickle": "a pickle", ".joblib": "a pickle"}
+_JSON = re.compile(
+    rb"""\s*(?:\{\s*(?:"[^"\n]*"\s*:|\}|\Z)|\[\s*(?:[{\["\]]|-?[0-9][-+.0-9eE]*\s*,|\n|\Z))"""
+)
+# Labels, weight and tag, then features in a namespace that is written at the bar, or features with
+# values behind a colon.
+_VW_LINE = re.compile(
+    rb"(?:[-+.0-9eE]++(?:[ \t]++[-+.0-9eE]++){0,2})?(?:[ \t]++'?[^ \t|:]*+)?[ \t]*+\|.+"
+)
+_VW_FEATURES = re.compile(
+    rb"(?:^|[ \t])\|(?:[A-Za-z_][^ \t|]*[ \t]+[^ \t|]|[ \t]*[^ \t|:]+:[-+.0-9])"
+)
+_SUFFIXES = {
+    ".vw": "Vowpal Wabbit text",
+    ".pkl": "a pickle",
+    ".pickle": "a pickle",
+    ".joblib": "a pickle",
+}
 _TEXTS = ("Vowpal Wabbit text", "JSON", "ARFF", "a page of HTML or XML")
 
 
 def recognised(head: bytes, path="") -> str | None:
-    """The format of a file that begins with these bytes, in UTF-8 where it is a text; None for those that rfx may read."""
+    """The format of a file that begins with these bytes, in UTF-8 where it is a text; None
+    for those that rfx may read.
+    """
     found = next((name for magic, name in _MAGIC if head.startswith(magic)), None)
     if found is not None:
         return found
     if head.startswith(b"PK\x03\x04"):
-        return "an Excel workbook (.xlsx)" if b"[Content_Types].xml" in head or b"xl/" in head[:4096] else None
+        return (
+            "an Excel workbook (.xlsx)"
+            if b"[Content_Types].xml" in head or b"xl/" in head[:4096]
+            else None
+        )
     if _PICKLE.match(head):
         return "a pickle"
     lines = [line.strip() for line in head.splitlines() if line.strip()]
@@ -47,7 +67,9 @@ def recognised(head: bytes, path="") -> str | None:
     if _JSON.match(head):
         return "JSON"
     content = content[:-1] if len(content) > 1 and not head.endswith(b"\n") else content
-    if content and all(b"|" in line and _VW_LINE.fullmatch(line) and _VW_FEATURES.search(line) for line in content):
+    if content and all(
+        b"|" in line and _VW_LINE.fullmatch(line) and _VW_FEATURES.search(line) for line in content
+    ):
         return "Vowpal Wabbit text"
     return _SUFFIXES.get(Path(str(path)).suffix.lower())
 
@@ -56,4 +78,7 @@ def check(head: bytes, name: str, path="") -> None:
     """Refuse, with a DataError that names it, a format that rfx does not read."""
     found = recognised(head, path)
     if found is not None:
-        raise DataError(f"{name} is {found}, which rfx does not read; save its rows as CSV, Parquet or LIBSVM text")
+        raise DataError(
+            f"{name} is {found}, which rfx does not read; save its rows as CSV, Parquet or LIBSVM"
+            " text"
+        )

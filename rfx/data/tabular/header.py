@@ -6,19 +6,24 @@ from dataclasses import dataclass
 
 from rfx.numerals import is_number
 
-# Numbers, also as people write them, and dates and times: what a column of values has, and a name seldom is.
+# Numbers, also as people write them, and dates and times: what a column of values has, and a name
+# seldom is.
 _VALUE = re.compile(
     r"[+-]?[$€£¥]?\s?[+-]?[0-9][0-9.,'\u00a0\u202f ]*(?:[eE][+-]?[0-9]+)?\s?(?:%|[$€£¥])?"
-    r"|[+-]?(?:inf|infinity)|[0-9]{1,4}([-/.])[0-9]{1,2}\1[0-9]{1,4}(?:[ T].*)?|[0-9]{1,2}:[0-9]{2}(?::[0-9.]+)?",
+    r"|[+-]?(?:inf|infinity)|[0-9]{1,4}([-/.])[0-9]{1,2}\1[0-9]{1,4}(?:["
+    r" T].*)?|[0-9]{1,2}:[0-9]{2}(?::[0-9.]+)?",
     re.IGNORECASE,
 )
-# Rows below that are looked at, cells that are looked at in all, and rows from which on a range of numbers means something.
+# Rows below that are looked at, cells that are looked at in all, and rows from which on a range of
+# numbers means something.
 ROWS, CELLS, ENOUGH = 1000, 400_000, 5
 
 
 @dataclass
 class Guess:
-    """header: whether the first row is one. doubt: neither is certain enough to go on. note: what a person should know of a guess."""
+    """header: whether the first row is one. doubt: neither is certain enough to go on.
+    note: what a person should know of a guess.
+    """
 
     header: bool
     doubt: bool = False
@@ -31,7 +36,8 @@ def is_value(cell: str) -> bool:
 
 
 def guess(cells: list[str], rows: list[list[str]], absent: Container[str]) -> Guess:
-    """Whether `cells`, the first row of a table, are a header; rows: those below, each with as many cells.
+    """Whether `cells`, the first row of a table, are a header; rows: those below, each with as many
+    cells.
 
     absent: the cells that mean that there is no value.
     """
@@ -41,8 +47,11 @@ def guess(cells: list[str], rows: list[list[str]], absent: Container[str]) -> Gu
     for place, cell in enumerate(cells):
         values = [row[place] for row in below if row[place] not in absent]
         found.setdefault(_evidence(cell, values, absent), []).append(place)
-    over, seen, unseen, far, near = (len(found.get(name, ())) for name in ("over", "seen", "unseen", "far", "near"))
-    gone = [place for place in found.get("gone", ()) if place or cells[place]]  # an index has no name, and stands first
+    over, seen, unseen, far, near = (
+        len(found.get(name, ())) for name in ("over", "seen", "unseen", "far", "near")
+    )
+    # an index has no name, and stands first
+    gone = [place for place in found.get("gone", ()) if place or cells[place]]
     numbers = [cell for cell in cells if is_value(cell)]
     if len(found.get("gone", ())) == len(cells):
         return Guess(False)
@@ -64,19 +73,31 @@ def _with_numbers(numbers, below, over, seen, unseen, far, near, width) -> Guess
     if seen:
         return Guess(False, over > 0)
     if not near and over + unseen:
-        return Guess(True, False, "its cells occur in no other row, and its numbers are far from those below")
+        return Guess(
+            True, False, "its cells occur in no other row, and its numbers are far from those below"
+        )
     if not near:
-        return Guess(False, far == width > 1 and all(is_number(cell) for cell in numbers) and _named(numbers))
+        return Guess(
+            False, far == width > 1 and all(is_number(cell) for cell in numbers) and _named(numbers)
+        )
     if over:
         return Guess(False, True)
-    counted = _counts_up(numbers) and not any(_counts_up([cell for cell in row if is_value(cell)]) for row in below)
+    counted = _counts_up(numbers) and not any(
+        _counts_up([cell for cell in row if is_value(cell)]) for row in below
+    )
     if unseen:
-        return Guess(False, counted and len(numbers) > 1, "" if counted else "its numbers are among those below")
+        return Guess(
+            False,
+            counted and len(numbers) > 1,
+            "" if counted else "its numbers are among those below",
+        )
     return Guess(False, counted and len(numbers) > 3 and len(below) >= ENOUGH)
 
 
 def _evidence(cell, values, absent) -> str:
-    """What a cell of the first row is beside the values below it: gone, over, seen, unseen, far, near, or nothing."""
+    """What a cell of the first row is beside the values below it: gone, over, seen, unseen,
+    far, near, or nothing.
+    """
     if cell in absent:
         return "gone"
     if not values:
@@ -86,7 +107,13 @@ def _evidence(cell, values, absent) -> str:
         if len(numbers) == len(values):
             return "over"
         different = set(values)
-        return "seen" if cell in different else "unseen" if len(values) >= 4 and 2 * len(different) <= len(values) else ""
+        return (
+            "seen"
+            if cell in different
+            else "unseen"
+            if len(values) >= 4 and 2 * len(different) <= len(values)
+            else ""
+        )
     if not numbers:
         return "unseen"
     if 2 * len(numbers) <= len(values):
@@ -110,4 +137,6 @@ def _named(numbers) -> bool:
 def _counts_up(numbers) -> bool:
     """Whether numbers are 0, 1, 2, … or 1, 2, 3, …"""
     first = numbers[0] if numbers else ""
-    return first in ("0", "1") and numbers == [str(number) for number in range(int(first), int(first) + len(numbers))]
+    return first in ("0", "1") and numbers == [
+        str(number) for number in range(int(first), int(first) + len(numbers))
+    ]

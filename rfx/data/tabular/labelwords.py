@@ -1,4 +1,5 @@
-"""Labels as they are spelled: which spellings are one label, and LIBSVM text whose labels are words, or that has none.
+"""Labels as they are spelled: which spellings are one label, and LIBSVM text whose labels are
+words, or that has none.
 
 Such a text is rewritten with numbers as labels for the reader of strict text.
 """
@@ -22,7 +23,8 @@ KEPT = "kept"
 # Different spellings that are counted of rows that are not all in memory.
 MOST = 1000
 _HEAD = 1 << 16
-# The first word of a row: a label begins with a letter, and an entry has its colon behind a whole number.
+# The first word of a row: a label begins with a letter, and an entry has its colon behind a whole
+# number.
 _FIRST = re.compile(rb"^[ \t\r]*+([^ \t\r\n#]++)", re.MULTILINE)
 _WORD = re.compile(rb"(?:[A-Za-z_]|[^\x00-\x7f])[^:\x00]*+")
 _NO_WORD = re.compile(rb"(?:nan|inf|infinity)", re.IGNORECASE)
@@ -30,7 +32,9 @@ _ENTRY = re.compile(rb"[0-9]++:")
 
 
 def is_shortest(text: str) -> bool:
-    """Whether a number is spelled as `number_text` prints it, but for a plus sign; -0 is not, nor a whole number from 2^53 on."""
+    """Whether a number is spelled as `number_text` prints it, but for a plus sign; -0 is
+    not, nor a whole number from 2^53 on.
+    """
     number = float(text)
     return text.removeprefix("+") == number_text(number) and text != "-0" and abs(number) < 2.0**53
 
@@ -46,8 +50,9 @@ def value(text: str) -> Decimal | None:
 def matched(words: list[str], labels: list[str]) -> list[int]:
     """The place among the labels of each word, -1 where it is none of them.
 
-    By the spelling, of which a plus sign is no part; else, of a word that is a number, the only label that is the same number:
-    1.0 is 1, and 10.0% is 10%. Truth values are the same in any case, and 1 and 0 where all labels are truth values.
+    By the spelling, of which a plus sign is no part; else, of a word that is a number, the only
+    label that is the same number: 1.0 is 1, and 10.0% is 10%. Truth values are the same in any
+    case, and 1 and 0 where all labels are truth values.
     """
     places = {label: place for place, label in enumerate(labels)}
     same: dict[Decimal | tuple[str, float] | str | None, list[int]] = {}
@@ -69,8 +74,8 @@ def matched(words: list[str], labels: list[str]) -> list[int]:
 
 
 def _quantity(word: str) -> Decimal | tuple[str, float] | str | None:
-    """What two spellings of one label have in common: the number that they are, with its sign of percent or of a currency,
-    or the truth value."""
+    """What two spellings of one label have in common: the number that they are, with its sign of
+    percent or of a currency, or the truth value."""
     exact = value(word)
     return exact if exact is not None else truth(word) or amount(word)
 
@@ -88,7 +93,9 @@ def spelled(raw) -> Words:
     """The first words of all rows of a LIBSVM text, of which it is known that they are labels."""
     numbers: dict[bytes, int] = {}
     codes = [numbers.setdefault(found[1], len(numbers)) for found in _FIRST.finditer(bytes(raw))]
-    return Words(np.array(codes, np.int32), [word.decode("utf-8", "backslashreplace") for word in numbers])
+    return Words(
+        np.array(codes, np.int32), [word.decode("utf-8", "backslashreplace") for word in numbers]
+    )
 
 
 def of_numbers(y) -> Words:
@@ -98,7 +105,9 @@ def of_numbers(y) -> Words:
 
 
 def of_rows(raw, y, plain: bool) -> Words:
-    """The labels of all rows of a LIBSVM text, as they are spelled; y (n,): their numbers; plain: as svmtext.Spelling says."""
+    """The labels of all rows of a LIBSVM text, as they are spelled; y (n,): their numbers;
+    plain: as svmtext.Spelling says.
+    """
     return of_numbers(y) if plain else spelled(raw)
 
 
@@ -125,7 +134,8 @@ def ascending(words, numbers=None) -> list[str]:
 class Spellings:
     """How often each spelling of the labels of some rows occurs, and its number.
 
-    most: of different ones; `full` says that there were more, as of the numbers of a regression, and that no more are counted.
+    most: of different ones; `full` says that there were more, as of the numbers of a regression,
+    and that no more are counted.
     """
 
     def __init__(self, most: int | None = None):
@@ -134,18 +144,28 @@ class Spellings:
         self.numbers: dict[str, float | None] = {}
 
     def add(self, words: Words, numbers) -> "Spellings":
-        """Of rows whose labels are words; numbers: of each of words.values, None where it is none."""
+        """Of rows whose labels are words; numbers: of each of words.values, None where it
+        is none.
+        """
         counts = np.bincount(words.codes[words.codes >= 0], minlength=len(words.values)).tolist()
-        return self._counted((unsigned(word), count, number) for word, count, number in zip(words.values, counts, numbers) if count)
+        return self._counted(
+            (unsigned(word), count, number)
+            for word, count, number in zip(words.values, counts, numbers)
+            if count
+        )
 
     def add_numbers(self, y) -> "Spellings":
         """Of rows whose labels are numbers y (n,), as rfx prints them."""
         values, counts = np.unique(y, return_counts=True)
-        return self._counted((number_text(one), count, one) for one, count in zip(values.tolist(), counts.tolist()))
+        return self._counted(
+            (number_text(one), count, one) for one, count in zip(values.tolist(), counts.tolist())
+        )
 
     def merge(self, other: "Spellings") -> "Spellings":
         self.full = self.full or other.full
-        return self._counted((word, count, other.numbers[word]) for word, count in other.counts.items())
+        return self._counted(
+            (word, count, other.numbers[word]) for word, count in other.counts.items()
+        )
 
     def _counted(self, found):
         for word, count, number in found:
@@ -157,19 +177,25 @@ class Spellings:
         return self
 
     def decided(self, task: str | None, name: str) -> tuple[list[str] | None, str | None]:
-        """(labels, task): labels ascending, where the task is of classes; None where the targets stay numbers.
+        """(labels, task): labels ascending, where the task is of classes; None where the targets
+        stay numbers.
 
-        task: as given, or guessed by the different spellings where some are not those that rfx prints. Raises UsageError where it
-        can't be guessed, DataError for too many labels.
+        task: as given, or guessed by the different spellings where some are not those that rfx
+        prints. Raises UsageError where it can't be guessed, DataError for too many labels.
         """
         if self.full and task in (None, KEPT):
             return None, task or "regression"
         if self.full:
-            raise DataError(f"the labels of {name} have more than {self.most:,} spellings, too many for classes; set --task regression")
+            raise DataError(
+                f"the labels of {name} have more than {self.most:,} spellings, too many for"
+                " classes; set --task regression"
+            )
         numbers = {word: number for word, number in self.numbers.items() if number is not None}
         if len(numbers) < len(self.numbers):
             return ascending(self.counts), task
-        if task == "regression" or all(printed(word) and word == number_text(number) for word, number in numbers.items()):
+        if task == "regression" or all(
+            printed(word) and word == number_text(number) for word, number in numbers.items()
+        ):
             return None, task
         if task == KEPT and not are_numbers(self.counts):
             return None, task
@@ -193,9 +219,16 @@ class Spellings:
         if twice is None or task == KEPT:
             return labels, task
         one = task == "binary" and len(labels) > 2 and len(exact) <= 2
-        what = "they are one label" if one else "they stay different labels; spell them alike where they are one"
+        what = (
+            "they are one label"
+            if one
+            else "they stay different labels; spell them alike where they are one"
+        )
         warnings.warn(
-            f"labels of {name} are the same number in several spellings ({', '.join(twice):.100}): {what}", RfxWarning, stacklevel=2
+            f"labels of {name} are the same number in several spellings ({', '.join(twice):.100}):"
+            f" {what}",
+            RfxWarning,
+            stacklevel=2,
         )
         return None if one else labels, task
 
@@ -214,7 +247,10 @@ def printed(text: str) -> bool:
 
 def no_number(place: str, word: str, what: str = "the label") -> DataError:
     """The refusal of a word among the targets of a regression; place: of its row."""
-    return DataError(f"{place}: {what} {word!r:.80} is a word, but --task regression needs numbers; correct it, or leave out --task")
+    return DataError(
+        f"{place}: {what} {word!r:.80} is a word, but --task regression needs numbers; correct it,"
+        " or leave out --task"
+    )
 
 
 def first_word(raw, name: str, line: int = 1) -> DataError:
@@ -244,13 +280,17 @@ def lacking(raw) -> bool:
 
 def unlabelled(raw) -> bytes:
     """The text with the label 0 before every row that has none."""
-    return _FIRST.sub(lambda found: b"0 " + found[0].lstrip() if _ENTRY.match(found[1]) else found[0], bytes(raw))
+    return _FIRST.sub(
+        lambda found: b"0 " + found[0].lstrip() if _ENTRY.match(found[1]) else found[0], bytes(raw)
+    )
 
 
 def numbered(raw, name: str, line: int = 1) -> tuple[bytes, Words]:
-    """(the text with a number in the place of each label, the words of all rows' labels), as `renumbered` has them.
+    """(the text with a number in the place of each label, the words of all rows' labels), as
+    `renumbered` has them.
 
-    Raises DataError, naming the line, for a label that is no word. line: the number of the text's first line.
+    Raises DataError, naming the line, for a label that is no word. line: the number of the text's
+    first line.
     """
     text, words, odd = renumbered(raw)
     if odd:
@@ -260,10 +300,11 @@ def numbered(raw, name: str, line: int = 1) -> tuple[bytes, Words]:
 
 
 def renumbered(raw) -> tuple[bytes, Words, list[tuple[int, int, str]]]:
-    """(the text with a number in the place of each label, the words of all rows' labels, what is wrong with some).
+    """(the text with a number in the place of each label, the words of all rows' labels, what is
+    wrong with some).
 
-    A word becomes a number of the same length, so that columns stay where they are. What is wrong: (lines above, column, message) for
-    each label that is no word.
+    A word becomes a number of the same length, so that columns stay where they are. What is wrong:
+    (lines above, column, message) for each label that is no word.
     """
     raw = bytes(raw)
     numbers: dict[bytes, int] = {}
@@ -276,9 +317,22 @@ def renumbered(raw) -> tuple[bytes, Words, list[tuple[int, int, str]]]:
         if not is_word(word):
             above, at = above + raw.count(b"\n", at, found.start(1)), found.start(1)
             shown = word[:40].decode("utf-8", "backslashreplace")
-            odd.append((above, at - raw.rfind(b"\n", 0, at), f"the label {shown!r} is not a word, as the labels before are"))
+            odd.append(
+                (
+                    above,
+                    at - raw.rfind(b"\n", 0, at),
+                    f"the label {shown!r} is not a word, as the labels before are",
+                )
+            )
         codes.append(numbers.setdefault(word, len(numbers)))
         return found[0][: -len(word)] + b"0" * len(word)
 
     text = _FIRST.sub(replace, raw)
-    return text, Words(np.array(codes, np.int32), [word.decode("utf-8", "backslashreplace") for word in numbers]), odd
+    return (
+        text,
+        Words(
+            np.array(codes, np.int32),
+            [word.decode("utf-8", "backslashreplace") for word in numbers],
+        ),
+        odd,
+    )

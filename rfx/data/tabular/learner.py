@@ -1,4 +1,6 @@
-"""Learning a schema from the rows of tables: which columns are numbers and which categories, what replaces missing cells, the labels."""
+"""Learning a schema from the rows of tables: which columns are numbers and which
+categories, what replaces missing cells, the labels.
+"""
 
 import logging
 import re
@@ -10,7 +12,14 @@ import numpy as np
 from rfx.data.reading import MISSING, Reading, typed
 from rfx.data.tabular import labelwords, written
 from rfx.data.tabular.schema import Input, Schema
-from rfx.data.tabular.table import Table, Words, add_dotted, check_finite, is_code_among, words_of_numbers
+from rfx.data.tabular.table import (
+    Table,
+    Words,
+    add_dotted,
+    check_finite,
+    is_code_among,
+    words_of_numbers,
+)
 from rfx.errors import DataError, UsageError
 
 log = logging.getLogger(__name__)
@@ -22,8 +31,10 @@ _SHOWN, _MOST_TROUBLES = 5, 12
 _PART = 1 << 20  # numbers that are looked at together
 # Names that people give to a column of row numbers.
 _ID_NAME = re.compile(
-    r"(?:.*[ _.-])?(?:id|ID|Id|idx|uuid|UUID)|(?:index|row|rowid|row[ _.-]?(?:number|num|nr|no|index)|"
-    r"record|record[ _.-]?(?:number|no)|no\.?|nr\.?|number|#|sno|s\.no\.?|serial(?:[ _.-]?(?:number|no))?)"
+    r"(?:.*[ _.-])?(?:id|ID|Id|idx|uuid|UUID)|(?:index|row|rowid|row["
+    r" _.-]?(?:number|num|nr|no|index)|"
+    r"record|record[ _.-]?(?:number|no)|no\.?|nr\.?|number|#|sno|s\.no\.?|serial(?:["
+    r" _.-]?(?:number|no))?)"
     r"|[A-Za-z]*[a-z](?:Id|ID)",
 )
 
@@ -31,13 +42,15 @@ _ID_NAME = re.compile(
 class Learner:
     """A Schema from the rows of tables, one after the other.
 
-    bounded: keep nothing that grows with the number of rows, for a stream; medians and most frequent numbers are then refused.
-    regression: the targets must be numbers.
+    bounded: keep nothing that grows with the number of rows, for a stream; medians and most
+    frequent numbers are then refused. regression: the targets must be numbers.
     """
 
     def __init__(self, reading: Reading, bounded: bool = False, regression: bool = False):
         if reading.missing not in MISSING:
-            raise UsageError(f"--missing is {reading.missing!r:.80}; it must be one of {', '.join(MISSING)}")
+            raise UsageError(
+                f"--missing is {reading.missing!r:.80}; it must be one of {', '.join(MISSING)}"
+            )
         self.reading, self.bounded, self.regression, self.n_rows = reading, bounded, regression, 0
         self.target: int | None = None
         self.behind: frozenset[int] = frozenset()
@@ -62,17 +75,32 @@ class Learner:
     def _begin(self, table):
         reading, names = self.reading, table.names
         self.table = table
-        asked = {option: self._found(table, option) for option in ("ignore", "categorical", "dates")}
+        asked = {
+            option: self._found(table, option) for option in ("ignore", "categorical", "dates")
+        }
         self.asked = asked
         ignored, mentioned = asked["ignore"], asked["categorical"] | asked["dates"]
         for other in ("categorical", "dates"):
             if both := ignored & asked[other]:
-                raise UsageError(f"--ignore and --{other} both name {table.title(min(both))}; name it in one of the two")
+                raise UsageError(
+                    f"--ignore and --{other} both name {table.title(min(both))}; name it in one of"
+                    " the two"
+                )
         if both := asked["categorical"] & asked["dates"]:
-            raise UsageError(f"--categorical and --dates both name {table.title(min(both))}; name it in one of the two")
-        target = table.find(reading.target, "--target") if reading.target is not None else table.own_target
+            raise UsageError(
+                f"--categorical and --dates both name {table.title(min(both))}; name it in one of"
+                " the two"
+            )
+        target = (
+            table.find(reading.target, "--target")
+            if reading.target is not None
+            else table.own_target
+        )
         if target in ignored:
-            raise UsageError(f"--ignore names {table.title(target)}, which has the targets; name these with --target")
+            raise UsageError(
+                f"--ignore names {table.title(target)}, which has the targets; name these with"
+                " --target"
+            )
         # the numbers of rows, as the file or a name that only a program gives says
         index = {p for p in range(len(names)) if table.numbers_rows(p) and not table.unnamed(p)}
         self.index = index - ignored - mentioned - {target}
@@ -80,15 +108,27 @@ class Learner:
             left = [p for p in range(len(names)) if p not in self.index]
             named = [p for p in left if not table.unnamed(p)]
             target = (named or left or [len(names) - 1])[-1]
-            # what a separator at the end of each row makes, which is seen to be empty once all rows are
+            # what a separator at the end of each row makes, which is seen to be empty once all rows
+            # are
             self.behind = frozenset(p for p in left if p > target)
             if target in ignored:
-                raise UsageError(f"--ignore names {table.title(target)}, which has the targets; name these with --target")
+                raise UsageError(
+                    f"--ignore names {table.title(target)}, which has the targets; name these with"
+                    " --target"
+                )
             place = "the last" if target == len(names) - 1 else "the last that is not a row number"
             place = "the last that has a name" if self.behind else place
-            log.warning("the targets of %s are %s, %s; --target names another", table.name, table.title(target), place)
+            log.warning(
+                "the targets of %s are %s, %s; --target names another",
+                table.name,
+                table.title(target),
+                place,
+            )
         if target in asked["dates"]:
-            raise UsageError(f"--dates names {table.title(target)}, which has the targets; dates are inputs alone")
+            raise UsageError(
+                f"--dates names {table.title(target)}, which has the targets; dates are inputs"
+                " alone"
+            )
         self.target = target
         if self.index:
             self._say_left_out(self.index, "the index of the data frame that was saved")
@@ -96,15 +136,21 @@ class Learner:
         self.ignored = tuple(names[position] for position in sorted(left_out))
         kept = [position for position in range(len(names)) if position not in left_out]
         if len(kept) < 2:
-            raise DataError(f"{table.name} has one column, but a target and an input are needed; is it separated by something else?")
+            raise DataError(
+                f"{table.name} has one column, but a target and an input are needed; is it"
+                " separated by something else?"
+            )
         declared = {p for p in kept if names[p] in table.categorical} | asked["categorical"]
         self.columns = {
             p: _Seen(
                 isinstance(table.columns[p], Words) or p in declared or p in asked["dates"],
-                not self.bounded, p in declared, names[p] in table.typed, table.unnamed(p) or self._named_as_id(p),
+                not self.bounded,
+                p in declared,
+                names[p] in table.typed,
+                table.unnamed(p) or self._named_as_id(p),
             )
             for p in kept
-        }  # fmt: skip
+        }
 
     def _found(self, table, option):
         return {table.find(name, f"--{option}") for name in getattr(self.reading, option)}
@@ -112,17 +158,26 @@ class Learner:
     def _say_left_out(self, positions, why):
         table, many = self.table, len(positions) > 1
         titles = [table.title(position) for position in sorted(positions)]
-        log.warning("%s of %s %s left out: %s", _some(titles), table.name, "are" if many else "is", why)
+        log.warning(
+            "%s of %s %s left out: %s", _some(titles), table.name, "are" if many else "is", why
+        )
 
     @property
     def word_columns(self) -> frozenset[int]:
         """The positions of the columns that are words."""
-        return frozenset(position for position, seen in self._known.items() if seen.words is not None)
+        return frozenset(
+            position for position, seen in self._known.items() if seen.words is not None
+        )
 
     def merge(self, other: "Learner") -> None:
-        """Learn what another learner has seen, of rows behind those of this one; both are bounded, with the same kinds of columns."""
+        """Learn what another learner has seen, of rows behind those of this one; both are
+        bounded, with the same kinds of columns.
+        """
         if self.table.names != other.table.names:
-            raise DataError(f"{other.table.name} has other columns than {self.table.name}; give files of the same columns")
+            raise DataError(
+                f"{other.table.name} has other columns than {self.table.name}; give files of the"
+                " same columns"
+            )
         self.n_rows += other.n_rows
         add_dotted(self.dotted, other.dotted)
         for position, seen in self._known.items():
@@ -131,27 +186,35 @@ class Learner:
     def finish(self) -> Schema:
         """The schema of all rows seen.
 
-        What it guessed goes to the log. DataError for words that are no categories, all of them at once, a target that
-        counts the rows, and one without rows or with a missing cell.
+        What it guessed goes to the log. DataError for words that are no categories, all of them at
+        once, a target that counts the rows, and one without rows or with a missing cell.
         """
         table, inputs, troubles, said, alike = self.table, [], {}, [], []
         self._settle_doubtful()
         self._leave_out_unnamed()
         if len(self._known) < 2:
-            raise DataError(f"{table.name} has no column of inputs besides {table.title(self.target)}, which has the targets")
+            raise DataError(
+                f"{table.name} has no column of inputs besides {table.title(self.target)}, which"
+                " has the targets"
+            )
         target = self._target()
         for position, seen in self._known.items():
             if position == self.target:
                 continue
             try:
-                categories, form = seen.settled(self.n_rows, table.decimal, position in self.asked["dates"])
+                categories, form = seen.settled(
+                    self.n_rows, table.decimal, position in self.asked["dates"]
+                )
             except _Trouble as trouble:
                 troubles[position] = trouble
                 continue
             if form is not None and form.kind == "numbers":
                 said.append(f"{table.title(position)} ({seen.example(form)})")
             if categories is not None:
-                alike += [f"{table.title(position)} ({' and '.join(map(repr, same))})" for same in _alike(categories)]
+                alike += [
+                    f"{table.title(position)} ({' and '.join(map(repr, same))})"
+                    for same in _alike(categories)
+                ]
             column = Input(table.names[position], position, categories, None, form)
             inputs.append(replace(column, fill=self._fill(table, column, seen)))
         if troubles:
@@ -168,7 +231,9 @@ class Learner:
         return Schema(inputs, table.named, len(table.names), place, self.ignored, labels, form)
 
     def _settle_doubtful(self):
-        """Keep the word that may mean a missing cell where it is one of codes, with a warning; elsewhere count its cells as missing."""
+        """Keep the word that may mean a missing cell where it is one of codes, with a
+        warning; elsewhere count its cells as missing.
+        """
         word, kept = self.table.doubtful, []
         for position, seen in self._known.items():
             if word not in (seen.words or ()):
@@ -179,19 +244,28 @@ class Learner:
                 seen.forget(word)
         if kept:
             log.warning(
-                "%s: %s is kept as a word, one of codes of two letters, in %s; where it means that there is no value, leave the cell empty",
-                self.table.name, word, _some(kept),
-            )  # fmt: skip
+                "%s: %s is kept as a word, one of codes of two letters, in %s; where it means that"
+                " there is no value, leave the cell empty",
+                self.table.name,
+                word,
+                _some(kept),
+            )
 
     def _warn_of_dots(self):
         """Warn of decimals that may be whole numbers with a dot between their thousands."""
-        found = [position for position in self._known if self.dotted.get(position) and self._known[position].words is None]
+        found = [
+            position
+            for position in self._known
+            if self.dotted.get(position) and self._known[position].words is None
+        ]
         if found:
             each = [f"{self.table.title(position)} ({self.dotted[position]})" for position in found]
             log.warning(
-                "%s: read as decimals, though the cells are separated by ; and each dot has three digits behind it: %s; "
-                "take the dots out where they mark thousands", self.table.name, _some(each),
-            )  # fmt: skip
+                "%s: read as decimals, though the cells are separated by ; and each dot has three"
+                " digits behind it: %s; take the dots out where they mark thousands",
+                self.table.name,
+                _some(each),
+            )
 
     # ------------------------------------------------------------------ numbers of rows
 
@@ -201,17 +275,23 @@ class Learner:
         for position in sorted(self.behind & self._known.keys()):
             if self._known[position].count:
                 whose = f"{self.table.title(position)} of {self.table.name}"
-                raise DataError(f"{whose}, the last, has no name; name the column of the targets with --target")
+                raise DataError(
+                    f"{whose}, the last, has no name; name the column of the targets with --target"
+                )
         unnamed = [p for p in self._known if self.table.unnamed(p) and p not in asked]
         empty = [p for p in unnamed if not self._known[p].count]
         different = [p for p in unnamed if self._known[p].all_different(self.n_rows)]
         unknown = [p for p in unnamed if self._known[p].all_different(self.n_rows) is None]
         if unknown:
             raise DataError(
-                f"{self.table.title(unknown[0])} of {self.table.name} has no name, and may number the rows, which can't be told of rows "
-                f"that are read in parts; leave it out with {self._option('ignore', unknown)}, or give it a name"
+                f"{self.table.title(unknown[0])} of {self.table.name} has no name, and may number"
+                " the rows, which can't be told of rows that are read in parts; leave it out with"
+                f" {self._option('ignore', unknown)}, or give it a name"
             )
-        for found, why in ((empty, "no name and no value"), (different, "no name, and what numbers or names the rows")):
+        for found, why in (
+            (empty, "no name and no value"),
+            (different, "no name, and what numbers or names the rows"),
+        ):
             if found:
                 self._say_left_out(found, why)
                 self.ignored += tuple(self.table.names[p] for p in found)
@@ -226,16 +306,25 @@ class Learner:
         if self.table.unnamed(position):
             assert seen.different is not None  # a column without a name is watched
             return seen.different.whole
-        return seen.counting.dense(self.n_rows) or (self._named_as_id(position) and seen.all_different(self.n_rows) is not False)
+        return seen.counting.dense(self.n_rows) or (
+            self._named_as_id(position) and seen.all_different(self.n_rows) is not False
+        )
 
     def _named_as_id(self, position) -> bool:
         return self.table.named and _ID_NAME.fullmatch(self.table.names[position]) is not None
 
     def _warn_of_ids(self):
         """Warn of inputs that look like numbers of rows."""
-        found = [position for position in self._known if position != self.target and self._numbers_rows(position)]
+        found = [
+            position
+            for position in self._known
+            if position != self.target and self._numbers_rows(position)
+        ]
         if found:
-            titles, option = _some([self.table.title(position) for position in found]), self._option("ignore", found)
+            titles, option = (
+                _some([self.table.title(position) for position in found]),
+                self._option("ignore", found),
+            )
             them = "is an input that looks like a row number; {} leaves it out"
             if len(found) > 1:
                 them = "are inputs that look like row numbers; {} leaves them out"
@@ -245,17 +334,30 @@ class Learner:
         """(labels or None, Form or None) of the targets. DataError where they are none."""
         assert self.target is not None
         table, seen = self.table, self._known[self.target]
-        guessed, whose = self.reading.target is None and table.own_target is None, f"{table.title(self.target)} of {table.name}"
+        guessed, whose = (
+            self.reading.target is None and table.own_target is None,
+            f"{table.title(self.target)} of {table.name}",
+        )
         if guessed and table.unnamed(self.target):
-            raise DataError(f"{whose}, the last, has no name; name the column of the targets with --target")
+            raise DataError(
+                f"{whose}, the last, has no name; name the column of the targets with --target"
+            )
         if guessed and self.n_rows >= LEAST_COUNTED and seen.words is None and seen.counting.by_one:
-            raise DataError(f"{whose}, the last, counts the rows as no target does; name the column of the targets with --target")
+            raise DataError(
+                f"{whose}, the last, counts the rows as no target does; name the column of the"
+                " targets with --target"
+            )
         if guessed and self._numbers_rows(self.target):
-            log.warning("%s looks like a row number, but is the target; --target names another", whose)
+            log.warning(
+                "%s looks like a row number, but is the target; --target names another", whose
+            )
         try:
             labels, form = seen.labels(self.n_rows, table.decimal)
         except _Trouble as trouble:
-            raise DataError(f"{trouble.sentence(table, self.target)}; correct the cells, or name another column with --target") from None
+            raise DataError(
+                f"{trouble.sentence(table, self.target)}; correct the cells, or name another column"
+                " with --target"
+            ) from None
         if form is not None and self.regression:
             say_targets(form, seen.words or (), table.name)
         if labels is not None and self.regression:
@@ -269,12 +371,17 @@ class Learner:
         """An option to type that names these columns and those that it named before."""
         table = self.table
         before = [table.find(name, f"--{option}") for name in getattr(self.reading, option)]
-        return typed(option, map(self._typed_name, [*before, *(p for p in sorted(positions) if p not in before)]))
+        return typed(
+            option,
+            map(self._typed_name, [*before, *(p for p in sorted(positions) if p not in before)]),
+        )
 
     def _typed_name(self, position):
         """A column's name, or its number from 1 where the name can't be typed well."""
         name = self.table.names[position]
-        good = self.table.named and name.isprintable() and name == name.strip() and 0 < len(name) <= 80
+        good = (
+            self.table.named and name.isprintable() and name == name.strip() and 0 < len(name) <= 80
+        )
         return name if good else str(position + 1)
 
     def _refusal(self, troubles) -> DataError:
@@ -284,35 +391,58 @@ class Learner:
         whole = f"leave {'it' if len(troubles) == 1 else 'them'} out with {leave}"
         if len(troubles) == len(self._known) - 1:
             whole = f"{whole}, which leaves no input"
-        advice = [f"turn {'it' if len(troubles) == 1 else 'dates'} into numbers with {self._option('dates', dates)}"] if dates else []
+        advice = (
+            [
+                f"turn {'it' if len(troubles) == 1 else 'dates'} into numbers with"
+                f" {self._option('dates', dates)}"
+            ]
+            if dates
+            else []
+        )
         advice = [*advice, whole]
         if len(troubles) == 1:
             ((position, trouble),) = troubles.items()
             if trouble.odd:
-                advice = ["correct it", f"read the column as categories with {self._option('categorical', troubles)}", *advice]
+                advice = [
+                    "correct it",
+                    f"read the column as categories with {self._option('categorical', troubles)}",
+                    *advice,
+                ]
             return DataError(f"{trouble.sentence(table, position)}; {_either(advice)}")
         shown = list(troubles.items())[:_MOST_TROUBLES]
-        each = "; ".join(trouble.sentence(table, position, among=True) for position, trouble in shown)
+        each = "; ".join(
+            trouble.sentence(table, position, among=True) for position, trouble in shown
+        )
         if len(troubles) > len(shown):
             each += f"; and so on for {len(troubles) - len(shown):,} more"
-        return DataError(f"{table.name} has {len(troubles)} columns that are neither numbers nor categories: {each}; {_either(advice)}")
+        return DataError(
+            f"{table.name} has {len(troubles)} columns that are neither numbers nor categories:"
+            f" {each}; {_either(advice)}"
+        )
 
     def _fill(self, table, column, seen):
         how = self.reading.missing
         if how == "refuse":
             return None
         if column.categories is not None:
-            counts = np.bincount(column.places(seen.words), [*seen.words.values()], len(column.categories))
+            counts = np.bincount(
+                column.places(seen.words), [*seen.words.values()], len(column.categories)
+            )
             return column.categories[int(np.argmax(counts))]
         values = None
         if column.form is not None and seen.words is not None:
             values, counts = column.form.read(seen.words), np.array([*seen.words.values()])
         if how == "mean":
-            return float(seen.total / seen.count if values is None else (values * counts).sum() / seen.count)
+            return float(
+                seen.total / seen.count if values is None else (values * counts).sum() / seen.count
+            )
         if values is not None:
             values = np.repeat(values, counts)
         elif seen.kept is None:
-            raise UsageError(f"--missing is {how}, which needs all rows at once; with --stream give --missing mean")
+            raise UsageError(
+                f"--missing is {how}, which needs all rows at once; with --stream give --missing"
+                " mean"
+            )
         else:
             values = np.concatenate(seen.kept)
             values = values[~np.isnan(values)]
@@ -332,7 +462,9 @@ def _some(parts) -> str:
 
 
 def _alike(categories):
-    """Groups of categories that differ only in their case, in blanks around them, or in how a number is written."""
+    """Groups of categories that differ only in their case, in blanks around them, or in how
+    a number is written.
+    """
     groups: dict = {}
     for word in categories:
         key = written.same(word)
@@ -341,7 +473,9 @@ def _alike(categories):
 
 
 class _Trouble(Exception):
-    """Why a column is neither numbers nor categories: what it has, the place of an odd cell, whether it is dates."""
+    """Why a column is neither numbers nor categories: what it has, the place of an odd
+    cell, whether it is dates.
+    """
 
     def __init__(self, reason: str, odd: str | None = None, dates: bool = False):
         super().__init__(reason)
@@ -370,7 +504,10 @@ class _Counting:
                 self.grows = self.by_one = False
                 return
         self.by_one = self.by_one and bool((steps == 1).all())
-        self.first, self.last = float(values[0]) if self.first is None else self.first, float(values[-1])
+        self.first, self.last = (
+            float(values[0]) if self.first is None else self.first,
+            float(values[-1]),
+        )
 
     def merge(self, other):
         if self.first is None or other.first is None:
@@ -382,12 +519,16 @@ class _Counting:
         self.last = other.last
 
     def dense(self, n_rows) -> bool:
-        """Whether they grow, and have more than half of the whole numbers between the first and the last."""
+        """Whether they grow, and have more than half of the whole numbers between the first
+        and the last.
+        """
         return self.grows and self.first is not None and self.last - self.first < 2 * n_rows
 
 
 class _Different:
-    """Whether the numbers of a column are whole and all different, told from its pieces without keeping them."""
+    """Whether the numbers of a column are whole and all different, told from its pieces
+    without keeping them.
+    """
 
     def __init__(self):
         self.whole, self.repeated, self.low, self.high, self.total = True, False, np.inf, -np.inf, 0
@@ -404,21 +545,32 @@ class _Different:
         self._join(other.low, other.high, other.total)
 
     def _join(self, low, high, total):
-        self.low, self.high, self.total = min(self.low, low), max(self.high, high), (self.total + total) % 2**64
+        self.low, self.high, self.total = (
+            min(self.low, low),
+            max(self.high, high),
+            (self.total + total) % 2**64,
+        )
 
     def all(self, count) -> bool | None:
-        """Whether `count` numbers are all different; None where only the numbers themselves would tell."""
+        """Whether `count` numbers are all different; None where only the numbers themselves
+        would tell.
+        """
         room = self.high - self.low + 1
         if not self.whole or self.repeated or room < count:
             return False
         if room > count or max(abs(self.low), abs(self.high)) >= 2.0**53:
             return None
-        parts = (np.arange(start, min(start + _PART, self.high + 1)) for start in np.arange(self.low, self.high + 1, _PART))
+        parts = (
+            np.arange(start, min(start + _PART, self.high + 1))
+            for start in np.arange(self.low, self.high + 1, _PART)
+        )
         return sum(map(_scattered, parts)) % 2**64 == self.total  # else a number is lacking
 
 
 def _scattered(values) -> int:
-    """The sum, modulo 2**64, of a hash of each number: numbers have the same one in any order, others almost never."""
+    """The sum, modulo 2**64, of a hash of each number: numbers have the same one in any
+    order, others almost never.
+    """
     keys = (values + 0.0).view(np.uint64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
         keys = (keys ^ (keys >> np.uint64(shift))) * np.uint64(factor)
@@ -428,8 +580,8 @@ def _scattered(values) -> int:
 class _Seen:
     """What was seen of a column.
 
-    declared: it is categories, whatever it looks like; typed: the file itself says that it is words; watched: it has no name, or one
-    of row numbers.
+    declared: it is categories, whatever it looks like; typed: the file itself says that it is
+    words; watched: it has no name, or one of row numbers.
     """
 
     def __init__(self, words: bool, keep: bool, declared=False, typed=False, watched=False):
@@ -438,7 +590,13 @@ class _Seen:
         self.places: dict[str, tuple[str, str]] = {}  # of a kind's first word
         self.kept: list | None = [] if keep else None
         self.counting = _Counting()
-        self.count, self.total, self.flags, self.declared, self.typed = 0, 0.0, True, declared, typed
+        self.count, self.total, self.flags, self.declared, self.typed = (
+            0,
+            0.0,
+            True,
+            declared,
+            typed,
+        )
         self.different = _Different() if watched else None
 
     def update(self, table, position):
@@ -474,7 +632,11 @@ class _Seen:
         self.kinds.pop(word, None)
 
     def merge(self, other: "_Seen"):
-        self.count, self.total, self.flags = self.count + other.count, self.total + other.total, self.flags and other.flags
+        self.count, self.total, self.flags = (
+            self.count + other.count,
+            self.total + other.total,
+            self.flags and other.flags,
+        )
         self.counting.merge(other.counting)
         if self.different is not None:
             self.different.merge(other.different)
@@ -486,7 +648,9 @@ class _Seen:
     # ------------------------------------------------------------------ numbers of rows
 
     def all_different(self, n_rows) -> bool | None:
-        """Whether each row has a whole number or word of its own, as far as that is known; None where it may be so."""
+        """Whether each row has a whole number or word of its own, as far as that is known;
+        None where it may be so.
+        """
         if self.count < n_rows or n_rows < 2:
             return False
         if self.words is not None:
@@ -502,7 +666,9 @@ class _Seen:
     # ------------------------------------------------------------------ what the column is
 
     def settled(self, n_rows, decimal, as_dates=False):
-        """(categories or None, Form or None); _Trouble where the column is neither numbers nor categories."""
+        """(categories or None, Form or None); _Trouble where the column is neither numbers
+        nor categories.
+        """
         if not self.count:
             raise _Trouble("no value in any training row")
         if self.words is None:
@@ -517,8 +683,13 @@ class _Seen:
         found = dict.fromkeys(("number", "written", "truth", "date", "word"), 0)
         for word, count in self.words.items():
             found[self.kinds[word]] += count
-        if found["truth"] and all(kind == "truth" or word in ("0", "1", "0.0", "1.0") for word, kind in self.kinds.items()):
-            return sorted({written.truth(word) or str(float(word) == 1) for word in self.words}), None
+        if found["truth"] and all(
+            kind == "truth" or word in ("0", "1", "0.0", "1.0") for word, kind in self.kinds.items()
+        ):
+            return (
+                sorted({written.truth(word) or str(float(word) == 1) for word in self.words}),
+                None,
+            )
         numbers = found["number"] + found["written"]
         if numbers == self.count and not (self.typed and not found["written"]):
             if not found["written"]:
@@ -528,12 +699,18 @@ class _Seen:
             except written.Unclear as unclear:
                 raise _Trouble(str(unclear)) from None
         if 2 * numbers > self.count and numbers < self.count:
-            place, word = next(self.places[kind] for kind in ("word", "date", "truth") if kind in self.places)
+            place, word = next(
+                self.places[kind] for kind in ("word", "date", "truth") if kind in self.places
+            )
             raise _Trouble(f"{word!r:.80}, which is not a number as most of its cells are", place)
         if 2 * found["date"] > self.count:
-            raise _Trouble(f"dates such as {self.places['date'][1]!r:.80}, which are no categories", None, True)
+            raise _Trouble(
+                f"dates such as {self.places['date'][1]!r:.80}, which are no categories", None, True
+            )
         if len(self.words) > max(MOST_NAMES, n_rows // 2):
-            raise _Trouble(f"{len(self.words):,} different words in {n_rows:,} rows, which are no categories")
+            raise _Trouble(
+                f"{len(self.words):,} different words in {n_rows:,} rows, which are no categories"
+            )
         return sorted(self.words), None
 
     def labels(self, n_rows, decimal):
@@ -544,7 +721,9 @@ class _Seen:
         return (None, form) if categories is None else (sorted(self.words), None)
 
     def check_numbers(self, name) -> None:
-        """Refuse, with a DataError, words among the targets of a regression; words that are numbers are none."""
+        """Refuse, with a DataError, words among the targets of a regression; words that are
+        numbers are none.
+        """
         assert self.words is not None
         word = next((word for word in self.words if labelwords.value(word) is None), None)
         if word is not None:
@@ -567,18 +746,27 @@ def _flags(values) -> bool:
 
 
 def refilled(schema: Schema, table: Table, reading: Reading) -> Schema:
-    """The schema with what stands for missing cells learnt anew from the rows of a table that is part of the one it was learnt from.
+    """The schema with what stands for missing cells learnt anew from the rows of a table that is
+    part of the one it was learnt from.
 
     A column without a value in these rows keeps what it has.
     """
     learner, inputs = Learner(reading), []
     for column in schema.columns:
-        as_words = isinstance(table.columns[column.position], Words) or column.categories is not None
+        as_words = (
+            isinstance(table.columns[column.position], Words) or column.categories is not None
+        )
         seen = _Seen(as_words, True, declared=True)
         seen.update(table, column.position)
-        if seen.words is not None and table.doubtful is not None and table.doubtful not in (column.categories or ()):
+        if (
+            seen.words is not None
+            and table.doubtful is not None
+            and table.doubtful not in (column.categories or ())
+        ):
             seen.forget(table.doubtful)
-        inputs.append(replace(column, fill=learner._fill(table, column, seen)) if seen.count else column)
+        inputs.append(
+            replace(column, fill=learner._fill(table, column, seen)) if seen.count else column
+        )
     return replace(schema, inputs=inputs)
 
 

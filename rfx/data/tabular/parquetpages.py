@@ -14,14 +14,17 @@ _LONGEST_HEADER = 16 << 20  # bytes; pyarrow's own limit
 _WINDOW = 1 << 14  # bytes that are read to find a header in
 _DEEPEST = 32  # of structs and lists in one another
 _DATA, _DATA_V2, _DICTIONARY = 0, 3, 2
-_DELTA = (6, 7)  # the encodings that write words as differences: DELTA_LENGTH_BYTE_ARRAY, DELTA_BYTE_ARRAY
+# the encodings that write words as differences: DELTA_LENGTH_BYTE_ARRAY, DELTA_BYTE_ARRAY
+_DELTA = (6, 7)
 _SMALLEST_FOOTER = 1 << 20  # bytes of a directory that is read in any case
 _FOOTER_GROWTH = 64  # bytes of memory that a byte of the directory may take
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """The pages of a column in a row group: its number of values, where the pages begin, and their bytes."""
+    """The pages of a column in a row group: its number of values, where the pages begin,
+    and their bytes.
+    """
 
     path: tuple[str, ...]
     n_values: int
@@ -31,16 +34,20 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Pages:
-    """The pages of a column in a row group: bytes when they are unpacked, and whether words are written as differences."""
+    """The pages of a column in a row group: bytes when they are unpacked, and whether words
+    are written as differences.
+    """
 
     unpacked: int
     delta: bool
 
 
 def chunks(handle, most: int, name: str) -> list[list[Chunk]]:
-    """The column chunks of each row group of a file, a seekable binary handle; pyarrow's own objects of a damaged file may abort.
+    """The column chunks of each row group of a file, a seekable binary handle; pyarrow's own
+    objects of a damaged file may abort.
 
-    Raises ValueError where the directory makes no sense, and DataError where it takes more memory than `most` bytes.
+    Raises ValueError where the directory makes no sense, and DataError where it takes more memory
+    than `most` bytes.
     """
     end = handle.seek(0, io.SEEK_END)
     handle.seek(max(0, end - 8))
@@ -49,7 +56,9 @@ def chunks(handle, most: int, name: str) -> list[list[Chunk]]:
     if tail[4:] != b"PAR1" or not 0 < size <= end - 12:
         raise ValueError("it has no directory at its end")
     if size > max(_SMALLEST_FOOTER, most // _FOOTER_GROWTH):
-        raise DataError(f"{name} has a directory of {size:,} bytes, more than memory holds when it is read")
+        raise DataError(
+            f"{name} has a directory of {size:,} bytes, more than memory holds when it is read"
+        )
     handle.seek(end - 8 - size)
     try:
         found, _ = _struct(handle.read(size), 0, 0)
@@ -63,7 +72,9 @@ def _chunk(column) -> Chunk:
     found = Chunk(tuple(part.decode() for part in column[3]), column[5], start, column[7])
     if 0 < dictionary < start:
         found = Chunk(found.path, found.n_values, dictionary, found.size)
-    if not all(type(number) is int and number >= 0 for number in (found.n_values, found.start, found.size)):
+    if not all(
+        type(number) is int and number >= 0 for number in (found.n_values, found.start, found.size)
+    ):
         raise ValueError("its directory is damaged")
     return found
 
@@ -93,7 +104,11 @@ def pages(handle, column: Chunk) -> Pages:
             raise ValueError("the header of a page is damaged")
         if kind in (_DATA, _DATA_V2):
             body = header.get(5 if kind == _DATA else 8)
-            values, encoding = (body.get(1), body.get(2 if kind == _DATA else 4)) if isinstance(body, dict) else (None, None)
+            values, encoding = (
+                (body.get(1), body.get(2 if kind == _DATA else 4))
+                if isinstance(body, dict)
+                else (None, None)
+            )
             if type(values) is not int or values < 0:
                 raise ValueError("the header of a page is damaged")
             seen += values
@@ -118,7 +133,9 @@ def _varint(data, at):
 
 
 def _struct(data, at, depth):
-    """({number of a field: value}, where it ends) of a Thrift struct in the compact protocol; IndexError at the end of the data."""
+    """({number of a field: value}, where it ends) of a Thrift struct in the compact
+    protocol; IndexError at the end of the data.
+    """
     fields: dict[int, Any] = {}
     number = 0
     while True:
@@ -160,7 +177,11 @@ def _value(data, at, kind, depth):
             raise IndexError(at)
         values = []
         for _ in range(size):
-            value, at = (data[at] == 1, at + 1) if head & 15 in (1, 2) else _value(data, at, head & 15, depth + 1)
+            value, at = (
+                (data[at] == 1, at + 1)
+                if head & 15 in (1, 2)
+                else _value(data, at, head & 15, depth + 1)
+            )
             values.append(value)
         return values, at
     raise ValueError("it is damaged")

@@ -1,6 +1,8 @@
-"""What the training rows of a table teach about reading rows like them: columns, categories, what replaces missing cells, labels.
+"""What the training rows of a table teach about reading rows like them: columns, categories, what
+replaces missing cells, labels.
 
-It goes into the model file, so that other rows are read by the names of their columns, in any order and among others.
+It goes into the model file, so that other rows are read by the names of their columns, in any order
+and among others.
 """
 
 import warnings
@@ -25,8 +27,10 @@ NEVER_SEEN = "rows with them count as wrong"
 
 @dataclass
 class Input:
-    """A column of the inputs: its name, its position in the training table, its categories (None: numbers), what stands for a
-    missing cell (a number or a category; None: it is refused), and how its text becomes numbers (None: as it is)."""
+    """A column of the inputs: its name, its position in the training table, its categories (None:
+    numbers), what stands for a missing cell (a number or a category; None: it is refused), and how
+    its text becomes numbers (None: as it is).
+    """
 
     name: str
     position: int
@@ -41,7 +45,9 @@ class Input:
         return 1 if self.form is None else self.form.width
 
     def titles(self) -> list[str]:
-        """A name for each column of X: the column's own, column=category, or column.part of a date."""
+        """A name for each column of X: the column's own, column=category, or column.part of
+        a date.
+        """
         if self.categories is not None:
             return [f"{self.name}={word}" for word in self.categories]
         return [self.name] if self.form is None else self.form.titles(self.name)
@@ -51,7 +57,9 @@ class Input:
         return self.categories is not None or (self.form is not None and self.form.kind != "truth")
 
     def places(self, words) -> list[int]:
-        """The number of the category that each word is, -1 for none: the same text, else the only one of the same value."""
+        """The number of the category that each word is, -1 for none: the same text, else
+        the only one of the same value.
+        """
         assert self.categories is not None
         own = {word: place for place, word in enumerate(self.categories)}
         found = [own.get(word, -1) for word in words]
@@ -74,12 +82,13 @@ class Input:
 
 @dataclass
 class Schema:
-    """How rows become X and y. inputs None: the columns go by their index, as in LIBSVM text, and only the labels are learnt.
+    """How rows become X and y. inputs None: the columns go by their index, as in LIBSVM text, and
+    only the labels are learnt.
 
-    named: columns are found by name. size: columns of the training table. target: name and position of the targets' column.
-    labels: the words that the targets 0, 1, … stand for, ascending; None where the targets are numbers. target_form: how the
-    text of the targets becomes numbers, None: as it is. format: how the file of the training rows is written; None where there is
-    no file.
+    named: columns are found by name. size: columns of the training table. target: name and position
+    of the targets' column. labels: the words that the targets 0, 1, … stand for, ascending; None
+    where the targets are numbers. target_form: how the text of the targets becomes numbers, None:
+    as it is. format: how the file of the training rows is written; None where there is no file.
     """
 
     inputs: list[Input] | None = None
@@ -111,12 +120,16 @@ class Schema:
     def words(self) -> set[str]:
         """The names of the columns that are read as text, the targets' among them."""
         found = {column.name for column in self.columns if column.is_text()}
-        return found | ({self.target[0]} if self.target is not None and self._text_target() else set())
+        return found | (
+            {self.target[0]} if self.target is not None and self._text_target() else set()
+        )
 
     def word_positions(self) -> set[int]:
         """The positions, in the training table, of the columns that are read as text."""
         found = {column.position for column in self.columns if column.is_text()}
-        return found | ({self.target[1]} if self.target is not None and self._text_target() else set())
+        return found | (
+            {self.target[1]} if self.target is not None and self._text_target() else set()
+        )
 
     def _text_target(self) -> bool:
         return self.target is not None and bool(self.labels or self.target_form)
@@ -128,14 +141,19 @@ class Schema:
     # ------------------------------------------------------------------ rows
 
     def encode(self, table: Table, strict: bool = False, targets: str = "needed"):
-        """X (n, width), array or, where it is wide and mostly zeros, CSR, and y (n,), None where the table has none.
+        """X (n, width), array or, where it is wide and mostly zeros, CSR, and y (n,), None where
+        the table has none.
 
-        targets: needed, or ignored. What the training rows did not have (columns, categories) is left out with one warning, or
-        refused where `strict`. Raises DataError for columns that are not there, missing cells, words among numbers.
+        targets: needed, or ignored. What the training rows did not have (columns, categories) is
+        left out with one warning, or refused where `strict`. Raises DataError for columns that are
+        not there, missing cells, words among numbers.
         """
         found, target = self._found(table, targets == "needed")
         self._check_others(table, found, target, strict)
-        parts = [self._column(table, position, column, strict) for position, column in zip(found, self.columns)]
+        parts = [
+            self._column(table, position, column, strict)
+            for position, column in zip(found, self.columns)
+        ]
         X = _assembled(parts, self.inputs, table.n_rows)
         if target is None or targets != "needed":
             return X, None
@@ -152,14 +170,18 @@ class Schema:
             missing = [column.name for column in self.columns if column.name not in places]
             if missing:
                 raise DataError(
-                    f"{table.name} has no column {_listed(missing)}, which the model was trained with; its columns are "
-                    f"{', '.join(table.names):.300}"
+                    f"{table.name} has no column {_listed(missing)}, which the model was trained"
+                    f" with; its columns are {', '.join(table.names):.300}"
                 )
             target = places.get(self.target[0]) if self.target else None
             if target is None:
                 target = table.own_target
             if target is None and needed:
-                which = f"column {self.target[0]!r}, which has the targets" if self.target else "targets"
+                which = (
+                    f"column {self.target[0]!r}, which has the targets"
+                    if self.target
+                    else "targets"
+                )
                 raise DataError(f"{table.name} has no {which}")
             return [places[column.name] for column in self.columns], target
         target = self.target[1] if self.target else table.own_target
@@ -167,27 +189,46 @@ class Schema:
             return [column.position for column in self.columns], target
         if len(table.names) == self.size - 1 and target is not None and not needed:
             return [column.position - (column.position > target) for column in self.columns], None
-        if self.target is None and table.own_target == self.size and len(table.names) == self.size + 1:
+        if (
+            self.target is None
+            and table.own_target == self.size
+            and len(table.names) == self.size + 1
+        ):
             return [column.position for column in self.columns], table.own_target
         raise DataError(
-            f"{table.name} has {len(table.names)} columns without names, but the model was trained on {self.size}"
-            + (", and the targets are needed" if needed and len(table.names) == self.size - 1 else "")
+            f"{table.name} has {len(table.names)} columns without names, but the model was trained"
+            f" on {self.size}"
+            + (
+                ", and the targets are needed"
+                if needed and len(table.names) == self.size - 1
+                else ""
+            )
         )
 
     def _check_others(self, table, found, target, strict):
         if not (self.named and table.named):
             return
-        known = {*found, target} | {position for position, name in enumerate(table.names) if name in self.ignored}
-        others = [name for position, name in enumerate(table.names) if position not in known and not table.numbers_rows(position)]
+        known = {*found, target} | {
+            position for position, name in enumerate(table.names) if name in self.ignored
+        }
+        others = [
+            name
+            for position, name in enumerate(table.names)
+            if position not in known and not table.numbers_rows(position)
+        ]
         if others:
             _left_out(f"{table.name} has columns that the model never saw", others, strict)
 
     def _column(self, table, position, column, strict):
-        """Numbers (n,), those of a date (n, 4), or the numbers of categories (n,), -1 for one that the training rows did not have."""
+        """Numbers (n,), those of a date (n, 4), or the numbers of categories (n,), -1 for
+        one that the training rows did not have.
+        """
         values = table.cells(position, column.categories or ())
         check_finite(table, position)
         if column.categories is None:
-            numbers = _filled(_numbers(table, position, values, column.form), column.fill, table, position)
+            numbers = _filled(
+                _numbers(table, position, values, column.form), column.fill, table, position
+            )
             return column.form.spread(numbers) if column.width > 1 else numbers
         if not isinstance(values, Words):
             values = words_of_numbers(values)
@@ -196,7 +237,10 @@ class Schema:
         new = [word for word, place in zip(values.values, places) if place < 0]
         if new and (codes[values.codes >= 0] < 0).any():
             row = int(np.argmax((codes < 0) & (values.codes >= 0)))
-            what = f"{table.place(row)}: {table.title(position)} has categories that the model never saw"
+            what = (
+                f"{table.place(row)}: {table.title(position)} has categories that the model"
+                " never saw"
+            )
             _left_out(what, new, strict, {word.casefold(): word for word in column.categories})
         fill = None if column.fill is None else column.categories.index(column.fill)
         gone = values.codes < 0
@@ -216,7 +260,11 @@ class Schema:
         try:
             inputs = saved["inputs"]
             found = cls(
-                None if inputs is None else [Input(**column | {"form": _form(column["form"])}) for column in inputs],
+                (
+                    None
+                    if inputs is None
+                    else [Input(**column | {"form": _form(column["form"])}) for column in inputs]
+                ),
                 bool(saved["named"]),
                 int(saved["size"]),
                 None if saved["target"] is None else (saved["target"][0], saved["target"][1]),
@@ -226,15 +274,30 @@ class Schema:
                 None if saved.get("format") is None else FileFormat.from_dict(saved["format"]),
             )
             found._check()
-        except (TypeError, KeyError, ValueError, IndexError, AttributeError, OverflowError) as error:
-            raise DataError(f"its schema is damaged ({type(error).__name__}: {error!s:.100})") from None
+        except (
+            TypeError,
+            KeyError,
+            ValueError,
+            IndexError,
+            AttributeError,
+            OverflowError,
+        ) as error:
+            raise DataError(
+                f"its schema is damaged ({type(error).__name__}: {error!s:.100})"
+            ) from None
         return found
 
     @classmethod
     def of_header(cls, header: dict) -> "Schema | None":
-        """Of a model file; None where it has none. DataError where it does not go with the model's inputs."""
+        """Of a model file; None where it has none. DataError where it does not go with the
+        model's inputs.
+        """
         found = None if header.get("schema") is None else cls.from_dict(header["schema"])
-        if found is not None and found.inputs is not None and found.width != header["info"]["n_inputs"]:
+        if (
+            found is not None
+            and found.inputs is not None
+            and found.width != header["info"]["n_inputs"]
+        ):
             raise DataError("its schema has another number of columns than its inputs")
         return found
 
@@ -242,33 +305,58 @@ class Schema:
         """ValueError where a file's schema does not fit together."""
 
         def is_words(values, least=0):
-            return isinstance(values, list) and len(values) >= least and all(isinstance(value, str) for value in values)
+            return (
+                isinstance(values, list)
+                and len(values) >= least
+                and all(isinstance(value, str) for value in values)
+            )
 
         def is_place(value):
             return type(value) is int and 0 <= value < self.size
 
-        good = self.labels is None or (is_words(self.labels, 1) and len(set(self.labels)) == len(self.labels))
-        good = good and (self.target is None or (isinstance(self.target[0], str) and is_place(self.target[1])))
+        good = self.labels is None or (
+            is_words(self.labels, 1) and len(set(self.labels)) == len(self.labels)
+        )
+        good = good and (
+            self.target is None or (isinstance(self.target[0], str) and is_place(self.target[1]))
+        )
         good = good and is_words(list(self.ignored))
         for column in self.inputs or ():
             good = good and isinstance(column.name, str) and is_place(column.position)
             if column.categories is None:
-                good = good and (column.fill is None or (isinstance(column.fill, (int, float)) and np.isfinite(column.fill)))
+                good = good and (
+                    column.fill is None
+                    or (isinstance(column.fill, (int, float)) and np.isfinite(column.fill))
+                )
             else:
                 good = good and column.form is None
-                good = good and is_words(column.categories, 1) and (column.fill is None or column.fill in column.categories)
+                good = (
+                    good
+                    and is_words(column.categories, 1)
+                    and (column.fill is None or column.fill in column.categories)
+                )
         if not good:
             raise ValueError("its parts do not fit one another")
 
 
 def shown(method, labels) -> list:
-    """The words that the labels (n,) of a trained method stand for, where they are words; else themselves, as numbers."""
-    known = method.schema.labels if method.schema is not None and method.task != "regression" else None
-    return np.asarray(labels).tolist() if known is None else [label_text(method.schema, label) for label in labels]
+    """The words that the labels (n,) of a trained method stand for, where they are words;
+    else themselves, as numbers.
+    """
+    known = (
+        method.schema.labels if method.schema is not None and method.task != "regression" else None
+    )
+    return (
+        np.asarray(labels).tolist()
+        if known is None
+        else [label_text(method.schema, label) for label in labels]
+    )
 
 
 def label_text(schema: Schema | None, label: float) -> str:
-    """A label of encoded targets as messages print it: the word that it stands for, or the number in its shortest form."""
+    """A label of encoded targets as messages print it: the word that it stands for, or the
+    number in its shortest form.
+    """
     if schema is None or schema.labels is None:
         return number_text(label)
     return schema.labels[int(label)] if label < len(schema.labels) else "unknown"
@@ -301,12 +389,18 @@ def _left_out(what, names, strict, like=()):
 
 
 def _missing(table, position, row, hint=True):
-    advice = "; give it a value, or --missing mean, median or most_frequent when training" if hint else ""
+    advice = (
+        "; give it a value, or --missing mean, median or most_frequent when training"
+        if hint
+        else ""
+    )
     return DataError(f"{table.place(row)}: {table.title(position)} has no value{advice}")
 
 
 def _numbers(table, position, values, form=None):
-    """The numbers (n,) of a column, nan where a cell is missing; DataError, naming the row, where one is no number of its form."""
+    """The numbers (n,) of a column, nan where a cell is missing; DataError, naming the row,
+    where one is no number of its form.
+    """
     if not isinstance(values, Words):
         if form is None or form.kind == "truth" or (form.kind == "numbers" and form.sign != "%"):
             return values
@@ -316,7 +410,9 @@ def _numbers(table, position, values, form=None):
     else:
         comma = written.Form("numbers", ",")
         plain = [is_number(word) for word in values.values]
-        numbers = np.array([float(word) if good else np.nan for word, good in zip(values.values, plain)])
+        numbers = np.array(
+            [float(word) if good else np.nan for word, good in zip(values.values, plain)]
+        )
         if table.decimal == "," and not all(plain):
             numbers = np.where(plain, numbers, comma.read(values.values))
     bad = np.append(np.isnan(numbers), False)[values.codes]
@@ -324,9 +420,14 @@ def _numbers(table, position, values, form=None):
         row = int(np.argmax(bad))
         what = "a number"
         if form is not None and form.kind != "truth":
-            what = f"a {'date' if form.kind == 'dates' else 'number'} as those of the training rows are written"
+            what = (
+                f"a {'date' if form.kind == 'dates' else 'number'} as those of the training rows"
+                " are written"
+            )
         word = values.values[values.codes[row]]
-        raise DataError(f"{table.place(row)}: {table.title(position)} has {word!r:.80}, which is not {what}")
+        raise DataError(
+            f"{table.place(row)}: {table.title(position)} has {word!r:.80}, which is not {what}"
+        )
     return np.append(numbers, np.nan)[values.codes]
 
 
@@ -369,9 +470,11 @@ def _assembled(parts, inputs, n_rows):
 
 
 def encode_labels(table: Table, position: int, labels: list[str] | None):
-    """y (n,) of a column of targets: numbers, or the places of words among `labels`; words that are not there come behind them.
+    """y (n,) of a column of targets: numbers, or the places of words among `labels`; words that are
+    not there come behind them.
 
-    Raises DataError where a cell is missing, is no number where numbers are meant, or no label is known.
+    Raises DataError where a cell is missing, is no number where numbers are meant, or no label is
+    known.
     """
     values = table.cells(position, labels or ())
     check_finite(table, position)
@@ -385,29 +488,42 @@ def encode_labels(table: Table, position: int, labels: list[str] | None):
 
 
 def places(values: Words, labels: list[str], name: str) -> np.ndarray:
-    """(n,) float64 the places of words among the labels; those that are not among them come behind, with one warning.
+    """(n,) float64 the places of words among the labels; those that are not among them come behind,
+    with one warning.
 
-    A word is found by its spelling, else by its number where that is one label's alone. DataError where none is found. Where the
-    labels are OpenLabels, new words become some of them.
+    A word is found by its spelling, else by its number where that is one label's alone. DataError
+    where none is found. Where the labels are OpenLabels, new words become some of them.
     """
     found = labelwords.matched(values.values, labels)
     known = {word: place for word, place in zip(values.values, found) if place >= 0}
-    new = [word for number, word in enumerate(values.values) if word not in known and (values.codes == number).any()]
+    new = [
+        word
+        for number, word in enumerate(values.values)
+        if word not in known and (values.codes == number).any()
+    ]
     extra = {word: len(labels) + place for place, word in enumerate(new)}
     if isinstance(labels, labelwords.OpenLabels):
         labels.extend(new)
     elif new and len(new) == len(values.values):
         raise DataError(
-            f"none of the labels of {name} ({', '.join(new[:_SHOWN]):.200}) is among the model's ({', '.join(labels[:_SHOWN]):.200})"
+            f"none of the labels of {name} ({', '.join(new[:_SHOWN]):.200}) is among the model's"
+            f" ({', '.join(labels[:_SHOWN]):.200})"
         )
     elif new:
-        message = f"{name} has labels that the model never saw: {', '.join(new[:_SHOWN]):.200}; {NEVER_SEEN}"
+        message = (
+            f"{name} has labels that the model never saw: {', '.join(new[:_SHOWN]):.200};"
+            f" {NEVER_SEEN}"
+        )
         warnings.warn(message, RfxWarning, stacklevel=2)
-    return np.array([known.get(word, extra.get(word, -1)) for word in values.values], np.float64)[values.codes]
+    return np.array([known.get(word, extra.get(word, -1)) for word in values.values], np.float64)[
+        values.codes
+    ]
 
 
 def _numbers_known(table, position, values):
-    truths = isinstance(values, Words) and all(written.truth(word) is not None for word in values.values)
+    truths = isinstance(values, Words) and all(
+        written.truth(word) is not None for word in values.values
+    )
     numbers = _numbers(table, position, values, written.Form("truth") if truths else None)
     if np.isnan(numbers).any():
         raise _missing(table, position, int(np.argmax(np.isnan(numbers))), hint=False)

@@ -15,7 +15,9 @@ _NO_NAME = re.compile(r"Unnamed: [0-9]+(?:[._][0-9]+)*")
 
 @dataclass
 class Words:
-    """A column of words: codes (n,) int32 that number its different values, -1 where a cell is missing."""
+    """A column of words: codes (n,) int32 that number its different values, -1 where a cell
+    is missing.
+    """
 
     codes: np.ndarray
     values: list[str]
@@ -31,7 +33,9 @@ class Words:
         if word not in self.values:
             return self
         place = self.values.index(word)
-        codes = np.where(self.codes == place, -1, self.codes - (self.codes > place)).astype(np.int32)
+        codes = np.where(self.codes == place, -1, self.codes - (self.codes > place)).astype(
+            np.int32
+        )
         return Words(codes, [*self.values[:place], *self.values[place + 1 :]])
 
 
@@ -39,14 +43,17 @@ class Words:
 class Table:
     """Columns of equal length: float64 arrays (n,), nan where a cell is missing, or Words.
 
-    name: of the file, for messages. names: of the columns, where `named`, else their numbers from 1. lines: (n,) the line of the
-    file that each row begins at, None where it has none. own_target: the position of a column that the file itself calls the
-    targets. index: the names of columns that the file itself calls the numbers of its rows. typed: the names of columns of words
-    that the file itself calls words, also where they look like numbers; categorical: of those that it calls categories. decimal:
-    the decimal mark that goes with what separates the cells of a text, None where that says nothing. doubtful: a word that means
-    a missing cell in most columns, None where the file tells the two apart. dotted: the positions of columns of a text with a
-    decimal comma that have dots in their cells, and the first such cell where all of them may have marks of thousands, else "".
-    texts: whether the numbers were texts, too, which may have spelled them otherwise.
+    name: of the file, for messages. names: of the columns, where `named`, else their numbers from
+    1. lines: (n,) the line of the file that each row begins at, None where it has none. own_target:
+    the position of a column that the file itself calls the targets. index: the names of columns
+    that the file itself calls the numbers of its rows. typed: the names of columns of words that
+    the file itself calls words, also where they look like numbers; categorical: of those that it
+    calls categories. decimal: the decimal mark that goes with what separates the cells of a text,
+    None where that says nothing. doubtful: a word that means a missing cell in most columns, None
+    where the file tells the two apart. dotted: the positions of columns of a text with a decimal
+    comma that have dots in their cells, and the first such cell where all of them may have marks of
+    thousands, else "". texts: whether the numbers were texts, too, which may have spelled them
+    otherwise.
     """
 
     name: str
@@ -69,7 +76,10 @@ class Table:
 
     def rows(self, index) -> "Table":
         """The table of some rows, given by an integer array or a slice."""
-        columns = [column.rows(index) if isinstance(column, Words) else column[index] for column in self.columns]
+        columns = [
+            column.rows(index) if isinstance(column, Words) else column[index]
+            for column in self.columns
+        ]
         lines = np.arange(1, self.n_rows + 1) if self.lines is None else self.lines
         return replace(self, columns=columns, lines=lines[index])
 
@@ -81,14 +91,20 @@ class Table:
         return column.without(self.doubtful)
 
     def settled(self, position: int):
-        """A column, whose doubtful word is a missing cell unless it stands among codes in these rows."""
+        """A column, whose doubtful word is a missing cell unless it stands among codes in
+        these rows.
+        """
         column = self.columns[position]
         kept = isinstance(column, Words) and is_code_among(self.doubtful, column.values)
         return self.cells(position, (self.doubtful,) if kept else ())
 
     def place(self, row: int) -> str:
         """Where a row is, as messages say it."""
-        return f"{self.name}, row {row + 1}" if self.lines is None else f"{self.name}, line {self.lines[row]}"
+        return (
+            f"{self.name}, row {row + 1}"
+            if self.lines is None
+            else f"{self.name}, line {self.lines[row]}"
+        )
 
     def title(self, position: int) -> str:
         """A column, as messages say it."""
@@ -96,27 +112,52 @@ class Table:
         return f"column {position + 1}" if numbered else f"column {self.names[position]!r:.80}"
 
     def numbers_rows(self, position: int) -> bool:
-        """Whether a column has the numbers of rows that a data frame was saved with, as the file or a name of theirs says."""
+        """Whether a column has the numbers of rows that a data frame was saved with, as the
+        file or a name of theirs says.
+        """
         name = self.names[position]
-        return name in self.index or (self.named and _INDEX_NAME.fullmatch(name) is not None) or self.unnamed(position)
+        return (
+            name in self.index
+            or (self.named and _INDEX_NAME.fullmatch(name) is not None)
+            or self.unnamed(position)
+        )
 
     def unnamed(self, position: int) -> bool:
-        """Whether a column has no name of its own: an empty cell of the header, or what pandas makes of one."""
+        """Whether a column has no name of its own: an empty cell of the header, or what
+        pandas makes of one.
+        """
         name = self.names[position]
-        return self.named and (name == f"column {position + 1}" or _NO_NAME.fullmatch(name) is not None)
+        return self.named and (
+            name == f"column {position + 1}" or _NO_NAME.fullmatch(name) is not None
+        )
 
     def find(self, wanted: str, option: str) -> int:
-        """The position of a column by its name, else by its number from 1; UsageError, naming the option, where there is none."""
+        """The position of a column by its name, else by its number from 1; UsageError,
+        naming the option, where there is none.
+        """
         if self.named and wanted in self.names:
             return self.names.index(wanted)
-        if wanted.lstrip("-").isascii() and wanted.lstrip("-").isdigit() and len(wanted) < 10 and 0 < int(wanted) <= len(self.names):
+        if (
+            wanted.lstrip("-").isascii()
+            and wanted.lstrip("-").isdigit()
+            and len(wanted) < 10
+            and 0 < int(wanted) <= len(self.names)
+        ):
             return int(wanted) - 1
-        known = or_near(wanted, self.names, "its columns are") if self.named else f"; its columns are 1 to {len(self.names)}"
-        raise UsageError(f"{option} is {wanted!r:.80}, which is no column of {self.name}{known:.400}")
+        known = (
+            or_near(wanted, self.names, "its columns are")
+            if self.named
+            else f"; its columns are 1 to {len(self.names)}"
+        )
+        raise UsageError(
+            f"{option} is {wanted!r:.80}, which is no column of {self.name}{known:.400}"
+        )
 
 
 def is_code_among(word: str | None, words) -> bool:
-    """Whether a word of two capital letters stands among others of two, as the codes of countries do."""
+    """Whether a word of two capital letters stands among others of two, as the codes of
+    countries do.
+    """
     others = set(words) - {word}
     return len(others) > 1 and all(_CODE.fullmatch(other) for other in others)
 
@@ -130,12 +171,17 @@ def words_of_numbers(values: np.ndarray) -> Words:
 
 
 def joined(tables) -> Table:
-    """The rows of several tables of the same columns, below one another, as one; DataError where there are none."""
+    """The rows of several tables of the same columns, below one another, as one; DataError
+    where there are none.
+    """
     tables = list(tables)
     first = tables[0]
     if len(tables) == 1:
         return first
-    columns = [_stacked([table.columns[position] for table in tables]) for position in range(len(first.columns))]
+    columns = [
+        _stacked([table.columns[position] for table in tables])
+        for position in range(len(first.columns))
+    ]
     lines = None if first.lines is None else np.concatenate([table.lines for table in tables])
     dotted: dict[int, str] = {}
     for table in tables:
@@ -155,7 +201,9 @@ def _stacked(parts):
     numbers: dict[str, int] = {}
     codes = []
     for part in parts:
-        own = np.array([numbers.setdefault(value, len(numbers)) for value in part.values] + [-1], np.int32)
+        own = np.array(
+            [numbers.setdefault(value, len(numbers)) for value in part.values] + [-1], np.int32
+        )
         codes.append(own[part.codes])
     return Words(np.concatenate(codes), list(numbers))
 
@@ -165,4 +213,7 @@ def check_finite(table: Table, position: int) -> None:
     column = table.columns[position]
     if not isinstance(column, Words) and np.isinf(column).any():
         row = int(np.argmax(np.isinf(column)))
-        raise DataError(f"{table.place(row)}: {table.title(position)} is infinite, or too large for a double; correct it")
+        raise DataError(
+            f"{table.place(row)}: {table.title(position)} is infinite, or too large for a double;"
+            " correct it"
+        )

@@ -76,7 +76,10 @@ _DATES = [
         r"(?P<a>[0-9]{1,2})(?P<mark>[-/.])(?P<b>[0-9]{1,2})(?P=mark)(?P<year>[0-9]{4})",
         r"(?P<year>[0-9]{4})-(?P<month>[0-9]{2})",
         r"(?P<year>[0-9]{4})(?P<month>[0-9]{2})(?P<day>[0-9]{2})",
-        rf"(?P<day>[0-9]{{1,2}})(?:st|nd|rd|th)?[-/ .](?P<name>{_MONTH})\.?[-/ ,]+(?P<year>[0-9]{{4}})",
+        (
+            rf"(?P<day>[0-9]{{1,2}})(?:st|nd|rd|th)?[-/ .](?P<name>{_MONTH})\.?[-/"
+            r" ,]+(?P<year>[0-9]{4})"
+        ),
         rf"(?P<name>{_MONTH})\.? (?P<day>[0-9]{{1,2}})(?:st|nd|rd|th)?,? (?P<year>[0-9]{{4}})",
         rf"(?P<year>[0-9]{{4}})[-/ ](?P<name>{_MONTH})[-/ ](?P<day>[0-9]{{1,2}})",
         r"(?P<a>[0-9]{1,2})/(?P<b>[0-9]{1,2})/(?P<short>[0-9]{2})",
@@ -168,7 +171,9 @@ def _bit(decimal, group):
 
 @dataclass(frozen=True)
 class _Parts:
-    """A number as it is written: its sign, digits and marks, what it counts, and in which styles it is one."""
+    """A number as it is written: its sign, digits and marks, what it counts, and in which
+    styles it is one.
+    """
 
     negative: bool
     body: str
@@ -203,7 +208,9 @@ def truth(text: str) -> str | None:
 
 
 def amount(text: str) -> tuple[str, float] | None:
-    """The sign, such as `%`, and the number of a text that has one and may be read in one way only."""
+    """The sign, such as `%`, and the number of a text that has one and may be read in one
+    way only.
+    """
     parts = _parts(text)
     if parts is None or not parts.sign:
         return None
@@ -212,7 +219,9 @@ def amount(text: str) -> tuple[str, float] | None:
 
 
 def example(words: Iterable[str], form: Form) -> str:
-    """One of the texts of a column of that form, and the number that it is; if possible one with a sign or marks."""
+    """One of the texts of a column of that form, and the number that it is; if possible one
+    with a sign or marks.
+    """
     words = list(words)
     word = next((word for word in words if kind(word) == "written"), words[0])
     return f"{word!r:.80} is {shortest(float(form.read([word])[0]))}"
@@ -226,7 +235,9 @@ def _truth_number(word):
 
 
 def kind(text: str) -> str:
-    """What a text is by itself: `number`, `truth`, `date`, `written` (another number), or `word`."""
+    """What a text is by itself: `number`, `truth`, `date`, `written` (another number), or
+    `word`.
+    """
     if is_number(text):
         return "number"
     if len(text) > _LONGEST or not any(character.isdigit() for character in text):
@@ -278,7 +289,9 @@ def numbers(words: Iterable[str], decimal: str | None = None) -> Form:
     left = [style[:2] for i, style in enumerate(_STYLES) if common >> i & 1]
     if not left:
         raise Unclear(f"numbers whose marks disagree, such as {_disagree(words, found)}")
-    marked = [i for i, parts in enumerate(found) if not parts.styles & _PLAIN_STYLE or "." in parts.body]
+    marked = [
+        i for i, parts in enumerate(found) if not parts.styles & _PLAIN_STYLE or "." in parts.body
+    ]
     read = {style: tuple(found[i].value(*style) for i in marked) for style in left}
     if len(set(read.values())) > 1:
         left = [style for style in left if style[0] == decimal] or left
@@ -299,7 +312,9 @@ def _disagree(words, found):
 
 
 def dates(words: Iterable[str]) -> Form:
-    """The Form of a column whose texts are all dates. Raises Unclear where day and month can't be told apart."""
+    """The Form of a column whose texts are all dates. Raises Unclear where day and month
+    can't be told apart.
+    """
     orders: dict[str, str] = {}
     both = None
     for word in words:
@@ -323,7 +338,9 @@ def dates(words: Iterable[str]) -> Form:
 
 @dataclass(frozen=True)
 class _Date:
-    """A date as it is written. orders: those of day and month in which it is one; short: whether its year has two digits."""
+    """A date as it is written. orders: those of day and month in which it is one; short:
+    whether its year has two digits.
+    """
 
     groups: dict
     orders: frozenset
@@ -356,7 +373,9 @@ class _Date:
         groups = self.groups
         year = int(groups["year"]) if groups.get("year") else 2000 + int(groups["short"])
         if groups.get("a") is not None:
-            day, month = (groups["b"], groups["a"]) if order == "mdy" else (groups["a"], groups["b"])
+            day, month = (
+                (groups["b"], groups["a"]) if order == "mdy" else (groups["a"], groups["b"])
+            )
         else:
             day = groups.get("day") or 1
             month = _MONTHS[groups["name"].lower()] if groups.get("name") else groups["month"]
@@ -388,7 +407,9 @@ class _Date:
     def days(self, order: str) -> float:
         """Days since the origin; nan where the year is short, or the date has another order."""
         if order not in self.orders:
-            if len(self.orders) > 1 or (self.groups.get("mark") != "." and "ymd" not in self.orders):
+            if len(self.orders) > 1 or (
+                self.groups.get("mark") != "." and "ymd" not in self.orders
+            ):
                 return np.nan
             (order,) = self.orders
         return np.nan if self.short else self._day(order) + self._time()

@@ -1,4 +1,6 @@
-"""Fewer inputs: principal components learnt from rows that need not fit into memory; and rows of unit length."""
+"""Fewer inputs: principal components learnt from rows that need not fit into memory; and
+rows of unit length.
+"""
 
 from typing import Any
 
@@ -10,10 +12,14 @@ from rfx.parallel import add_gram
 
 
 def unit_rows(X):
-    """Rows of X (n, d), array or CSR, divided by their Euclidean length; rows of zeros stay. Float32 stays float32."""
+    """Rows of X (n, d), array or CSR, divided by their Euclidean length; rows of zeros
+    stay. Float32 stays float32.
+    """
     if sp.issparse(X):
         lengths = np.sqrt(np.asarray(X.multiply(X).sum(axis=1), np.float64).ravel())
-        return sp.diags_array(1.0 / np.where(lengths > 0, lengths, 1.0)).astype(X.dtype).dot(X).tocsr()
+        return (
+            sp.diags_array(1.0 / np.where(lengths > 0, lengths, 1.0)).astype(X.dtype).dot(X).tocsr()
+        )
     lengths = np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
     return X / np.where(lengths > 0, lengths, 1.0)[:, None].astype(X.dtype)
 
@@ -21,9 +27,9 @@ def unit_rows(X):
 class PCA:
     """x -> components' (x - mean), to n_components numbers.
 
-    partial_fit takes rows a few at a time and keeps their sum and second moments, d x d float64 numbers; `finish` turns them
-    into components. centred: about the mean, as principal components are defined; the program of Dai et al. (2014) leaves the
-    mean in.
+    partial_fit takes rows a few at a time and keeps their sum and second moments, d x d float64
+    numbers; `finish` turns them into components. centred: about the mean, as principal components
+    are defined; the program of Dai et al. (2014) leaves the mean in.
     """
 
     def __init__(self, n_components: int, centred: bool = True):
@@ -38,13 +44,22 @@ class PCA:
         """Learn from the rows X (n, d), array or CSR, besides all earlier ones."""
         if self._sum is None or self._moments is None:
             if self.n_components > X.shape[1]:
-                raise UsageError(f"--pca is {self.n_components}, but the rows have {X.shape[1]} inputs; choose fewer components")
+                raise UsageError(
+                    f"--pca is {self.n_components}, but the rows have {X.shape[1]} inputs; choose"
+                    " fewer components"
+                )
             # about the first rows' mean: far from the origin the moments would lose their digits
-            self._shift = np.asarray(X.mean(axis=0), np.float64).ravel() if self.centred else np.zeros(X.shape[1])
+            self._shift = (
+                np.asarray(X.mean(axis=0), np.float64).ravel()
+                if self.centred
+                else np.zeros(X.shape[1])
+            )
             self._sum, self._moments = np.zeros(X.shape[1]), np.zeros((X.shape[1], X.shape[1]))
         for start in range(0, X.shape[0], 4096):
             part = X[start : start + 4096]
-            part = np.asarray(part.toarray() if sp.issparse(part) else part, np.float64) - self._shift
+            part = (
+                np.asarray(part.toarray() if sp.issparse(part) else part, np.float64) - self._shift
+            )
             self._sum += part.sum(axis=0)
             # on and above the diagonal
             add_gram(part, self._moments)
@@ -52,7 +67,8 @@ class PCA:
         return self
 
     def finish(self) -> "PCA":
-        """Components from all rows so far: those of the largest variance, the sign of each fixed by its largest entry.
+        """Components from all rows so far: those of the largest variance, the sign of each fixed by
+        its largest entry.
 
         Raises DataError where there were no rows.
         """
@@ -72,7 +88,10 @@ class PCA:
     def transform(self, X) -> np.ndarray:
         """(n, n_components) in the dtype of X (n, d), array or CSR."""
         if X.shape[1] != len(self.mean):
-            raise DataError(f"the rows have {X.shape[1]} inputs, but the principal components were learnt from {len(self.mean)}")
+            raise DataError(
+                f"the rows have {X.shape[1]} inputs, but the principal components were learnt from"
+                f" {len(self.mean)}"
+            )
         components = self.components.astype(X.dtype)
         return np.asarray(X @ components) - (self.mean @ self.components).astype(X.dtype)
 

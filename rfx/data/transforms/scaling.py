@@ -1,4 +1,6 @@
-"""Scaling of inputs and targets: learnt on the training rows, kept in the model, applied at prediction."""
+"""Scaling of inputs and targets: learnt on the training rows, kept in the model, applied at
+prediction.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,11 @@ WIDE, FILLED = 1000, 0.05
 
 def as_floats(y: Any) -> Any:
     """Numbers in float64: an array, but what lies on workers stays there."""
-    return np.asarray(y, np.float64) if isinstance(y, np.ndarray) or not hasattr(y, "__array_function__") else y.astype(np.float64)
+    return (
+        np.asarray(y, np.float64)
+        if isinstance(y, np.ndarray) or not hasattr(y, "__array_function__")
+        else y.astype(np.float64)
+    )
 
 
 def _checked(kind, kinds, what):
@@ -35,7 +41,9 @@ def _checked(kind, kinds, what):
 
 
 def keeps_sparse(X) -> bool:
-    """Whether rows X (n, d) are such that their scaling must leave zeros alone: text, and what is like it."""
+    """Whether rows X (n, d) are such that their scaling must leave zeros alone: text, and
+    what is like it.
+    """
     return scipy.sparse.issparse(X) and is_text(X.shape[0], X.shape[1], X.nnz)
 
 
@@ -49,27 +57,36 @@ def _blocks(X):
     step = max(1, _VALUES_A_BLOCK // max(1, X.shape[1]))
     for start in range(0, X.shape[0], step):
         block = X if X.shape[0] <= step else X[start : start + step]
-        yield start, block.toarray() if scipy.sparse.issparse(block) else np.asarray(block, np.float64)
+        yield (
+            start,
+            block.toarray() if scipy.sparse.issparse(block) else np.asarray(block, np.float64),
+        )
 
 
 def _reciprocal(spread):
-    """1 / spread, and 0 where a column does not vary (or varies by less than a double can divide by)."""
+    """1 / spread, and 0 where a column does not vary (or varies by less than a double can
+    divide by).
+    """
     usable = spread > np.finfo(np.float64).tiny
     return np.divide(1.0, spread, out=np.zeros_like(spread), where=usable)
 
 
 def _check_spread(low, spread):
-    """Refuse columns whose smallest value or mean (d,), or range or deviation (d,), is not finite."""
+    """Refuse columns whose smallest value or mean (d,), or range or deviation (d,), is not
+    finite.
+    """
     bad = np.flatnonzero(~np.isfinite(low + spread))
     if len(bad):
         raise DataError(
-            f"column {bad[0] + 1} of the training rows can't be scaled: its values are not finite, or too far apart for "
-            "float64; correct or remove it"
+            f"column {bad[0] + 1} of the training rows can't be scaled: its values are not finite,"
+            " or too far apart for float64; correct or remove it"
         )
 
 
 def _check_values(X, out):
-    """Refuse what became of the rows X, `out` (dense, or CSR as X is), where a value is not finite."""
+    """Refuse what became of the rows X, `out` (dense, or CSR as X is), where a value is not
+    finite.
+    """
     if np.isfinite(out.data if scipy.sparse.issparse(out) else out).all():
         return
     if scipy.sparse.issparse(out):
@@ -79,8 +96,9 @@ def _check_values(X, out):
     else:
         row, column = np.argwhere(~np.isfinite(out))[0]
     raise DataError(
-        f"the value of row {row + 1}, column {column + 1} is {float(X[row, column]):g}, which is not finite in {out.dtype} as it is "
-        "scaled here; correct it, or choose another --scaling or --dtype"
+        f"the value of row {row + 1}, column {column + 1} is {float(X[row, column]):g}, which is"
+        f" not finite in {out.dtype} as it is scaled here; correct it, or choose another --scaling"
+        " or --dtype"
     )
 
 
@@ -88,13 +106,15 @@ def _check_values(X, out):
 class Scaler:
     """x -> (x - shift) * scale, column by column.
 
-    `minmax01` and `minmax11` take the training rows to [0, 1] and [-1, 1], `standard` to mean 0 and variance 1, `none`
-    leaves everything alone. A column that is constant on the training rows becomes 0, at prediction too. Values outside
-    the training range go on along the same line: they are not clipped.
+    `minmax01` and `minmax11` take the training rows to [0, 1] and [-1, 1], `standard` to mean 0 and
+    variance 1, `none` leaves everything alone. A column that is constant on the training rows
+    becomes 0, at prediction too. Values outside the training range go on along the same line: they
+    are not clipped.
 
-    Where the training rows are wide and mostly zeros (`keeps_sparse`), nothing is shifted: `minmax01` and `minmax11` divide each
-    column by its largest magnitude, `standard` by its standard deviation, and rows stay CSR. Columns from 0 up are then scaled by
-    `minmax01` as any others; where it differs, a warning says so.
+    Where the training rows are wide and mostly zeros (`keeps_sparse`), nothing is shifted:
+    `minmax01` and `minmax11` divide each column by its largest magnitude, `standard` by its
+    standard deviation, and rows stay CSR. Columns from 0 up are then scaled by `minmax01` as any
+    others; where it differs, a warning says so.
     """
 
     kind: str
@@ -107,7 +127,8 @@ class Scaler:
 
     @classmethod
     def fit(cls, X: RowsLike, kind: str = "none", weights: np.ndarray | None = None) -> Scaler:
-        """Learn from the training rows X (n, d), dense, csr or in parts; weights (n,) count for `standard` alone.
+        """Learn from the training rows X (n, d), dense, csr or in parts; weights (n,) count for
+        `standard` alone.
 
         Raises UsageError for an unknown kind.
         """
@@ -130,13 +151,20 @@ class Scaler:
         _checked(kind, KINDS, "scaling")
         if kind == "none":
             return cls(kind, np.zeros(survey.width), np.ones(survey.width))
-        found = _deviations(survey.count, survey.mean, survey.squares) if kind == "standard" else (survey.low, survey.high - survey.low)
+        found = (
+            _deviations(survey.count, survey.mean, survey.squares)
+            if kind == "standard"
+            else (survey.low, survey.high - survey.low)
+        )
         low, spread = found
-        return cls.from_spread(kind, low, spread, is_text(survey.count, survey.width, survey.entries))
+        return cls.from_spread(
+            kind, low, spread, is_text(survey.count, survey.width, survey.entries)
+        )
 
     @classmethod
     def from_spread(cls, kind, low, spread, sparse=False):
-        """From the smallest values (d,) and the largest less these, or for `standard` from means and standard deviations.
+        """From the smallest values (d,) and the largest less these, or for `standard` from means
+        and standard deviations.
 
         sparse: nothing is shifted. Raises DataError where they are not finite.
         """
@@ -146,22 +174,29 @@ class Scaler:
             if kind != "minmax01" or (low[unit > 0] != 0).any():
                 what = "standard deviation" if kind == "standard" else "largest magnitude"
                 warnings.warn(
-                    f"the rows are sparse, with {len(low):,} columns: each is divided by its {what} and not shifted, as {kind} would, "
-                    "so that zeros stay zeros; --scaling none leaves them as they are",
+                    f"the rows are sparse, with {len(low):,} columns: each is divided by its {what}"
+                    f" and not shifted, as {kind} would, so that zeros stay zeros; --scaling none"
+                    " leaves them as they are",
                     RfxWarning,
                     stacklevel=2,
                 )
-            size = spread if kind == "standard" else np.where(unit > 0, np.maximum(np.abs(low), np.abs(low + spread)), 0.0)
+            size = (
+                spread
+                if kind == "standard"
+                else np.where(unit > 0, np.maximum(np.abs(low), np.abs(low + spread)), 0.0)
+            )
             return cls(kind, np.zeros(len(low)), _reciprocal(size))
         if kind == "minmax11":
             return cls(kind, low + spread / 2, 2 * unit)
         return cls(kind, low, unit)
 
     def transform(self, X: RowsLike, dtype: DTypeLike = np.float64) -> RowsLike:
-        """Scaled copy of X (n, n_inputs): dense, but CSR where X is sparse and nothing is shifted, as `none` and of wide rows.
+        """Scaled copy of X (n, n_inputs): dense, but CSR where X is sparse and nothing is shifted,
+        as `none` and of wide rows.
 
-        A sparse X with fewer columns is taken to end in zeros, as LIBSVM files may. DataError for any other width, and for a
-        value that is not finite in dtype, by its row and column (from 1).
+        A sparse X with fewer columns is taken to end in zeros, as LIBSVM files may. DataError for
+        any other width, and for a value that is not finite in dtype, by its row and column (from
+        1).
         """
         if isinstance(X, Rows):
             return X.scaled(self, dtype)
@@ -179,7 +214,9 @@ class Scaler:
         out = np.empty(X.shape, dtype)
         for start, block in _blocks(X):
             scaled = np.subtract(block, self.shift)
-            np.multiply(scaled, self.scale, out=out[start : start + len(block)], casting="same_kind")
+            np.multiply(
+                scaled, self.scale, out=out[start : start + len(block)], casting="same_kind"
+            )
         return out
 
     def _fitted_width(self, X):
@@ -187,7 +224,9 @@ class Scaler:
         if d == self.n_inputs:
             return X
         if d > self.n_inputs or not scipy.sparse.issparse(X):
-            raise DataError(f"the rows have {d} features, but the model was trained on {self.n_inputs}")
+            raise DataError(
+                f"the rows have {d} features, but the model was trained on {self.n_inputs}"
+            )
         X = X.tocsr()
         return scipy.sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(n, self.n_inputs))
 
@@ -198,11 +237,15 @@ class Scaler:
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Scaler:
         kind = _checked(str(saved["kind"]), KINDS, "scaling")
-        return cls(kind, np.asarray(saved["shift"], np.float64), np.asarray(saved["scale"], np.float64))
+        return cls(
+            kind, np.asarray(saved["shift"], np.float64), np.asarray(saved["scale"], np.float64)
+        )
 
 
 def column_spread(X, kind, weights=None):
-    """What `Scaler.from_spread` takes, of the columns of X; weights: (n,) of its rows, None for ones."""
+    """What `Scaler.from_spread` takes, of the columns of X; weights: (n,) of its rows, None
+    for ones.
+    """
     return _moments(X, weights) if kind == "standard" else _range(X)
 
 
@@ -215,7 +258,10 @@ def _range(X):
 def extremes(X):
     """Column minima and maxima (d,), of sparse rows those of zeros that are not stored, too."""
     if scipy.sparse.issparse(X) and X.shape[1] > WIDE:
-        return tuple(np.asarray(found.toarray(), np.float64).ravel() for found in (X.min(axis=0), X.max(axis=0)))
+        return tuple(
+            np.asarray(found.toarray(), np.float64).ravel()
+            for found in (X.min(axis=0), X.max(axis=0))
+        )
     low, high = np.full(X.shape[1], np.inf), np.full(X.shape[1], -np.inf)
     for _, block in _blocks(X):
         np.minimum(low, block.min(axis=0), out=low)
@@ -233,7 +279,9 @@ def _sparse_moments(X, weights):
 
 
 def _moments(X, weights):
-    """Column means and standard deviations (divided by n, or the sum of weights), merged over blocks so that large means lose no digits."""
+    """Column means and standard deviations (divided by n, or the sum of weights), merged
+    over blocks so that large means lose no digits.
+    """
     if keeps_sparse(X):
         return _sparse_moments(X, np.ones(X.shape[0]) if weights is None else weights)
     count, mean, squares = 0, np.zeros(X.shape[1]), np.zeros(X.shape[1])
@@ -251,14 +299,20 @@ def _moments(X, weights):
 
 
 def joined(count, mean, squares, more, other_mean, other_squares) -> tuple:
-    """(count, means, sums of squared differences to them) of rows, or weights, from those of two parts, so that large means lose no
-    digits (Chan, Golub and LeVeque 1983)."""
+    """(count, means, sums of squared differences to them) of rows, or weights, from those of two
+    parts, so that large means lose no digits (Chan, Golub and LeVeque 1983)."""
     total, delta = count + more, other_mean - mean
-    return total, mean + delta * (more / total), squares + (other_squares + delta**2 * (count * more / total))
+    return (
+        total,
+        mean + delta * (more / total),
+        squares + (other_squares + delta**2 * (count * more / total)),
+    )
 
 
 def _deviations(count, mean, squares):
-    """(means, standard deviations) from sums of squared differences to the means; what rounding leaves of a constant is no variance."""
+    """(means, standard deviations) from sums of squared differences to the means; what
+    rounding leaves of a constant is no variance.
+    """
     noise = np.abs(mean) * count * np.finfo(np.float64).eps
     spread = np.sqrt(squares / count)
     return mean, np.where(spread > noise, spread, 0.0)
@@ -271,7 +325,8 @@ def plain(value):
 
 @dataclass
 class TargetScaler:
-    """y -> (y - shift) / scale for regression targets; `minmax01` takes the training targets to [0, 1], `mean` theirs to 0.
+    """y -> (y - shift) / scale for regression targets; `minmax01` takes the training targets to [0,
+    1], `mean` theirs to 0.
 
     shift, scale: numbers, or arrays (k,) where a row has k targets.
     """
@@ -281,8 +336,12 @@ class TargetScaler:
     scale: float | np.ndarray = 1.0
 
     @classmethod
-    def fit(cls, y: np.ndarray, kind: str = "none", weights: np.ndarray | None = None) -> TargetScaler:
-        """Learn from the training targets y (n,); weights (n,) count for `mean` alone. Targets that are all equal get scale 1."""
+    def fit(
+        cls, y: np.ndarray, kind: str = "none", weights: np.ndarray | None = None
+    ) -> TargetScaler:
+        """Learn from the training targets y (n,); weights (n,) count for `mean` alone.
+        Targets that are all equal get scale 1.
+        """
         _checked(kind, TARGET_KINDS, "target scaling")
         if kind == "none":
             return cls()
@@ -297,14 +356,24 @@ class TargetScaler:
 
     def inverse(self, y: np.ndarray) -> np.ndarray:
         """Back to the units of the data."""
-        return np.asarray(y, np.float64) if self.kind == "none" else np.asarray(y, np.float64) * self.scale + self.shift
+        return (
+            np.asarray(y, np.float64)
+            if self.kind == "none"
+            else np.asarray(y, np.float64) * self.scale + self.shift
+        )
 
     def to_dict(self) -> dict:
-        return {"kind": self.kind, "shift": np.asarray(self.shift).tolist(), "scale": np.asarray(self.scale).tolist()}
+        return {
+            "kind": self.kind,
+            "shift": np.asarray(self.shift).tolist(),
+            "scale": np.asarray(self.scale).tolist(),
+        }
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any], n_outputs: int) -> TargetScaler:
-        """The scaling that to_dict gave, of rows with that many targets; DataError where it is for another number of them."""
+        """The scaling that to_dict gave, of rows with that many targets; DataError where it
+        is for another number of them.
+        """
         kind = _checked(str(saved["kind"]), TARGET_KINDS, "target scaling")
         shift, scale = plain(saved["shift"]), plain(saved["scale"])
         if not {np.shape(shift), np.shape(scale)} <= {(), (n_outputs,)}:

@@ -1,6 +1,8 @@
-"""Virtual examples: copies of training rows, changed in ways that leave their label alone; example i comes from (seed, i).
+"""Virtual examples: copies of training rows, changed in ways that leave their label alone; example
+i comes from (seed, i).
 
-Digits in the way of infinite MNIST (Loosli, Canu and Bottou 2007), molecules in that of Montavon et al. (2012).
+Digits in the way of infinite MNIST (Loosli, Canu and Bottou 2007), molecules in that of Montavon et
+al. (2012).
 """
 
 from dataclasses import dataclass
@@ -20,8 +22,10 @@ _TORUS = 1024
 
 @dataclass(frozen=True)
 class Deformation:
-    """The most that a digit is turned (degrees), made larger or smaller (share), sheared and shifted (pixels), uniformly up to that;
-    elastic: the standard deviation in pixels of a smooth random field, smoothness: of the Gaussian that it is smoothed by."""
+    """The most that a digit is turned (degrees), made larger or smaller (share), sheared and
+    shifted (pixels), uniformly up to that; elastic: the standard deviation in pixels of a smooth
+    random field, smoothness: of the Gaussian that it is smoothed by.
+    """
 
     rotation: float = 10.0
     scale: float = 0.1
@@ -31,15 +35,22 @@ class Deformation:
     smoothness: float = 4.0
 
 
-def deform(images, index, seed: int, how: Deformation = Deformation(), first_as_they_are: bool = True) -> np.ndarray:
-    """Example i of a stream without end over images (n, side, side): image i mod n, turned, scaled, sheared, shifted and bent.
+def deform(
+    images, index, seed: int, how: Deformation = Deformation(), first_as_they_are: bool = True
+) -> np.ndarray:
+    """Example i of a stream without end over images (n, side, side): image i mod n, turned, scaled,
+    sheared, shifted and bent.
 
-    index: (m,) ascending whole numbers without gaps; or one, for the change of that number of every image. Returns (m, side, side)
-    float32 in the range of the images. The first n examples, and change 0, are the images themselves unless first_as_they_are is false.
+    index: (m,) ascending whole numbers without gaps; or one, for the change of that number of every
+    image. Returns (m, side, side) float32 in the range of the images. The first n examples, and
+    change 0, are the images themselves unless first_as_they_are is false.
     """
     n, side = len(images), images.shape[1]
     if images.ndim != 3 or images.shape[2] != side or side > _TORUS:
-        raise UsageError(f"images of shape {images.shape[1:]} are not square, with sides of up to {_TORUS} pixels")
+        raise UsageError(
+            f"images of shape {images.shape[1:]} are not square, with sides of up to {_TORUS}"
+            " pixels"
+        )
     index, which, draws = _changes(n, index, seed, DEFORM, 8)
     field = _field(seed, how.smoothness) * np.float32(how.elastic)
     signed = 2 * draws - 1
@@ -47,8 +58,14 @@ def deform(images, index, seed: int, how: Deformation = Deformation(), first_as_
     factors = np.stack([1 + how.scale * signed[:, 1], 1 + how.scale * signed[:, 2]], axis=1)
     # from places of the result to places of the image
     matrices = np.empty((len(index), 2, 2))
-    matrices[:, 0, 0], matrices[:, 0, 1] = np.cos(angles) * factors[:, 0], -np.sin(angles) * factors[:, 1] + how.shear * signed[:, 3]
-    matrices[:, 1, 0], matrices[:, 1, 1] = np.sin(angles) * factors[:, 0], np.cos(angles) * factors[:, 1]
+    matrices[:, 0, 0], matrices[:, 0, 1] = (
+        np.cos(angles) * factors[:, 0],
+        -np.sin(angles) * factors[:, 1] + how.shear * signed[:, 3],
+    )
+    matrices[:, 1, 0], matrices[:, 1, 1] = (
+        np.sin(angles) * factors[:, 0],
+        np.cos(angles) * factors[:, 1],
+    )
     shifts = how.shift * signed[:, 4:6]
     corners = (draws[:, 6:8] * _TORUS).astype(np.int64)
     untouched = index // n == 0 if first_as_they_are else np.zeros(len(index), bool)
@@ -72,7 +89,9 @@ def deform(images, index, seed: int, how: Deformation = Deformation(), first_as_
 
 
 def _changes(n, index, seed, kind, width):
-    """(numbers, which of the n it is, draws (m, width)) of the examples `index`; one number: of change `index` n for every one of the n."""
+    """(numbers, which of the n it is, draws (m, width)) of the examples `index`; one
+    number: of change `index` n for every one of the n.
+    """
     if np.ndim(index) == 0:
         draws = uniforms(seed, kind, index, index + 1, width)
         return np.full(n, index * n), np.arange(n), np.repeat(draws, n, axis=0)
@@ -88,7 +107,9 @@ def _field(seed, smoothness):
     """(2, torus, torus) float32: two smooth random fields of unit variance without edges."""
     noise = uniforms(seed, FIELD, 0, 2 * _TORUS, _TORUS).reshape(2, _TORUS, _TORUS) - 0.5
     rates = np.fft.fftfreq(_TORUS)[:, None] ** 2 + np.fft.rfftfreq(_TORUS)[None, :] ** 2
-    smooth = np.fft.irfft2(np.fft.rfft2(noise) * np.exp(-2 * np.pi**2 * smoothness**2 * rates), s=(_TORUS, _TORUS))
+    smooth = np.fft.irfft2(
+        np.fft.rfft2(noise) * np.exp(-2 * np.pi**2 * smoothness**2 * rates), s=(_TORUS, _TORUS)
+    )
     return (smooth / smooth.std()).astype(np.float32)
 
 
@@ -117,21 +138,30 @@ def _deform(images, which, matrices, shifts, corners, untouched, field, out):
                 for i in range(2):
                     for j in range(2):
                         if 0 <= r0 + i < side and 0 <= c0 + j < side:
-                            value += (fx if i else 1.0 - fx) * (fy if j else 1.0 - fy) * image[r0 + i, c0 + j]
+                            value += (
+                                (fx if i else 1.0 - fx)
+                                * (fy if j else 1.0 - fy)
+                                * image[r0 + i, c0 + j]
+                            )
                 out[m, r, c] = value
 
 
 def crops_and_flips(images, index, seed: int, size: int) -> np.ndarray:
-    """Example i: a window of size x size pixels at a random place of image i mod n, mirrored half of the time.
+    """Example i: a window of size x size pixels at a random place of image i mod n, mirrored half
+    of the time.
 
-    images: (n, height, width) or (n, height, width, channels). index: as for `deform`. Returns the images' dtype.
+    images: (n, height, width) or (n, height, width, channels). index: as for `deform`. Returns the
+    images' dtype.
     """
     n, height, width = images.shape[:3]
     if not 0 < size <= min(height, width):
         raise UsageError(f"a crop of {size} pixels does not fit into images of {height} x {width}")
     _, which, draws = _changes(n, index, seed, CROP, 3)
     out = np.empty((len(which), size, size, *images.shape[3:]), images.dtype)
-    rows, columns = ((draws[:, axis] * (extent - size + 1)).astype(int) for axis, extent in ((0, height), (1, width)))
+    rows, columns = (
+        (draws[:, axis] * (extent - size + 1)).astype(int)
+        for axis, extent in ((0, height), (1, width))
+    )
     for m, (i, row, column, mirrored) in enumerate(zip(which, rows, columns, draws[:, 2] < 0.5)):
         window = images[i, row : row + size, column : column + size]
         out[m] = window[:, ::-1] if mirrored else window
@@ -144,7 +174,8 @@ BOHR = 0.52917721  # Angstrom
 
 
 def coulomb(charges, positions) -> np.ndarray:
-    """Coulomb matrices (n, atoms, atoms) of charges (n, atoms), 0 where there is no atom, and positions (n, atoms, 3) in Angstrom.
+    """Coulomb matrices (n, atoms, atoms) of charges (n, atoms), 0 where there is no atom, and
+    positions (n, atoms, 3) in Angstrom.
 
     0.5 Z^2.4 on the diagonal, Z_i Z_j / |R_i - R_j| off it, distances in Bohr (Rupp et al. 2012).
     """
@@ -170,10 +201,14 @@ def triangles(matrices) -> np.ndarray:
 
 
 def from_triangles(rows) -> np.ndarray:
-    """The symmetric matrices (n, atoms, atoms) of upper triangles (n, atoms (atoms + 1) / 2); UsageError for another width."""
+    """The symmetric matrices (n, atoms, atoms) of upper triangles (n, atoms (atoms + 1) /
+    2); UsageError for another width.
+    """
     atoms = int(round((np.sqrt(8 * rows.shape[1] + 1) - 1) / 2))
     if atoms * (atoms + 1) // 2 != rows.shape[1]:
-        raise UsageError(f"rows of {rows.shape[1]} numbers are not upper triangles of Coulomb matrices")
+        raise UsageError(
+            f"rows of {rows.shape[1]} numbers are not upper triangles of Coulomb matrices"
+        )
     upper, right = np.triu_indices(atoms)
     out = np.zeros((len(rows), atoms, atoms))
     out[:, upper, right] = rows
@@ -188,9 +223,11 @@ def eigenvalues(matrices) -> np.ndarray:
 
 
 def bags_of_bonds(matrices) -> np.ndarray:
-    """(n, m) the entries of Coulomb matrices (n, atoms, atoms), those of each pair of elements by falling size (Hansen et al. 2015).
+    """(n, m) the entries of Coulomb matrices (n, atoms, atoms), those of each pair of elements by
+    falling size (Hansen et al. 2015).
 
-    Elements are told by the diagonal. A bag has as many places as the molecule with most of such pairs, zeros where there are fewer.
+    Elements are told by the diagonal. A bag has as many places as the molecule with most of such
+    pairs, zeros where there are fewer.
     """
     here, right = np.triu_indices(matrices.shape[1])
     charge = np.rint((2 * np.maximum(np.einsum("nii->ni", matrices), 0)) ** (1 / 2.4)).astype(int)
@@ -213,8 +250,9 @@ def by_row_norm(matrices) -> np.ndarray:
 def permute(matrices, index, seed: int, noise: float | None = None) -> np.ndarray:
     """Example i: matrix i mod n with its atoms in a random order.
 
-    noise: the order is that of falling row norms with normal numbers of this deviation added (Montavon et al. 2012, "randomly
-    sorted"); None for any order of the atoms, those that are not there behind. index: as for `deform`.
+    noise: the order is that of falling row norms with normal numbers of this deviation added
+    (Montavon et al. 2012, "randomly sorted"); None for any order of the atoms, those that are not
+    there behind. index: as for `deform`.
     """
     n, atoms = len(matrices), matrices.shape[1]
     _, which, draws = _changes(n, index, seed, PERMUTE, atoms)

@@ -1,8 +1,10 @@
-"""What the tables and figures of Dai et al. 2014 share: our rows with their curves of held-out error, by method and criterion.
+"""What the tables and figures of Dai et al. 2014 share: our rows with their curves of held-out
+error, by method and criterion.
 
-Rows carry the figure's name and the stopping criterion as label, such as adult-sc1, so that one results file may hold the rows of
-all of them: sc1 is one pass over the rows, sc2 the same seconds of training for every method; pcd the preconditioned steps on
-blocks that are revisited, as the authors' programs have them; gaussian and laplacian name the exact kernels beside qm7, rows, bags
+Rows carry the figure's name and the stopping criterion as label, such as adult-sc1, so that one
+results file may hold the rows of all of them: sc1 is one pass over the rows, sc2 the same seconds
+of training for every method; pcd the preconditioned steps on blocks that are revisited, as the
+authors' programs have them; gaussian and laplacian name the exact kernels beside qm7, rows, bags
 and eigenvalues what stands there for virtual examples of its molecules.
 """
 
@@ -16,23 +18,48 @@ from rfx.records.result import complete, having
 from rfx.reporting.printed import Printed, printed
 
 METHODS = {
-    "doubly-sgd": "doubly SGD", "norma": "NORMA", "k-sdca": "k-SDCA", "r-pegasos": "r-Pegasos", "n-pegasos": "n-Pegasos",
-    "r-sdca": "r-SDCA", "n-sdca": "n-SDCA", "kernel": "exact kernel ridge", "mlp": "network",
-}  # fmt: skip
+    "doubly-sgd": "doubly SGD",
+    "norma": "NORMA",
+    "k-sdca": "k-SDCA",
+    "r-pegasos": "r-Pegasos",
+    "n-pegasos": "n-Pegasos",
+    "r-sdca": "r-SDCA",
+    "n-sdca": "n-SDCA",
+    "kernel": "exact kernel ridge",
+    "mlp": "network",
+}
 DATA = {
-    "adult": "a9a", "mnist8v6": "mnist-8vs6", "forest": "covtype", "mnist": "mnist", "cifar10": "cifar10-features",
-    "imagenet": "imagenet-features", "qm7": "qm7", "molecularspace": "molecularspace",
-}  # fmt: skip
+    "adult": "a9a",
+    "mnist8v6": "mnist-8vs6",
+    "forest": "covtype",
+    "mnist": "mnist",
+    "cifar10": "cifar10-features",
+    "imagenet": "imagenet-features",
+    "qm7": "qm7",
+    "molecularspace": "molecularspace",
+}
 CRITERIA = {
-    "": "", "sc1": "one pass (SC1)", "sc2": "equal time (SC2)", "pcd": "preconditioned", "gaussian": "Gaussian", "laplacian": "Laplacian",
-    "rows": "without virtual examples", "bags": "bags of bonds", "eigenvalues": "eigenvalues",
-}  # fmt: skip
+    "": "",
+    "sc1": "one pass (SC1)",
+    "sc2": "equal time (SC2)",
+    "pcd": "preconditioned",
+    "gaussian": "Gaussian",
+    "laplacian": "Laplacian",
+    "rows": "without virtual examples",
+    "bags": "bags of bonds",
+    "eigenvalues": "eigenvalues",
+}
 # the axes that the paper prints: x and y limits, x in seconds or rows
 AXES = {
-    "adult": ((1e-2, 1e0), (15, 40)), "mnist8v6": ((1e0, 1e4), (0, 3)), "forest": ((1e0, 1e4), (5, 35)),
-    "mnist": ((1e5, 1e7), (0.4, 2)), "cifar10": ((1e5, 1e7), (10, 50)), "imagenet": ((1e6, 1e8), (40, 100)),
-    "qm7": ((1e5, 1e6), (0, 20)), "molecularspace": ((1e5, 1e6), (1, 2.6)),
-}  # fmt: skip
+    "adult": ((1e-2, 1e0), (15, 40)),
+    "mnist8v6": ((1e0, 1e4), (0, 3)),
+    "forest": ((1e0, 1e4), (5, 35)),
+    "mnist": ((1e5, 1e7), (0.4, 2)),
+    "cifar10": ((1e5, 1e7), (10, 50)),
+    "imagenet": ((1e6, 1e8), (40, 100)),
+    "qm7": ((1e5, 1e6), (0, 20)),
+    "molecularspace": ((1e5, 1e6), (1, 2.6)),
+}
 
 
 @dataclass
@@ -58,9 +85,15 @@ class Run:
 
     @property
     def seconds(self) -> float:
-        """Of the steps alone, without what is learnt beforehand; of training where the method has no steps."""
+        """Of the steps alone, without what is learnt beforehand; of training where the
+        method has no steps.
+        """
         found = self.row["params"].get("seconds_steps")
-        return self.row["seconds_fit"] + (self.row["seconds_features"] or 0.0) if found is None else found
+        return (
+            self.row["seconds_fit"] + (self.row["seconds_features"] or 0.0)
+            if found is None
+            else found
+        )
 
     @property
     def before(self) -> float | None:
@@ -69,7 +102,11 @@ class Run:
 
     def curve(self, axis: str) -> tuple[list, list]:
         """Seconds or samples, and the error there in the units of `error`."""
-        points = [point for point in self.row["params"].get("curve") or [] if "error" in point and point.get(axis, 0) > 0]
+        points = [
+            point
+            for point in self.row["params"].get("curve") or []
+            if "error" in point and point.get(axis, 0) > 0
+        ]
         scale = 1 if self.regression else 100
         return [point[axis] for point in points], [scale * point["error"] for point in points]
 
@@ -77,10 +114,18 @@ class Run:
 def runs(rows, name: str) -> list[Run]:
     """The good rows of a figure, in the order of METHODS."""
     order = list(METHODS)
-    own = [row for row in rows if row["status"] == "ok" and str(row["params"].get("label") or "").partition("-")[0] == name]
-    timed = lambda row: row["seconds_fit"] is not None or row["params"].get("seconds_steps") is not None
+    own = [
+        row
+        for row in rows
+        if row["status"] == "ok" and str(row["params"].get("label") or "").partition("-")[0] == name
+    ]
+    timed = lambda row: (
+        row["seconds_fit"] is not None or row["params"].get("seconds_steps") is not None
+    )
     found = [Run(row) for row in complete(own, "score") if timed(row)]
-    return sorted(found, key=lambda run: order.index(run.method) if run.method in order else len(order))
+    return sorted(
+        found, key=lambda run: order.index(run.method) if run.method in order else len(order)
+    )
 
 
 def of(rows, name: str, criterion: str | None = None) -> list[Run]:
@@ -88,7 +133,10 @@ def of(rows, name: str, criterion: str | None = None) -> list[Run]:
     found = [run for run in runs(rows, name) if criterion in (None, criterion_of(run))]
     if not found:
         plan = f"dai2014-fig1-{name}" if name in DATA else f"dai2014-{name}"
-        raise DataError(f"there are no rows of dai2014-{name} to show; make them with: rfx run {plan} --results FILE")
+        raise DataError(
+            f"there are no rows of dai2014-{name} to show; make them with: rfx run {plan} --results"
+            " FILE"
+        )
     return found
 
 
@@ -114,7 +162,9 @@ def criteria(found) -> list[str]:
 
 def quoted(name: str, method: str) -> Printed | None:
     """The error that the paper quotes; of a network that of its own."""
-    return printed(__package__, "fig1").get((DATA[name], "", "network" if method == "mlp" else method, "error"))
+    return printed(__package__, "fig1").get(
+        (DATA[name], "", "network" if method == "mlp" else method, "error")
+    )
 
 
 def quoting(name: str) -> list[tuple[str, Printed]]:
@@ -125,7 +175,9 @@ def quoting(name: str) -> list[tuple[str, Printed]]:
 
 def unit(name: str) -> str:
     """What errors of a figure are in."""
-    return {"qm7": "MAE, kcal/mol", "molecularspace": "MAE, percentage points"}.get(name, "error, %")
+    return {"qm7": "MAE, kcal/mol", "molecularspace": "MAE, percentage points"}.get(
+        name, "error, %"
+    )
 
 
 def slope(places, values) -> float | None:
@@ -136,12 +188,16 @@ def slope(places, values) -> float | None:
 
 
 def ripple(rows) -> dict[float, dict[int, list[tuple[int, float]]]]:
-    """nu -> seed -> (step, mean squared distance to the exact solution) of the synthetic runs of doubly-sgd."""
+    """nu -> seed -> (step, mean squared distance to the exact solution) of the synthetic
+    runs of doubly-sgd.
+    """
     found: dict = {}
     for run in runs(rows, "synthetic"):
         if run.method == "doubly-sgd" and label(run) == "synthetic-theorem":
             points = [
-                (point["steps"], point["error"]) for point in run.row["params"].get("curve") or [] if "error" in point and "steps" in point
+                (point["steps"], point["error"])
+                for point in run.row["params"].get("curve") or []
+                if "error" in point and "steps" in point
             ]
             if isinstance(run.row["params"].get("nu"), (int, float)):
                 found.setdefault(run.row["params"]["nu"], {})[run.row["seed"]] = points
@@ -157,7 +213,9 @@ def mean_curve(seeds: dict) -> tuple[list[int], list[float]]:
 
 
 def rate(seeds: dict) -> float | None:
-    """The slope on log-log axes over the last three quarters of the decades (from a 16th of the steps on)."""
+    """The slope on log-log axes over the last three quarters of the decades (from a 16th of
+    the steps on).
+    """
     steps, values = mean_curve(seeds)
     late = [(step, value) for step, value in zip(steps, values) if step >= steps[-1] / 16]
     return slope(*zip(*late)) if late else None
@@ -166,7 +224,9 @@ def rate(seeds: dict) -> float | None:
 def costs(rows) -> dict[str, list[dict]]:
     """Method -> measured costs by number of rows, of the complexity plan."""
     found: dict = {}
-    for run in runs(having(rows, "n_train", "seconds_predict", "model_bytes", "n_test"), "complexity"):
+    for run in runs(
+        having(rows, "n_train", "seconds_predict", "model_bytes", "n_test"), "complexity"
+    ):
         row = run.row
         if not row["n_test"]:
             continue
@@ -179,13 +239,22 @@ def costs(rows) -> dict[str, list[dict]]:
                 "storage": row["model_bytes"],
             }  # fmt: skip
         )
-    return {method: sorted(entries, key=lambda entry: entry["n"]) for method, entries in found.items()}
+    return {
+        method: sorted(entries, key=lambda entry: entry["n"]) for method, entries in found.items()
+    }
 
 
-COSTS = {"preprocessing": "preprocessing, s", "training": "training, s", "prediction": "prediction, s a row", "storage": "model, bytes"}
+COSTS = {
+    "preprocessing": "preprocessing, s",
+    "training": "training, s",
+    "prediction": "prediction, s a row",
+    "storage": "model, bytes",
+}
 
 
 def exponent(entries, quantity) -> float | None:
-    """The measured power of n of a cost, over the upper half of the sizes where constants count least."""
+    """The measured power of n of a cost, over the upper half of the sizes where constants
+    count least.
+    """
     known = [(entry["n"], entry[quantity]) for entry in entries if entry[quantity]]
     return slope(*zip(*known[len(known) // 3 :])) if len(known) >= 2 else None

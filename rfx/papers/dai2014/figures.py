@@ -1,4 +1,6 @@
-"""Figure 1 of Dai et al. 2014, the ripple and the costs as figures, on the paper's axes with its quoted numbers as lines."""
+"""Figure 1 of Dai et al. 2014, the ripple and the costs as figures, on the paper's axes
+with its quoted numbers as lines.
+"""
 
 from functools import partial
 
@@ -11,12 +13,17 @@ _SAMPLES = ("mnist", "cifar10", "imagenet", "qm7", "molecularspace")
 
 
 def figure1(name, rows) -> Chart:
-    """Error against seconds of training, a panel for each criterion; against rows for digits, images and molecules."""
+    """Error against seconds of training, a panel for each criterion; against rows for
+    digits, images and molecules.
+    """
     found = dai.of(rows, name)
     # exact kernels, which have no curve, are lines in the panel of the others
     keys = [key for key in dai.criteria(found) if key not in ("gaussian", "laplacian")] or [""]
     panels = [_panel(name, key, found) for key in keys]
-    notes = ["Seconds are of the steps, without Nystrom's preprocessing.", style.machines([run.row for run in found])]
+    notes = [
+        "Seconds are of the steps, without Nystrom's preprocessing.",
+        style.machines([run.row for run in found]),
+    ]
     return Chart(f"Dai et al. 2014, Figure 1: {name}", notes, [panels], 3.2)
 
 
@@ -34,9 +41,24 @@ def _panel(name, key, found) -> Panel:
         kernel = dai.criterion_words(dai.criterion_of(run)) if run.method == "kernel" else ""
         words = style.plain(f"{dai.METHODS.get(run.method, run.method)} {kernel}".strip())
         if places:
-            drawn.append(Curve(places, errors, look | {"markersize": 3}, words, style.identifier("fig1", name, run.method)))
+            drawn.append(
+                Curve(
+                    places,
+                    errors,
+                    look | {"markersize": 3},
+                    words,
+                    style.identifier("fig1", name, run.method),
+                )
+            )
         else:
-            drawn.append(level(run.error, words, style.identifier("fig1", name, run.method), color=look["color"]))
+            drawn.append(
+                level(
+                    run.error,
+                    words,
+                    style.identifier("fig1", name, run.method),
+                    color=look["color"],
+                )
+            )
         paper = dai.quoted(name, run.method)
         if paper is not None:
             drawn.append(level(paper, color=look["color"], linestyle=":", linewidth=1))
@@ -51,7 +73,10 @@ def _panel(name, key, found) -> Panel:
         axes.set_xlim(left, right)
         axes.set_ylim(low, high)
 
-    heads = "training rows" if axis == "samples" else "training, seconds", dai.unit(name).replace("error", "test error")
+    heads = (
+        "training rows" if axis == "samples" else "training, seconds",
+        dai.unit(name).replace("error", "test error"),
+    )
     return Panel(dai.criterion_words(key), *heads, drawn, dress=dress)
 
 
@@ -78,9 +103,21 @@ def synthetic(rows) -> Chart:
         if len(steps) > 1:
             ends = (steps[-1] / 16, steps[-1])
             line = [values[-1] * steps[-1] / step for step in ends]
-            drawn.append(Curve(ends, line, {"color": colour, "linestyle": ":"}, "slope -1" if number == 0 else ""))
+            drawn.append(
+                Curve(
+                    ends,
+                    line,
+                    {"color": colour, "linestyle": ":"},
+                    "slope -1" if number == 0 else "",
+                )
+            )
     panel = Panel("", "steps t", "E|f$_t$(x) - f*(x)|$^2$", drawn, dress=_log_both)
-    return Chart("Dai et al. 2014: the ripple, distance to the exact solution of the same nu", [], [[panel]], 3.4)
+    return Chart(
+        "Dai et al. 2014: the ripple, distance to the exact solution of the same nu",
+        [],
+        [[panel]],
+        3.4,
+    )
 
 
 def _log_both(axes) -> None:
@@ -99,11 +136,23 @@ def complexity(rows) -> Chart:
             if known:
                 xs, ys = zip(*known)
                 label = style.plain(dai.METHODS.get(method, method))
-                drawn.append(Curve(xs, ys, style.look(method), label, f"complexity-{quantity}-{method}"))
-        panels.append(Panel(words.partition(",")[0], "rows n = features", words, drawn, dress=_log_both))
-    return Chart("Dai et al. 2014: computation and storage", [style.machines([run.row for run in found])], [panels], 2.8)
+                drawn.append(
+                    Curve(xs, ys, style.look(method), label, f"complexity-{quantity}-{method}")
+                )
+        panels.append(
+            Panel(words.partition(",")[0], "rows n = features", words, drawn, dress=_log_both)
+        )
+    return Chart(
+        "Dai et al. 2014: computation and storage",
+        [style.machines([run.row for run in found])],
+        [panels],
+        2.8,
+    )
 
 
-FIGURES = {f"fig1-{name}": Builder(f"dai2014-fig1-{name}", partial(figure1, name)) for name in dai.DATA} | {
-    name: Builder(f"dai2014-{name}", make) for name, make in (("synthetic", synthetic), ("complexity", complexity))
+FIGURES = {
+    f"fig1-{name}": Builder(f"dai2014-fig1-{name}", partial(figure1, name)) for name in dai.DATA
+} | {
+    name: Builder(f"dai2014-{name}", make)
+    for name, make in (("synthetic", synthetic), ("complexity", complexity))
 }

@@ -1,4 +1,6 @@
-"""The rows of a results file as the figures and tables of Sinha and Duchi 2016 want them: error and seconds over the number D."""
+"""The rows of a results file as the figures and tables of Sinha and Duchi 2016 want them:
+error and seconds over the number D.
+"""
 
 import re
 from collections.abc import Sequence
@@ -12,17 +14,25 @@ from rfx.reporting.seeds import Mean
 DATA = {"a9a": "", "reuters": "", "reuters-money-fx": "reuters", "buzz": "", "covtype": "buzz"}
 METHODS = {"lkrf": "chosen features (lkrf)", "rf": "random features (rf)"}
 SETTINGS = {
-    "tuned": "labels less their mean in the scores; adult's bandwidth, rho, lambda and the D of the last lines by validation on the "
-    "training rows, in every run.",
-    "paper": "scores as in the paper, adult's frequencies from N(0, I); lambda and rho are ours, for the paper prints none (rho / N_w: "
-    "adult 0.005, which is the authors' example's, text 0.1, dense rows 0.02, for supports of less than a thousand features). The D of "
-    "the last lines is the best on the TEST rows, as the paper selects: not an error to be expected.",
-    "test-selected": "the runs of setting tuned, but the D of the last lines is the best on the TEST rows, as the paper selects: not an "
-    "error to be expected.",
+    "tuned": (
+        "labels less their mean in the scores; adult's bandwidth, rho, lambda and the D of the last"
+        " lines by validation on the training rows, in every run."
+    ),
+    "paper": (
+        "scores as in the paper, adult's frequencies from N(0, I); lambda and rho are ours, for the"
+        " paper prints none (rho / N_w: adult 0.005, which is the authors' example's, text 0.1,"
+        " dense rows 0.02, for supports of less than a thousand features). The D of the last lines"
+        " is the best on the TEST rows, as the paper selects: not an error to be expected."
+    ),
+    "test-selected": (
+        "the runs of setting tuned, but the D of the last lines is the best on the TEST rows, as"
+        " the paper selects: not an error to be expected."
+    ),
 }
 # setting -> the label of its rows, where that has another name
 _LABELS = {"test-selected": "tuned"}
-# Test errors in percent whose price is asked for; where there are none, those that either method gets to.
+# Test errors in percent whose price is asked for; where there are none, those that either method
+# gets to.
 TARGETS = {"a9a": (15.5, 15.2, 15.0)}
 
 
@@ -49,7 +59,8 @@ class Point:
 
 
 def _held_out(row) -> float | None:
-    """The error in percent with which the row's options were chosen on held-out training rows; None where nothing was.
+    """The error in percent with which the row's options were chosen on held-out training rows; None
+    where nothing was.
 
     Of the last step, after which nothing changes.
     """
@@ -73,18 +84,27 @@ def of(rows, name: str) -> list[dict]:
 
 
 def by_size(rows) -> dict[tuple[str, str], dict[object, Point]]:
-    """(data set, method) -> D asked for -> Point, of rows that are ok; "support" is D where none was, the whole support."""
+    """(data set, method) -> D asked for -> Point, of rows that are ok; "support" is D where
+    none was, the whole support.
+    """
     found: dict[tuple[str, str], dict[object, Point]] = {}
     for row in complete(rows, "score", "n_features", "seconds_fit"):
         if row["status"] == "ok" and row["method"] in METHODS:
             asked = row["n_features"] if row["method"] == "rf" else _asked(row)
-            found.setdefault((row["dataset"], row["method"]), {}).setdefault(asked, Point()).add(row)
+            found.setdefault((row["dataset"], row["method"]), {}).setdefault(asked, Point()).add(
+                row
+            )
     order = lambda place: (place == "support", place if place != "support" else 0)
-    return {key: {place: points[place] for place in sorted(points, key=order)} for key, points in found.items()}
+    return {
+        key: {place: points[place] for place in sorted(points, key=order)}
+        for key, points in found.items()
+    }
 
 
 def _asked(row) -> int | str:
-    """D as it was asked for, of which there are fewer where the support is smaller; rows of earlier versions do not tell it."""
+    """D as it was asked for, of which there are fewer where the support is smaller; rows of
+    earlier versions do not tell it.
+    """
     drawn = row["n_features"] if row["n_features"] < row["params"]["support"] else "support"
     return row["params"].get("n_features_asked", drawn)
 
@@ -106,16 +126,24 @@ def reach(points: dict[object, Point], wanted: float) -> tuple[object, Point] | 
 
 
 def best(points: dict[object, Point]) -> tuple[object, Point] | None:
-    """The (D, Point) with the least mean test error: a choice by the test rows, as the paper's Table 1 makes it."""
+    """The (D, Point) with the least mean test error: a choice by the test rows, as the
+    paper's Table 1 makes it.
+    """
     return min(points.items(), key=lambda item: mean(item[1].test), default=None)
 
 
 def validated(points: dict[object, Point]) -> Point | None:
-    """What each seed's D says, the one with the least error on held-out training rows; of equal ones the smallest.
+    """What each seed's D says, the one with the least error on held-out training rows; of equal
+    ones the smallest.
 
     None where no row has such an error.
     """
-    rows = [(error, row) for point in points.values() for error, row in zip(point.held_out, point.rows) if error is not None]
+    rows = [
+        (error, row)
+        for point in points.values()
+        for error, row in zip(point.held_out, point.rows)
+        if error is not None
+    ]
     found = Point()
     for seed in dict.fromkeys(row["seed"] for _, row in rows):
         own = [(error, row) for error, row in rows if row["seed"] == seed]
@@ -124,7 +152,9 @@ def validated(points: dict[object, Point]) -> Point | None:
 
 
 def targets(dataset: str, found: list[dict[object, Point]]) -> list[float]:
-    """The test errors whose price is asked for: the fixed ones, or the least of each method, rounded up to a tenth of a percent."""
+    """The test errors whose price is asked for: the fixed ones, or the least of each
+    method, rounded up to a tenth of a percent.
+    """
     if dataset in TARGETS:
         return list(TARGETS[dataset])
     least = [min(mean(point.test) for point in points.values()) for points in found if points]
@@ -133,4 +163,10 @@ def targets(dataset: str, found: list[dict[object, Point]]) -> list[float]:
 
 def over(values: Sequence[float]) -> Mean:
     """The mean over the seeds and its standard deviation."""
-    return Mean(mean(values), stdev(values) if len(values) > 1 else None, len(values), min(values), max(values))
+    return Mean(
+        mean(values),
+        stdev(values) if len(values) > 1 else None,
+        len(values),
+        min(values),
+        max(values),
+    )

@@ -1,4 +1,6 @@
-"""The figures of Sinha and Duchi 2016: the learnt kernel over the dimension and its frequencies, feature selection, Table 1 drawn."""
+"""The figures of Sinha and Duchi 2016: the learnt kernel over the dimension and its
+frequencies, feature selection, Table 1 drawn.
+"""
 
 from statistics import mean
 
@@ -16,7 +18,9 @@ _SEEDS = "Marks: means over the seeds, bands: one standard deviation."
 
 
 def figure1(rows) -> Chart:
-    """In the plane the data and the frequencies chosen, an annulus; train and test error of both kernels over the dimension."""
+    """In the plane the data and the frequencies chosen, an annulus; train and test error of
+    both kernels over the dimension.
+    """
     own = [row for row in curves.of(rows, "fig1") if row["status"] == "ok"]
     found = curves.by_dimension(own)
     _refuse_nothing(found, "fig1")
@@ -25,24 +29,49 @@ def figure1(rows) -> Chart:
     for part in ("train", "test"):
         drawn = []
         for method, words in (("rf", "Gaussian kernel"), ("lkrf", "optimised kernel")):
-            points = {d: getattr(point, part) for d, point in found.get(method, {}).items() if getattr(point, part)}
+            points = {
+                d: getattr(point, part)
+                for d, point in found.get(method, {}).items()
+                if getattr(point, part)
+            }
             if points:
                 drawn.append(_curve(points, method, words, style.identifier("fig1", method, part)))
-        panels.append(Panel(f"{part} error, %", "dimension d", "error, %", drawn, dress=lambda axes: axes.set_ylim(bottom=0)))
+        panels.append(
+            Panel(
+                f"{part} error, %",
+                "dimension d",
+                "error, %",
+                drawn,
+                dress=lambda axes: axes.set_ylim(bottom=0),
+            )
+        )
     title = "Sinha and Duchi 2016: learning a kernel, logistic regression"
-    return Chart(title, [_SEEDS, "x ~ N(0, I), y = sign(||x|| - sqrt d), 10,000 rows.", style.machines(own)], [panels], 2.6)
+    return Chart(
+        title,
+        [_SEEDS, "x ~ N(0, I), y = sign(||x|| - sqrt d), 10,000 rows.", style.machines(own)],
+        [panels],
+        2.6,
+    )
 
 
 def _picture(row) -> Panel:
-    """Rows of the plane by their class, and the frequencies of the row's support, found anew from its seed and options."""
+    """Rows of the plane by their class, and the frequencies of the row's support, found
+    anew from its seed and options.
+    """
     from rfx import data
     from rfx.features import alignment, sample
     from rfx.features.divergence import maximise
 
     params = row["params"]
     split = data.load(row["dataset"], seed=row["seed"])
-    pool = sample("gaussian", 2, params["pool"], row["seed"], gamma=params["kernel_params"]["gamma"])
-    q = maximise(alignment.scores(pool, split.X_train, split.y_train[:, None]), params["rho"], params.get("divergence", "chi2"))
+    pool = sample(
+        "gaussian", 2, params["pool"], row["seed"], gamma=params["kernel_params"]["gamma"]
+    )
+    q = maximise(
+        alignment.scores(pool, split.X_train, split.y_train[:, None]),
+        params["rho"],
+        params.get("divergence", "chi2"),
+    )
     frequencies = 2 * np.pi * pool.arrays["frequencies"][:, q > 0]
     drawn = []
     for label, colour in ((1, "#D55E00"), (-1, "#0072B2")):
@@ -52,7 +81,13 @@ def _picture(row) -> Panel:
     look = {"marker": "+", "linestyle": "None", "markersize": 4, "color": "black"}
     drawn.append(Curve(frequencies[0], frequencies[1], look, "w chosen", "fig1-chosen"))
     title = f"d = 2: {frequencies.shape[1]} of {len(q):,} w"
-    return Panel(title, "x$_1$ and w$_1$", "x$_2$ and w$_2$", drawn, dress=lambda axes: axes.set_aspect("equal"))
+    return Panel(
+        title,
+        "x$_1$ and w$_1$",
+        "x$_2$ and w$_2$",
+        drawn,
+        dress=lambda axes: axes.set_aspect("equal"),
+    )
 
 
 def figure2(rows) -> Chart:
@@ -60,7 +95,14 @@ def figure2(rows) -> Chart:
     own = [row for row in curves.of(rows, "fig2") if row["status"] == "ok"]
     found = curves.by_size(own)
     _refuse_nothing(found, "fig2")
-    panels = _panels(found, {"linear-selection": "1,000 inputs, 100 of which decide", "motifs": "105,476 words of sequences"}, "fig2")
+    panels = _panels(
+        found,
+        {
+            "linear-selection": "1,000 inputs, 100 of which decide",
+            "motifs": "105,476 words of sequences",
+        },
+        "fig2",
+    )
     title = "Sinha and Duchi 2016: feature selection, ridge on a linear kernel"
     return Chart(title, [_SEEDS, style.machines(own)], panels, 2.3)
 
@@ -70,20 +112,30 @@ def table1(rows, setting) -> Chart:
     own = [row for row in curves.of(rows, curves.label("table1", setting)) if row["status"] == "ok"]
     found = curves.by_size(own)
     _refuse_nothing(found, "table1")
-    titles = {name: name + (f" (for {stands_for})" if stands_for else "") for name, stands_for in curves.DATA.items()}
+    titles = {
+        name: name + (f" (for {stands_for})" if stands_for else "")
+        for name, stands_for in curves.DATA.items()
+    }
     notes = [f"Setting {setting}: {curves.SETTINGS[setting]}", _SEEDS, style.machines(own)]
     title = f"Sinha and Duchi 2016, Table 1, as curves over D and over time; setting: {setting}"
     return Chart(title, notes, _panels(found, titles, "table1"), 2.3)
 
 
 def _panels(found, titles, name) -> list[list[Panel | None]]:
-    """For each data set of `titles` that has rows: error over D, error over seconds with what the paper prints."""
+    """For each data set of `titles` that has rows: error over D, error over seconds with
+    what the paper prints.
+    """
     lines: list[list[Panel | None]] = []
     for dataset in titles:
         if any(key[0] == dataset for key in found):
             over_size, over_time = _of_data(dataset, found, name)
             words = ("features D", "test error, %"), ("seconds of training", "test error, %")
-            lines.append([Panel(titles[dataset], *words[0], over_size, dress=_log), Panel("", *words[1], over_time, dress=_log)])
+            lines.append(
+                [
+                    Panel(titles[dataset], *words[0], over_size, dress=_log),
+                    Panel("", *words[1], over_time, dress=_log),
+                ]
+            )
     return lines
 
 
@@ -101,27 +153,45 @@ def _of_data(dataset, found, name) -> tuple[list[Curve], list[Curve]]:
         if points:
             sizes = dict(sorted({mean(point.size): point for point in points.values()}.items()))
             gid = style.identifier(name, dataset, method)
-            over_size.append(_curve({size: point.test for size, point in sizes.items()}, method, words, gid))
+            over_size.append(
+                _curve({size: point.test for size, point in sizes.items()}, method, words, gid)
+            )
             errors = [mean(point.test) for point in sizes.values()]
             seconds = [mean(point.seconds) for point in sizes.values()]
             over_time.append(Curve(seconds, errors, style.look(method), words, f"{gid}-seconds"))
             paper = [book.get((dataset, "", method, field)) for field in ("seconds", "error")]
             if None not in paper:
-                over_time.append(Curve([paper[0]], [paper[1]], style.printed(method), f"{words}, paper", f"{gid}-paper"))
+                over_time.append(
+                    Curve(
+                        [paper[0]],
+                        [paper[1]],
+                        style.printed(method),
+                        f"{words}, paper",
+                        f"{gid}-paper",
+                    )
+                )
     return over_size, over_time
 
 
 def _curve(points, method, words, gid) -> Curve:
     """Means with a band of one standard deviation, if there is any; points: place -> values."""
     means = {place: curves.over(values) for place, values in points.items()}
-    band = {place: (one.value - (one.sd or 0.0), one.value + (one.sd or 0.0)) for place, one in means.items()}
+    band = {
+        place: (one.value - (one.sd or 0.0), one.value + (one.sd or 0.0))
+        for place, one in means.items()
+    }
     around = band if any(one.sd for one in means.values()) else {}
-    return Curve(list(means), [one.value for one in means.values()], style.look(method), words, gid, around)
+    return Curve(
+        list(means), [one.value for one in means.values()], style.look(method), words, gid, around
+    )
 
 
 def _refuse_nothing(found, name):
     if not found:
-        raise DataError(f"the results file has no finished rows of sinha2016-{name}; rfx run sinha2016-{name} makes them")
+        raise DataError(
+            f"the results file has no finished rows of sinha2016-{name}; rfx run sinha2016-{name}"
+            " makes them"
+        )
 
 
 FIGURES = {

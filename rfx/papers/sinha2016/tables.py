@@ -1,5 +1,5 @@
-"""Table 1 of Sinha and Duchi 2016 (learnt and random features), the numbers behind its figures, and features by their scores beside
-features learnt together with the weights, as tables."""
+"""Table 1 of Sinha and Duchi 2016 (learnt and random features), the numbers behind its figures, and
+features by their scores beside features learnt together with the weights, as tables."""
 
 from statistics import mean
 
@@ -19,7 +19,9 @@ _TIMES = "Seconds are of the whole training: pool, scores, maximisation, feature
 
 
 def table1(rows, setting) -> Table:
-    """Error and time of ours and of random features over D; what a given error costs; the best over D beside the printed ones."""
+    """Error and time of ours and of random features over D; what a given error costs; the
+    best over D beside the printed ones.
+    """
     own = curves.of(rows, curves.label("table1", setting))
     book, found = printed(__package__, "table1"), curves.by_size(own)
     sections, cells, compared = [], [], []
@@ -31,7 +33,11 @@ def table1(rows, setting) -> Table:
         if not any(both.values()):
             continue
         title = f"{dataset}: substitute for {stands_for}, not comparable" if stands_for else dataset
-        sections.append(Section(f"{title}: over the number D of features", _GRID, _grid(both), 1, dataset, _OF_GRID))
+        sections.append(
+            Section(
+                f"{title}: over the number D of features", _GRID, _grid(both), 1, dataset, _OF_GRID
+            )
+        )
         sections.append(_prices(dataset, both))
         sections.append(selected)
         cells += _cells("table1", setting, dataset, stands_for, both, book)
@@ -40,7 +46,10 @@ def table1(rows, setting) -> Table:
         _SEEDS,
         LEGEND,
         _TIMES,
-        "support: all features with a positive probability, once; below it D features drawn from the distribution.",
+        (
+            "support: all features with a positive probability, once; below it D features drawn"
+            " from the distribution."
+        ),
         "The seconds of validation are not among them, and are in the rows as seconds_validation.",
     ]
     return Table(
@@ -58,14 +67,30 @@ def _grid(both) -> list[list[Cell]]:
     places = sorted({place for points in both.values() for place in points if place != "support"})
     support = both["lkrf"].get("support")
     for place in [*places, *(["support"] if support else [])]:
-        size = number(mean(both["lkrf"][place].size) if place in both["lkrf"] else None, decimals(0))
+        size = number(
+            mean(both["lkrf"][place].size) if place in both["lkrf"] else None, decimals(0)
+        )
         name = _place(place, support if place == "support" else None)
-        lines.append([name, *(cell for points in both.values() for cell in _error_and_seconds(points.get(place))), size])
+        lines.append(
+            [
+                name,
+                *(
+                    cell
+                    for points in both.values()
+                    for cell in _error_and_seconds(points.get(place))
+                ),
+                size,
+            ]
+        )
     return lines
 
 
 def _error_and_seconds(point) -> list[Cell]:
-    return [Cell(), Cell()] if point is None else [_error(point.test), number(mean(point.seconds), short)]
+    return (
+        [Cell(), Cell()]
+        if point is None
+        else [_error(point.test), number(mean(point.seconds), short)]
+    )
 
 
 def _error(values) -> Cell:
@@ -87,8 +112,13 @@ def _prices(dataset, both) -> Section:
             seconds.append(mean(reached[1].seconds))
             line += [_place(*reached), number(seconds[-1], short)]
         lines.append([*line, number(seconds[1] / seconds[0] if len(seconds) == 2 else None, short)])
-    return Section(f"{dataset}: seconds to reach a test error", ["error", "ours, D", "s", "random, D", "s", "random / ours"], lines,
-                   dataset=dataset, methods=_OF_GRID)  # fmt: skip
+    return Section(
+        f"{dataset}: seconds to reach a test error",
+        ["error", "ours, D", "s", "random, D", "s", "random / ours"],
+        lines,
+        dataset=dataset,
+        methods=_OF_GRID,
+    )
 
 
 def _place(place, point) -> Cell:
@@ -97,8 +127,8 @@ def _place(place, point) -> Cell:
 
 
 def _selected(dataset, stands_for, both, book, setting) -> tuple[Section, list[tuple[Cell, dict]]]:
-    """The best over D, on held-out training rows or, where the setting says so, on the test rows: ours / printed; and the cells, each
-    with its line of CSV and JSON."""
+    """The best over D, on held-out training rows or, where the setting says so, on the test rows:
+    ours / printed; and the cells, each with its line of CSV and JSON."""
     lines, known, by_test = [], [], setting != "tuned"
     for method, points in both.items():
         if by_test:
@@ -106,26 +136,60 @@ def _selected(dataset, stands_for, both, book, setting) -> tuple[Section, list[t
         else:
             place, point = None, curves.validated(points)
         error, seconds = _beside(
-            point, {} if stands_for else {name: book.get((dataset, "", method, name)) for name in ("error", "seconds")}
+            point,
+            (
+                {}
+                if stands_for
+                else {name: book.get((dataset, "", method, name)) for name in ("error", "seconds")}
+            ),
         )
-        of = {"table": "sinha2016-table1", "setting": setting, "dataset": dataset, "stands_for": stands_for or None, "method": method,
-              "n_features": "best"}  # fmt: skip
+        of = {
+            "table": "sinha2016-table1",
+            "setting": setting,
+            "dataset": dataset,
+            "stands_for": stands_for or None,
+            "method": method,
+            "n_features": "best",
+        }
         for name, cell in (("error", error), ("seconds", seconds)):
             tidy = {"field": name, "ours": cell.value, "paper": cell.paper, "verdict": cell.verdict}
             known.append((cell, of | tidy | {"seeds": 0 if point is None else len(point.test)}))
         if point is not None:
-            size = _place(place, point) if by_test else Cell(curves.over(point.size), decimals(0), "decimals")
+            size = (
+                _place(place, point)
+                if by_test
+                else Cell(curves.over(point.size), decimals(0), "decimals")
+            )
             lines.append([words(curves.METHODS[method]), size, error, seconds])
-    how = "on the TEST rows (the paper's selection)" if by_test else "by validation on the training rows, for each seed"
-    heads, titles = ["method", "D", "error, %", "seconds"], {title: method for method, title in curves.METHODS.items()}
-    return Section(f"{dataset}: best D {how}, ours / paper", heads, lines, 1, dataset, titles), known
+    how = (
+        "on the TEST rows (the paper's selection)"
+        if by_test
+        else "by validation on the training rows, for each seed"
+    )
+    heads, titles = (
+        ["method", "D", "error, %", "seconds"],
+        {title: method for method, title in curves.METHODS.items()},
+    )
+    return (
+        Section(f"{dataset}: best D {how}, ours / paper", heads, lines, 1, dataset, titles),
+        known,
+    )
 
 
 def _beside(point, paper) -> tuple[Cell, Cell]:
     """Error and seconds of a point beside the printed ones; only the error is judged."""
-    error, seconds = (None, None) if point is None else (curves.over(point.test), curves.over(point.seconds))
+    error, seconds = (
+        (None, None) if point is None else (curves.over(point.test), curves.over(point.seconds))
+    )
     return (
-        Cell(error, decimals(2), "decimals", paper.get("error"), pair=True, verdict=verdict(error, paper.get("error"), "low")),
+        Cell(
+            error,
+            decimals(2),
+            "decimals",
+            paper.get("error"),
+            pair=True,
+            verdict=verdict(error, paper.get("error"), "low"),
+        ),
         Cell(seconds, short, paper=paper.get("seconds"), pair=True),
     )
 
@@ -134,9 +198,20 @@ def _cells(table, setting, dataset, stands_for, both, book=None) -> list[dict]:
     cells = []
     for method, points in both.items():
         for place, point in points.items():
-            shared = {"table": f"sinha2016-{table}", "setting": setting, "dataset": dataset, "stands_for": stands_for or None,
-                      "method": method, "n_features": place, "seeds": len(point.test)}  # fmt: skip
-            for name, values in (("error", point.test), ("train_error", point.train), ("seconds", point.seconds)):
+            shared = {
+                "table": f"sinha2016-{table}",
+                "setting": setting,
+                "dataset": dataset,
+                "stands_for": stands_for or None,
+                "method": method,
+                "n_features": place,
+                "seeds": len(point.test),
+            }
+            for name, values in (
+                ("error", point.test),
+                ("train_error", point.train),
+                ("seconds", point.seconds),
+            ):
                 if values:
                     paper = book.get((dataset, "", method, name)) if book else None
                     cells.append(shared | {"field": name, "ours": mean(values), "paper": paper})
@@ -151,17 +226,38 @@ def figure1(rows) -> Table:
     lines = []
     for d in sorted({*gk, *ok}):
         points = [points.get(d) for points in (gk, ok)]
-        line = [_error(values) for point in points for values in ((point.train, point.test) if point else ((), ()))]
-        lines.append([words(str(d)), *line, number(mean(ok[d].size) if d in ok else None, decimals(0))])
+        line = [
+            _error(values)
+            for point in points
+            for values in ((point.train, point.test) if point else ((), ()))
+        ]
+        lines.append(
+            [words(str(d)), *line, number(mean(ok[d].size) if d in ok else None, decimals(0))]
+        )
     section = Section("", ["d", "GK, train", "GK, test", "OK, train", "OK, test", "support"], lines)
     cells = [
         cell | {"d": cell.pop("n_features")}
         for method, points in found.items()
         for cell in _cells("fig1", None, "sphere", "", {method: points})
     ]
-    title = "Sinha and Duchi 2016, learning a kernel: x ~ N(0, I), y = sign(||x|| - sqrt d), logistic regression, error in percent"
-    notes = ["GK: 350 random features of the Gaussian kernel. OK: the support of the optimised distribution.", _SEEDS]
-    return Table("sinha2016-fig1", title, [section], notes + failures(own) + machines([row for row in own if row["status"] == "ok"]), cells)
+    title = (
+        "Sinha and Duchi 2016, learning a kernel: x ~ N(0, I), y = sign(||x|| - sqrt d), logistic"
+        " regression, error in percent"
+    )
+    notes = [
+        (
+            "GK: 350 random features of the Gaussian kernel. OK: the support of the optimised"
+            " distribution."
+        ),
+        _SEEDS,
+    ]
+    return Table(
+        "sinha2016-fig1",
+        title,
+        [section],
+        notes + failures(own) + machines([row for row in own if row["status"] == "ok"]),
+        cells,
+    )
 
 
 def figure2(rows) -> Table:
@@ -174,12 +270,23 @@ def figure2(rows) -> Table:
         sections.append(Section(dataset, _GRID, _grid(both)))
         cells += _cells("fig2", None, dataset, "", both)
     notes = [_SEEDS, _TIMES]
-    title = "Sinha and Duchi 2016, feature selection: ridge on chosen and on random coordinates, error in percent"
-    return Table("sinha2016-fig2", title, sections, notes + failures(own) + machines([row for row in own if row["status"] == "ok"]), cells)
+    title = (
+        "Sinha and Duchi 2016, feature selection: ridge on chosen and on random coordinates, error"
+        " in percent"
+    )
+    return Table(
+        "sinha2016-fig2",
+        title,
+        sections,
+        notes + failures(own) + machines([row for row in own if row["status"] == "ok"]),
+        cells,
+    )
 
 
 def joint(rows) -> Table:
-    """Error, number of features and seconds by scores and by joint optimisation, a section a data set."""
+    """Error, number of features and seconds by scores and by joint optimisation, a section
+    a data set.
+    """
     own = curves.of(rows, "joint")
     good = [row for row in own if row["status"] == "ok"]
     good = complete(good, "score", "n_features", "seconds_fit", "params.rho_share")
@@ -188,7 +295,11 @@ def joint(rows) -> Table:
         params = row["params"]
         if params.get("joint") and not params.get("joint_rows"):
             continue
-        way = params.get("joint"), params.get("joint_rows") if params.get("joint") else None, params["rho_share"]
+        way = (
+            params.get("joint"),
+            params.get("joint_rows") if params.get("joint") else None,
+            params["rho_share"],
+        )
         groups.setdefault(row["dataset"], {}).setdefault(way, []).append(row)
     sections, cells = [], []
     for dataset, ways in groups.items():
@@ -196,9 +307,14 @@ def joint(rows) -> Table:
         sections.append(Section(dataset, _WAYS, [_way(*item) for item in order]))
         cells += [_tidy(dataset, *item) for item in order]
     notes = [
-        "by scores: of all training rows. joint: by alternating minimisation over the pool and the weights, on that many rows; the final "
-        "weights are of all rows.",
-        "Errors in percent; means over the seeds, ± the standard deviation. The paper's numbers could not be read and are not shown.",
+        (
+            "by scores: of all training rows. joint: by alternating minimisation over the pool and"
+            " the weights, on that many rows; the final weights are of all rows."
+        ),
+        (
+            "Errors in percent; means over the seeds, ± the standard deviation. The paper's numbers"
+            " could not be read and are not shown."
+        ),
     ]
     title = "Sinha and Duchi 2016: features by scores and by joint optimisation"
     return Table("sinha2016-joint", title, sections, notes + failures(own) + machines(good), cells)
@@ -218,18 +334,38 @@ def _way(way, rows) -> list[Cell]:
     name = f"joint, {turns} turns on {count(sample)} rows" if turns else "by scores"
     size = round(mean(row["n_features"] for row in rows))
     times = (mean(map(_choice, rows)), mean(seconds_train(row) or 0.0 for row in rows))
-    return [words(name), number(share, general), number(size, count), _error([_error_of(row) for row in rows]),
-            *(number(seconds, short) for seconds in times)]  # fmt: skip
+    return [
+        words(name),
+        number(share, general),
+        number(size, count),
+        _error([_error_of(row) for row in rows]),
+        *(number(seconds, short) for seconds in times),
+    ]
 
 
 def _tidy(dataset, way, rows) -> dict:
     turns, _, share = way
-    shared = {"table": "sinha2016-joint", "dataset": dataset, "method": "joint" if turns else "scores", "rho_share": share}
-    return shared | {"seeds": len(rows), "field": "error", "ours": mean(map(_error_of, rows)), "paper": None}
+    shared = {
+        "table": "sinha2016-joint",
+        "dataset": dataset,
+        "method": "joint" if turns else "scores",
+        "rho_share": share,
+    }
+    return shared | {
+        "seeds": len(rows),
+        "field": "error",
+        "ours": mean(map(_error_of, rows)),
+        "paper": None,
+    }
 
 
 TABLES = {
-    "table1": Builder("sinha2016-table1", table1, curves.settings("table1"), unrun=lambda: table1([], "tuned").compared),
+    "table1": Builder(
+        "sinha2016-table1",
+        table1,
+        curves.settings("table1"),
+        unrun=lambda: table1([], "tuned").compared,
+    ),
     "fig1": Builder("sinha2016-fig1", figure1),
     "fig2": Builder("sinha2016-fig2", figure2),
     "joint": Builder("sinha2016-joint", joint),

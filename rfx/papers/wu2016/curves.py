@@ -1,7 +1,8 @@
-"""What the tables and figures of Wu et al. 2016 share: our rows and the authors' plot data as curves, side by side.
+"""What the tables and figures of Wu et al. 2016 share: our rows and the authors' plot data as
+curves, side by side.
 
-The rows of a figure carry its short name and the setting as label, such as fig3-tuned, so that one results file may hold
-the rows of all of them.
+The rows of a figure carry its short name and the setting as label, such as fig3-tuned, so that one
+results file may hold the rows of all of them.
 """
 
 from dataclasses import dataclass, field
@@ -11,34 +12,76 @@ from rfx.reporting.printed import curves
 from rfx.reporting.seeds import mean, verdict
 
 SETTINGS = {
-    "paper": "the paper's lambda = 0.01 and the limit of 50 conjugate gradient steps of the authors' programs, where most runs "
-    "end before they are solved; rf, nystrom, block and kernel with the kernel of those programs, exp(-gamma ||x - y||_2).",
-    "tuned": "lambda, and in Figures 4 and 5 gamma, by validation on training rows, for every run its own (rb by 128 grids where R is "
-    "larger); solved to a relative duality gap of 1e-3; all methods with the kernel exp(-gamma ||x - y||_1) of random binning.",
+    "paper": (
+        "the paper's lambda = 0.01 and the limit of 50 conjugate gradient steps of the authors'"
+        " programs, where most runs end before they are solved; rf, nystrom, block and kernel with"
+        " the kernel of those programs, exp(-gamma ||x - y||_2)."
+    ),
+    "tuned": (
+        "lambda, and in Figures 4 and 5 gamma, by validation on training rows, for every run its"
+        " own (rb by 128 grids where R is larger); solved to a relative duality gap of 1e-3; all"
+        " methods with the kernel exp(-gamma ||x - y||_1) of random binning."
+    ),
 }
 METHODS = {"rb": "RB", "rf": "RF", "nystrom": "Nyström", "block": "block", "kernel": "exact kernel"}
 # in the order of the paper's Table 1; the second: what a stand-in stands for
 DATA = {
-    "cadata": "", "cpusmall": "", "census": "", "census16h": "census", "ijcnn1": "", "cod-rna": "", "covtype": "",
-    "covtype-20k": "covtype", "covtype-mult": "", "SUSY": "", "SUSY-30k": "SUSY", "mnist": "", "acoustic": "", "letter": "",
-}  # fmt: skip
+    "cadata": "",
+    "cpusmall": "",
+    "census": "",
+    "census16h": "census",
+    "ijcnn1": "",
+    "cod-rna": "",
+    "covtype": "",
+    "covtype-20k": "covtype",
+    "covtype-mult": "",
+    "SUSY": "",
+    "SUSY-30k": "SUSY",
+    "mnist": "",
+    "acoustic": "",
+    "letter": "",
+}
 REGRESSION = frozenset(("cadata", "cpusmall", "census", "census16h"))
-MEMORY = "ours is measured, of the whole process, interpreter included; the authors' is their count of the numbers kept, 8 bytes each."
+MEMORY = (
+    "ours is measured, of the whole process, interpreter included; the authors' is their count of"
+    " the numbers kept, 8 bytes each."
+)
 # what a reader of the authors' curves must know
 AUTHORS = (
-    "bins are those that training rows are in, in the authors' training runs too; seconds of the authors are on 16 cores.",
-    "the authors' letter model almost surely lacks the class Z (labels from 1 where their program wants them from 0): no target.",
-    "a row in no bin seen in training gets 0, which we call the negative class and the authors an error.",
+    (
+        "bins are those that training rows are in, in the authors' training runs too; seconds of"
+        " the authors are on 16 cores."
+    ),
+    (
+        "the authors' letter model almost surely lacks the class Z (labels from 1 where their"
+        " program wants them from 0): no target."
+    ),
+    (
+        "a row in no bin seen in training gets 0, which we call the negative class and the authors"
+        " an error."
+    ),
 )
-_ROWS = {"cadata": 16512, "census": 18186, "ijcnn1": 35000, "cod-rna": 49437, "covtype": 464809, "covtype-mult": 464809, "SUSY": 4000000,
-         "mnist": 60000, "acoustic": 78823, "letter": 10500}  # fmt: skip
+_ROWS = {
+    "cadata": 16512,
+    "census": 18186,
+    "ijcnn1": 35000,
+    "cod-rna": 49437,
+    "covtype": 464809,
+    "covtype-mult": 464809,
+    "SUSY": 4000000,
+    "mnist": 60000,
+    "acoustic": 78823,
+    "letter": 10500,
+}
 
 
 @dataclass
 class Curve:
-    """One method on one data set. ours and authors: place on the axis (gamma, R, threads) -> quantities by name.
+    """One method on one data set. ours and authors: place on the axis (gamma, R, threads) ->
+    quantities by name.
 
-    Ours are means over the seeds; `means` has them with their deviations by name, `runs` how many there are, `lams` and `gammas` all.
+    Ours are means over the seeds; `means` has them with their deviations by name, `runs` how many
+    there are, `lams` and `gammas` all.
     """
 
     dataset: str
@@ -60,8 +103,16 @@ class Curve:
     def band(self, name: str) -> tuple[list, list, list]:
         """Places, mean - sd and mean + sd of a quantity of ours, where there are several runs."""
         means = {place: self.ours[place].get("means", {}).get(name) for place in sorted(self.ours)}
-        known = [(place, one.value, one.sd) for place, one in means.items() if one is not None and one.sd is not None]
-        return [place for place, *_ in known], [value - sd for _, value, sd in known], [value + sd for _, value, sd in known]
+        known = [
+            (place, one.value, one.sd)
+            for place, one in means.items()
+            if one is not None and one.sd is not None
+        ]
+        return (
+            [place for place, *_ in known],
+            [value - sd for _, value, sd in known],
+            [value + sd for _, value, sd in known],
+        )
 
 
 def heading(dataset: str) -> str:
@@ -69,7 +120,10 @@ def heading(dataset: str) -> str:
     stands_for = DATA.get(dataset)
     if not stands_for:
         return dataset
-    return f"{dataset}: {'substitute for' if dataset == 'census16h' else 'subset of'} {stands_for}, not comparable"
+    return (
+        f"{dataset}: {'substitute for' if dataset == 'census16h' else 'subset of'} {stands_for},"
+        " not comparable"
+    )
 
 
 def metric(dataset: str) -> str:
@@ -82,9 +136,15 @@ def better(dataset: str, value: float, than: float) -> bool:
 
 
 def judged(dataset: str, name: str, ours: dict, authors: dict) -> str | None:
-    """Ours against the authors' (see rfx.reporting.seeds): of test performance alone, where several seeds say its noise."""
+    """Ours against the authors' (see rfx.reporting.seeds): of test performance alone, where
+    several seeds say its noise.
+    """
     found = ours.get("means", {}).get(name)
-    return verdict(found, authors.get(name), "low" if dataset in REGRESSION else "high") if name == "test" else None
+    return (
+        verdict(found, authors.get(name), "low" if dataset in REGRESSION else "high")
+        if name == "test"
+        else None
+    )
 
 
 def settings(figure: str) -> dict[str, str]:
@@ -99,27 +159,41 @@ def of_figure(rows: list[dict], figure: str, setting: str | None = None) -> list
 
 
 def quantities(row: dict) -> dict:
-    """What is compared of one row: test and train (relative error or accuracy), seconds, bins, kappa, memory in MiB, …"""
+    """What is compared of one row: test and train (relative error or accuracy), seconds,
+    bins, kappa, memory in MiB, …
+    """
     params = row["params"]
     regression = row["dataset"] in REGRESSION
     return {
         "test": params.get("relative_error") if regression else row["score"],
         "train": params.get("train_relative_error" if regression else "train_score"),
-        "seconds": seconds_train(row), "predict": row["seconds_predict"], "memory": row["peak_rss_mb"],
-        "bins": row["n_features"] if "n_grids" in params else None, "kappa": params.get("kappa"),
-        "gamma": (params.get("kernel_params") or {}).get("gamma"), "lam": row["lam"], "converged": row["converged"],
-    }  # fmt: skip
+        "seconds": seconds_train(row),
+        "predict": row["seconds_predict"],
+        "memory": row["peak_rss_mb"],
+        "bins": row["n_features"] if "n_grids" in params else None,
+        "kappa": params.get("kappa"),
+        "gamma": (params.get("kernel_params") or {}).get("gamma"),
+        "lam": row["lam"],
+        "converged": row["converged"],
+    }
 
 
 def over_seeds(rows: list[dict]) -> dict:
-    """The quantities of rows that differ in the seed, the newest of each seed: their means, `means`, `runs`, `lams` and `gammas`."""
+    """The quantities of rows that differ in the seed, the newest of each seed: their means,
+    `means`, `runs`, `lams` and `gammas`.
+    """
     points = [quantities(row) for row in {row["seed"]: row for row in rows}.values()]
-    means = {name: mean([point[name] for point in points]) for name in points[0] if name != "converged"}
+    means = {
+        name: mean([point[name] for point in points]) for name in points[0] if name != "converged"
+    }
     flags = [point["converged"] for point in points if point["converged"] is not None]
     return {name: None if one is None else one.value for name, one in means.items()} | {
-        "converged": all(flags) if flags else None, "runs": len(points), "means": {name: one for name, one in means.items() if one},
-        "lams": [point["lam"] for point in points], "gammas": [point["gamma"] for point in points],
-    }  # fmt: skip
+        "converged": all(flags) if flags else None,
+        "runs": len(points),
+        "means": {name: one for name, one in means.items() if one},
+        "lams": [point["lam"] for point in points],
+        "gammas": [point["gamma"] for point in points],
+    }
 
 
 def span(values) -> str:
@@ -133,10 +207,14 @@ def span(values) -> str:
 
 
 def lambdas(rows: list[dict], by_method: bool) -> str:
-    """Which lambdas the rows have, each with its data sets; those of a data set (and method) that vary by their range."""
+    """Which lambdas the rows have, each with its data sets; those of a data set (and
+    method) that vary by their range.
+    """
     own: dict[tuple, list] = {}
     for row in rows:
-        own.setdefault((row["method"] + " " if by_method else "", row["dataset"]), []).append(row["lam"])
+        own.setdefault((row["method"] + " " if by_method else "", row["dataset"]), []).append(
+            row["lam"]
+        )
     texts: dict[str, list[str]] = {}
     for (method, dataset), lams in sorted(own.items()):
         texts.setdefault(method + span(lams), []).append(dataset)
@@ -144,17 +222,23 @@ def lambdas(rows: list[dict], by_method: bool) -> str:
 
 
 def rank(row: dict) -> int | None:
-    """R of the paper: grids, random features, landmarks, or rows of a block; None for the exact kernel."""
+    """R of the paper: grids, random features, landmarks, or rows of a block; None for the
+    exact kernel.
+    """
     params = row["params"]
     return params.get("n_grids") or params.get("block_size") or row["n_features"]
 
 
 def sweep(rows: list[dict], figure: str, setting: str) -> list[Curve]:
-    """Figures 3 (over gamma) and 4 (over R) of rb, a curve a data set, those without our rows too."""
+    """Figures 3 (over gamma) and 4 (over R) of rb, a curve a data set, those without our
+    rows too.
+    """
     axis = "gamma" if figure == "fig3" else "n_grids"
     found = {name: Curve(name, "rb") for name in DATA}
     for line in curves(__package__, figure):
-        point = {name: line[name] for name in ("test", "train", "bins", "gamma")} | {"seconds": line["seconds_train"]}
+        point = {name: line[name] for name in ("test", "train", "bins", "gamma")} | {
+            "seconds": line["seconds_train"]
+        }
         point["kappa"] = line["bins"] and line["bins"] / line["n_grids"]
         found[line["dataset"]].authors[line[axis]] = point
     points: dict[tuple, list[dict]] = {}
@@ -169,13 +253,17 @@ def sweep(rows: list[dict], figure: str, setting: str) -> list[Curve]:
 
 
 def comparison(rows: list[dict], setting: str) -> list[Curve]:
-    """Figure 5: a curve over R for each data set and method; the exact kernel's only point is at 0."""
+    """Figure 5: a curve over R for each data set and method; the exact kernel's only point
+    is at 0.
+    """
     found = {(name, method): Curve(name, method) for name in DATA for method in METHODS}
     for line in curves(__package__, "fig5"):
         found[line["dataset"], line["method"]].authors[line["n_features"] or 0] = {
-            "test": line["test"], "seconds": line["seconds_train"], "predict": line["seconds_predict"],
+            "test": line["test"],
+            "seconds": line["seconds_train"],
+            "predict": line["seconds_predict"],
             "memory": line["numbers_a_row"] * _ROWS[line["dataset"]] * 8 / 2**20,
-        }  # fmt: skip
+        }
     points: dict[tuple, list[dict]] = {}
     for row in of_figure(rows, "fig5", setting):
         if (row["dataset"], row["method"]) in found and row["status"] == "ok":
@@ -188,7 +276,9 @@ def comparison(rows: list[dict], setting: str) -> list[Curve]:
 
 
 def target(authors: Curve) -> float | None:
-    """The test performance that Figure 5 asks all methods for; ours: that of the authors' rb at R = 128."""
+    """The test performance that Figure 5 asks all methods for; ours: that of the authors'
+    rb at R = 128.
+    """
     return authors.authors.get(128, {}).get("test")
 
 
@@ -197,42 +287,65 @@ def reach(curve: Curve, whose: str, wanted: float) -> tuple[float, dict] | None:
     points = [
         (place, point)
         for place, point in getattr(curve, whose).items()
-        if None not in (point["test"], point["seconds"]) and better(curve.dataset, point["test"], wanted)
+        if None not in (point["test"], point["seconds"])
+        and better(curve.dataset, point["test"], wanted)
     ]
     return min(points, key=lambda item: (item[1]["seconds"], item[0]), default=None)
 
 
 def speedups(rows: list[dict]) -> list[Curve]:
-    """Figure 6: for each data set and method, threads -> seconds and speed-up, the median over the seeds, and its range.
+    """Figure 6: for each data set and method, threads -> seconds and speed-up, the median over the
+    seeds, and its range.
 
-    A seed's speed-up is its own time with one thread over that with several, the time of the passes over the columns alone.
+    A seed's speed-up is its own time with one thread over that with several, the time of the passes
+    over the columns alone.
     """
     times: dict[tuple[str, str], dict[int, dict[int, dict]]] = {}
     for row in complete(of_figure(rows, "fig6"), "threads", "n_iter"):
         if row["status"] == "ok" and row["seconds_fit"]:
-            times.setdefault((row["dataset"], row["method"]), {}).setdefault(row["threads"], {})[row["seed"]] = row
+            times.setdefault((row["dataset"], row["method"]), {}).setdefault(row["threads"], {})[
+                row["seed"]
+            ] = row
     found = []
     order = {name: place for place, name in enumerate((*DATA, "sparse-rb", "sparse-rf"))}
-    for (dataset, method), by_threads in sorted(times.items(), key=lambda item: [order.get(name, -1) for name in item[0]]):
+    for (dataset, method), by_threads in sorted(
+        times.items(), key=lambda item: [order.get(name, -1) for name in item[0]]
+    ):
         curve = Curve(dataset, method)
         alone = by_threads.get(1, {})
         for threads, by_seed in by_threads.items():
-            ratios = sorted(_passes(alone[seed]) / _passes(row) for seed, row in by_seed.items() if seed in alone)
+            ratios = sorted(
+                _passes(alone[seed]) / _passes(row)
+                for seed, row in by_seed.items()
+                if seed in alone
+            )
             seconds = sorted(_passes(row) for row in by_seed.values())
-            kappas = [row["params"]["kappa"] for row in by_seed.values() if row["params"].get("kappa")]
+            kappas = [
+                row["params"]["kappa"] for row in by_seed.values() if row["params"].get("kappa")
+            ]
             curve.ours[threads] = {
-                "seconds": _median(seconds), "speedup": _median(ratios), "low": ratios[0] if ratios else None,
-                "high": ratios[-1] if ratios else None, "runs": len(seconds),
+                "seconds": _median(seconds),
+                "speedup": _median(ratios),
+                "low": ratios[0] if ratios else None,
+                "high": ratios[-1] if ratios else None,
+                "runs": len(seconds),
                 "steps": _median(sorted(row["n_iter"] for row in by_seed.values())),
-                "kappa": _median(sorted(kappas)), "converged": all(row["converged"] for row in by_seed.values()),
-            }  # fmt: skip
+                "kappa": _median(sorted(kappas)),
+                "converged": all(row["converged"] for row in by_seed.values()),
+            }
         found.append(curve)
     return found
 
 
 def _passes(row) -> float:
-    """Seconds of the passes over all outputs, without certificates and all else that training does, where they are known."""
-    last = {step.get("output", 0): step["pass_seconds"] for step in row.get("trace") or () if "pass_seconds" in step}
+    """Seconds of the passes over all outputs, without certificates and all else that
+    training does, where they are known.
+    """
+    last = {
+        step.get("output", 0): step["pass_seconds"]
+        for step in row.get("trace") or ()
+        if "pass_seconds" in step
+    }
     # rows of rfx 0.1 have them among their params
     return sum(last.values()) or row["params"].get("pass_seconds") or row["seconds_fit"]
 

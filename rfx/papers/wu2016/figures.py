@@ -1,4 +1,6 @@
-"""Figures 3 to 6 of Wu et al. 2016 (random binning features): ours solid with filled marks, the authors' dashed and hollow."""
+"""Figures 3 to 6 of Wu et al. 2016 (random binning features): ours solid with filled marks,
+the authors' dashed and hollow.
+"""
 
 import math
 from collections.abc import Iterable
@@ -16,42 +18,71 @@ _SIZES = (8, 16, 32, 64, 128, 256, 512, 1024)
 
 @dataclass(frozen=True)
 class _Column:
-    """A column of panels of a sweep: the quantities drawn, the axis label, and whether the axis is logarithmic."""
+    """A column of panels of a sweep: the quantities drawn, the axis label, and whether the
+    axis is logarithmic.
+    """
 
     names: tuple[str, ...]
     label: str
     log: bool = True
 
 
-_SWEPT = (_Column(("test", "train"), "", False), _Column(("seconds",), "training, seconds"), _Column(("bins",), "bins D (training rows)"))
+_SWEPT = (
+    _Column(("test", "train"), "", False),
+    _Column(("seconds",), "training, seconds"),
+    _Column(("bins",), "bins D (training rows)"),
+)
 
 
 def figure3(rows, setting) -> Chart:
-    """Test and train performance, training seconds and bins over 1/sigma, a line of panels a data set."""
+    """Test and train performance, training seconds and bins over 1/sigma, a line of panels
+    a data set.
+    """
     title = "Wu et al. 2016, Figure 3: random binning (rb) while sigma varies, R = 128"
     panels = _sweep(rows, "fig3", setting, "1/sigma of exp(-||x - y||$_1$ / sigma)", _SWEPT)
-    return _chart(title, setting, panels, [row for row in wu2016.of_figure(rows, "fig3", setting) if row["status"] == "ok"])
+    return _chart(
+        title,
+        setting,
+        panels,
+        [row for row in wu2016.of_figure(rows, "fig3", setting) if row["status"] == "ok"],
+    )
 
 
 def figure4(rows, setting) -> Chart:
     """The same over R at one sigma, with kappa = D/R."""
     title = "Wu et al. 2016, Figure 4: random binning (rb) while R varies, sigma fixed"
-    panels = _sweep(rows, "fig4", setting, "grids R", (*_SWEPT, _Column(("kappa",), "kappa = D / R", False)))
-    return _chart(title, setting, panels, [row for row in wu2016.of_figure(rows, "fig4", setting) if row["status"] == "ok"])
+    panels = _sweep(
+        rows, "fig4", setting, "grids R", (*_SWEPT, _Column(("kappa",), "kappa = D / R", False))
+    )
+    return _chart(
+        title,
+        setting,
+        panels,
+        [row for row in wu2016.of_figure(rows, "fig4", setting) if row["status"] == "ok"],
+    )
 
 
 def _sweep(rows, name, setting, axis_label, columns) -> list[list[Panel | None]]:
     """A line of panels for each data set that has rows."""
     drawn = [curve for curve in wu2016.sweep(rows, name, setting) if curve.ours]
     _refuse_nothing(drawn, name, setting)
-    exact = {curve.dataset: curve.authors.get(0) for curve in wu2016.comparison([], setting) if curve.method == "kernel"}
+    exact = {
+        curve.dataset: curve.authors.get(0)
+        for curve in wu2016.comparison([], setting)
+        if curve.method == "kernel"
+    }
     lines = []
     for curve in drawn:
         line: list[Panel | None] = []
         for column in columns:
             own = _swept(curve, name, column, exact.get(curve.dataset) or {})
-            heads = axis_label if curve is drawn[-1] else "", column.label or wu2016.metric(curve.dataset)
-            line.append(Panel("" if line else _title(curve, name), *heads, own, dress=_dress(name, column)))
+            heads = (
+                axis_label if curve is drawn[-1] else "",
+                column.label or wu2016.metric(curve.dataset),
+            )
+            line.append(
+                Panel("" if line else _title(curve, name), *heads, own, dress=_dress(name, column))
+            )
         lines.append(line)
     return lines
 
@@ -66,12 +97,27 @@ def _swept(curve, name, column, exact) -> list[Curve]:
     found: list[Curve] = []
     for quantity in column.names:
         look = quantity if style.known(quantity) else ""
-        found += _both(curve, quantity, style.identifier(name, curve.dataset, quantity), look, look or "seconds, bins, kappa")
+        found += _both(
+            curve,
+            quantity,
+            style.identifier(name, curve.dataset, quantity),
+            look,
+            look or "seconds, bins, kappa",
+        )
     if "test" in column.names:
         found += _best(curve)
         if exact:
             gid = style.identifier(name, curve.dataset, "exact", "authors")
-            found.append(level(exact["test"], "test, authors' exact kernel", gid, color="black", linewidth=0.9, linestyle=":"))
+            found.append(
+                level(
+                    exact["test"],
+                    "test, authors' exact kernel",
+                    gid,
+                    color="black",
+                    linewidth=0.9,
+                    linestyle=":",
+                )
+            )
     return found
 
 
@@ -81,7 +127,9 @@ def _dress(name, column):
     def dress(axes):
         _scale(axes, "log" if name == "fig3" else "R", column.log)
         if name == "fig3" and "bins" in column.names:
-            right = axes.secondary_yaxis("right", functions=(lambda bins: bins / 128, lambda kappa: kappa * 128))
+            right = axes.secondary_yaxis(
+                "right", functions=(lambda bins: bins / 128, lambda kappa: kappa * 128)
+            )
             right.set_ylabel("kappa = D / R")
             style.plain_ticks(right.yaxis)
         if "kappa" in column.names:
@@ -91,7 +139,9 @@ def _dress(name, column):
 
 
 def figure5(rows, setting) -> Chart:
-    """Test performance and training seconds over R, and seconds and memory over test performance, of all methods."""
+    """Test performance and training seconds over R, and seconds and memory over test
+    performance, of all methods.
+    """
     by_data: dict[str, list[wu2016.Curve]] = {}
     found = wu2016.comparison(rows, setting)
     present = {curve.dataset for curve in found if curve.ours}
@@ -102,7 +152,10 @@ def figure5(rows, setting) -> Chart:
     panels = [_compared(dataset, own) for dataset, own in by_data.items()]
     used = [row for row in wu2016.of_figure(rows, "fig5", setting) if row["status"] == "ok"]
     title = "Wu et al. 2016, Figure 5: random binning beside other approximations of the kernel"
-    loading = "Seconds of ours are of a new process, which first loads its compiled code (some tenths of a second)."
+    loading = (
+        "Seconds of ours are of a new process, which first loads its compiled code (some tenths of"
+        " a second)."
+    )
     return _chart(title, setting, panels, used, [f"Memory: {wu2016.MEMORY}", loading])
 
 
@@ -113,13 +166,24 @@ def _compared(dataset, own) -> list[Panel | None]:
     for quantity, label in (("test", f"test {metric}"), ("seconds", "training, seconds")):
         drawn: list[Curve] = []
         for curve in own:
-            words, gid = wu2016.METHODS[curve.method], style.identifier("fig5", dataset, curve.method, quantity)
+            words, gid = (
+                wu2016.METHODS[curve.method],
+                style.identifier("fig5", dataset, curve.method, quantity),
+            )
             if curve.method == "kernel":
                 drawn += _level(curve, quantity, gid, words)
             else:
                 drawn += _both(curve, quantity, gid, curve.method, words, _SIZES[-1])
         heading = "" if line else wu2016.heading(dataset)
-        line.append(Panel(heading, "R", label, drawn, dress=partial(_scale, kind="R", log=quantity == "seconds")))
+        line.append(
+            Panel(
+                heading,
+                "R",
+                label,
+                drawn,
+                dress=partial(_scale, kind="R", log=quantity == "seconds"),
+            )
+        )
     wanted = next((wu2016.target(curve) for curve in own if curve.method == "rb"), None)
     for quantity, label in (("seconds", "training, seconds"), ("memory", "memory, MiB")):
         drawn = []
@@ -128,8 +192,25 @@ def _compared(dataset, own) -> list[Panel | None]:
             drawn += _cost(curve, quantity, gid, wu2016.METHODS[curve.method])
         if wanted is not None:
             gid = style.identifier("fig5", dataset, "target")
-            drawn.append(upright(wanted, "the authors' rb at R = 128", gid, color="0.5", linewidth=0.8, linestyle=":"))
-        line.append(Panel("", f"test {metric}, better to the right", label, drawn, dress=partial(_by_test, dataset=dataset)))
+            drawn.append(
+                upright(
+                    wanted,
+                    "the authors' rb at R = 128",
+                    gid,
+                    color="0.5",
+                    linewidth=0.8,
+                    linestyle=":",
+                )
+            )
+        line.append(
+            Panel(
+                "",
+                f"test {metric}, better to the right",
+                label,
+                drawn,
+                dress=partial(_by_test, dataset=dataset),
+            )
+        )
     return line
 
 
@@ -140,7 +221,9 @@ def _by_test(axes, dataset) -> None:
 
 
 def figure6(rows) -> Chart:
-    """Speed-up of parallel randomised coordinate descent over threads; the authors' numbers are in no file that we have."""
+    """Speed-up of parallel randomised coordinate descent over threads; the authors' numbers
+    are in no file that we have.
+    """
     drawn: dict[str, list[wu2016.Curve]] = {}
     for curve in wu2016.speedups(rows):
         if any(point["speedup"] for point in curve.ours.values()):
@@ -149,7 +232,10 @@ def figure6(rows) -> Chart:
     panels = in_lines([_sped(dataset, own) for dataset, own in drawn.items()], min(4, len(drawn)))
     used = [row for row in wu2016.of_figure(rows, "fig6") if row["status"] == "ok"]
     title = "Wu et al. 2016, Figure 6: speed-up of parallel coordinate descent (L1); ours only"
-    remark = "Marks: medians over the seeds, bars: their range. Seconds of the passes to the same relative duality gap."
+    remark = (
+        "Marks: medians over the seeds, bars: their range. Seconds of the passes to the same"
+        " relative duality gap."
+    )
     return _chart(title, None, panels, used, [remark], 2.6)
 
 
@@ -157,9 +243,21 @@ def _sped(dataset, own) -> Panel:
     """The speed-ups on one data set."""
     threads = sorted({place for curve in own for place in curve.ours})
     names = {"sparse-rb": "random binning (sparse-rb)", "sparse-rf": "random Fourier (sparse-rf)"}
-    curves = [Curve(threads, threads, {"color": "0.6", "linewidth": 0.9, "linestyle": ":"}, "as many times as threads")]
+    curves = [
+        Curve(
+            threads,
+            threads,
+            {"color": "0.6", "linewidth": 0.9, "linestyle": ":"},
+            "as many times as threads",
+        )
+    ]
     curves += [
-        speedup_curve(curve, style.look(curve.method), names[curve.method], style.identifier("fig6", dataset, curve.method, "ours"))
+        speedup_curve(
+            curve,
+            style.look(curve.method),
+            names[curve.method],
+            style.identifier("fig6", dataset, curve.method, "ours"),
+        )
         for curve in own
     ]
 
@@ -167,7 +265,12 @@ def _sped(dataset, own) -> Panel:
         axes.set_xticks(threads, [f"{place:g}" for place in threads])
         axes.set_ylim(bottom=0)
 
-    kappas = [f"kappa {point['kappa']:,.0f}" for curve in own for point in list(curve.ours.values())[:1] if point["kappa"]]
+    kappas = [
+        f"kappa {point['kappa']:,.0f}"
+        for curve in own
+        for point in list(curve.ours.values())[:1]
+        if point["kappa"]
+    ]
     title = "; ".join([dataset + (" (subset)" if wu2016.DATA[dataset] else ""), *kappas])
     return Panel(title, "threads", "speed-up", curves, dress=dress)
 
@@ -179,30 +282,47 @@ def speedup_curve(curve, look, label, gid) -> Curve:
     return Curve(places, values, look, label, gid, around, "bars")
 
 
-# ------------------------------------------------------------------------------------------------------- curves
+# ------------------------------------------------------------------------------------------- curves
 
 
 def _refuse_nothing(drawn, name, setting):
     if not drawn:
         which = f" with setting {setting}" if setting else ""
-        raise DataError(f"the results file has no finished rows of wu2016-{name}{which}; rfx run wu2016-{name} makes them")
+        raise DataError(
+            f"the results file has no finished rows of wu2016-{name}{which}; rfx run wu2016-{name}"
+            " makes them"
+        )
 
 
 def _both(curve, quantity, gid, look, words, last=math.inf) -> Iterable[Curve]:
-    """The authors' and our curve of one quantity, ours with its deviation over the seeds, up to the place `last`."""
-    around = {place: (low, high) for place, low, high in zip(*curve.band(quantity)) if place <= last}
+    """The authors' and our curve of one quantity, ours with its deviation over the seeds,
+    up to the place `last`.
+    """
+    around = {
+        place: (low, high) for place, low, high in zip(*curve.band(quantity)) if place <= last
+    }
     for whose in ("authors", "ours"):
-        points = [(place, value) for place, value in zip(*curve.series(whose, quantity)) if place <= last]
+        points = [
+            (place, value) for place, value in zip(*curve.series(whose, quantity)) if place <= last
+        ]
         if points:
             xs, ys = zip(*points)
             band = around if whose == "ours" else {}
-            yield Curve(xs, ys, style.look(look, whose), style.label(words, whose), f"{gid}-{whose}", band)
+            yield Curve(
+                xs, ys, style.look(look, whose), style.label(words, whose), f"{gid}-{whose}", band
+            )
     # a cross over every point of ours whose solver did not converge
-    unsolved = [place for place, point in curve.ours.items() if point["converged"] is False and point.get(quantity) is not None]
+    unsolved = [
+        place
+        for place, point in curve.ours.items()
+        if point["converged"] is False and point.get(quantity) is not None
+    ]
     places = [place for place in unsolved if place <= last]
     if places and quantity in ("test", "train"):
         cross = {"linestyle": "", "marker": "x", "markersize": 4.5, "color": "0.25", "zorder": 3}
-        yield Curve(places, [curve.ours[place][quantity] for place in places], cross, "ours, not converged")
+        yield Curve(
+            places, [curve.ours[place][quantity] for place in places], cross, "ours, not converged"
+        )
 
 
 def _best(curve) -> Iterable[Curve]:
@@ -210,7 +330,13 @@ def _best(curve) -> Iterable[Curve]:
     places, values = curve.series("ours", "test")
     if places:
         best = values.index((min if curve.dataset in wu2016.REGRESSION else max)(values))
-        look = {"linestyle": "", "marker": "s", "markersize": 8, "markerfacecolor": "none", "color": style.look("test")["color"]}
+        look = {
+            "linestyle": "",
+            "marker": "s",
+            "markersize": 8,
+            "markerfacecolor": "none",
+            "color": style.look("test")["color"],
+        }
         yield Curve([places[best]], [values[best]], look, "best test, ours")
 
 
@@ -219,7 +345,12 @@ def _level(curve, quantity, gid, words) -> Iterable[Curve]:
     for whose, dashes in (("authors", "--"), ("ours", "-")):
         _, values = curve.series(whose, quantity)
         if values:
-            look = {"color": "black", "linestyle": dashes, "linewidth": 1.0, "alpha": 0.65 if whose == "authors" else 1.0}
+            look = {
+                "color": "black",
+                "linestyle": dashes,
+                "linewidth": 1.0,
+                "alpha": 0.65 if whose == "authors" else 1.0,
+            }
             yield level(values[0], style.label(words, whose), f"{gid}-{whose}", **look)
 
 
@@ -227,11 +358,16 @@ def _cost(curve, quantity, gid, words) -> Iterable[Curve]:
     """A quantity over the test performance it buys, along growing R."""
     for whose in ("authors", "ours"):
         places, values = curve.series(whose, quantity)
-        known = [(getattr(curve, whose)[place].get("test"), value) for place, value in zip(places, values)]
+        known = [
+            (getattr(curve, whose)[place].get("test"), value)
+            for place, value in zip(places, values)
+        ]
         known = [pair for pair in known if pair[0] is not None]
         if known:
             xs, ys = zip(*known)
-            look = style.look(curve.method, whose) | ({"markersize": 7} if curve.method == "kernel" else {})
+            look = style.look(curve.method, whose) | (
+                {"markersize": 7} if curve.method == "kernel" else {}
+            )
             yield Curve(xs, ys, look, style.label(words, whose), f"{gid}-{whose}")
 
 
@@ -255,9 +391,14 @@ def _chart(title, setting, panels, rows, remarks=(), height=2.1) -> Chart:
         notes.append(f"Ours: means over up to {runs} seeds, bands: their standard deviation.")
     if setting is not None:
         letter = any(row["dataset"] == "letter" for row in rows)
-        notes.append("Authors': their plot data, lambda 0.01, 16 cores at 2.93 GHz" + ("; their letter lacks its Z." if letter else "."))
+        notes.append(
+            "Authors': their plot data, lambda 0.01, 16 cores at 2.93 GHz"
+            + ("; their letter lacks its Z." if letter else ".")
+        )
     title = title if setting is None else f"{title}; setting: {setting}"
-    return Chart(title, [*notes, *remarks, style.machines(rows, threads=setting is not None)], panels, height)
+    return Chart(
+        title, [*notes, *remarks, style.machines(rows, threads=setting is not None)], panels, height
+    )
 
 
 FIGURES = {

@@ -1,50 +1,97 @@
-"""Table 1 of Wu et al. 2016 (random binning features), and the numbers behind its Figures 3 to 6 as tables."""
+"""Table 1 of Wu et al. 2016 (random binning features), and the numbers behind its Figures 3
+to 6 as tables.
+"""
 
 from rfx.data.registry import registry
 from rfx.papers.wu2016 import curves as wu2016
 from rfx.reporting.builders import Builder
-from rfx.reporting.cells import DASH, Cell, Section, Table, count, decimals, general, number, short, words
+from rfx.reporting.cells import (
+    DASH,
+    Cell,
+    Section,
+    Table,
+    count,
+    decimals,
+    general,
+    number,
+    short,
+    words,
+)
 from rfx.reporting.printed import printed
 from rfx.reporting.seeds import LEGEND, Mean
 from rfx.reporting.tables import failures, machines
 
 _PROPERTIES = {"n_train": "N train", "n_test": "N test", "n_inputs": "d", "n_classes": "classes"}
 _PAIRS = "Every cell is ours / paper; a dash: not run, or not printed."
-_CURVES = "Every cell is ours / authors' plot data; a dash: not run, or not there; *: the solver did not converge."
+_CURVES = (
+    "Every cell is ours / authors' plot data; a dash: not run, or not there; *: the solver did not"
+    " converge."
+)
 _score = decimals(4)
 
 # name in wu2016.quantities -> heading, how it is written
 _SWEPT = {
-    "test": ("test", _score), "train": ("train", _score), "seconds": ("training, s", short), "bins": ("bins D", count),
+    "test": ("test", _score),
+    "train": ("train", _score),
+    "seconds": ("training, s", short),
+    "bins": ("bins D", count),
     "kappa": ("kappa", short),
-}  # fmt: skip
+}
 _TITLES = {title: method for method, title in wu2016.METHODS.items()}
 _TIMED = ("seconds", "speedup", "low", "high", "steps", "kappa", "runs")
-_COMPARED = {"test": ("test", _score), "seconds": ("training, s", short), "memory": ("memory, MiB", count)}
+_COMPARED = {
+    "test": ("test", _score),
+    "seconds": ("training, s", short),
+    "memory": ("memory, MiB", count),
+}
 
 
 def table1(rows) -> Table:
-    """The data sets' sizes as counted in the data that was trained and tested on, beside the printed ones."""
+    """The data sets' sizes as counted in the data that was trained and tested on, beside
+    the printed ones.
+    """
     book = printed(__package__, "table1")
     rows = [row for row in rows if row["dataset"] in wu2016.DATA]
-    counted = {row["dataset"]: row for row in rows if row["status"] == "ok" and row["split"] == "wu2016"}
-    made = Table("wu2016-table1", "Wu et al. 2016, Table 1: properties of the data sets", [], [_PAIRS], [])
+    counted = {
+        row["dataset"]: row for row in rows if row["status"] == "ok" and row["split"] == "wu2016"
+    }
+    made = Table(
+        "wu2016-table1", "Wu et al. 2016, Table 1: properties of the data sets", [], [_PAIRS], []
+    )
     lines, tidy = [], []
     for name, stands_for in wu2016.DATA.items():
         row = counted.get(name)
         if row is None and (stands_for or (name, "", "", "n_train") not in book):
             continue
-        line = {field: _counted(row and _property(row, field), book.get((name, "", "", field))) for field in _PROPERTIES}
-        of: dict[str, object] = {"table": made.name, "dataset": name, "stands_for": stands_for or None}
-        tidy += [of | {"field": field, "ours": cell.value, "paper": cell.paper, "verdict": cell.verdict} for field, cell in line.items()]
+        line = {
+            field: _counted(row and _property(row, field), book.get((name, "", "", field)))
+            for field in _PROPERTIES
+        }
+        of: dict[str, object] = {
+            "table": made.name,
+            "dataset": name,
+            "stands_for": stands_for or None,
+        }
+        tidy += [
+            of | {"field": field, "ours": cell.value, "paper": cell.paper, "verdict": cell.verdict}
+            for field, cell in line.items()
+        ]
         made.compared += [cell for cell in line.values() if cell.paper is not None]
-        made.notes += [_mismatch(name, field, cell) for field, cell in line.items() if cell.verdict == "differs"]
+        made.notes += [
+            _mismatch(name, field, cell)
+            for field, cell in line.items()
+            if cell.verdict == "differs"
+        ]
         lines.append([words(wu2016.heading(name)), *line.values(), words(_files(name))])
         made.notes += _drawn(name) if row else []
-    made.sections = [Section("", ["data set", *_PROPERTIES.values(), "rows in its files"], lines)]  # of no method
+    # of no method
+    made.sections = [Section("", ["data set", *_PROPERTIES.values(), "rows in its files"], lines)]
     made.notes += [
         "A regression set has one class, as in the paper.",
-        "acoustic: the paper's 78,823 training rows are the file's; the authors' programs report 38 fewer, 78,785.",
+        (
+            "acoustic: the paper's 78,823 training rows are the file's; the authors' programs"
+            " report 38 fewer, 78,785."
+        ),
     ]
     made.notes += failures(wu2016.of_figure(rows, "table1")) + machines(counted.values())
     made.cells = tidy
@@ -58,7 +105,10 @@ def _counted(ours, paper) -> Cell:
 
 
 def _mismatch(name, field, cell) -> str:
-    return f"Mismatch: {name}: {_PROPERTIES[field]} is {count(cell.value)} in the data, {cell.paper.text} in the paper."
+    return (
+        f"Mismatch: {name}: {_PROPERTIES[field]} is {count(cell.value)} in the data,"
+        f" {cell.paper.text} in the paper."
+    )
 
 
 def _property(row, field):
@@ -70,14 +120,21 @@ def _files(name) -> str:
 
 
 def _drawn(name) -> list[str]:
-    """What the split does to the rows of the files, where the paper does not say which rows it took."""
+    """What the split does to the rows of the files, where the paper does not say which rows
+    it took.
+    """
     info = registry.get(name)
     split = info.splits["wu2016"]
     if split.pool:
-        return [f"{name}: which rows are for training is not said; the file is cut by rfx's own seed."]
+        return [
+            f"{name}: which rows are for training is not said; the file is cut by rfx's own seed."
+        ]
     there = sum(info.file(role).rows for role in split.train)
     if split.n_train and split.n_train < there:
-        drawn = f"{count(split.n_train)} of the training file's {count(there)} rows are drawn by rfx's own seed"
+        drawn = (
+            f"{count(split.n_train)} of the training file's {count(there)} rows are drawn by rfx's"
+            " own seed"
+        )
         return [f"{name}: {drawn}; which ones the paper took is not said."]
     return []
 
@@ -94,11 +151,27 @@ def _swept(figure, title, axis, axis_heading, write_axis) -> Builder:
             lines = []
             for place in curve.places:
                 ours, authors = curve.ours.get(place, {}), curve.authors.get(place, {})
-                line = {name: _pair(curve.dataset, ours, authors, name, write) for name, (_, write) in _SWEPT.items()}
+                line = {
+                    name: _pair(curve.dataset, ours, authors, name, write)
+                    for name, (_, write) in _SWEPT.items()
+                }
                 lines.append([number(place, write_axis), *line.values()])
-                of = {"table": f"wu2016-{figure}", "setting": setting, "dataset": curve.dataset, "method": "rb", axis: place}
+                of = {
+                    "table": f"wu2016-{figure}",
+                    "setting": setting,
+                    "dataset": curve.dataset,
+                    "method": "rb",
+                    axis: place,
+                }
                 cells += [
-                    of | {"field": name, "ours": cell.value, "paper": cell.paper, "converged": cell.converged, "verdict": cell.verdict}
+                    of
+                    | {
+                        "field": name,
+                        "ours": cell.value,
+                        "paper": cell.paper,
+                        "converged": cell.converged,
+                        "verdict": cell.verdict,
+                    }
                     for name, cell in line.items()
                 ]
                 compared += line.values()
@@ -112,11 +185,18 @@ def _swept(figure, title, axis, axis_heading, write_axis) -> Builder:
         made = Table(f"wu2016-{figure}", f"{title}; setting: {setting}", sections, [], cells)
         return _finished(made, figure, setting, rows, compared)
 
-    return Builder(f"wu2016-{figure}", make, wu2016.settings(figure), unrun=lambda: make([], next(iter(wu2016.SETTINGS))).compared)
+    return Builder(
+        f"wu2016-{figure}",
+        make,
+        wu2016.settings(figure),
+        unrun=lambda: make([], next(iter(wu2016.SETTINGS))).compared,
+    )
 
 
 def _shown(found):
-    """The curves of the data sets that have rows of ours; the authors' alone where there is no row at all."""
+    """The curves of the data sets that have rows of ours; the authors' alone where there is
+    no row at all.
+    """
     ours = {curve.dataset for curve in found if curve.ours}
     return [curve for curve in found if not ours or curve.dataset in ours]
 
@@ -130,7 +210,9 @@ def _gammas(curve) -> str:
 
 
 def figure5(rows, setting) -> Table:
-    """Test performance, training time and memory of all methods over R, and what a given test performance costs each."""
+    """Test performance, training time and memory of all methods over R, and what a given
+    test performance costs each.
+    """
     by_data: dict[str, dict[str, wu2016.Curve]] = {}
     found = wu2016.comparison(rows, setting)
     shown = [curve.dataset for curve in _shown(found)]
@@ -139,57 +221,123 @@ def figure5(rows, setting) -> Table:
     sections, cells = [], []
     compared: list[Cell] = []
     for dataset, curves in by_data.items():
-        own = curves | {method: wu2016.Curve(dataset, method) for method in wu2016.METHODS if method not in curves}
+        own = curves | {
+            method: wu2016.Curve(dataset, method)
+            for method in wu2016.METHODS
+            if method not in curves
+        }
         lines, known = _compared(dataset, own)
         compared += [cell for cell, _ in known]
-        cells += [{"table": "wu2016-fig5", "setting": setting, "dataset": dataset} | line for _, line in known]
+        cells += [
+            {"table": "wu2016-fig5", "setting": setting, "dataset": dataset} | line
+            for _, line in known
+        ]
         if dataset not in shown:
             continue
         columns = ["R", "", *wu2016.METHODS.values()]
-        sections.append(Section(f"{wu2016.heading(dataset)} ({wu2016.metric(dataset)})", columns, lines, 2, dataset, _TITLES))
+        sections.append(
+            Section(
+                f"{wu2016.heading(dataset)} ({wu2016.metric(dataset)})",
+                columns,
+                lines,
+                2,
+                dataset,
+                _TITLES,
+            )
+        )
         wanted = wu2016.target(own["rb"])
         if wanted is not None:
             section, more = _reached(dataset, own, wanted, setting)
             sections.append(section)
             cells += more
     title = "Wu et al. 2016, Figure 5: random binning beside other approximations of the kernel"
-    notes = ["To reach a test performance: the quickest run that does; the authors' other methods go up to R = 65,536.",
-             f"Memory: {wu2016.MEMORY}"]  # fmt: skip
-    return _finished(Table("wu2016-fig5", f"{title}; setting: {setting}", sections, notes, cells), "fig5", setting, rows, compared)
+    notes = [
+        (
+            "To reach a test performance: the quickest run that does; the authors' other methods go"
+            " up to R = 65,536."
+        ),
+        f"Memory: {wu2016.MEMORY}",
+    ]
+    return _finished(
+        Table("wu2016-fig5", f"{title}; setting: {setting}", sections, notes, cells),
+        "fig5",
+        setting,
+        rows,
+        compared,
+    )
 
 
 def _compared(dataset, own) -> tuple[list[list[Cell]], list[tuple[Cell, dict]]]:
-    """The lines of one data set of figure 5, and of each point that there is its cells and what they are in CSV and JSON."""
+    """The lines of one data set of figure 5, and of each point that there is its cells and
+    what they are in CSV and JSON.
+    """
     lines, known = [], []
     # the exact kernel, at 0, has every row: it comes last
     places = {place for curve in own.values() for place in curve.places if place <= 1024}
     for place in sorted(places, key=lambda place: (place == 0, place)):
-        points = [(method, own[method].ours.get(place, {}), own[method].authors.get(place, {})) for method in wu2016.METHODS]
+        points = [
+            (method, own[method].ours.get(place, {}), own[method].authors.get(place, {}))
+            for method in wu2016.METHODS
+        ]
         for name, (heading, write) in _COMPARED.items():
             label = ("all" if place == 0 else count(place)) if name == "test" else ""
             line = [_pair(dataset, ours, authors, name, write) for _, ours, authors in points]
             lines.append([words(label), words(heading), *line])
             for (method, ours, authors), cell in zip(points, line):
                 if ours or authors:
-                    of = {"method": method, "n_features": place or None, "field": name, "ours": cell.value, "paper": cell.paper}
-                    known.append((cell, of | {"converged": cell.converged, "verdict": cell.verdict}))
+                    of = {
+                        "method": method,
+                        "n_features": place or None,
+                        "field": name,
+                        "ours": cell.value,
+                        "paper": cell.paper,
+                    }
+                    known.append(
+                        (cell, of | {"converged": cell.converged, "verdict": cell.verdict})
+                    )
     return lines, known
 
 
 def _reached(dataset, own, wanted, setting) -> tuple[Section, list[dict]]:
-    """The section and cells of what it costs each method to be as good as the authors' rb at R = 128."""
-    found = {method: {whose: wu2016.reach(own[method], whose, wanted) for whose in ("ours", "authors")} for method in wu2016.METHODS}
+    """The section and cells of what it costs each method to be as good as the authors' rb
+    at R = 128.
+    """
+    found = {
+        method: {whose: wu2016.reach(own[method], whose, wanted) for whose in ("ours", "authors")}
+        for method in wu2016.METHODS
+    }
     lines, cells = [], []
-    for name, (heading, write) in {"R": ("R", count), "seconds": ("training, s", short), "memory": ("memory, MiB", count)}.items():
+    for name, (heading, write) in {
+        "R": ("R", count),
+        "seconds": ("training, s", short),
+        "memory": ("memory, MiB", count),
+    }.items():
         line = []
         for method, both in found.items():
-            ours, authors = (None if at is None else at[0] or None if name == "R" else at[1].get(name) for at in both.values())
+            ours, authors = (
+                None if at is None else at[0] or None if name == "R" else at[1].get(name)
+                for at in both.values()
+            )
             line.append(number(ours, write, paper=_plain(authors), pair=True))
-            of = {"table": "wu2016-fig5", "setting": setting, "dataset": dataset, "method": method, "n_features": None}
-            cells.append(of | {"field": f"{name} to reach {wanted:g}", "ours": ours, "paper": authors})
+            of = {
+                "table": "wu2016-fig5",
+                "setting": setting,
+                "dataset": dataset,
+                "method": method,
+                "n_features": None,
+            }
+            cells.append(
+                of | {"field": f"{name} to reach {wanted:g}", "ours": ours, "paper": authors}
+            )
         lines.append([words(heading), *line])
-    title = f"{dataset}: to reach a test {wu2016.metric(dataset)} of {wanted:.4f}, the authors' rb at R = 128"
-    return Section(title, ["", *wu2016.METHODS.values()], lines, dataset=dataset, methods=_TITLES), cells
+    title = (
+        f"{dataset}: to reach a test {wu2016.metric(dataset)} of {wanted:.4f}, the authors' rb at R"
+        " = 128"
+    )
+    return (
+        Section(title, ["", *wu2016.METHODS.values()], lines, dataset=dataset, methods=_TITLES),
+        cells,
+    )
 
 
 def figure6(rows) -> Table:
@@ -198,15 +346,52 @@ def figure6(rows) -> Table:
     for curve in wu2016.speedups(rows):
         for threads, point in sorted(curve.ours.items()):
             seconds = number(point["seconds"], short, converged=bool(point["converged"]))
-            lines.append([words(curve.dataset), words(curve.method), number(threads, count), seconds, speedup_cell(point),
-                          number(point["steps"], count), number(point["kappa"], short), number(point["runs"], count)])  # fmt: skip
-            cells += [{"table": "wu2016-fig6", "dataset": curve.dataset, "method": curve.method, "threads": threads, "field": name,
-                       "ours": point[name], "converged": point["converged"]} for name in _TIMED]  # fmt: skip
-    columns = ["data set", "method", "threads", "training, s", "speed-up", "passes", "kappa", "runs"]
-    title = "Wu et al. 2016, Figure 6: speed-up of parallel randomised coordinate descent (L1) over threads"
-    notes = ["Medians over the seeds; speed-up: a seed's time with one thread over its time with several, its range in brackets.",
-             "Times are of the passes over the columns, to the same relative duality gap.",
-             "The authors' speed-ups are in no file that we have."]  # fmt: skip
+            lines.append(
+                [
+                    words(curve.dataset),
+                    words(curve.method),
+                    number(threads, count),
+                    seconds,
+                    speedup_cell(point),
+                    number(point["steps"], count),
+                    number(point["kappa"], short),
+                    number(point["runs"], count),
+                ]
+            )
+            cells += [
+                {
+                    "table": "wu2016-fig6",
+                    "dataset": curve.dataset,
+                    "method": curve.method,
+                    "threads": threads,
+                    "field": name,
+                    "ours": point[name],
+                    "converged": point["converged"],
+                }
+                for name in _TIMED
+            ]
+    columns = [
+        "data set",
+        "method",
+        "threads",
+        "training, s",
+        "speed-up",
+        "passes",
+        "kappa",
+        "runs",
+    ]
+    title = (
+        "Wu et al. 2016, Figure 6: speed-up of parallel randomised coordinate descent (L1) over"
+        " threads"
+    )
+    notes = [
+        (
+            "Medians over the seeds; speed-up: a seed's time with one thread over its time with"
+            " several, its range in brackets."
+        ),
+        "Times are of the passes over the columns, to the same relative duality gap.",
+        "The authors' speed-ups are in no file that we have.",
+    ]
     own = wu2016.of_figure(rows, "fig6")
     notes += failures(own) + machines([row for row in own if row["status"] == "ok"])
     return Table("wu2016-fig6", title, [Section("", columns, lines, 3)], notes, cells)
@@ -216,7 +401,11 @@ def speedup_cell(point) -> Cell:
     """The median speed-up over the seeds, with its range."""
     if not point["speedup"]:
         return Cell()
-    return Cell(Mean(point["speedup"], None, point["runs"], point["low"], point["high"]), decimals(2), "range")
+    return Cell(
+        Mean(point["speedup"], None, point["runs"], point["low"], point["high"]),
+        decimals(2),
+        "range",
+    )
 
 
 def _plain(value: float | None) -> float | None:
@@ -225,7 +414,9 @@ def _plain(value: float | None) -> float | None:
 
 
 def _pair(dataset: str, ours: dict, authors: dict, name: str, write) -> Cell:
-    """Ours beside the authors': of performance with the noise over the seeds, of test performance judged by it."""
+    """Ours beside the authors': of performance with the noise over the seeds, of test
+    performance judged by it.
+    """
     return Cell(
         ours.get("means", {}).get(name),
         write,
@@ -243,9 +434,22 @@ def _finished(made: Table, figure, setting, rows, compared) -> Table:
     own = wu2016.of_figure(rows, figure, setting)
     used = [row for row in own if row["status"] == "ok"]
     runs = len({row["seed"] for row in used})
-    seeds = [f"Ours: means over up to {runs} seeds, ± their standard deviation; without it a single run.", LEGEND] if runs > 1 else []
+    seeds = (
+        [
+            (
+                f"Ours: means over up to {runs} seeds, ± their standard deviation; without it a"
+                " single run."
+            ),
+            LEGEND,
+        ]
+        if runs > 1
+        else []
+    )
     made.notes = [_CURVES, f"Setting {setting}: {wu2016.SETTINGS[setting]}", *made.notes]
-    made.notes += [*seeds, *([f"lambda: {wu2016.lambdas(used, by_method=figure == 'fig5')}"] if used else [])]
+    made.notes += [
+        *seeds,
+        *([f"lambda: {wu2016.lambdas(used, by_method=figure == 'fig5')}"] if used else []),
+    ]
     made.notes += [f"Differs from the paper: {text}" for text in wu2016.AUTHORS]
     made.notes += failures(own) + machines(used)
     made.compared = [cell for cell in compared if cell.paper is not None]
@@ -254,8 +458,22 @@ def _finished(made: Table, figure, setting, rows, compared) -> Table:
 
 TABLES = {
     "table1": Builder("wu2016-table1", table1, unrun=lambda: table1([]).compared),
-    "fig3": _swept("fig3", "Wu et al. 2016, Figure 3: random binning while sigma varies, R = 128", "gamma", "1/sigma", general),
-    "fig4": _swept("fig4", "Wu et al. 2016, Figure 4: random binning while R varies, sigma fixed", "n_grids", "R", count),
-    "fig5": Builder("wu2016-fig5", figure5, wu2016.settings("fig5"), unrun=lambda: figure5([], "paper").compared),
+    "fig3": _swept(
+        "fig3",
+        "Wu et al. 2016, Figure 3: random binning while sigma varies, R = 128",
+        "gamma",
+        "1/sigma",
+        general,
+    ),
+    "fig4": _swept(
+        "fig4",
+        "Wu et al. 2016, Figure 4: random binning while R varies, sigma fixed",
+        "n_grids",
+        "R",
+        count,
+    ),
+    "fig5": Builder(
+        "wu2016-fig5", figure5, wu2016.settings("fig5"), unrun=lambda: figure5([], "paper").compared
+    ),
     "fig6": Builder("wu2016-fig6", figure6),
 }

@@ -1,4 +1,6 @@
-"""What Wu et al. 2016 prove and we measure: Theorem 1 (the objective against kappa R), equations 29 and 30 (the speed-up)."""
+"""What Wu et al. 2016 prove and we measure: Theorem 1 (the objective against kappa R),
+equations 29 and 30 (the speed-up).
+"""
 
 import statistics
 from dataclasses import dataclass
@@ -12,24 +14,40 @@ from rfx.reporting.suboptimality import Excess, Reference
 
 LABEL = "theorem1"
 NOTES = (
-    "kappa is equation 10's, the mean over grids of N over the rows in the fullest bin. The constant is 2 beta ||w*||^2 / (kappa R'), "
-    "R' = R - c (erratum 7); w* is the exact kernel machine, beta the curvature of the loss.",
-    "F(w*) has lam sqrt(D/R) ||w*||_2, which is at least lam ||w*||_1; the paper's lam ||w*||_2 is not (erratum 13).",
-    "L1, the case that the paper proves: F = lam ||w||_1 + mean loss over features that are not divided by sqrt(R), less the limit, which "
-    "is the mean at the largest R; slopes are of R up to a sixteenth of it.",
-    "L2: what rb solves, lam/2 ||w||^2 + mean loss over features divided by sqrt(R), less the exact kernel machine's: its mean is never "
-    "below, for it is convex in the kernel. With features that are not divided, the paper's L2 penalty would vanish as R grows.",
+    (
+        "kappa is equation 10's, the mean over grids of N over the rows in the fullest bin. The"
+        " constant is 2 beta ||w*||^2 / (kappa R'), R' = R - c (erratum 7); w* is the exact kernel"
+        " machine, beta the curvature of the loss."
+    ),
+    (
+        "F(w*) has lam sqrt(D/R) ||w*||_2, which is at least lam ||w*||_1; the paper's lam ||w*||_2"
+        " is not (erratum 13)."
+    ),
+    (
+        "L1, the case that the paper proves: F = lam ||w||_1 + mean loss over features that are not"
+        " divided by sqrt(R), less the limit, which is the mean at the largest R; slopes are of R"
+        " up to a sixteenth of it."
+    ),
+    (
+        "L2: what rb solves, lam/2 ||w||^2 + mean loss over features divided by sqrt(R), less the"
+        " exact kernel machine's: its mean is never below, for it is convex in the kernel. With"
+        " features that are not divided, the paper's L2 penalty would vanish as R grows."
+    ),
 )
 SPEEDUP_NOTES = (
-    "Equation 29: threads / (1 + (R - 1)(threads - 1) / (D - 1)); sparse-rf, whose features are dense, is the case R = D. It counts steps "
-    "over single bins drawn at random, on a machine where steps are all that costs; measured are seconds of passes to the same gap.",
+    (
+        "Equation 29: threads / (1 + (R - 1)(threads - 1) / (D - 1)); sparse-rf, whose features are"
+        " dense, is the case R = D. It counts steps over single bins drawn at random, on a machine"
+        " where steps are all that costs; measured are seconds of passes to the same gap."
+    ),
     "Equation 30, its limit with kappa + 1 threads: (kappa + 1) / 2; kappa = D/R.",
 )
 
 
 @dataclass(frozen=True)
 class Case:
-    """One data set, gamma and penalty ("L1", "L2"): what the objective has above its limit, by R. kappa: the mean over the runs.
+    """One data set, gamma and penalty ("L1", "L2"): what the objective has above its limit, by R.
+    kappa: the mean over the runs.
 
     curvature: beta of the theorem.
     """
@@ -47,11 +65,17 @@ class Case:
         if self.penalty == "L1":
             return self.excess.above()
         found = [(size, seeds.mean_of(own)) for size, own in self.excess.values.items()]
-        return [size for size, _ in found], [own.value - self.reference.objective for _, own in found], [own.sd or 0.0 for _, own in found]
+        return (
+            [size for size, _ in found],
+            [own.value - self.reference.objective for _, own in found],
+            [own.sd or 0.0 for _, own in found],
+        )
 
     @property
     def scale(self) -> float:
-        """beta ||w*||^2: in units of it the theorem has one line for all, 2 / (kappa R') above F(w*)."""
+        """beta ||w*||^2: in units of it the theorem has one line for all, 2 / (kappa R')
+        above F(w*).
+        """
         return self.curvature * self.reference.norm**2
 
     def slope(self) -> float | None:
@@ -63,30 +87,56 @@ class Case:
 
 
 def cases(rows) -> list[Case]:
-    """Data sets, gammas and penalties that have a row of the exact machine and two sizes of random binning, by data set.
+    """Data sets, gammas and penalties that have a row of the exact machine and two sizes of random
+    binning, by data set.
 
     Raises DataError where there is no such case.
     """
     # the newest of a run that was made twice
-    newest = {row["key"]: row for row in rows if row["params"].get("label") == LABEL and row["status"] == "ok" and row["n_train"]}
-    own = [(gamma, row) for row in complete(newest.values(), "objective", "lam") if (gamma := _gamma(row))]
+    newest = {
+        row["key"]: row
+        for row in rows
+        if row["params"].get("label") == LABEL and row["status"] == "ok" and row["n_train"]
+    }
+    own = [
+        (gamma, row)
+        for row in complete(newest.values(), "objective", "lam")
+        if (gamma := _gamma(row))
+    ]
     found = []
     for gamma, exact in own:
         if exact["method"] != "kernel" or not Reference.there(exact):
             continue
         for method, penalty in (("sparse-rb", "L1"), ("rb", "L2")):
-            alike = [row for width, row in own if (row["dataset"], row["method"], width) == (exact["dataset"], method, gamma)]
-            alike = [row for row in complete(alike, "params.kappa", "params.kappa_bound") if isinstance(row["params"].get("n_grids"), int)]
+            alike = [
+                row
+                for width, row in own
+                if (row["dataset"], row["method"], width) == (exact["dataset"], method, gamma)
+            ]
+            alike = [
+                row
+                for row in complete(alike, "params.kappa", "params.kappa_bound")
+                if isinstance(row["params"].get("n_grids"), int)
+            ]
             excess = Excess.of(alike, lambda row: row["params"]["n_grids"])
             if excess:
                 kappa = seeds.mean_of([row["params"]["kappa_bound"] for row in alike]).value
                 curvature = losses.get_loss(exact["params"]["loss"]).curvature
-                reference = Reference.of(exact, seeds.mean_of([row["params"]["kappa"] for row in alike]).value)
-                found.append(Case(exact["dataset"], gamma, penalty, reference, excess, kappa, curvature))
+                reference = Reference.of(
+                    exact, seeds.mean_of([row["params"]["kappa"] for row in alike]).value
+                )
+                found.append(
+                    Case(exact["dataset"], gamma, penalty, reference, excess, kappa, curvature)
+                )
     if not found:
-        raise DataError("the results file has no exact machine with random binning at two R; rfx run wu2016-theorem1 makes them")
+        raise DataError(
+            "the results file has no exact machine with random binning at two R; rfx run"
+            " wu2016-theorem1 makes them"
+        )
     order = {name: place for place, name in enumerate(wu2016.DATA)}
-    return sorted(found, key=lambda case: (order.get(case.dataset, len(order)), case.penalty, case.gamma))
+    return sorted(
+        found, key=lambda case: (order.get(case.dataset, len(order)), case.penalty, case.gamma)
+    )
 
 
 def _gamma(row) -> float | None:
@@ -94,25 +144,35 @@ def _gamma(row) -> float | None:
 
 
 def predicted(threads: float, n_grids: int, n_bins: float) -> float:
-    """Equation 29: how many times as fast parallel coordinate descent on n_bins bins of n_grids grids is with that many threads."""
+    """Equation 29: how many times as fast parallel coordinate descent on n_bins bins of
+    n_grids grids is with that many threads.
+    """
     return threads / (1 + (n_grids - 1) * (threads - 1) / (n_bins - 1))
 
 
 def limit(share: float, kappa: float) -> float:
-    """Equation 30: the same with share kappa + 1 threads, where bins and grids are many; kappa = D/R."""
+    """Equation 30: the same with share kappa + 1 threads, where bins and grids are many;
+    kappa = D/R.
+    """
     return (share * kappa + 1) / (1 + share)
 
 
 def sizes(rows: list[dict]) -> dict[tuple[str, str], tuple[int, float]]:
-    """(data set, method) of Figure 6's rows -> (R, D) of equation 29, the median D of the seeds; of sparse-rf, every row of which has
-    all features, R = D."""
+    """(data set, method) of Figure 6's rows -> (R, D) of equation 29, the median D of the seeds; of
+    sparse-rf, every row of which has all features, R = D."""
     found: dict[tuple[str, str], tuple[int, list[float]]] = {}
     for row in wu2016.of_figure(rows, "fig6"):
         if row["status"] == "ok":
             grids = row["params"].get("n_grids")
-            if not row["threads"] or not row["n_features"] or (grids and not row["params"].get("kappa")):
+            if (
+                not row["threads"]
+                or not row["n_features"]
+                or (grids and not row["params"].get("kappa"))
+            ):
                 continue
             bins = grids * row["params"]["kappa"] if grids else row["n_features"]
             if bins > 1:
-                found.setdefault((row["dataset"], row["method"]), (grids or row["n_features"], []))[1].append(bins)
+                found.setdefault((row["dataset"], row["method"]), (grids or row["n_features"], []))[
+                    1
+                ].append(bins)
     return {case: (grids, statistics.median(bins)) for case, (grids, bins) in found.items()}

@@ -1,7 +1,9 @@
-"""What the table and the figure of Figure 1 of Yen et al. (2014) share: our runs with their curves, and the kernel's dashed line.
+"""What the table and the figure of Figure 1 of Yen et al. (2014) share: our runs with their curves,
+and the kernel's dashed line.
 
-All is on one basis, perceptrons +-1, and divided by the number of training rows N. Seconds are the processor's, of all threads,
-which a busy machine does not stretch; the paper's are of another machine.
+All is on one basis, perceptrons +-1, and divided by the number of training rows N. Seconds are the
+processor's, of all threads, which a busy machine does not stretch; the paper's are of another
+machine.
 """
 
 from dataclasses import dataclass
@@ -39,8 +41,8 @@ POINTS = 60
 class Line:
     """What the exact kernel machine reaches, a number for each seed, which draws its rows.
 
-    bounds: (lambda_N/N) ||w*||_2 + mean loss (the right-hand side of (22)) for the lambda_N of the L1 problem. errors: on the test
-    rows. lam: that of the kernel machine itself.
+    bounds: (lambda_N/N) ||w*||_2 + mean loss (the right-hand side of (22)) for the lambda_N of the
+    L1 problem. errors: on the test rows. lam: that of the kernel machine itself.
     """
 
     lam: float
@@ -51,7 +53,11 @@ class Line:
 
     def bound(self, seed: int) -> float:
         """The seed's own; the mean where there is none of it."""
-        return self.bounds[self.seeds.index(seed)] if seed in self.seeds else float(np.mean(self.bounds))
+        return (
+            self.bounds[self.seeds.index(seed)]
+            if seed in self.seeds
+            else float(np.mean(self.bounds))
+        )
 
 
 class Curves:
@@ -64,14 +70,23 @@ class Curves:
 
     @staticmethod
     def _steps(row):
-        """(seconds, objective over N, error) of a run's steps, three arrays; the start, before any feature, is left out."""
+        """(seconds, objective over N, error) of a run's steps, three arrays; the start,
+        before any feature, is left out.
+        """
         found = [
-            (step.get("cpu_seconds", step["seconds"]), step["objective"] / row["n_train"], step["error"])
+            (
+                step.get("cpu_seconds", step["seconds"]),
+                step["objective"] / row["n_train"],
+                step["error"],
+            )
             for step in row["trace"]
             if step.get("features") and {"error", "objective", "seconds"} <= step.keys()
         ]
         if not found:
-            raise DataError(f"the run of {row['method']} on {row['dataset']} has no trace with errors; run the plan yen2014-figure1")
+            raise DataError(
+                f"the run of {row['method']} on {row['dataset']} has no trace with errors; run the"
+                " plan yen2014-figure1"
+            )
         return tuple(np.array(part) for part in zip(*found))
 
     def ends(self, quantity: int) -> list[float]:
@@ -79,39 +94,56 @@ class Curves:
         return [float(run[quantity][-1]) for run in self.runs]
 
     def reached(self, line: Line) -> list[float | None]:
-        """Seconds after which each run's objective is at most the line's bound for its seed; None for one that does not get there."""
+        """Seconds after which each run's objective is at most the line's bound for its
+        seed; None for one that does not get there.
+        """
         bounds = [line.bound(row["seed"]) for row in self.rows]
-        return [next((float(s) for s, value in zip(*run[:2]) if value <= bound), None) for run, bound in zip(self.runs, bounds)]
+        return [
+            next((float(s) for s, value in zip(*run[:2]) if value <= bound), None)
+            for run, bound in zip(self.runs, bounds)
+        ]
 
     def band(self, quantity: int):
-        """(seconds, mean, lowest, highest) over the seeds; each run keeps its last value until the longest ends."""
+        """(seconds, mean, lowest, highest) over the seeds; each run keeps its last value
+        until the longest ends.
+        """
         first, last = max(run[0][0] for run in self.runs), max(run[0][-1] for run in self.runs)
         at = np.geomspace(max(first, 1e-3), max(last, first, 1e-3), POINTS)
         at[0], at[-1] = first, max(last, first)
-        values = np.array([run[quantity][np.searchsorted(run[0], at, side="right") - 1] for run in self.runs])
+        values = np.array(
+            [run[quantity][np.searchsorted(run[0], at, side="right") - 1] for run in self.runs]
+        )
         return at, values.mean(axis=0), values.min(axis=0), values.max(axis=0)
 
 
 def curve_of(row) -> str:
     """The key in CURVES of a row."""
-    return "boosting-exact" if row["method"] == "boosting" and row["params"].get("threshold") == "exact" else row["method"]
+    return (
+        "boosting-exact"
+        if row["method"] == "boosting" and row["params"].get("threshold") == "exact"
+        else row["method"]
+    )
 
 
 def panel_of(dataset: str, split: str | None) -> str:
-    """The key in DATA of a row or run; LIBSVM's own training rows of ijcnn1, which Wu et al. took, are fewer than those of Yen et al."""
+    """The key in DATA of a row or run; LIBSVM's own training rows of ijcnn1, which Wu et
+    al. took, are fewer than those of Yen et al.
+    """
     return "ijcnn1-tr" if (dataset, split) == ("ijcnn1", "wu2016") else dataset
 
 
 def found(rows) -> dict[str, tuple[dict[str, Curves], Line | None]]:
     """Data set -> (its curves by their keys, the kernel's line), in the paper's order.
 
-    Of rows that differ in nothing but when they were made the last counts, of several lambdas the one run last. Raises
-    DataError where no rows are the figure's.
+    Of rows that differ in nothing but when they were made the last counts, of several lambdas the
+    one run last. Raises DataError where no rows are the figure's.
     """
     mine = [
         row
         for row in rows
-        if row["status"] == "ok" and row["params"].get("label") == LABEL and panel_of(row["dataset"], row["split"]) in DATA
+        if row["status"] == "ok"
+        and row["params"].get("label") == LABEL
+        and panel_of(row["dataset"], row["split"]) in DATA
     ]
     mine = complete(mine, "lam", "n_train", "seed", "model_size")
     panels = {}
@@ -120,18 +152,36 @@ def found(rows) -> dict[str, tuple[dict[str, Curves], Line | None]]:
         for key in CURVES:
             same = [row for row in own if curve_of(row) == key]
             if same:
-                last = {row["seed"]: row for row in same if (row["lam"], row["n_train"]) == (same[-1]["lam"], same[-1]["n_train"])}
+                last = {
+                    row["seed"]: row
+                    for row in same
+                    if (row["lam"], row["n_train"]) == (same[-1]["lam"], same[-1]["n_train"])
+                }
                 curves[key] = Curves([last[seed] for seed in sorted(last)])
         if curves:
-            panels[name] = curves, line([row for row in own if row["method"] == "kernel"], next(iter(curves.values())))
+            panels[name] = (
+                curves,
+                line(
+                    [row for row in own if row["method"] == "kernel"], next(iter(curves.values()))
+                ),
+            )
     if not panels:
-        raise DataError("there are no rows of yen2014-figure1 to show; make them with: rfx run yen2014-figure1 --results FILE")
+        raise DataError(
+            "there are no rows of yen2014-figure1 to show; make them with: rfx run yen2014-figure1"
+            " --results FILE"
+        )
     return panels
 
 
 def line(rows, curves: Curves) -> Line | None:
-    """The kernel's line for the lambda of these curves, from each seed's last of the rows that tell the function's norm."""
-    rows = [row for row in having(rows, "params.norm", "objective", "score", "seconds_fit") if row["n_train"] == curves.n]
+    """The kernel's line for the lambda of these curves, from each seed's last of the rows
+    that tell the function's norm.
+    """
+    rows = [
+        row
+        for row in having(rows, "params.norm", "objective", "score", "seconds_fit")
+        if row["n_train"] == curves.n
+    ]
     if not rows:
         return None
     last = {row["seed"]: row for row in rows if row["lam"] == rows[-1]["lam"]}
@@ -140,7 +190,13 @@ def line(rows, curves: Curves) -> Line | None:
     norms = [row["params"]["norm"] for row in rows]
     losses = [row["objective"] - 0.5 * row["lam"] * norm**2 for row, norm in zip(rows, norms)]
     bounds = [(curves.lam * norm + loss) / curves.n for norm, loss in zip(norms, losses)]
-    return Line(rows[0]["lam"], seeds, bounds, [1 - row["score"] for row in rows], [row["seconds_fit"] for row in rows])
+    return Line(
+        rows[0]["lam"],
+        seeds,
+        bounds,
+        [1 - row["score"] for row in rows],
+        [row["seconds_fit"] for row in rows],
+    )
 
 
 def over(values) -> Mean:

@@ -1,8 +1,8 @@
-"""Tables 1 and 2 of Yen et al. 2014 (sparse random features), kernel ridge regression and kernel SVM, with what stands beneath them;
-the numbers behind Figure 1; and Corollary 1 in numbers.
+"""Tables 1 and 2 of Yen et al. 2014 (sparse random features), kernel ridge regression and kernel
+SVM, with what stands beneath them; the numbers behind Figure 1; and Corollary 1 in numbers.
 
-Beneath Tables 1 and 2 stand what the setting `paper` was inferred from, and the published programs; the plans give these rows the
-labels `inference` and `published`.
+Beneath Tables 1 and 2 stand what the setting `paper` was inferred from, and the published programs;
+the plans give these rows the labels `inference` and `published`.
 """
 
 from collections.abc import Mapping
@@ -23,12 +23,13 @@ from rfx.reporting.tables import Comparison, DataRow, Field, failures, gamma, ma
 OURS = "perceptron, range"
 PROGRAMS = {"liblinear": "LIBLINEAR", "libsvm": "LIBSVM"}
 
-# ------------------------------------------------------------------------------------------------ Tables 1 and 2
+# ----------------------------------------------------------------------------------- Tables 1 and 2
 
 
 @dataclass(frozen=True)
 class YenTable(Comparison):
-    """A table with a line of our own for perceptrons, and beneath the setting `paper` what it was inferred from, and the programs.
+    """A table with a line of our own for perceptrons, and beneath the setting `paper` what it was
+    inferred from, and the programs.
 
     full: setting, data set and method of what is run with FULL=1 only, because it takes hours.
     """
@@ -74,15 +75,22 @@ _SHARED: dict[str, Any] = {
     "closest_to": {"sparse-rf": "rf"},
 }
 _TUNED = (
-    "gamma by --gamma tuned, lambda of Kernel and RF by --lam validation, of Sparse-RF by --lam match-rf (closest to RF's with lambda "
-    "1), all on training rows; what was tried is in each row's params, under validation."
+    "gamma by --gamma tuned, lambda of Kernel and RF by --lam validation, of Sparse-RF by --lam"
+    " match-rf (closest to RF's with lambda 1), all on training rows; what was tried is in each"
+    " row's params, under validation."
 )
 _PERCEPTRON = (
-    "perceptron: Kernel and RF with K_P = R/c_d - |x - y|, Sparse-RF on features +-1, thresholds over the whole ball, as section 5 has "
-    f"them; {OURS}: ours, thresholds where they tell training rows apart and an amplitude for each feature."
+    "perceptron: Kernel and RF with K_P = R/c_d - |x - y|, Sparse-RF on features +-1, thresholds"
+    f" over the whole ball, as section 5 has them; {OURS}: ours, thresholds where they tell"
+    " training rows apart and an amplitude for each feature."
 )
-_MEMORY = "memory is the whole process at its largest, the interpreter and its libraries (about 0.1 GB) included."
-_ROUNDS = "rounds and features per round of Algorithm 1 are ours; the paper gives only their product D."
+_MEMORY = (
+    "memory is the whole process at its largest, the interpreter and its libraries (about 0.1 GB)"
+    " included."
+)
+_ROUNDS = (
+    "rounds and features per round of Algorithm 1 are ours; the paper gives only their product D."
+)
 
 TABLE1 = YenTable(
     title="Yen et al. 2014, Table 1: kernel ridge regression (lambda is un-normalised)",
@@ -96,12 +104,18 @@ TABLE1 = YenTable(
     ),
     fields=_fields("rmse", "RMSE", "low"),
     settings={
-        "paper": "gamma is not printed; inferred from the RMSE of the exact kernels on cpu's test rows, beneath: gaussian 1/2, "
-        "laplacian 1, inputs and targets in [0, 1]. lambda of Sparse-RF by the paper's rule, on test rows.",
+        "paper": (
+            "gamma is not printed; inferred from the RMSE of the exact kernels on cpu's test rows,"
+            " beneath: gaussian 1/2, laplacian 1, inputs and targets in [0, 1]. lambda of Sparse-RF"
+            " by the paper's rule, on test rows."
+        ),
         "tuned": _TUNED,
     },
     differs=(
-        "RMSE is in units of the target scaled to [0, 1], which the paper does not say but its values imply.",
+        (
+            "RMSE is in units of the target scaled to [0, 1], which the paper does not say but its"
+            " values imply."
+        ),
         _PERCEPTRON,
         _ROUNDS,
         _MEMORY,
@@ -110,7 +124,10 @@ TABLE1 = YenTable(
 )
 
 TABLE2 = YenTable(
-    title="Yen et al. 2014, Table 2: kernel SVM with squared hinge (lambda is un-normalised, C = 1/lambda)",
+    title=(
+        "Yen et al. 2014, Table 2: kernel SVM with squared hinge (lambda is un-normalised, C ="
+        " 1/lambda)"
+    ),
     table="table2",
     data=(
         DataRow("cod-rna"),
@@ -120,9 +137,12 @@ TABLE2 = YenTable(
     ),
     fields=_fields("accuracy", "accuracy", "high"),
     settings={
-        "paper": "gamma is not printed; inferred from the accuracies of the exact kernels on the TEST rows of cod-rna and ijcnn1, "
-        "beneath: gaussian 1, laplacian 1/2, inputs in [-1, 1]. lambda of Sparse-RF by the paper's rule, on test rows; of its lambdas "
-        "1 is left out, on covtype 10, too: a run takes over 20 minutes.",
+        "paper": (
+            "gamma is not printed; inferred from the accuracies of the exact kernels on the TEST"
+            " rows of cod-rna and ijcnn1, beneath: gaussian 1, laplacian 1/2, inputs in [-1, 1]."
+            " lambda of Sparse-RF by the paper's rule, on test rows; of its lambdas 1 is left out,"
+            " on covtype 10, too: a run takes over 20 minutes."
+        ),
         "tuned": _TUNED,
     },
     differs=(
@@ -130,7 +150,11 @@ TABLE2 = YenTable(
         _ROUNDS,
         _MEMORY,
     ),
-    full=(("paper", "covtype", "kernel"), ("tuned", "covtype", "rf"), ("tuned", "covtype", "sparse-rf")),
+    full=(
+        ("paper", "covtype", "kernel"),
+        ("tuned", "covtype", "rf"),
+        ("tuned", "covtype", "sparse-rf"),
+    ),
     **_SHARED,
 )
 
@@ -138,36 +162,82 @@ TABLE2 = YenTable(
 def _labelled(rows, label) -> list[Mapping]:
     """The newest row of each run of that label that ended well."""
     good = [row for row in rows if row["status"] == "ok" and row["params"].get("label") == label]
-    return complete((row for group in seeds.variants(good) for row in group), "kernel", "solver", "lam", "metric", "score", "model_size")
+    return complete(
+        (row for group in seeds.variants(good) for row in group),
+        "kernel",
+        "solver",
+        "lam",
+        "metric",
+        "score",
+        "model_size",
+    )
 
 
 def inference(rows, book) -> list[Section]:
-    """What was tried for what the paper does not print, beside what it prints; no section without such rows."""
+    """What was tried for what the paper does not print, beside what it prints; no section
+    without such rows.
+    """
     lines = []
     rows = _labelled(rows, "inference")
-    for row in sorted(rows, key=lambda row: (row["dataset"], row["kernel"], row["method"], gamma(row) or 0, row["lam"])):
+    for row in sorted(
+        rows,
+        key=lambda row: (row["dataset"], row["kernel"], row["method"], gamma(row) or 0, row["lam"]),
+    ):
         of = (row["dataset"], row["kernel"], row["method"])
-        tried = [f"gamma {gamma(row):g}"] if gamma(row) else [f"scale {row['params'].get('perceptron_scale')}"]
+        tried = (
+            [f"gamma {gamma(row):g}"]
+            if gamma(row)
+            else [f"scale {row['params'].get('perceptron_scale')}"]
+        )
         tried += [f"lambda {row['lam']:g}"] if row["method"] == "sparse-rf" else []
         score = number(row["score"], decimals(4), paper=book.get((*of, row["metric"])), pair=True)
         size = number(row["model_size"], count, paper=book.get((*of, "model_size")), pair=True)
         lines.append([*map(words, of), words(", ".join(tried)), score, size])
     title = "What the setting was inferred from: scores on TEST rows, ours / paper, of one seed"
-    return [Section(title, ["data set", "kernel", "method", "tried", "score", "model size"], lines, 4)] if rows else []
+    return (
+        [Section(title, ["data set", "kernel", "method", "tried", "score", "model size"], lines, 4)]
+        if rows
+        else []
+    )
 
 
 def published(rows) -> list[Section]:
-    """rfx's solvers and the programs that the paper ran, each pair on the same features or kernel; no section without such rows."""
+    """rfx's solvers and the programs that the paper ran, each pair on the same features or
+    kernel; no section without such rows.
+    """
     rows = _labelled(rows, "published")
     lines = []
-    order = lambda row: (row["dataset"], row["method"], row["n_features"] or 0, row["kernel"], row["lam"], row["solver"] != "rfx")
+    order = lambda row: (
+        row["dataset"],
+        row["method"],
+        row["n_features"] or 0,
+        row["kernel"],
+        row["lam"],
+        row["solver"] != "rfx",
+    )
     for row in sorted(rows, key=order):
         loss = (row["params"].get("loss") or "").replace("_", " ")
-        what = f"{row['kernel']}, {loss}, lambda {row['lam']:g}" + (f", D {count(row['n_features'])}" if row["n_features"] else "")
+        what = f"{row['kernel']}, {loss}, lambda {row['lam']:g}" + (
+            f", D {count(row['n_features'])}" if row["n_features"] else ""
+        )
         names = (row["dataset"], row["method"], what, PROGRAMS.get(row["solver"], row["solver"]))
         lines.append([*map(words, names), *_came_of(row)])
-    title = "The published programs beside rfx's solvers, on the same features or kernel; one seed. gap: over the objective"
-    heads = ["data set", "method", "problem", "by", "training, s", "memory, GB", "objective", "gap", "model size", "score"]
+    title = (
+        "The published programs beside rfx's solvers, on the same features or kernel; one seed."
+        " gap: over the objective"
+    )
+    heads = [
+        "data set",
+        "method",
+        "problem",
+        "by",
+        "training, s",
+        "memory, GB",
+        "objective",
+        "gap",
+        "model size",
+        "score",
+    ]
     return [Section(title, heads, lines, 4)] if rows else []
 
 
@@ -184,19 +254,35 @@ def _came_of(row) -> list[Cell]:
     ]
 
 
-# ----------------------------------------------------------------------------------------------------- Figure 1
+# ----------------------------------------------------------------------------------------- Figure 1
 
-_COLUMNS = ["method", "lambda", "features kept", "objective / N", "error", "seconds", "seconds to the kernel's line"]
+_COLUMNS = [
+    "method",
+    "lambda",
+    "features kept",
+    "objective / N",
+    "error",
+    "seconds",
+    "seconds to the kernel's line",
+]
 
 
 def figure1(rows) -> Table:
-    """A section for each data set: the kernel's line first, then Sparse-RF and boosting, means over the seeds."""
+    """A section for each data set: the kernel's line first, then Sparse-RF and boosting,
+    means over the seeds.
+    """
     sections, cells, used = [], [], []
     for name, (curves, line) in yen.found(rows).items():
         lines = []
         if line is not None:
-            found = {"objective": yen.over(line.bounds), "error": yen.over(line.errors), "seconds": yen.over(line.seconds)}
-            lines.append([words("Kernel (dashed)"), number(line.lam, general), Cell(), *_ends(found), Cell()])
+            found = {
+                "objective": yen.over(line.bounds),
+                "error": yen.over(line.errors),
+                "seconds": yen.over(line.seconds),
+            }
+            lines.append(
+                [words("Kernel (dashed)"), number(line.lam, general), Cell(), *_ends(found), Cell()]
+            )
             cells.append(_tidy(name, "kernel", found, lam=line.lam, seeds=len(line.seeds)))
         for key, runs in curves.items():
             used += runs.rows
@@ -206,22 +292,53 @@ def figure1(rows) -> Table:
                 "error": yen.over(runs.ends(2)),
                 "seconds": yen.over(runs.ends(0)),
             }
-            reached = [] if line is None else [value for value in runs.reached(line) if value is not None]
+            reached = (
+                [] if line is None else [value for value in runs.reached(line) if value is not None]
+            )
             to_line = yen.over(reached) if reached else None
             features = Cell(found["features"], count, "deviation")
             lines.append(
-                [words(yen.CURVES[key]), number(runs.lam, general), features, *_ends(found), _to_line(to_line, len(runs.rows), line)]
+                [
+                    words(yen.CURVES[key]),
+                    number(runs.lam, general),
+                    features,
+                    *_ends(found),
+                    _to_line(to_line, len(runs.rows), line),
+                ]
             )
-            cells.append(_tidy(name, key, found | {"seconds_to_line": to_line}, lam=runs.lam, seeds=len(runs.rows)))
+            cells.append(
+                _tidy(
+                    name,
+                    key,
+                    found | {"seconds_to_line": to_line},
+                    lam=runs.lam,
+                    seeds=len(runs.rows),
+                )
+            )
         first = next(iter(curves.values()))
         axes = yen.AXES.get(name)
-        said = "" if axes is None else "; the paper's axes: {} s, {}, {}".format(*(f"{low:g} to {high:g}" for low, high in axes))
+        said = (
+            ""
+            if axes is None
+            else "; the paper's axes: {} s, {}, {}".format(
+                *(f"{low:g} to {high:g}" for low, high in axes)
+            )
+        )
         sections.append(Section(f"{yen.DATA[name]}, N = {first.n:,}{said}", _COLUMNS, lines))
     notes = [
-        "The kernel's line is (lambda_N/N) ||w*||_2 + mean loss with the lambda_N of the L1 problem; its own lambda is in its column. "
-        "Curves are held against that of their own seed, which draws the rows.",
-        "All with perceptrons +-1 and the kernel 1 - (c_d/R) ||x - y||, no bias. The paper prints no lambda for its Figure 1.",
-        "Seconds are the processor's, of all threads; of the kernel machine they are the wall clock's.",
+        (
+            "The kernel's line is (lambda_N/N) ||w*||_2 + mean loss with the lambda_N of the L1"
+            " problem; its own lambda is in its column. Curves are held against that of their own"
+            " seed, which draws the rows."
+        ),
+        (
+            "All with perceptrons +-1 and the kernel 1 - (c_d/R) ||x - y||, no bias. The paper"
+            " prints no lambda for its Figure 1."
+        ),
+        (
+            "Seconds are the processor's, of all threads; of the kernel machine they are the wall"
+            " clock's."
+        ),
         *seeds.noise([cell["seeds"] for cell in cells])[:1],
     ]
     title = "Yen et al. 2014, Figure 1: Sparse-RF and boosting"
@@ -232,27 +349,40 @@ def _to_line(reached: Mean | None, runs: int, line) -> Cell:
     """Seconds until the kernel's line is reached, and by how many of the seeds where not by all."""
     if reached is None:
         return words("never") if line else Cell()
-    return Cell(reached, short, "deviation", note="" if reached.n == runs else f" ({reached.n} of {runs} seeds)")
+    return Cell(
+        reached,
+        short,
+        "deviation",
+        note="" if reached.n == runs else f" ({reached.n} of {runs} seeds)",
+    )
 
 
 def _ends(found) -> list[Cell]:
     """Objective, error and seconds."""
     return [
-        Cell(found[name], write, "deviation") for name, write in (("objective", decimals(4)), ("error", decimals(4)), ("seconds", short))
+        Cell(found[name], write, "deviation")
+        for name, write in (("objective", decimals(4)), ("error", decimals(4)), ("seconds", short))
     ]
 
 
 def _tidy(dataset, method, found, **more) -> dict:
     means = {quantity: mean and mean.value for quantity, mean in found.items()}
     deviations = {f"{quantity}_sd": mean and mean.sd for quantity, mean in found.items()}
-    return {"table": "yen2014-figure1", "dataset": dataset, "method": method} | more | means | deviations
+    return (
+        {"table": "yen2014-figure1", "dataset": dataset, "method": method}
+        | more
+        | means
+        | deviations
+    )
 
 
-# -------------------------------------------------------------------------------------------------- Corollary 1
+# -------------------------------------------------------------------------------------- Corollary 1
 
 
 def corollary1(rows) -> Table:
-    """A section for each data set and kernel: D, the objective, how far above its limit, the bound; then the slope."""
+    """A section for each data set and kernel: D, the objective, how far above its limit,
+    the bound; then the slope.
+    """
     sections, cells, notes = [], [], list(theory.NOTES)
     for case in theory.cases(rows):
         lines = []
@@ -261,26 +391,52 @@ def corollary1(rows) -> Table:
             vacuous = ", vacuous" if case.vacuous(size) else ""
             infinite = bound == float("inf")
             above = own.value - case.excess.limit
-            allowed = words(f"infinite{vacuous}") if infinite else number(bound, short, note=vacuous)
+            allowed = (
+                words(f"infinite{vacuous}") if infinite else number(bound, short, note=vacuous)
+            )
             over = number(above, decimals(5)) if above else words("limit")
-            lines.append([number(size, count), Cell(own, decimals(5), "deviation"), over, allowed, number(own.n, count)])
-            cells.append({"table": "yen2014-corollary1", "dataset": case.dataset, "kernel": case.kernel, "n_features": size,
-                          "objective": own.value, "sd": own.sd, "excess": above, "bound": None if infinite else bound,
-                          "runs": own.n, "slope": case.excess.slope, "norm": case.reference.norm})  # fmt: skip
+            lines.append(
+                [
+                    number(size, count),
+                    Cell(own, decimals(5), "deviation"),
+                    over,
+                    allowed,
+                    number(own.n, count),
+                ]
+            )
+            cells.append(
+                {
+                    "table": "yen2014-corollary1",
+                    "dataset": case.dataset,
+                    "kernel": case.kernel,
+                    "n_features": size,
+                    "objective": own.value,
+                    "sd": own.sd,
+                    "excess": above,
+                    "bound": None if infinite else bound,
+                    "runs": own.n,
+                    "slope": case.excess.slope,
+                    "norm": case.reference.norm,
+                }
+            )
         title = f"{case.dataset}, {case.kernel}"
         sections.append(Section(title, ["D", "F", "F - F(inf)", "bound on F", "runs"], lines))
         one, slope = case.reference, case.excess.slope
         notes.append(
-            f"{title}: slope {'not known' if slope is None else f'{slope:.2f}'}; F(0) {one.zero:.4f}, F* {one.value:.4f}, limit "
-            f"{case.excess.limit:.4f}; ||w*|| {one.norm:.3g}, gamma {case.curvature:g}, c {count(one.wasted(case.curvature))}; the bound "
-            f"is below F(0) from D = {count(case.first_useful())} on."
+            f"{title}: slope {'not known' if slope is None else f'{slope:.2f}'}; F(0)"
+            f" {one.zero:.4f}, F* {one.value:.4f}, limit {case.excess.limit:.4f}; ||w*||"
+            f" {one.norm:.3g}, gamma {case.curvature:g}, c {count(one.wasted(case.curvature))}; the"
+            f" bound is below F(0) from D = {count(case.first_useful())} on."
         )
     used = [row for row in rows if row["params"].get("label") == theory.LABEL]
     notes += failures(used) + machines([row for row in used if row["status"] == "ok"])
-    title = "Yen et al. 2014, Corollary 1: the objective of Sparse-RF against the number of features"
+    title = (
+        "Yen et al. 2014, Corollary 1: the objective of Sparse-RF against the number of features"
+    )
     return Table("yen2014-corollary1", title, sections, notes, cells)
 
 
 TABLES = {table.table: table for table in (TABLE1, TABLE2)} | {
-    name: Builder(f"yen2014-{name}", make) for name, make in (("figure1", figure1), ("corollary1", corollary1))
+    name: Builder(f"yen2014-{name}", make)
+    for name, make in (("figure1", figure1), ("corollary1", corollary1))
 }

@@ -1,4 +1,6 @@
-"""Corollary 1 of Yen et al. 2014: our rows as the objective of Sparse-RF against D, and what the corollary allows it."""
+"""Corollary 1 of Yen et al. 2014: our rows as the objective of Sparse-RF against D, and
+what the corollary allows it.
+"""
 
 from dataclasses import dataclass
 
@@ -11,17 +13,24 @@ LABEL = "corollary1"
 # the square of the largest feature, B^2
 _LARGEST = {"perceptron": 1.0, "gaussian": 2.0}
 NOTES = (
-    "F = lam ||w||_1 + mean loss, lam and objectives divided by the number of rows; F* is the same of the exact kernel machine with "
-    "||w*||_2 for the L1 norm, which the bound 2 gamma ||w*||^2 / D' is added to, D' = D - c, gamma the curvature of the loss times B^2.",
-    "The limit F(inf) is Sparse-RF at the largest D; slopes are of D up to a sixteenth of it. Nothing is promised below F*, but Sparse-RF "
-    "gets there.",
+    (
+        "F = lam ||w||_1 + mean loss, lam and objectives divided by the number of rows; F* is the"
+        " same of the exact kernel machine with ||w*||_2 for the L1 norm, which the bound 2 gamma"
+        " ||w*||^2 / D' is added to, D' = D - c, gamma the curvature of the loss times B^2."
+    ),
+    (
+        "The limit F(inf) is Sparse-RF at the largest D; slopes are of D up to a sixteenth of it."
+        " Nothing is promised below F*, but Sparse-RF gets there."
+    ),
     "Where the bound is above F(0), the objective of zero weights, it says nothing: it is vacuous.",
 )
 
 
 @dataclass(frozen=True)
 class Case:
-    """One data set and kernel: the exact machine and the rows of sparse-rf by D. curvature: gamma of the corollary."""
+    """One data set and kernel: the exact machine and the rows of sparse-rf by D. curvature:
+    gamma of the corollary.
+    """
 
     dataset: str
     kernel: str
@@ -36,7 +45,11 @@ class Case:
     def first_useful(self) -> int:
         """The smallest D at which the bound is below F(0)."""
         one = self.reference
-        return one.wasted(self.curvature) + int(2 * self.curvature * one.norm**2 / (one.zero - one.value)) + 1
+        return (
+            one.wasted(self.curvature)
+            + int(2 * self.curvature * one.norm**2 / (one.zero - one.value))
+            + 1
+        )
 
 
 def cases(rows) -> list[Case]:
@@ -45,19 +58,40 @@ def cases(rows) -> list[Case]:
     Raises DataError where there is no such case.
     """
     # the newest of a run that was made twice
-    newest = {row["key"]: row for row in rows if row["params"].get("label") == LABEL and row["status"] == "ok" and row["n_train"]}
+    newest = {
+        row["key"]: row
+        for row in rows
+        if row["params"].get("label") == LABEL and row["status"] == "ok" and row["n_train"]
+    }
     own = complete(newest.values(), "objective", "lam")
     found = []
     for exact in own:
-        if exact["method"] != "kernel" or exact["kernel"] not in _LARGEST or not Reference.there(exact):
+        if (
+            exact["method"] != "kernel"
+            or exact["kernel"] not in _LARGEST
+            or not Reference.there(exact)
+        ):
             continue
         alike = [
-            row for row in own if row["method"] == "sparse-rf" and (row["dataset"], row["kernel"]) == (exact["dataset"], exact["kernel"])
+            row
+            for row in own
+            if row["method"] == "sparse-rf"
+            and (row["dataset"], row["kernel"]) == (exact["dataset"], exact["kernel"])
         ]
-        excess = Excess.of([row for row in alike if row["lam"] == exact["lam"] and row["n_features"]], lambda row: row["n_features"])
+        excess = Excess.of(
+            [row for row in alike if row["lam"] == exact["lam"] and row["n_features"]],
+            lambda row: row["n_features"],
+        )
         if excess:
-            curvature = losses.get_loss(exact["params"]["loss"]).curvature * _LARGEST[exact["kernel"]]
-            found.append(Case(exact["dataset"], exact["kernel"], Reference.of(exact), excess, curvature))
+            curvature = (
+                losses.get_loss(exact["params"]["loss"]).curvature * _LARGEST[exact["kernel"]]
+            )
+            found.append(
+                Case(exact["dataset"], exact["kernel"], Reference.of(exact), excess, curvature)
+            )
     if not found:
-        raise DataError("the results file has no exact machine with sparse-rf at two sizes; rfx run yen2014-corollary1 makes them")
+        raise DataError(
+            "the results file has no exact machine with sparse-rf at two sizes; rfx run"
+            " yen2014-corollary1 makes them"
+        )
     return found

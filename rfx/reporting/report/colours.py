@@ -1,4 +1,6 @@
-"""Colours of figures on a page that is light or dark: every colour is a variable of the page, with a value for either."""
+"""Colours of figures on a page that is light or dark: every colour is a variable of the
+page, with a value for either.
+"""
 
 import colorsys
 import re
@@ -26,17 +28,25 @@ class Colours:
 
     def css(self, dark: bool) -> str:
         """The declarations of the variables."""
-        return "".join(f"--x{colour[1:]}:{darkened(colour) if dark else colour};" for colour in sorted(self.used))
+        return "".join(
+            f"--x{colour[1:]}:{darkened(colour) if dark else colour};"
+            for colour in sorted(self.used)
+        )
 
 
 def darkened(colour: str) -> str:
-    """What a colour becomes on a dark page: grey is turned round, anything else made lighter until it can be seen."""
+    """What a colour becomes on a dark page: grey is turned round, anything else made
+    lighter until it can be seen.
+    """
     red, green, blue = _parts(colour)
     hue, light, saturation = colorsys.rgb_to_hls(red, green, blue)
     if saturation < 0.08:
         low = _parts(DARK)
         return _text([a + (b / 255 - a) * (1 - light) for a, b in zip(low, _INK)])
-    while contrast(_text(colorsys.hls_to_rgb(hue, light, saturation)), DARK) < _CONTRAST and light < 0.95:
+    while (
+        contrast(_text(colorsys.hls_to_rgb(hue, light, saturation)), DARK) < _CONTRAST
+        and light < 0.95
+    ):
         light += 0.02
     return _text(colorsys.hls_to_rgb(hue, light, saturation))
 
@@ -48,7 +58,10 @@ def contrast(one: str, other: str) -> float:
 
 
 def _luminance(colour) -> float:
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in _parts(colour)]
+    linear = [
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+        for part in _parts(colour)
+    ]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 

@@ -13,8 +13,8 @@ from rfx.runs.child import NO_DATA
 
 @dataclass(frozen=True)
 class Group:
-    """Runs of one data set and method that have no good row, for one reason; `status`: missing, failed, timeout, interrupted,
-    unconverged, or constant (no better than a constant)."""
+    """Runs of one data set and method that have no good row, for one reason; `status`: missing,
+    failed, timeout, interrupted, unconverged, or constant (no better than a constant)."""
 
     status: str
     dataset: str
@@ -25,7 +25,9 @@ class Group:
 
 @dataclass
 class Coverage:
-    """One plan, in the form that its rows are of: how many runs it wants, what became of them, and the groups of those that lack."""
+    """One plan, in the form that its rows are of: how many runs it wants, what became of
+    them, and the groups of those that lack.
+    """
 
     name: str
     title: str
@@ -43,7 +45,9 @@ class Coverage:
 
 
 def of(name: str, source: Source, known: dict, folder: str) -> Coverage:
-    """The coverage of the plan `name`. known: the plans there are; folder: where results are, as a person types it."""
+    """The coverage of the plan `name`. known: the plans there are; folder: where results
+    are, as a person types it.
+    """
     quick = source.quick
     full = plan.load(name, False, known)
     small = plan.small(name, known)
@@ -52,15 +56,22 @@ def of(name: str, source: Source, known: dict, folder: str) -> Coverage:
     found = Coverage(name, full.title, quick, source, len(wanted.runs), full_total=len(full.runs))
     by_key = keys.rows_of(wanted.runs, source.rows)
     groups: dict[tuple, int] = {}
-    counts = dict.fromkeys(("ok", "unconverged", "failed", "timeout", "interrupted", "missing", "constant"), 0)
+    counts = dict.fromkeys(
+        ("ok", "unconverged", "failed", "timeout", "interrupted", "missing", "constant"), 0
+    )
     for run in wanted.runs:
         row = by_key.get(keys.key(run))
         for status, reason in _became(run, row):
             counts[status] += 1
             if status != "ok":
-                groups[status, run.dataset, run.method, reason] = groups.get((status, run.dataset, run.method, reason), 0) + 1
+                groups[status, run.dataset, run.method, reason] = (
+                    groups.get((status, run.dataset, run.method, reason), 0) + 1
+                )
     found.counts = counts
-    found.groups = [Group(status, dataset, method, reason, n) for (status, dataset, method, reason), n in groups.items()]
+    found.groups = [
+        Group(status, dataset, method, reason, n)
+        for (status, dataset, method, reason), n in groups.items()
+    ]
     found.type_this = _commands(found, wanted.runs, by_key, folder)
     return found
 
@@ -71,7 +82,11 @@ def _became(run, row) -> list[tuple[str, str]]:
         return [("missing", _why_missing(run.dataset))]
     if row["status"] != "ok":
         return [(row["status"] or "interrupted", row["message"] or "no reason was written")]
-    marred = [("unconverged", f"the solver ended as {row['params'].get('ended') or 'not converged'}")] if row["converged"] is False else []
+    marred = (
+        [("unconverged", f"the solver ended as {row['params'].get('ended') or 'not converged'}")]
+        if row["converged"] is False
+        else []
+    )
     if baseline.no_better(row):
         marred.append(("constant", "it scores no better than a constant"))
     return [("ok", ""), *marred]
@@ -93,13 +108,31 @@ def _commands(found, runs, by_key, folder) -> list[tuple[str, str]]:
 
     run = run_of(quick)
     commands = []
-    without = sorted({run.dataset for run in runs if (row := by_key.get(keys.key(run))) and row["params"].get("error") == NO_DATA})
+    without = sorted(
+        {
+            run.dataset
+            for run in runs
+            if (row := by_key.get(keys.key(run))) and row["params"].get("error") == NO_DATA
+        }
+    )
     if without:
-        commands.append(("data that could not be had", f"rfx fetch {shlex.join(base.partition(':')[0] for base in without)}"))
+        commands.append(
+            (
+                "data that could not be had",
+                f"rfx fetch {shlex.join(base.partition(':')[0] for base in without)}",
+            )
+        )
     if found.counts["missing"] or found.counts["interrupted"] or without:
-        commands.append((f"{found.counts['missing'] + found.counts['interrupted']:,} runs without a row", run))
+        commands.append(
+            (f"{found.counts['missing'] + found.counts['interrupted']:,} runs without a row", run)
+        )
     if found.counts["failed"] + found.counts["timeout"] > 0:
-        commands.append((f"{found.counts['failed'] + found.counts['timeout']:,} failed or timed out", f"{run} --retry-failed"))
+        commands.append(
+            (
+                f"{found.counts['failed'] + found.counts['timeout']:,} failed or timed out",
+                f"{run} --retry-failed",
+            )
+        )
     if quick:
         commands.append((f"the whole plan, {found.full_total:,} runs", run_of(False)))
     return commands

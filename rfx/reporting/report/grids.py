@@ -1,4 +1,6 @@
-"""A section of a table as rows of a page: what is a label, what is ours and what the paper's, of which data set and method."""
+"""A section of a table as rows of a page: what is a label, what is ours and what the
+paper's, of which data set and method.
+"""
 
 from dataclasses import dataclass
 
@@ -9,7 +11,9 @@ from rfx.reporting.tables_render import Parts, parts, text
 
 @dataclass(frozen=True)
 class Shown:
-    """One cell: its text in parts. label: it names the line; again: a label that the line above has, too. method: whose number it is."""
+    """One cell: its text in parts. label: it names the line; again: a label that the line
+    above has, too. method: whose number it is.
+    """
 
     parts: Parts
     label: bool = False
@@ -26,7 +30,9 @@ class Line:
 
 @dataclass(frozen=True)
 class Grid:
-    """A section made ready: heads are (text, method) of each column; sortable, where there is more than one line."""
+    """A section made ready: heads are (text, method) of each column; sortable, where there
+    is more than one line.
+    """
 
     title: str
     heads: list[tuple[str, str]]
@@ -38,7 +44,9 @@ class Grid:
 def of(section: Section) -> Grid:
     """`section` made ready."""
     given = section.methods
-    by_column = [given.get(place) or given.get(head, "") for place, head in enumerate(section.columns)]
+    by_column = [
+        given.get(place) or given.get(head, "") for place, head in enumerate(section.columns)
+    ]
     named = {head: place for place, head in enumerate(section.columns)}
     titles = {title: name for title, name in given.items() if isinstance(title, str)}
     lines: list[Line] = []
@@ -46,13 +54,25 @@ def of(section: Section) -> Grid:
     for cells in section.lines:
         own = [text(cell) for cell in cells[: section.n_labels]]
         labels = [words or before for words, before in zip(own, above)]
-        shown = [Shown(Parts(label), label=True, again=not words and bool(before)) for label, words, before in zip(labels, own, above)]
-        shown += [Shown(parts(cell), method=method) for cell, method in zip(cells[section.n_labels :], by_column[section.n_labels :])]
+        shown = [
+            Shown(Parts(label), label=True, again=not words and bool(before))
+            for label, words, before in zip(labels, own, above)
+        ]
+        shown += [
+            Shown(parts(cell), method=method)
+            for cell, method in zip(cells[section.n_labels :], by_column[section.n_labels :])
+        ]
         dataset = text(cells[named["data set"]]).partition(":")[0] if "data set" in named else ""
         word = text(cells[named["method"]]) if "method" in named else ""
         lines.append(Line(shown, dataset or section.dataset, _method(word, labels, titles)))
         above = labels
-    return Grid(section.title, list(zip(section.columns, by_column)), lines, section.n_labels, section.dataset)
+    return Grid(
+        section.title,
+        list(zip(section.columns, by_column)),
+        lines,
+        section.n_labels,
+        section.dataset,
+    )
 
 
 def _method(word: str, labels: list[str], titles: dict[str, str]) -> str:

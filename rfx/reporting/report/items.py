@@ -1,4 +1,6 @@
-"""One table or figure of a paper on the page: built from the rows of its plan, once for every setting that they have."""
+"""One table or figure of a paper on the page: built from the rows of its plan, once for
+every setting that they have.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -20,7 +22,9 @@ _LONG = 40  # lines of a table that is folded away at first
 
 @dataclass
 class Drawn:
-    """A figure: the <svg> element, title and notes, and the names of its files below the page's folder."""
+    """A figure: the <svg> element, title and notes, and the names of its files below the
+    page's folder.
+    """
 
     svg: str
     title: str
@@ -45,7 +49,9 @@ class Block:
 
 @dataclass
 class Item:
-    """name: such as yen2014-table1; tally: of the first setting, with what of its printed numbers there is no data for."""
+    """name: such as yen2014-table1; tally: of the first setting, with what of its printed
+    numbers there is no data for.
+    """
 
     name: str
     source: Source
@@ -56,13 +62,22 @@ class Item:
     def heading(self) -> str:
         table = next((block.table for block in self.blocks if block.table), None)
         drawn = next((block.figure for block in self.blocks if block.figure), None)
-        title = table.title.partition("; setting: ")[0] if table else drawn.title.partition("; setting: ")[0] if drawn else self.name
+        title = (
+            table.title.partition("; setting: ")[0]
+            if table
+            else drawn.title.partition("; setting: ")[0]
+            if drawn
+            else self.name
+        )
         return title
 
 
 def names(folder: catalogue.Folder) -> list[str]:
     """The tables and figures of a paper: tables first, each with the figure of its name."""
-    return sorted({*folder.tables, *folder.figures}, key=lambda name: ("table" not in name.partition("-")[2], name))
+    return sorted(
+        {*folder.tables, *folder.figures},
+        key=lambda name: ("table" not in name.partition("-")[2], name),
+    )
 
 
 def plan_of(folder: catalogue.Folder, name: str) -> str:
@@ -72,14 +87,18 @@ def plan_of(folder: catalogue.Folder, name: str) -> str:
 
 
 def build(folder: catalogue.Folder, name: str, source: Source, shelf: Shelf, output: Path) -> Item:
-    """The table and the figure called `name`, for every setting; the figure's files are written below `output`."""
+    """The table and the figure called `name`, for every setting; the figure's files are
+    written below `output`.
+    """
     table, figure = folder.tables.get(name), folder.figures.get(name)
     item = Item(name, source)
     if source.rows or getattr(table or figure, "alone", False):
         settings: Sequence[str | None] = settings_of(table or figure, source.rows) or (None,)
         for setting in settings:
             item.blocks.append(_block(folder, name, source.rows, setting, shelf, output))
-    item.tally = next((block.tally for block in item.blocks if block.table), tally.of_nothing(table))
+    item.tally = next(
+        (block.tally for block in item.blocks if block.table), tally.of_nothing(table)
+    )
     return item
 
 
@@ -107,7 +126,22 @@ def _draw(builder, name, rows, setting, shelf, output) -> Drawn:
         figure = charts.paint(chart)
         paths = figures.save(chart, figure, stem)
         curves = ", ".join(style.written(label) for label in chart.labels)
-        described = f"{chart.title}. Curves: {curves or 'none'}. The numbers are in {paths[-1].name}."
+        described = (
+            f"{chart.title}. Curves: {curves or 'none'}. The numbers are in {paths[-1].name}."
+        )
         svg = shelf.inline(figure, f"f-{stem.name}", chart.title, described)
-    files = [({"figure.csv": "numbers, CSV"}.get(path.name.removeprefix(f"{stem.name}."), path.suffix[1:].upper()), path) for path in paths]
-    return Drawn(svg, chart.title, list(chart.notes), [(words, path.relative_to(output).as_posix()) for words, path in files])
+    files = [
+        (
+            {"figure.csv": "numbers, CSV"}.get(
+                path.name.removeprefix(f"{stem.name}."), path.suffix[1:].upper()
+            ),
+            path,
+        )
+        for path in paths
+    ]
+    return Drawn(
+        svg,
+        chart.title,
+        list(chart.notes),
+        [(words, path.relative_to(output).as_posix()) for words, path in files],
+    )

@@ -13,14 +13,30 @@ from rfx.reporting.seeds import LEGEND, MARKS
 
 _MADE = '<meta name="generator" content="rfx report">'
 KIND = files.Kind("a report of rfx", lambda path: _MADE.encode() in path.read_bytes()[:4096])
-_VERSIONS = ("rfx", "git_revision", "python", "numpy", "scipy", "numba", "liblinear", "libsvm", "blas", "cpu", "threads")
+_VERSIONS = (
+    "rfx",
+    "git_revision",
+    "python",
+    "numpy",
+    "scipy",
+    "numba",
+    "liblinear",
+    "libsvm",
+    "blas",
+    "cpu",
+    "threads",
+)
 
 
-def write(results, output, folders: list[catalogue.Folder], known: dict, force: bool = False) -> Path:
-    """Write OUTPUT/index.html and OUTPUT/figures/ from the results files in the folder `results`; the page's path.
+def write(
+    results, output, folders: list[catalogue.Folder], known: dict, force: bool = False
+) -> Path:
+    """Write OUTPUT/index.html and OUTPUT/figures/ from the results files in the folder `results`;
+    the page's path.
 
-    folders: the papers; known: every plan that there is, by name. The page appears whole or not at all, and replaces nothing that
-    is no report of rfx without `force`. Raises UsageError for that, DataError where it can't be written or `results` is no folder.
+    folders: the papers; known: every plan that there is, by name. The page appears whole or not at
+    all, and replaces nothing that is no report of rfx without `force`. Raises UsageError for that,
+    DataError where it can't be written or `results` is no folder.
     """
     for option, folder in (("--results", results), ("--output", output)):
         if not str(folder):
@@ -28,7 +44,8 @@ def write(results, output, folders: list[catalogue.Folder], known: dict, force: 
     results, output = Path(results), Path(output)
     if not results.is_dir():
         raise DataError(
-            f"{results} is no folder of results files; make some with rfx run PLAN --results {shlex.quote(f'{results}/PLAN.csv')}"
+            f"{results} is no folder of results files; make some with rfx run PLAN --results"
+            f" {shlex.quote(f'{results}/PLAN.csv')}"
         )
     page = output / "index.html"
     files.guard(("--output", page), (), KIND, force)
@@ -40,13 +57,18 @@ def write(results, output, folders: list[catalogue.Folder], known: dict, force: 
         with files.whole(page) as handle:
             handle.write(text.encode())
     except OSError as error:
-        raise DataError(f"{error.filename or page} can't be written: {error.strerror}; give another --output") from error
+        raise DataError(
+            f"{error.filename or page} can't be written: {error.strerror}; give another --output"
+        ) from error
     return page
 
 
 def _paper(folder, results, output, known, shelf) -> dict:
     """What the template wants of one paper."""
-    plans = {name: coverage.of(name, _source_of(name, folder, results), known, str(results)) for name in folder.plans}
+    plans = {
+        name: coverage.of(name, _source_of(name, folder, results), known, str(results))
+        for name in folder.plans
+    }
     found = []
     for name in items.names(folder):
         plan = items.plan_of(folder, name)
@@ -64,7 +86,10 @@ def _paper(folder, results, output, known, shelf) -> dict:
             status: sum(one.counts.get(status, 0) for one in plans.values())
             for status in ("ok", "unconverged", "failed", "timeout", "interrupted", "missing")
         },
-        "torn": sum(len(source.torn) for source in {one.source.path: one.source for one in plans.values()}.values()),
+        "torn": sum(
+            len(source.torn)
+            for source in {one.source.path: one.source for one in plans.values()}.values()
+        ),
     }
 
 
@@ -75,7 +100,9 @@ def _source_of(plan, folder, results) -> sources.Source:
 
 
 def _settings(name, plan, covered) -> dict:
-    """All that the runs of a plan were given: the plan itself, and what came of each combination, over its seeds."""
+    """All that the runs of a plan were given: the plan itself, and what came of each
+    combination, over its seeds.
+    """
     grid = None
     if covered.source.rows and not name.endswith("-full"):
         try:
@@ -90,19 +117,46 @@ def _rendered(papers, shelf, results) -> str:
     import jinja2
 
     place = jinja2.PackageLoader("rfx.reporting.report", "templates")
-    engine = jinja2.Environment(loader=place, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
-    used = {one.source.path: one.source for paper in papers for one in paper["plans"] if one.source.path is not None}
+    engine = jinja2.Environment(
+        loader=place,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    used = {
+        one.source.path: one.source
+        for paper in papers
+        for one in paper["plans"]
+        if one.source.path is not None
+    }
     rows = [row for source in used.values() for row in source.rows]
-    shown = sorted({row["method"] for row in rows} & set(methods.names()), key=methods.names().index)
+    shown = sorted(
+        {row["method"] for row in rows} & set(methods.names()), key=methods.names().index
+    )
     made = sorted(row["created"] for row in rows if row["created"])
     keys = [(name, key(name, shelf)) for name in shown]
     return engine.get_template("page.html").render(
-        papers=papers, keys=keys, datasets=sorted({row["dataset"].partition(":")[0] for row in rows}), version=_version.__version__,
-        made=(made[0], made[-1]) if made else None, n_rows=len(rows), used=list(used.values()), machines=_machines(rows),
-        versions=_VERSIONS, kinds=tally.KINDS, marks=MARKS, legend=LEGEND, results=str(results), glyphs=dict(keys),
-        names=_names(papers), styles=shelf.css(), light=shelf.colours.css(dark=False), dark=shelf.colours.css(dark=True),
+        papers=papers,
+        keys=keys,
+        datasets=sorted({row["dataset"].partition(":")[0] for row in rows}),
+        version=_version.__version__,
+        made=(made[0], made[-1]) if made else None,
+        n_rows=len(rows),
+        used=list(used.values()),
+        machines=_machines(rows),
+        versions=_VERSIONS,
+        kinds=tally.KINDS,
+        marks=MARKS,
+        legend=LEGEND,
+        results=str(results),
+        glyphs=dict(keys),
+        names=_names(papers),
+        styles=shelf.css(),
+        light=shelf.colours.css(dark=False),
+        dark=shelf.colours.css(dark=True),
         looks={name: style.look(name)["color"] for name in shown},
-    )  # fmt: skip
+    )
 
 
 def _names(papers) -> list[str]:

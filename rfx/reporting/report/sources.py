@@ -1,4 +1,6 @@
-"""Where a plan's rows are: results/PLAN.csv, or of its small form results/PLAN-quick.csv, with the traces beside."""
+"""Where a plan's rows are: results/PLAN.csv, or of its small form results/PLAN-quick.csv,
+with the traces beside.
+"""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,10 +12,11 @@ from rfx.records import results, traces
 
 @dataclass(frozen=True)
 class Source:
-    """The rows that stand for a plan. path: None where there is no file; quick: of the plan's small form.
+    """The rows that stand for a plan. path: None where there is no file; quick: of the plan's small
+    form.
 
-    torn: the lines that a killed writer left short. refused: why a file that is there can't be read. other: a file of the other form
-    that is there too, and not used.
+    torn: the lines that a killed writer left short. refused: why a file that is there can't be
+    read. other: a file of the other form that is there too, and not used.
     """
 
     path: Path | None = None
@@ -25,7 +28,9 @@ class Source:
 
 
 def find(folder, plan: str) -> Source:
-    """The full form's file where it has a run that ended well, else the small form's, else what there is."""
+    """The full form's file where it has a run that ended well, else the small form's, else
+    what there is.
+    """
     found = [read(Path(folder) / f"{plan}{end}.csv", bool(end)) for end in ("", "-quick")]
     there = [source for source in found if source.path is not None]
     if not there:
@@ -33,7 +38,14 @@ def find(folder, plan: str) -> Source:
     good = [source for source in there if any(row["status"] == "ok" for row in source.rows)]
     chosen = (good or there)[0]
     others = [source.path for source in there if source is not chosen]
-    return Source(chosen.path, chosen.quick, chosen.rows, chosen.torn, chosen.refused, others[0] if others else None)
+    return Source(
+        chosen.path,
+        chosen.quick,
+        chosen.rows,
+        chosen.torn,
+        chosen.refused,
+        others[0] if others else None,
+    )
 
 
 def read(path: Path, quick: bool) -> Source:

@@ -1,4 +1,6 @@
-"""Figures as parts of an HTML page: small, with identifiers of their own, and styles that the whole page shares."""
+"""Figures as parts of an HTML page: small, with identifiers of their own, and styles that
+the whole page shares.
+"""
 
 import io
 import re
@@ -12,8 +14,10 @@ _SVG = "{http://www.w3.org/2000/svg}"
 _LINK = "{http://www.w3.org/1999/xlink}href"
 _NUMBER = re.compile(r"-?\d+\.\d+")
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
-_DRAWN_BY = re.compile(r"(figure|axes|patch|line2d|text|xtick|ytick|matplotlib\.axis|legend|PathCollection|FillBetweenPolyCollection|"
-                       r"PolyCollection|LineCollection|QuadMesh)_\d+")  # fmt: skip
+_DRAWN_BY = re.compile(
+    r"(figure|axes|patch|line2d|text|xtick|ytick|matplotlib\.axis|legend|PathCollection|FillBetweenPolyCollection|"
+    r"PolyCollection|LineCollection|QuadMesh)_\d+"
+)
 
 
 class Shelf:
@@ -25,14 +29,19 @@ class Shelf:
 
     def style(self, text: str) -> str:
         """The class that stands for an inline style."""
-        text = ";".join(sorted(part.strip().replace(": ", ":") for part in text.split(";") if part.strip()))
-        return self._classes.setdefault(self.colours.within(_rounded(text)), f"s{len(self._classes)}")
+        text = ";".join(
+            sorted(part.strip().replace(": ", ":") for part in text.split(";") if part.strip())
+        )
+        return self._classes.setdefault(
+            self.colours.within(_rounded(text)), f"s{len(self._classes)}"
+        )
 
     def css(self) -> str:
         return "".join(f"svg .{name}{{{text}}}" for text, name in self._classes.items())
 
     def inline(self, figure, prefix: str, title: str, description: str) -> str:
-        """A finished figure as an <svg> element without its title and notes; prefix: of every identifier in it.
+        """A finished figure as an <svg> element without its title and notes; prefix: of every
+        identifier in it.
 
         Curves of a method carry its name in data-m, so that a page can pick them out.
         """
@@ -44,10 +53,20 @@ class Shelf:
         for metadata in root.findall(f"{_SVG}metadata"):
             root.remove(metadata)
         for parent in list(root.iter()):
-            # its own style would hold for the whole page; a curve without points has a path without a place
-            for child in [one for one in parent if one.tag == f"{_SVG}style" or (one.tag == f"{_SVG}path" and not one.get("d"))]:
+            # its own style would hold for the whole page; a curve without points has a path without
+            # a place
+            for child in [
+                one
+                for one in parent
+                if one.tag == f"{_SVG}style" or (one.tag == f"{_SVG}path" and not one.get("d"))
+            ]:
                 parent.remove(child)
-        needed = {name for element in root.iter() for value in element.attrib.values() for name in _REFERENCE.findall(value)}
+        needed = {
+            name
+            for element in root.iter()
+            for value in element.attrib.values()
+            for name in _REFERENCE.findall(value)
+        }
         needed |= {link[1:] for element in root.iter() if (link := element.get(_LINK))}
         given: set[str] = set()
         for element in root.iter():
@@ -59,9 +78,16 @@ class Shelf:
             made = xml.Element(tag, id=f"{prefix}-{tag}")
             made.text = text
             root.insert(place, made)
-        root.attrib = {"viewBox": box, "role": "img", "aria-labelledby": f"{prefix}-title {prefix}-desc",
-                       "class": "plot", "style": f"max-width:{1.45 * float(width):.0f}px"}  # fmt: skip
-        return re.sub(r">\s+<", "><", xml.tostring(root, encoding="unicode", short_empty_elements=False))
+        root.attrib = {
+            "viewBox": box,
+            "role": "img",
+            "aria-labelledby": f"{prefix}-title {prefix}-desc",
+            "class": "plot",
+            "style": f"max-width:{1.45 * float(width):.0f}px",
+        }
+        return re.sub(
+            r">\s+<", "><", xml.tostring(root, encoding="unicode", short_empty_elements=False)
+        )
 
     def _mend(self, element, prefix, needed, given):
         element.tag = element.tag.removeprefix(_SVG)
@@ -81,7 +107,9 @@ class Shelf:
             element.set("href", f"#{prefix}-{element.attrib.pop(_LINK)[1:]}")
         for attribute in ("clip-path", "fill"):
             if "url(#" in element.get(attribute, ""):
-                element.set(attribute, _REFERENCE.sub(rf"url(#{prefix}-\1)", element.get(attribute)))
+                element.set(
+                    attribute, _REFERENCE.sub(rf"url(#{prefix}-\1)", element.get(attribute))
+                )
         if element.get("style"):
             element.set("class", self.style(element.attrib.pop("style")))
         for attribute in ("d", "x", "y", "transform", "width", "height"):
@@ -109,11 +137,16 @@ def key(name: str, shelf: Shelf) -> str:
     letters = {1: "M", 2: "L", 3: "Q", 4: "C", 79: "Z"}
     parts = []
     for points, code in path.iter_segments(simplify=False):
-        places = "" if code == 79 else " ".join(f"{9 * x:.1f} {-9 * y:.1f}" for x, y in zip(points[::2], points[1::2]))
+        places = (
+            ""
+            if code == 79
+            else " ".join(f"{9 * x:.1f} {-9 * y:.1f}" for x, y in zip(points[::2], points[1::2]))
+        )
         parts.append(letters[int(code)] + places)
     colour = shelf.colours.variable(looks["color"])
     fill = colour if mark.is_filled() else "none"
     return (
-        f'<svg class="key" viewBox="-12 -7 24 14" aria-hidden="true" focusable="false"><path d="M-12 0H12" style="stroke:{colour}"/>'
-        f'<path d="{"".join(parts)}" style="stroke:{colour};fill:{fill}"/></svg>'
+        '<svg class="key" viewBox="-12 -7 24 14" aria-hidden="true" focusable="false"><path'
+        f' d="M-12 0H12" style="stroke:{colour}"/><path d="{"".join(parts)}"'
+        f' style="stroke:{colour};fill:{fill}"/></svg>'
     )

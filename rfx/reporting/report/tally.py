@@ -8,7 +8,10 @@ KINDS = {
     "equal": "reproduced: equal to the printed number by the noise over seeds",
     "better": "better than the printed number by more than that noise",
     "worse": "worse by more than that noise, or a count that differs",
-    "beside": "beside the printed number, not judged: a single run has no known noise, and seconds are of another machine",
+    "beside": (
+        "beside the printed number, not judged: a single run has no known noise, and seconds are of"
+        " another machine"
+    ),
     "none": "no data of ours",
 }
 

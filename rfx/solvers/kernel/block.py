@@ -1,7 +1,9 @@
-"""The quadratic programme of one block of variables in an SVM's dual, solved to a tolerance inside the cache.
+"""The quadratic programme of one block of variables in an SVM's dual, solved to a tolerance inside
+the cache.
 
-Variables are signed, beta_i = y_i alpha_i in [lo_i, hi_i], so that labels appear in the bounds alone. The block
-maximises sum_i e_i t_i - 1/2 t' (K + diag(shift)) t over steps t, where e = y - f - shift beta is the gradient at t = 0.
+Variables are signed, beta_i = y_i alpha_i in [lo_i, hi_i], so that labels appear in the bounds
+alone. The block maximises sum_i e_i t_i - 1/2 t' (K + diag(shift)) t over steps t, where e = y - f
+- shift beta is the gradient at t = 0.
 """
 
 from __future__ import annotations
@@ -13,12 +15,19 @@ from rfx.compiled import njit
 
 @njit(cache=True, nogil=True)
 def solve_singles(
-    K: np.ndarray, shift: np.ndarray, error: np.ndarray, beta: np.ndarray, lo: np.ndarray, hi: np.ndarray, tol: float, max_steps: int
+    K: np.ndarray,
+    shift: np.ndarray,
+    error: np.ndarray,
+    beta: np.ndarray,
+    lo: np.ndarray,
+    hi: np.ndarray,
+    tol: float,
+    max_steps: int,
 ) -> int:
     """Greedy coordinate ascent: the variable whose free step gains most moves to its optimum.
 
-    K (q, q); shift, error, beta, lo, hi (q,) float64, error and beta are updated. Ends when no gradient that can be followed
-    is above tol, or after max_steps. Returns the steps made.
+    K (q, q); shift, error, beta, lo, hi (q,) float64, error and beta are updated. Ends when no
+    gradient that can be followed is above tol, or after max_steps. Returns the steps made.
     """
     size = len(beta)
     for step in range(max_steps):
@@ -32,7 +41,13 @@ def solve_singles(
                 worst = max(worst, abs(e))
         if chosen < 0 or worst <= tol:
             return step
-        moved = min(max(beta[chosen] + error[chosen] / max(K[chosen, chosen] + shift[chosen], 1e-12), lo[chosen]), hi[chosen])
+        moved = min(
+            max(
+                beta[chosen] + error[chosen] / max(K[chosen, chosen] + shift[chosen], 1e-12),
+                lo[chosen],
+            ),
+            hi[chosen],
+        )
         change = moved - beta[chosen]
         beta[chosen] = moved
         row = K[chosen]
@@ -44,13 +59,20 @@ def solve_singles(
 
 @njit(cache=True, nogil=True)
 def solve_pairs(
-    K: np.ndarray, shift: np.ndarray, error: np.ndarray, beta: np.ndarray, lo: np.ndarray, hi: np.ndarray, tol: float, max_steps: int
+    K: np.ndarray,
+    shift: np.ndarray,
+    error: np.ndarray,
+    beta: np.ndarray,
+    lo: np.ndarray,
+    hi: np.ndarray,
+    tol: float,
+    max_steps: int,
 ) -> int:
     """The same under a constant sum of beta: two variables move against each other by equal steps.
 
-    The first has the largest gradient upwards, the second the largest gain of the pair by second-order information
-    (Fan, Chen and Lin 2005). Ends when the largest and the smallest gradient that can be followed differ by at most
-    tol.
+    The first has the largest gradient upwards, the second the largest gain of the pair by
+    second-order information (Fan, Chen and Lin 2005). Ends when the largest and the smallest
+    gradient that can be followed differ by at most tol.
     """
     size = len(beta)
     for step in range(max_steps):
@@ -69,12 +91,18 @@ def solve_pairs(
                 low = min(low, e)
                 if e < high:
                     difference = high - e
-                    gain = difference * difference / max(max(own + K[k, k] - 2 * row[k], 0.0) + shift[i] + shift[k], 1e-12)
+                    gain = (
+                        difference
+                        * difference
+                        / max(max(own + K[k, k] - 2 * row[k], 0.0) + shift[i] + shift[k], 1e-12)
+                    )
                     if gain > best:
                         best, j = gain, k
         if j < 0 or high - low <= tol:
             return step
-        change = (high - error[j]) / max(max(own + K[j, j] - 2 * row[j], 0.0) + shift[i] + shift[j], 1e-12)
+        change = (high - error[j]) / max(
+            max(own + K[j, j] - 2 * row[j], 0.0) + shift[i] + shift[j], 1e-12
+        )
         change = min(change, min(hi[i] - beta[i], beta[j] - lo[j]))
         # A bound is met exactly, so that a variable at its bound is known as such.
         beta[i] = hi[i] if change >= hi[i] - beta[i] else beta[i] + change

@@ -1,4 +1,6 @@
-"""Kernel columns over an active set of rows, kept while memory lasts, and sums of such columns in float64."""
+"""Kernel columns over an active set of rows, kept while memory lasts, and sums of such
+columns in float64.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,8 @@ from rfx import kernels
 from rfx.compiled import njit
 from rfx.parallel import for_ranges
 
-# Kernel values made at once before they are stored or summed: they stay in the shared cache meanwhile.
+# Kernel values made at once before they are stored or summed: they stay in the shared cache
+# meanwhile.
 _SCRATCH = 1 << 20
 _TILE = 8192
 # Columns made at once at the least: rows that they are made of are read once for several.
@@ -16,14 +19,17 @@ _TOGETHER = 32
 
 
 class ColumnCache:
-    """Columns k(x_w, x_a) for a in the active rows; the columns used longest ago make room for new ones.
+    """Columns k(x_w, x_a) for a in the active rows; the columns used longest ago make room for new
+    ones.
 
-    rows: Prepared; active (n,) those of them that are active, `local` ones by their place in it. pool[slots[w]] is the
-    column of local row w. `computed` counts columns made.
+    rows: Prepared; active (n,) those of them that are active, `local` ones by their place in it.
+    pool[slots[w]] is the column of local row w. `computed` counts columns made.
     """
 
     def __init__(self, rows: kernels.Prepared, active: np.ndarray, memory: np.ndarray) -> None:
-        """memory: 1-d array of rows.dtype to keep columns in, with room for at least one of all rows."""
+        """memory: 1-d array of rows.dtype to keep columns in, with room for at least one of
+        all rows.
+        """
         self._all, self.active, self.rows = rows, active, rows.take(active)
         # A tenth more than is needed now: rows that become active later need not cost all columns.
         width = min(rows.n_rows, len(active) + len(active) // 10)
@@ -38,7 +44,9 @@ class ColumnCache:
         self.computed = 0
 
     def adopt(self, wanted: np.ndarray) -> bool:
-        """Make `wanted` (sorted) active as well, and keep all columns; False where a new cache is the better choice."""
+        """Make `wanted` (sorted) active as well, and keep all columns; False where a new
+        cache is the better choice.
+        """
         fresh = np.setdiff1d(wanted, self.active, assume_unique=True)
         before, after = len(self.active), len(self.active) + len(fresh)
         if after > self._room.shape[1] or len(wanted) < 0.75 * after:
@@ -50,7 +58,9 @@ class ColumnCache:
             for start in range(0, len(held), step):
                 some = held[start : start + step]
                 columns = self.rows.take(self._owner[some])
-                self._room[some, before:after] = kernels.block(self.rows.name, columns, part, self.rows.params)
+                self._room[some, before:after] = kernels.block(
+                    self.rows.name, columns, part, self.rows.params
+                )
             self.active = np.concatenate([self.active, fresh])
             self.rows = self._all.take(self.active)
             self.pool = self._room[:, :after]
@@ -58,7 +68,9 @@ class ColumnCache:
         return True
 
     def fetch(self, wanted: np.ndarray) -> np.ndarray:
-        """Slots of the columns of the local rows `wanted` (distinct, at most `capacity`), made where they are missing."""
+        """Slots of the columns of the local rows `wanted` (distinct, at most `capacity`),
+        made where they are missing.
+        """
         self._clock += 1
         slots = self.slots[wanted]
         self._used[slots[slots >= 0]] = self._clock
@@ -89,11 +101,23 @@ class ColumnCache:
 
     def add_to(self, sums: np.ndarray, slots: np.ndarray, weights: np.ndarray) -> None:
         """sums += sum_w weights[w] pool[slots[w]] in float64."""
-        for_ranges(lambda start, stop: _accumulate(self.pool, slots, weights, sums, start, stop), len(sums), 1024)
+        for_ranges(
+            lambda start, stop: _accumulate(self.pool, slots, weights, sums, start, stop),
+            len(sums),
+            1024,
+        )
 
 
-def add_columns(sums: np.ndarray, rows: kernels.Prepared, targets: np.ndarray, sources: np.ndarray, weights: np.ndarray) -> None:
-    """sums[targets] += sum_s weights[s] k(x_s, x_targets) in float64, without keeping kernel values."""
+def add_columns(
+    sums: np.ndarray,
+    rows: kernels.Prepared,
+    targets: np.ndarray,
+    sources: np.ndarray,
+    weights: np.ndarray,
+) -> None:
+    """sums[targets] += sum_s weights[s] k(x_s, x_targets) in float64, without keeping
+    kernel values.
+    """
     step = max(1, 2 * _SCRATCH // _TILE)
     for begin in range(0, len(targets), _TILE):
         chosen = targets[begin : begin + _TILE]
@@ -104,13 +128,26 @@ def add_columns(sums: np.ndarray, rows: kernels.Prepared, targets: np.ndarray, s
             some = sources[start : start + step]
             kernels.block(rows.name, rows.take(some), part, rows.params, out=K[: len(some)])
             slots, some_weights = np.arange(len(some)), weights[start : start + step]
-            for_ranges(lambda first, last: _accumulate(K, slots, some_weights, total, first, last), len(total), 1024)
+            for_ranges(
+                lambda first, last: _accumulate(K, slots, some_weights, total, first, last),
+                len(total),
+                1024,
+            )
         sums[chosen] += total
 
 
 @njit(cache=True, nogil=True)
-def _accumulate(pool: np.ndarray, slots: np.ndarray, weights: np.ndarray, sums: np.ndarray, start: int, stop: int) -> None:
-    """sums[start:stop] += weights @ pool[slots, start:stop]; four columns in one pass over a tile of sums."""
+def _accumulate(
+    pool: np.ndarray,
+    slots: np.ndarray,
+    weights: np.ndarray,
+    sums: np.ndarray,
+    start: int,
+    stop: int,
+) -> None:
+    """sums[start:stop] += weights @ pool[slots, start:stop]; four columns in one pass over
+    a tile of sums.
+    """
     tile = 1024
     whole = len(slots) - len(slots) % 4
     for begin in range(start, stop, tile):

@@ -1,6 +1,8 @@
-"""One exact kernel problem whose matrix K is in memory: ridge by Cholesky, squared hinge and logistic by Newton's method.
+"""One exact kernel problem whose matrix K is in memory: ridge by Cholesky, squared hinge and
+logistic by Newton's method.
 
-The problem and its certificates are those of `rfx.solvers.kernel.newton`; systems are solved by factors in float64.
+The problem and its certificates are those of `rfx.solvers.kernel.newton`; systems are solved by
+factors in float64.
 """
 
 from __future__ import annotations
@@ -33,17 +35,20 @@ def solve_kernel_dense(
 ) -> Solution:
     """The coefficients a (n, k) for each column of Y.
 
-    K: (n, n) float64, symmetric positive semidefinite. Y: (n, k) targets, or labels in {-1, +1}. loss: squared,
-    squared_hinge or logistic of rfx.losses. budget: tol is the gap divided by the objective (1e-6), max_iter are Newton steps
-    a column (100; n_iter counts them, a ridge solution is one). warm: (n, k) coefficients to start from. Raises UsageError as
-    `check_problem` does, and for a lam below the rounding of K.
+    K: (n, n) float64, symmetric positive semidefinite. Y: (n, k) targets, or labels in {-1, +1}.
+    loss: squared, squared_hinge or logistic of rfx.losses. budget: tol is the gap divided by the
+    objective (1e-6), max_iter are Newton steps a column (100; n_iter counts them, a ridge solution
+    is one). warm: (n, k) coefficients to start from. Raises UsageError as `check_problem` does, and
+    for a lam below the rounding of K.
     """
     Y = check_problem(K, Y, lam, loss)
     budget = budget.filled(tol=1e-6, max_iter=100)
     if loss.name == "squared":
         return _ridge(K, Y, lam, budget, Recorder(callback))
 
-    def direction(v: np.ndarray, Kv: np.ndarray, curvature: np.ndarray, accuracy: float) -> np.ndarray:
+    def direction(
+        v: np.ndarray, Kv: np.ndarray, curvature: np.ndarray, accuracy: float
+    ) -> np.ndarray:
         """(lam + S K S) t = -S K v over the rows with curvature, and lam q = -v - S t."""
         roots = np.sqrt(curvature)
         chosen = np.flatnonzero(roots > FLAT * roots.max(initial=FLAT))
@@ -54,14 +59,27 @@ def solve_kernel_dense(
             q[chosen] -= s * solve(factor, -s * Kv[chosen])
         return q / lam
 
-    return stack([
-        newton(lambda v: K @ v, direction, y, lam, loss, budget, first, Recorder(callback, output=k))
-        for k, (y, first) in enumerate(zip(Y.T, start(warm, Y.shape).T))
-    ])  # fmt: skip
+    return stack(
+        [
+            newton(
+                lambda v: K @ v,
+                direction,
+                y,
+                lam,
+                loss,
+                budget,
+                first,
+                Recorder(callback, output=k),
+            )
+            for k, (y, first) in enumerate(zip(Y.T, start(warm, Y.shape).T))
+        ]
+    )
 
 
 def _ridge(K: np.ndarray, Y: np.ndarray, lam: float, budget: Filled, record: Recorder) -> Solution:
-    """(K + lam) a = y and, once, for what rounding has left; the gap is half the squared residual."""
+    """(K + lam) a = y and, once, for what rounding has left; the gap is half the squared
+    residual.
+    """
     factor = _factor(K, lam)
     A, R = np.zeros_like(Y), Y
     for _ in range(2):
@@ -82,6 +100,9 @@ def _factor(K: np.ndarray, diagonal: float) -> np.ndarray:
     matrix[np.diag_indices(len(K))] += diagonal
     factor, info = lapack.dpotrf(matrix, lower=1, overwrite_a=1, clean=0)
     if info:
-        raise UsageError(f"lambda is {np.min(diagonal):g}, below the rounding of the kernel matrix; choose a larger one")
+        raise UsageError(
+            f"lambda is {np.min(diagonal):g}, below the rounding of the kernel matrix; choose a"
+            " larger one"
+        )
     found: np.ndarray = factor
     return found

@@ -1,9 +1,11 @@
-"""Exact kernel machines with a smooth loss, logistic above all: Newton's method over the rows, f = sum_i a_i k(x_i, .).
+"""Exact kernel machines with a smooth loss, logistic above all: Newton's method over the rows, f =
+sum_i a_i k(x_i, .).
 
-min lam/2 ||f||_H^2 + sum_n L(f(x_n), y_n), un-normalised and without bias: equation 1 of Yen et al. (2014), where L is any loss,
-has none. With f = K a and v = lam a + L'(f), the dual point u = L'(f) has the gap v'K v / (2 lam); u = -lam a, made feasible,
-has another, and the smaller counts. Newton's direction q solves lam q + D K q = -v with the curvatures D = S^2 of the loss:
-q = -v / lam + S t makes that (lam + S K S) t = S K v / lam, symmetric and positive definite.
+min lam/2 ||f||_H^2 + sum_n L(f(x_n), y_n), un-normalised and without bias: equation 1 of Yen et al.
+(2014), where L is any loss, has none. With f = K a and v = lam a + L'(f), the dual point u = L'(f)
+has the gap v'K v / (2 lam); u = -lam a, made feasible, has another, and the smaller counts.
+Newton's direction q solves lam q + D K q = -v with the curvatures D = S^2 of the loss: q = -v / lam
++ S t makes that (lam + S K S) t = S K v / lam, symmetric and positive definite.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ if TYPE_CHECKING:
 
 # Rows with a smaller share of the largest root of curvature than this count as flat.
 FLAT = 1e-8
-# Rank of the preconditioner: it is made anew for every direction, which takes a handful of products.
+# Rank of the preconditioner: it is made anew for every direction, which takes a handful of
+# products.
 _RANK = 512
 # Conjugate gradient steps for one direction.
 _STEPS = 200
@@ -45,16 +48,18 @@ def solve_kernel_newton(
     *,
     seed: int = 0,
 ) -> Solution:
-    """The coefficients a (N,) or (N, k), by Newton's method with preconditioned conjugate gradients.
+    """The coefficients a (N,) or (N, k), by Newton's method with preconditioned conjugate
+    gradients.
 
-    K: (N, N), held in float32 where it takes at most half of the budget's memory, else made anew at every product. Y: (N,) or
-    (N, k) labels in {-1, +1}, one output after the other. loss: one of rfx.losses with a second derivative. budget: tol is the
-    relative gap (1e-4), max_iter are Newton steps an output (100). warm: coefficients of Y's shape to start from. seed: of the
+    K: (N, N), held in float32 where it takes at most half of the budget's memory, else made anew at
+    every product. Y: (N,) or (N, k) labels in {-1, +1}, one output after the other. loss: one of
+    rfx.losses with a second derivative. budget: tol is the relative gap (1e-4), max_iter are Newton
+    steps an output (100). warm: coefficients of Y's shape to start from. seed: of the
     preconditioner.
 
-    Kernel values are float32 until that is solved; then decision values are made anew in float64, in which the solver goes on
-    where the gap, which is always that of the kernel in float64 in the end, asks for it. Raises UsageError as `check_problem`
-    does.
+    Kernel values are float32 until that is solved; then decision values are made anew in float64,
+    in which the solver goes on where the gap, which is always that of the kernel in float64 in the
+    end, asks for it. Raises UsageError as `check_problem` does.
     """
     Y = check_problem(K, Y, lam, loss)
     budget = budget.filled(tol=1e-4, max_iter=100, memory_mb=default_memory_mb())
@@ -65,7 +70,19 @@ def solve_kernel_newton(
     for k, (y, first) in enumerate(zip(outputs.T, starts.T)):
         record = Recorder(callback, **({"output": k} if Y.ndim == 2 else {}))
         rough = newton(values.quick, values.direction, y, lam, loss, budget, first, record)
-        solutions.append(newton(values.exact, values.direction, y, lam, loss, budget, rough.coef, record, rough.n_iter))
+        solutions.append(
+            newton(
+                values.exact,
+                values.direction,
+                y,
+                lam,
+                loss,
+                budget,
+                rough.coef,
+                record,
+                rough.n_iter,
+            )
+        )
     return stack(solutions) if Y.ndim == 2 else solutions[0]
 
 
@@ -93,12 +110,15 @@ class _Values:
         add_columns(sums, self.K.prepared(np.float64), np.arange(len(v)), used, v[used])
         return sums
 
-    def direction(self, v: np.ndarray, Kv: np.ndarray, curvature: np.ndarray, accuracy: float) -> np.ndarray:
+    def direction(
+        self, v: np.ndarray, Kv: np.ndarray, curvature: np.ndarray, accuracy: float
+    ) -> np.ndarray:
         roots = np.sqrt(curvature)
         q = -v / self.lam
         chosen = roots > FLAT * max(roots.max(), FLAT)
         s = np.where(chosen, roots, 0.0)
-        # From q = 0 on the chosen rows, where the residual is v itself; from t = 0 it would be larger by about K / lam.
+        # From q = 0 on the chosen rows, where the residual is v itself; from t = 0 it would be
+        # larger by about K / lam.
         first = np.divide(v, self.lam * roots, out=np.zeros_like(v), where=chosen)
         residual = -self.lam * first
         if not chosen.all():

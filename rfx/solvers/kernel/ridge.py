@@ -1,9 +1,11 @@
-"""Kernel ridge regression: (K + lam I) alpha = Y, by Cholesky while K fits in memory, else by conjugate gradients.
+"""Kernel ridge regression: (K + lam I) alpha = Y, by Cholesky while K fits in memory, else by
+conjugate gradients.
 
-The objective is lam/2 ||f||_H^2 + 1/2 sum_n (f(x_n) - y_n)^2 with f = sum_i alpha_i k(x_i, .), per output (Yen et al.
-2014, eq. 1, squared loss). Its dual at the same alpha is lam alpha'y - lam^2/2 ||alpha||^2 - lam/2 alpha'K alpha, so
-that the duality gap is exactly 1/2 ||r||^2 with the residual r = y - K alpha - lam alpha. It is measured with kernel
-values made anew in float64, never with the factor or with the values that a solver worked on.
+The objective is lam/2 ||f||_H^2 + 1/2 sum_n (f(x_n) - y_n)^2 with f = sum_i alpha_i k(x_i, .), per
+output (Yen et al. 2014, eq. 1, squared loss). Its dual at the same alpha is lam alpha'y - lam^2/2
+||alpha||^2 - lam/2 alpha'K alpha, so that the duality gap is exactly 1/2 ||r||^2 with the residual
+r = y - K alpha - lam alpha. It is measured with kernel values made anew in float64, never with the
+factor or with the values that a solver worked on.
 """
 
 from __future__ import annotations
@@ -50,20 +52,28 @@ def solve_kernel_ridge(
 ) -> Solution:
     """Kernel ridge regression over the rows of K (N, N).
 
-    Y: (N,) or (N, k) targets. lam: un-normalised, in (0, inf). budget: tol is the largest gap divided by the objective, of
-    each output (1e-8); max_iter are passes over K when K is not kept (500); memory_mb is for K (one copy, in float32 with
-    refinement where lam is large enough for it, else float64; where float32 alone fits, as a preconditioner) or, where neither
-    fits, for a preconditioner of low rank. warm: alpha of Y's shape to start from. seed: of the preconditioner.
+    Y: (N,) or (N, k) targets. lam: un-normalised, in (0, inf). budget: tol is the largest gap
+    divided by the objective, of each output (1e-8); max_iter are passes over K when K is not kept
+    (500); memory_mb is for K (one copy, in float32 with refinement where lam is large enough for
+    it, else float64; where float32 alone fits, as a preconditioner) or, where neither fits, for a
+    preconditioner of low rank. warm: alpha of Y's shape to start from. seed: of the preconditioner.
 
-    Returns a Solution: coef alpha of Y's shape, objective, gap (above), n_iter passes over K besides the one that fills it. An
-    entry of the trace is a pass and says which `path` was taken; within conjugate gradients objective and gap are those of their
-    recursion, which the next pass in float64 measures. Raises UsageError as `check_problem` does, DataError where X or Y hold values
-    that are not finite.
+    Returns a Solution: coef alpha of Y's shape, objective, gap (above), n_iter passes over K
+    besides the one that fills it. An entry of the trace is a pass and says which `path` was taken;
+    within conjugate gradients objective and gap are those of their recursion, which the next pass
+    in float64 measures. Raises UsageError as `check_problem` does, DataError where X or Y hold
+    values that are not finite.
     """
     Y = check_problem(K, Y, lam, loss, ("squared",))
     if not np.isfinite(Y).all():
         raise DataError("a target is nan or infinite; remove that row")
-    system = _System(K, Y.reshape(len(Y), -1), lam, budget.filled(tol=1e-8, max_iter=500, memory_mb=default_memory_mb()), seed)
+    system = _System(
+        K,
+        Y.reshape(len(Y), -1),
+        lam,
+        budget.filled(tol=1e-8, max_iter=500, memory_mb=default_memory_mb()),
+        seed,
+    )
     alpha = start(warm, Y.shape).reshape(system.Y.shape)
     return system.refine(alpha, Recorder(callback), Y.shape)
 
@@ -71,22 +81,24 @@ def solve_kernel_ridge(
 class _System:
     """(K + lam I) alpha = Y for targets (N, k), and how it is solved approximately."""
 
-    def __init__(self, K: KernelMatrix, Y: np.ndarray, lam: float, budget: Filled, seed: int) -> None:
+    def __init__(
+        self, K: KernelMatrix, Y: np.ndarray, lam: float, budget: Filled, seed: int
+    ) -> None:
         self.K, self.Y, self.lam, self.budget, self.passes = K, Y, lam, budget, 0
         K.prepared(np.float64)
         trace = float(K.diagonal.sum())
         eps = np.finfo(np.float32).eps
         size = len(Y) ** 2 / 2**20
         solve: Callable[[np.ndarray], np.ndarray] | None = None
-        # The trace bounds the largest eigenvalue: above this lam a float32 factor exists and refinement converges in a few
-        # passes.
+        # The trace bounds the largest eigenvalue: above this lam a float32 factor exists and
+        # refinement converges in a few passes.
         for dtype, allowed in ((np.float32, lam > 10 * eps * trace), (np.float64, True)):
             if solve is None and allowed and size * np.dtype(dtype).itemsize <= budget.memory_mb:
                 solve, self.path = _cholesky(K, dtype, lam), f"cholesky-{np.dtype(dtype).name}"
         self.direct = solve is not None
         if solve is None and 4 * size <= budget.memory_mb:
-            # Too small a lam for a factor in float32: that of a larger one is a preconditioner, at a condition number of
-            # about their ratio.
+            # Too small a lam for a factor in float32: that of a larger one is a preconditioner, at
+            # a condition number of about their ratio.
             solve, self.path = _cholesky(K, np.float32, 30 * eps * trace), "preconditioned-float32"
         if solve is None:
             solve, self.path = _low_rank(K, lam, budget.memory_mb, seed), "conjugate-gradients"
@@ -100,15 +112,24 @@ class _System:
     def bounds(self, alpha: np.ndarray, residual: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The duality gap and the objective of each output, from r = Y - K alpha - lam alpha."""
         fitted = self.Y - residual - self.lam * alpha
-        return 0.5 * dots(residual, residual), 0.5 * self.lam * dots(alpha, fitted) + 0.5 * dots(fitted - self.Y, fitted - self.Y)
+        return 0.5 * dots(residual, residual), 0.5 * self.lam * dots(alpha, fitted) + 0.5 * dots(
+            fitted - self.Y, fitted - self.Y
+        )
 
     def refine(self, alpha: np.ndarray, record: Recorder, shape: tuple[int, ...]) -> Solution:
-        """The residual in float64, a correction by the factor, or by preconditioned conjugate gradients, and again."""
+        """The residual in float64, a correction by the factor, or by preconditioned
+        conjugate gradients, and again.
+        """
         Y, budget, best = self.Y, self.budget, np.inf
         solution: tuple[np.ndarray, float, Certificate] | None = None
 
         def tell(alpha: np.ndarray, gaps: np.ndarray, values: np.ndarray) -> None:
-            entry = {"iteration": self.passes, "objective": float(values.sum()), "gap": float(gaps.sum()), "path": self.path}
+            entry = {
+                "iteration": self.passes,
+                "objective": float(values.sum()),
+                "gap": float(gaps.sum()),
+                "path": self.path,
+            }
             record(lambda: alpha.reshape(shape), **entry)
 
         while True:
@@ -122,14 +143,25 @@ class _System:
                 best, solution = gap, (alpha.reshape(shape), objective, Certificate("gap", gap))
             if good or stalled or not np.isfinite(gap) or budget.spent(self.passes):
                 assert solution is not None
-                return Solution(*solution, self.passes, budget.status(good, self.passes), record.trace)
-            alpha = alpha + (self.solve(residual) if self.direct else self._conjugate_gradients(alpha, residual, tell))
+                return Solution(
+                    *solution, self.passes, budget.status(good, self.passes), record.trace
+                )
+            alpha = alpha + (
+                self.solve(residual)
+                if self.direct
+                else self._conjugate_gradients(alpha, residual, tell)
+            )
 
     def _conjugate_gradients(
-        self, alpha: np.ndarray, residual: np.ndarray, tell: Callable[[np.ndarray, np.ndarray, np.ndarray], None]
+        self,
+        alpha: np.ndarray,
+        residual: np.ndarray,
+        tell: Callable[[np.ndarray, np.ndarray, np.ndarray], None],
     ) -> np.ndarray:
-        """A correction with which the gap is half of what it may be, or whose own residual is 1e-4 of where it started: float32
-        values carry no further, and the caller starts again from a residual in float64. Every pass is told of."""
+        """A correction with which the gap is half of what it may be, or whose own residual is 1e-4
+        of where it started: float32 values carry no further, and the caller starts again from a
+        residual in float64. Every pass is told of.
+        """
         least = 1e-8 * dots(residual, residual)
 
         def enough(x: np.ndarray, r: np.ndarray) -> Any:
@@ -147,10 +179,15 @@ class _System:
         )[0]
 
 
-def _low_rank(K: KernelMatrix, lam: float, limit_mb: float, seed: int) -> Callable[[np.ndarray], np.ndarray]:
-    """A preconditioner by columns of K that are kept, or by more that are made again where too few of them fit."""
+def _low_rank(
+    K: KernelMatrix, lam: float, limit_mb: float, seed: int
+) -> Callable[[np.ndarray], np.ndarray]:
+    """A preconditioner by columns of K that are kept, or by more that are made again where
+    too few of them fit.
+    """
     n_rows = len(K.diagonal)
-    # the values of so many, made twice, cost an eighth of a product with K, of which half is made; their system takes half of the limit
+    # the values of so many, made twice, cost an eighth of a product with K, of which half is made;
+    # their system takes half of the limit
     if K.factors is not None:
         return PivotedFactor(pivots(K, limit_mb, seed), lam, K.factors)
     landmarks = int(min(n_rows / _PER_LANDMARK, _LANDMARKS, np.sqrt(limit_mb * 2**20 / 2 / 32)))
@@ -169,12 +206,20 @@ def pivots(K: KernelMatrix, limit_mb: float, seed: int, most: int = _MOST) -> np
     n_rows = K.shape[0]
     rng = np.random.default_rng(seed)
     return pivoted_cholesky(
-        K.prepared(np.float32), _rank(n_rows, limit_mb, most), lambda start, stop: rng.random((stop - start, 2)), np.float32, _FLOOR
+        K.prepared(np.float32),
+        _rank(n_rows, limit_mb, most),
+        lambda start, stop: rng.random((stop - start, 2)),
+        np.float32,
+        _FLOOR,
     )[1]
 
 
-def _cholesky(K: KernelMatrix, dtype: type[np.floating[Any]], lam: float | np.floating[Any]) -> Callable[[np.ndarray], np.ndarray] | None:
-    """v -> (K + lam I)^-1 v by a factorisation in the memory of K's upper triangle; None where K is not positive."""
+def _cholesky(
+    K: KernelMatrix, dtype: type[np.floating[Any]], lam: float | np.floating[Any]
+) -> Callable[[np.ndarray], np.ndarray] | None:
+    """v -> (K + lam I)^-1 v by a factorisation in the memory of K's upper triangle; None
+    where K is not positive.
+    """
     upper = K.upper(dtype)
     upper[np.diag_indices(len(upper))] += dtype(lam)
     # Rows of the upper triangle are columns of the lower one in Fortran's order: no copy is made.

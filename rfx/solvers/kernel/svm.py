@@ -1,16 +1,17 @@
-"""Exact kernel SVM, hinge or squared hinge, with or without bias, for any kernel: decomposition with large blocks.
+"""Exact kernel SVM, hinge or squared hinge, with or without bias, for any kernel: decomposition
+with large blocks.
 
-The objective is lam/2 ||f||_H^2 + sum_n L(y_n (f(x_n) + b)), un-normalised (Yen et al. 2014, eq. 1; b = 0 without
-bias). With C = 1/lam and signed dual variables beta_i = y_i alpha_i, f = sum_i beta_i k(x_i, .), the dual divided by
-lam is
+The objective is lam/2 ||f||_H^2 + sum_n L(y_n (f(x_n) + b)), un-normalised (Yen et al. 2014, eq. 1;
+b = 0 without bias). With C = 1/lam and signed dual variables beta_i = y_i alpha_i, f = sum_i beta_i
+k(x_i, .), the dual divided by lam is
 
     max  sum_i y_i beta_i - 1/2 beta' (K + shift I) beta
     hinge: shift 0, 0 <= y_i beta_i <= C;  squared hinge: shift 1/(2C), 0 <= y_i beta_i;
 
-and sum_i beta_i = 0 with a bias. The duality gap is a sum over rows, none of them negative: for the hinge C xi_i -
-alpha_i (1 - y_i (f_i + b)), for the squared hinge C xi_i^2 + alpha_i^2 / (4C) - alpha_i (1 - y_i (f_i + b)), xi_i =
-max(0, 1 - y_i (f_i + b)). So each row's share of what is missing is known, and only rows with a share need to be
-active.
+and sum_i beta_i = 0 with a bias. The duality gap is a sum over rows, none of them negative: for the
+hinge C xi_i - alpha_i (1 - y_i (f_i + b)), for the squared hinge C xi_i^2 + alpha_i^2 / (4C) -
+alpha_i (1 - y_i (f_i + b)), xi_i = max(0, 1 - y_i (f_i + b)). So each row's share of what is
+missing is known, and only rows with a share need to be active.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
 _BLOCK = 1024
 _FIRST_ROWS = 4096
 _LEAST_COLUMNS = 64
-# A block is solved until its largest violation is this part of the largest of all rows, in at most so many steps a
-# variable.
+# A block is solved until its largest violation is this part of the largest of all rows, in at most
+# so many steps a variable.
 _INNER_TOL, _INNER_STEPS = 0.1, 20
 # Blocks of one round between two entries of the trace.
 _TELLING = 100
@@ -46,7 +47,9 @@ _TELLING = 100
 
 @dataclass
 class KernelSolution(Solution):
-    """A Solution whose decision function is sum_i coef_i k(x_i, .) + intercept; coef = y alpha (n,)."""
+    """A Solution whose decision function is sum_i coef_i k(x_i, .) + intercept; coef = y
+    alpha (n,).
+    """
 
     intercept: float = 0.0
 
@@ -65,16 +68,19 @@ def solve_kernel_svm(
 ) -> KernelSolution:
     """Kernel SVM over the rows of K (n, n).
 
-    y: (n,) labels in {-1, +1}, times weights where the loss is Weighted. lam: un-normalised, in (0, inf); LIBSVM's C is 1 / lam.
-    loss: Hinge or SquaredHinge of rfx.losses. budget: tol is the duality gap divided by the objective (1e-3), max_iter are blocks of
-    variables (100,000), memory_mb is for cached kernel columns. warm: (n,) the coef of an earlier Solution. seed: of the rows that
-    come first.
+    y: (n,) labels in {-1, +1}, times weights where the loss is Weighted. lam: un-normalised, in (0,
+    inf); LIBSVM's C is 1 / lam. loss: Hinge or SquaredHinge of rfx.losses. budget: tol is the
+    duality gap divided by the objective (1e-3), max_iter are blocks of variables (100,000),
+    memory_mb is for cached kernel columns. warm: (n,) the coef of an earlier Solution. seed: of the
+    rows that come first.
 
-    Returns a KernelSolution: objective and gap in the scale of the objective above, n_iter blocks. The trace has one
-    entry per round, with active rows, support vectors, columns and inner steps as well, and in long rounds one every 100 blocks,
-    whose objective and gap take the decision values of the rows that are not active as they were before the round. Kernel values are
-    float32 where that can do; in the end all are computed once more in float64 for the objective and the gap, and where the
-    gap is then too large the solver goes on in float64. Raises UsageError as `check_problem` does, and for tol.
+    Returns a KernelSolution: objective and gap in the scale of the objective above, n_iter blocks.
+    The trace has one entry per round, with active rows, support vectors, columns and inner steps as
+    well, and in long rounds one every 100 blocks, whose objective and gap take the decision values
+    of the rows that are not active as they were before the round. Kernel values are float32 where
+    that can do; in the end all are computed once more in float64 for the objective and the gap, and
+    where the gap is then too large the solver goes on in float64. Raises UsageError as
+    `check_problem` does, and for tol.
     """
     budget = budget.filled(tol=1e-3, max_iter=100_000, memory_mb=default_memory_mb())
     problem = _Problem(K, y, lam, loss, bias, budget.tol, warm)
@@ -100,8 +106,8 @@ def solve_kernel_svm(
 
 
 def _rounds(problem: _Problem, run: _Run, active: np.ndarray | None) -> tuple[float, float]:
-    """Active sets, one after the other, until the gap is met; returns gap and objective. active: rows whose decision values
-    are up to date, None to start with a sample of all."""
+    """Active sets, one after the other, until the gap is met; returns gap and objective. active:
+    rows whose decision values are up to date, None to start with a sample of all."""
     tol = problem.tol
     inside_tol = max(0.3 * tol, 0.03)
     if active is None:
@@ -110,7 +116,13 @@ def _rounds(problem: _Problem, run: _Run, active: np.ndarray | None) -> tuple[fl
     while True:
         gap, objective = problem.refresh(active)
         run.tell(active, gap, objective)
-        if not np.isfinite(gap) or _met(gap, objective, tol) or before == run.blocks or run.stalled or run.budget.spent(run.blocks):
+        if (
+            not np.isfinite(gap)
+            or _met(gap, objective, tol)
+            or before == run.blocks
+            or run.stalled
+            or run.budget.spent(run.blocks)
+        ):
             return gap, objective
         before = run.blocks
         inside_tol = min(inside_tol, max(0.3 * tol, 0.1 * gap / objective))
@@ -133,8 +145,19 @@ def _first_rows(y: np.ndarray, seed: int) -> np.ndarray:
 class _Problem:
     """Data, dual variables and decision values; everything divided by lam."""
 
-    def __init__(self, K: KernelMatrix, y: np.ndarray, lam: float, loss: Loss, bias: bool, tol: float, warm: np.ndarray | None) -> None:
-        self.y, weights = labels_and_weights(loss, check_problem(K, y, lam, loss, ("hinge", "squared_hinge")))
+    def __init__(
+        self,
+        K: KernelMatrix,
+        y: np.ndarray,
+        lam: float,
+        loss: Loss,
+        bias: bool,
+        tol: float,
+        warm: np.ndarray | None,
+    ) -> None:
+        self.y, weights = labels_and_weights(
+            loss, check_problem(K, y, lam, loss, ("hinge", "squared_hinge"))
+        )
         if not 0 < tol < np.inf:
             raise UsageError(f"tol is {tol!r}, but a relative duality gap in (0, inf) is needed")
         self.squared, self.bias, self.tol, self.lam = loss.name == "squared_hinge", bias, tol, lam
@@ -146,7 +169,8 @@ class _Problem:
         top = np.inf if self.squared else self.C
         self.lo, self.hi = np.where(self.y > 0, 0.0, -top), np.where(self.y > 0, top, 0.0)
         self.beta = np.zeros(len(self.y))
-        # Decision values without bias: `seen` holds the beta that they belong to, row by row active or not.
+        # Decision values without bias: `seen` holds the beta that they belong to, row by row active
+        # or not.
         self.f = np.zeros(len(self.y))
         self.seen = np.zeros(len(self.y))
         self.bias_value = 0.0
@@ -156,17 +180,20 @@ class _Problem:
             self._warm_start(start(warm, self.y.shape))
 
     def _too_coarse(self) -> bool:
-        """Whether rounding to float32 could outweigh the shift that makes the squared hinge's dual bounded."""
+        """Whether rounding to float32 could outweigh the shift that makes the squared
+        hinge's dual bounded.
+        """
         if not self.squared:
             return False
         noise = 8 * np.finfo(np.float32).eps * np.sqrt(len(self.y)) * self.K.diagonal.max()
         return not noise < self.shift.min()
 
     def go_to_float64(self) -> None:
-        """Let the kernel be in float64 from here on, and so the decision values of all rows that may have a share of the gap.
+        """Let the kernel be in float64 from here on, and so the decision values of all rows that
+        may have a share of the gap.
 
-        Those are the support vectors, and the rows beyond the margin by no more than a few times what float32 is seen to
-        have been wrong by.
+        Those are the support vectors, and the rows beyond the margin by no more than a few times
+        what float32 is seen to have been wrong by.
         """
         self.rows = self.K.prepared(np.float64)
         before = self.f.copy()
@@ -193,10 +220,14 @@ class _Problem:
             self.beta[self.y > 0] *= min(1.0, down / up) if up > 0 else 1.0
             self.beta[self.y < 0] *= min(1.0, up / down) if down > 0 else 1.0
 
-    def shares(self, rows: Index = slice(None), f: np.ndarray | None = None, b: float | None = None) -> np.ndarray:
+    def shares(
+        self, rows: Index = slice(None), f: np.ndarray | None = None, b: float | None = None
+    ) -> np.ndarray:
         """Each row's share of the duality gap."""
         y, alpha = self.y[rows], np.abs(self.beta[rows])
-        slack = 1.0 - y * ((self.f[rows] if f is None else f) + (self.bias_value if b is None else b))
+        slack = 1.0 - y * (
+            (self.f[rows] if f is None else f) + (self.bias_value if b is None else b)
+        )
         xi = np.maximum(slack, 0.0)
         C = self.C[rows]
         loss = C * xi**2 + alpha**2 / (4 * C) if self.squared else C * xi
@@ -209,11 +240,15 @@ class _Problem:
         return 0.5 * float(beta @ f) + float(self.C[rows] @ (xi**2 if self.squared else xi))
 
     def refresh(self, active: np.ndarray) -> tuple[float, float]:
-        """Bring the decision values outside `active` up to date; returns gap and objective over all rows."""
+        """Bring the decision values outside `active` up to date; returns gap and objective
+        over all rows.
+        """
         outside = np.ones(len(self.y), dtype=bool)
         outside[active] = False
         changed = np.flatnonzero(self.beta != self.seen)
-        add_columns(self.f, self.rows, np.flatnonzero(outside), changed, (self.beta - self.seen)[changed])
+        add_columns(
+            self.f, self.rows, np.flatnonzero(outside), changed, (self.beta - self.seen)[changed]
+        )
         self.seen = self.beta.copy()
         self.bias_value = best_bias(self.y, self.f, self.squared, self.C) if self.bias else 0.0
         scale = self.scale = self.objective(slice(None), self.beta, self.f, self.bias_value)
@@ -222,20 +257,25 @@ class _Problem:
     def violations(
         self, rows: Index = slice(None), beta: np.ndarray | None = None, f: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray, float]:
-        """How much each row's gradient calls for a rise and for a fall of its beta (one positive, or none); and the bias
-        about which: half way between the largest gradient upwards and the smallest downwards, zero without bias."""
+        """How much each row's gradient calls for a rise and for a fall of its beta (one positive,
+        or none); and the bias about which: half way between the largest gradient upwards and the
+        smallest downwards, zero without bias.
+        """
         beta, f = (self.beta, self.f) if beta is None else (beta, f)
         error = self.y[rows] - f - self.shift[rows] * beta
         can_rise, can_fall = beta < self.hi[rows], beta > self.lo[rows]
         b = 0.0
         if self.bias:
             high, low = error[can_rise].max(initial=-np.inf), error[can_fall].min(initial=np.inf)
-            # All can only move the same way, so none can: a bias at the outermost shows that nothing is missing.
+            # All can only move the same way, so none can: a bias at the outermost shows that
+            # nothing is missing.
             b = float(low if np.isinf(high) else high if np.isinf(low) else 0.5 * (high + low))
         return np.where(can_rise, error - b, 0.0), np.where(can_fall, b - error, 0.0), b
 
     def missing_rows(self, active: np.ndarray) -> np.ndarray:
-        """The next active rows: those whose shares make up the gap, and those of `active` that may still move."""
+        """The next active rows: those whose shares make up the gap, and those of `active`
+        that may still move.
+        """
         share = self.shares()
         assert self.scale is not None  # refreshed before
         order = np.argsort(share)
@@ -246,16 +286,22 @@ class _Problem:
             for side in self.violations()[:2]:
                 wanted[np.argpartition(-side, min(_BLOCK, len(side) - 1))[:_BLOCK]] = True
         margin = self.y[active] * (self.f[active] + self.bias_value) - 1.0
-        at_zero, at_top = self.beta[active] == 0, np.abs(self.beta[active]) >= self.C[active] if not self.squared else False
+        at_zero, at_top = (
+            self.beta[active] == 0,
+            np.abs(self.beta[active]) >= self.C[active] if not self.squared else False,
+        )
         wanted[active[~((at_zero & (margin > 0.2)) | (at_top & (margin < -0.2)))]] = True
         return np.flatnonzero(wanted)
 
 
-def best_bias(y: np.ndarray, f: np.ndarray, squared: bool, weights: np.ndarray | None = None) -> float:
+def best_bias(
+    y: np.ndarray, f: np.ndarray, squared: bool, weights: np.ndarray | None = None
+) -> float:
     """The b that minimises sum_n w_n L(y_n (f_n + b)); weights: w (N,), None for ones.
 
-    Row n stops to count at b = y_n - f_n. For the hinge the slope is a sum of weights, so that b is an order statistic; for the
-    squared hinge the slope is increasing and piecewise linear, and is bisected.
+    Row n stops to count at b = y_n - f_n. For the hinge the slope is a sum of weights, so that b is
+    an order statistic; for the squared hinge the slope is increasing and piecewise linear, and is
+    bisected.
     """
     bounds, weights = y - f, np.ones(len(y)) if weights is None else weights
     positive = y > 0
@@ -278,7 +324,9 @@ def best_bias(y: np.ndarray, f: np.ndarray, squared: bool, weights: np.ndarray |
         middle = 0.5 * (low + high)
         if not low < middle < high:
             break
-        slope = weights[~positive] @ np.maximum(middle - down, 0.0) - weights[positive] @ np.maximum(up - middle, 0.0)
+        slope = weights[~positive] @ np.maximum(middle - down, 0.0) - weights[
+            positive
+        ] @ np.maximum(up - middle, 0.0)
         low, high = (low, middle) if slope > 0 else (middle, high)
     return 0.5 * (low + high)
 
@@ -294,8 +342,8 @@ class _Run:
 
     def restart(self) -> None:
         """Begin with an empty cache of the rows' type."""
-        # At least a small block of columns of all rows. Pages are taken as they are written to, and serve one active
-        # set after another.
+        # At least a small block of columns of all rows. Pages are taken as they are written to, and
+        # serve one active set after another.
         n_rows, dtype = len(self.problem.y), self.problem.rows.dtype
         self.cache: ColumnCache | None = None
         self.memory = np.empty(0, dtype)
@@ -307,13 +355,26 @@ class _Run:
     def tell(self, active: Sized, gap: float, objective: float) -> None:
         """Record where things are, in the scale of the objective that is not divided by lam."""
         lam, beta = self.problem.lam, self.problem.beta
-        counts = {"active": len(active), "support": int(np.count_nonzero(beta)), "steps": self.steps, "columns": self.columns}
-        self.record(beta.copy, iteration=self.blocks, objective=float(lam * objective), gap=float(lam * gap), **counts)
+        counts = {
+            "active": len(active),
+            "support": int(np.count_nonzero(beta)),
+            "steps": self.steps,
+            "columns": self.columns,
+        }
+        self.record(
+            beta.copy,
+            iteration=self.blocks,
+            objective=float(lam * objective),
+            gap=float(lam * gap),
+            **counts,
+        )
 
     def solve(self, active: np.ndarray, inside_tol: float) -> np.ndarray:
-        """Blocks over the active rows until their shares of the gap are below inside_tol of the objective.
+        """Blocks over the active rows until their shares of the gap are below inside_tol of the
+        objective.
 
-        Returns the rows whose decision values are up to date: `active`, and others where that kept the cached columns.
+        Returns the rows whose decision values are up to date: `active`, and others where that kept
+        the cached columns.
         """
         p = self.problem
         self.stalled = False
@@ -329,7 +390,9 @@ class _Run:
             up, down, b = p.violations(active, beta, f)
             p.beta[active] = beta
             gap = float(p.shares(active, f, b).sum())
-            if gap <= inside_tol * (p.objective(active, beta, f, b) if p.scale is None else p.scale):
+            if gap <= inside_tol * (
+                p.objective(active, beta, f, b) if p.scale is None else p.scale
+            ):
                 break
             chosen = _violators(up, down, size, p.bias, self.rng)
             if len(chosen) == 0:
@@ -340,7 +403,9 @@ class _Run:
             tol = _INNER_TOL * float(max(up.max(), down.max()))
             shift = p.shift[active[chosen]]
             error = (y[chosen] - f[chosen]) - shift * part
-            self.steps += inner(K, shift, error, part, lo[chosen], hi[chosen], tol, _INNER_STEPS * len(chosen))
+            self.steps += inner(
+                K, shift, error, part, lo[chosen], hi[chosen], tol, _INNER_STEPS * len(chosen)
+            )
             change = part - before
             moved = np.flatnonzero(change)
             beta[chosen] = part
@@ -353,14 +418,20 @@ class _Run:
                 break
             if (self.blocks - begun) % _TELLING == 0:
                 p.beta[active], p.f[active] = beta, f
-                self.tell(active, float(p.shares(b=b).sum()), p.objective(slice(None), p.beta, p.f, b))
+                self.tell(
+                    active, float(p.shares(b=b).sum()), p.objective(slice(None), p.beta, p.f, b)
+                )
         p.beta[active], p.f[active] = beta, f
         self.columns += cache.computed - computed
         return active
 
 
-def _violators(up: np.ndarray, down: np.ndarray, size: int, pairs: bool, rng: np.random.Generator) -> np.ndarray:
-    """Indices of up to `size` variables that violate optimality; with a bias, half of them each way."""
+def _violators(
+    up: np.ndarray, down: np.ndarray, size: int, pairs: bool, rng: np.random.Generator
+) -> np.ndarray:
+    """Indices of up to `size` variables that violate optimality; with a bias, half of them
+    each way.
+    """
     if not pairs:
         return _sample(np.maximum(up, down), size, rng)
     first = _sample(up, max(1, size // 2), rng)
@@ -373,10 +444,13 @@ def _sample(values: np.ndarray, count: int, rng: np.random.Generator) -> np.ndar
     positive = np.flatnonzero(values > 0)
     if len(positive) <= count:
         return positive
-    # The largest make sure that the worst is worked on; the others are a random sample of all that violate, because the
-    # worst by themselves are near one another: one of them moved, and the rest of the block has nothing left to do.
+    # The largest make sure that the worst is worked on; the others are a random sample of all that
+    # violate, because the worst by themselves are near one another: one of them moved, and the rest
+    # of the block has nothing left to do.
     top = max(1, count // 10)
     order = np.argpartition(values[positive], len(positive) - top - 1)
     first, rest = order[len(positive) - top :], order[: len(positive) - top]
-    found: np.ndarray = positive[np.concatenate([first, rng.choice(rest, count - top, replace=False)])]
+    found: np.ndarray = positive[
+        np.concatenate([first, rng.choice(rest, count - top, replace=False)])
+    ]
     return found

@@ -1,4 +1,6 @@
-"""Algorithm 1 of Yen et al. (2014): L1-regularised random features as coordinate descent in a Hilbert space."""
+"""Algorithm 1 of Yen et al. (2014): L1-regularised random features as coordinate descent in
+a Hilbert space.
+"""
 
 from __future__ import annotations
 
@@ -43,18 +45,21 @@ def solve_rounds(
 ) -> Solution:
     """Minimise lam ||w||_1 + sum L(w.phi(x), y) (eq. 9) over D features, a part of them at a time.
 
-    Each of `rounds` rounds adds the next D/rounds features to the working set, minimises over it from the last
-    weights, and drops the features whose weight is zero, for good.
+    Each of `rounds` rounds adds the next D/rounds features to the working set, minimises over it
+    from the last weights, and drops the features whose weight is zero, for good.
 
-    Z: (N, D) features, of which those of a round are held in memory, as many rows of them as fit. y: (N,). budget: that of `solve_l1` for
-    each round; only the last one needs its tol, the others have EARLY_TOL at least. warm: (D,) weights; features with one are in
-    the first working set. solve(Z, y, lam, loss, budget, warm) -> Solution minimises over the columns it is given, `solve_l1`
-    by default.
+    Z: (N, D) features, of which those of a round are held in memory, as many rows of them as fit.
+    y: (N,). budget: that of `solve_l1` for each round; only the last one needs its tol, the others
+    have EARLY_TOL at least. warm: (D,) weights; features with one are in the first working set.
+    solve(Z, y, lam, loss, budget, warm) -> Solution minimises over the columns it is given,
+    `solve_l1` by default.
 
-    Returns coef (D,). Objective and gap are those of all D features, dropped ones too: the gap says how far from the optimum of
-    equation 9 the dropping can have left the answer, and is as a rule far above the tolerance. The status is that of the last
-    round, whose own gap is in the trace, of which an entry is a round: `iteration`, `features` (seen), `working_set` (its size),
-    `nnz`, `objective`, `gap`. After the deadline no round is begun, and where there is no time for the gap, it is the objective.
+    Returns coef (D,). Objective and gap are those of all D features, dropped ones too: the gap says
+    how far from the optimum of equation 9 the dropping can have left the answer, and is as a rule
+    far above the tolerance. The status is that of the last round, whose own gap is in the trace, of
+    which an entry is a round: `iteration`, `features` (seen), `working_set` (its size), `nnz`,
+    `objective`, `gap`. After the deadline no round is begun, and where there is no time for the
+    gap, it is the objective.
     """
     n_features, record, gram = Z.shape[1], Recorder(callback), GramCache()
     own, solve = solve is None, partial(solve_l1, gram=gram) if solve is None else solve
@@ -81,7 +86,13 @@ def solve_rounds(
             # the solver ends at once, too, at the weights that it is given
             features.part = Z.columns(candidates)
         # half of the last tolerance is kept for what codes change
-        goal = early if stop < n_features else last if features.kind is None else replace(last, tol=last.tol / 2)
+        goal = (
+            early
+            if stop < n_features
+            else last
+            if features.kind is None
+            else replace(last, tol=last.tol / 2)
+        )
         solution = solve(features.part, y, lam, loss, goal, coef[candidates])
         kept = np.flatnonzero(solution.coef)
         coef[candidates] = solution.coef
@@ -90,7 +101,9 @@ def solve_rounds(
         sizes = {"features": stop, "working_set": len(candidates), "nnz": len(active)}
         record(coef.copy, iteration=turn, **sizes, objective=solution.objective, gap=solution.gap)
     assert solution is not None  # there is a round
-    found = Solution(coef, solution.objective, solution.certificate, iterations, solution.status, record.trace)
+    found = Solution(
+        coef, solution.objective, solution.certificate, iterations, solution.status, record.trace
+    )
     if features.kind is None and len(candidates) == n_features:
         return found
     try:
@@ -99,7 +112,9 @@ def solve_rounds(
                 at = _At(Z, y, coef, lam, loss, candidates, features.part.matvec(coef[candidates]))
             else:
                 at, found = _by_features(Z, candidates, features, gram, goal, last, found)
-                record.trace[-1].update(nnz=int(np.count_nonzero(found.coef)), objective=at.objective, gap=at.own_gap)
+                record.trace[-1].update(
+                    nnz=int(np.count_nonzero(found.coef)), objective=at.objective, gap=at.own_gap
+                )
             return replace(found, objective=at.objective, certificate=Certificate("gap", at.gap))
     except Late:
         # no loss is negative, so that zero bounds the minimum over all features
@@ -107,16 +122,26 @@ def solve_rounds(
 
 
 def _by_features(
-    Z: Matrix, columns: np.ndarray, features: RoundFeatures, gram: GramCache, goal: Filled, last: Filled, found: Solution
+    Z: Matrix,
+    columns: np.ndarray,
+    features: RoundFeatures,
+    gram: GramCache,
+    goal: Filled,
+    last: Filled,
+    found: Solution,
 ) -> tuple[_At, Solution]:
     """(_At, Solution) of the round on these columns, from its answer `found` on codes.
 
-    Where codes are too coarse for the tolerance, the round is solved again with what they are off by at the answer (`solve_l1`'s
-    slope), as long as that halves the gap, then without codes.
+    Where codes are too coarse for the tolerance, the round is solved again with what they are off
+    by at the answer (`solve_l1`'s slope), as long as that halves the gap, then without codes.
     """
     y, lam, loss, coef = features.y, features.lam, features.loss, found.coef.copy()
     at, before = _At(Z, y, coef, lam, loss, columns), np.inf
-    while features.kind is not None and found.status in ("converged", "stalled") and at.own_gap > last.tol * at.objective:
+    while (
+        features.kind is not None
+        and found.status in ("converged", "stalled")
+        and at.own_gap > last.tol * at.objective
+    ):
         slope = None
         if at.own_gap < _HALF * before:
             slope = at.gradient[columns] - features.part.rmatvec(loss.derivative(at.decision, y))
@@ -124,22 +149,46 @@ def _by_features(
             features.exact(columns, int(np.count_nonzero(coef)))
             gram, goal = GramCache(), last
         gram.remember(coef[columns], at.decision)
-        solution = solve_l1(features.part, y, lam, loss, goal, coef[columns], gram=gram, slope=slope)
+        solution = solve_l1(
+            features.part, y, lam, loss, goal, coef[columns], gram=gram, slope=slope
+        )
         coef[columns] = solution.coef
-        found = replace(found, coef=coef, n_iter=found.n_iter + solution.n_iter, status=solution.status)
-        before, at = at.own_gap, _At(Z, y, coef, lam, loss, columns, None if slope is not None else features.part.matvec(solution.coef))
+        found = replace(
+            found, coef=coef, n_iter=found.n_iter + solution.n_iter, status=solution.status
+        )
+        before, at = (
+            at.own_gap,
+            _At(
+                Z,
+                y,
+                coef,
+                lam,
+                loss,
+                columns,
+                None if slope is not None else features.part.matvec(solution.coef),
+            ),
+        )
     met = found.status == "stalled" and at.own_gap <= last.tol * at.objective
     return at, replace(found, status="converged") if met else found
 
 
 class _At:
-    """The features' decision values (N,), gradient (D,) of the losses, objective and gaps at coef (D,), zero outside `columns`.
+    """The features' decision values (N,), gradient (D,) of the losses, objective and gaps at coef
+    (D,), zero outside `columns`.
 
-    gap: over all features; own_gap: over these columns. f: the decision values, where they are known.
+    gap: over all features; own_gap: over these columns. f: the decision values, where they are
+    known.
     """
 
     def __init__(
-        self, Z: Matrix, y: np.ndarray, coef: np.ndarray, lam: float, loss: Loss, columns: np.ndarray, f: np.ndarray | None = None
+        self,
+        Z: Matrix,
+        y: np.ndarray,
+        coef: np.ndarray,
+        lam: float,
+        loss: Loss,
+        columns: np.ndarray,
+        f: np.ndarray | None = None,
     ) -> None:
         gradient = None
         if f is None:
@@ -148,19 +197,24 @@ class _At:
         self.decision, self.gradient = f, Z.rmatvec(u) if gradient is None else gradient
         self.objective = lam * float(np.abs(coef).sum()) + float(loss.value(f, y).sum())
         self.gap, self.own_gap = (
-            max(0.0, self.objective - best_dual(loss, u, y, lam, part)[0]) for part in (self.gradient, self.gradient[columns])
+            max(0.0, self.objective - best_dual(loss, u, y, lam, part)[0])
+            for part in (self.gradient, self.gradient[columns])
         )
 
 
 def in_parts(solve: Callable[..., Solution]) -> Solve:
-    """A solver that keeps no working set of its own, over a part of the columns at a time: solve(Z, y, lam, loss, budget, warm).
+    """A solver that keeps no working set of its own, over a part of the columns at a time: solve(Z,
+    y, lam, loss, budget, warm).
 
-    solve(part, y, lam, loss, budget) is given the columns in use and those whose gradient exceeds lam; then all that exceed it at
-    the answer as well, until no column left out violates more than those that were not; all columns where it gives up on a part.
-    Objective and gap are over all columns.
+    solve(part, y, lam, loss, budget) is given the columns in use and those whose gradient exceeds
+    lam; then all that exceed it at the answer as well, until no column left out violates more than
+    those that were not; all columns where it gives up on a part. Objective and gap are over all
+    columns.
     """
 
-    def over_all(Z: Matrix, y: np.ndarray, lam: float, loss: SmoothLoss, budget: Budget, warm: np.ndarray) -> Solution:
+    def over_all(
+        Z: Matrix, y: np.ndarray, lam: float, loss: SmoothLoss, budget: Budget, warm: np.ndarray
+    ) -> Solution:
         coef, n_iter, status = np.array(warm, dtype=np.float64), 0, "converged"
         objective, gap, gradient = l1_certificate(Z, y, coef, lam, loss)
         chosen = (coef != 0) | (np.abs(gradient) > lam)
@@ -171,7 +225,10 @@ def in_parts(solve: Callable[..., Solution]) -> Solve:
             n_iter, status = n_iter + solution.n_iter, solution.status
             objective, gap, gradient = l1_certificate(Z, y, coef, lam, loss)
             violation = np.abs(gradient)
-            more = not chosen.all() and (status != "converged" or np.any(violation[~chosen] > max(lam, violation[chosen].max())))
+            more = not chosen.all() and (
+                status != "converged"
+                or np.any(violation[~chosen] > max(lam, violation[chosen].max()))
+            )
             chosen |= violation > (lam if status == "converged" else -1.0)
         return Solution(coef, objective, Certificate("gap", gap), n_iter, status)
 

@@ -1,12 +1,15 @@
-"""L1 regularisation over random binning features: min_w lam ||w||_1 + sum_n L(z_n.w, y_n) (Wu et al. 2016, section 4.2).
+"""L1 regularisation over random binning features: min_w lam ||w||_1 + sum_n L(z_n.w, y_n) (Wu et
+al. 2016, section 4.2).
 
-Nearly all bins end with weight zero, so that proximal Newton steps on a working set of bins (`rfx.solvers.l1.newton`) are the way,
-as long as it is small enough for its Gram matrix: how often two bins meet in a row (`binned_gram.py`). Small lam wants many
-bins before it drops most of them. Then the quadratic model of the loss is approached grid by grid: the bins of a grid share
-no rows, so that coordinate descent over them separates, and the exact update of a whole grid is one sum over rows by bin, a
-soft threshold per bin and one look-up per row. It needs no line search, runs over the rows with curvature only, and is
-extrapolated (Anderson acceleration, Bertrand and Massias 2021). The certificate is the duality gap of u = s L'(Z w) with the
-largest s <= 1 that makes ||Z'u||_inf <= lam.
+Nearly all bins end with weight zero, so that proximal Newton steps on a working set of bins
+(`rfx.solvers.l1.newton`) are the way, as long as it is small enough for its Gram matrix: how often
+two bins meet in a row (`binned_gram.py`). Small lam wants many bins before it drops most of them.
+Then the quadratic model of the loss is approached grid by grid: the bins of a grid share no rows,
+so that coordinate descent over them separates, and the exact update of a whole grid is one sum over
+rows by bin, a soft threshold per bin and one look-up per row. It needs no line search, runs over
+the rows with curvature only, and is extrapolated (Anderson acceleration, Bertrand and Massias
+2021). The certificate is the duality gap of u = s L'(Z w) with the largest s <= 1 that makes
+||Z'u||_inf <= lam.
 """
 
 from __future__ import annotations
@@ -31,7 +34,8 @@ _MEMORY = 5
 _EPOCHS = 200
 # Rows with curvature are copied out when they are a smaller share than this.
 _COPIED = 0.8
-# More bins than this in the first working sets, most of which will be dropped again, are left to the updates by grids.
+# More bins than this in the first working sets, most of which will be dropped again, are left to
+# the updates by grids.
 _MANY = 4000
 # The bins with a weight have settled when fewer than this share of them came or went in a step.
 _SETTLED = 0.1
@@ -48,9 +52,10 @@ def solve_rb_l1(
 ) -> Solution:
     """The minimiser (D,) for one output.
 
-    Z: Matrix (N, D). y: (N,) targets, or labels in {-1, +1}. loss: Squared, SquaredHinge or Logistic. budget: tol is the
-    relative duality gap (1e-4), max_iter are Newton steps (200; n_iter counts them), memory_mb is what the Gram matrix of the
-    working set and its factors may take (2048), besides Z. warm: (D,) starting point. Raises UsageError as `check_problem` does.
+    Z: Matrix (N, D). y: (N,) targets, or labels in {-1, +1}. loss: Squared, SquaredHinge or
+    Logistic. budget: tol is the relative duality gap (1e-4), max_iter are Newton steps (200; n_iter
+    counts them), memory_mb is what the Gram matrix of the working set and its factors may take
+    (2048), besides Z. warm: (D,) starting point. Raises UsageError as `check_problem` does.
     """
     y, limits, record = check_problem(Z, y, lam, loss), filled(budget), Recorder(callback)
     largest = largest_working_set(limits.memory_mb)
@@ -80,7 +85,8 @@ def _by_grids(
     bound: float,
     limit: int,
 ) -> Solution:
-    """Newton steps of all bins, each by epochs over the grids, until fewer than `limit` bins matter and these hardly change.
+    """Newton steps of all bins, each by epochs over the grids, until fewer than `limit` bins matter
+    and these hardly change.
 
     From w (D,) after n_iter steps that gave the lower bound `bound`.
     """
@@ -89,11 +95,25 @@ def _by_grids(
         objective, gap, g = l1_certificate(Z, y, w, lam, loss, f)
         bound = max(bound, objective - gap)
         gap, nnz = max(0.0, objective - bound), int(np.count_nonzero(w))
-        record(lambda now=w: now, iteration=n_iter, objective=objective, gap=gap, nnz=nnz, working=len(w))
+        record(
+            lambda now=w: now,
+            iteration=n_iter,
+            objective=objective,
+            gap=gap,
+            nnz=nnz,
+            working=len(w),
+        )
         converged = gap <= budget.tol * objective
         few = settled and np.count_nonzero((w != 0) | (np.abs(g) > lam)) < limit
         if converged or few or budget.spent(n_iter):
-            return Solution(w, objective, Certificate("gap", gap), n_iter, budget.status(converged, n_iter), record.trace)
+            return Solution(
+                w,
+                objective,
+                Certificate("gap", gap),
+                n_iter,
+                budget.status(converged, n_iter),
+                record.trace,
+            )
         accuracy = float(np.clip(0.3 * np.sqrt(gap / objective), 0.01, 0.1))
         target = _minimise_model(Z, w, g, loss.second_derivative(f, y), lam, accuracy, budget)
         before = w != 0
@@ -103,11 +123,19 @@ def _by_grids(
 
 
 def _minimise_model(
-    Z: Matrix, w0: np.ndarray, g: np.ndarray, curvature: np.ndarray, lam: float, accuracy: float, budget: Filled
+    Z: Matrix,
+    w0: np.ndarray,
+    g: np.ndarray,
+    curvature: np.ndarray,
+    lam: float,
+    accuracy: float,
+    budget: Filled,
 ) -> np.ndarray:
-    """argmin of g.(w - w0) + 1/2 ||sqrt(curvature) Z (w - w0)||^2 + lam ||w||_1 by epochs over the grids.
+    """argmin of g.(w - w0) + 1/2 ||sqrt(curvature) Z (w - w0)||^2 + lam ||w||_1 by epochs over the
+    grids.
 
-    Until an epoch moves less than `accuracy` of what the first one moved, in the norm of the diagonal.
+    Until an epoch moves less than `accuracy` of what the first one moved, in the norm of the
+    diagonal.
     """
     inner, curvature = Z.unscaled(curvature)
     chosen = np.flatnonzero(curvature)
@@ -121,10 +149,14 @@ def _minimise_model(
     points, first = [], 0.0
 
     def value(w: np.ndarray, delta: np.ndarray) -> float:
-        return float(g @ (w - w0)) + 0.5 * float(curvature @ delta**2) + lam * float(np.abs(w).sum())
+        return (
+            float(g @ (w - w0)) + 0.5 * float(curvature @ delta**2) + lam * float(np.abs(w).sum())
+        )
 
     for _ in range(_EPOCHS):
-        moved = _epoch(bins.ids, bins.starts, w, g, diagonal, curvature, delta, lam, bins.scale, sums, steps)
+        moved = _epoch(
+            bins.ids, bins.starts, w, g, diagonal, curvature, delta, lam, bins.scale, sums, steps
+        )
         first = first or moved
         if moved <= accuracy**2 * first or budget.late():
             break
@@ -137,24 +169,41 @@ def _minimise_model(
     return w
 
 
-def _extrapolate(points: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray] | None:
-    """The affine combination of (w, Z (w - w0)) whose last differences nearly cancel; None where it can't be found."""
+def _extrapolate(
+    points: list[tuple[np.ndarray, np.ndarray]],
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """The affine combination of (w, Z (w - w0)) whose last differences nearly cancel; None
+    where it can't be found.
+    """
     differences = np.stack([after - before for (_, before), (_, after) in zip(points, points[1:])])
     gram = differences @ differences.T
     try:
-        shares = np.linalg.solve(gram + 1e-12 * np.trace(gram) * np.eye(len(gram)), np.ones(len(gram)))
+        shares = np.linalg.solve(
+            gram + 1e-12 * np.trace(gram) * np.eye(len(gram)), np.ones(len(gram))
+        )
     except np.linalg.LinAlgError:
         return None
     total = shares.sum()
     if not np.isfinite(total) or total == 0:
         return None
-    return tuple(sum(share / total * point[k] for share, point in zip(shares, points[1:])) for k in (0, 1))
+    return tuple(
+        sum(share / total * point[k] for share, point in zip(shares, points[1:])) for k in (0, 1)
+    )
 
 
 def _search(
-    Z: Matrix, y: np.ndarray, w: np.ndarray, f: np.ndarray, target: np.ndarray, lam: float, loss: SmoothLoss, objective: float
+    Z: Matrix,
+    y: np.ndarray,
+    w: np.ndarray,
+    f: np.ndarray,
+    target: np.ndarray,
+    lam: float,
+    loss: SmoothLoss,
+    objective: float,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The next (w, Z w) towards the model's minimiser: the first of steps 1, 1/2, 1/4, … that decreases the objective."""
+    """The next (w, Z w) towards the model's minimiser: the first of steps 1, 1/2, 1/4, …
+    that decreases the objective.
+    """
     change = target - w
     move = Z.matvec(change)
     t = 1.0
@@ -180,10 +229,11 @@ def _epoch(
     sums: np.ndarray,
     steps: np.ndarray,
 ) -> float:
-    """One exact update of every grid in turn, on the quadratic model; returns the sum of diagonal step^2.
+    """One exact update of every grid in turn, on the quadratic model; returns the sum of diagonal
+    step^2.
 
-    w (D,) and delta = Z (w - w0) over the rows are updated. The look-up that ends a grid's update and the sums that begin
-    the next one are one loop over the rows.
+    w (D,) and delta = Z (w - w0) over the rows are updated. The look-up that ends a grid's update
+    and the sums that begin the next one are one loop over the rows.
     """
     moved = 0.0
     now, after = sums[0], sums[1]

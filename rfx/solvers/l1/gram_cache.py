@@ -1,4 +1,6 @@
-"""The weighted Gram matrix of the working columns, kept from one step (and one round of Algorithm 1) to the next."""
+"""The weighted Gram matrix of the working columns, kept from one step (and one round of
+Algorithm 1) to the next.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,16 @@ SPARE = 256
 class GramCache:
     """G = sum_n h_n z_n z_n' over the working columns, updated instead of computed anew.
 
-    `matrix` holds G in its leading k x k corner, for `columns` in this order; h is the curvature L'' of each row: one
-    for the squared loss (then nothing is ever recomputed), zero or two for the squared hinge (rows enter and leave the
-    margin), smooth for the logistic loss (rows whose curvature hardly changed keep their old one, which leaves
-    a slightly old metric but not a wrong solution).
+    `matrix` holds G in its leading k x k corner, for `columns` in this order; h is the curvature
+    L'' of each row: one for the squared loss (then nothing is ever recomputed), zero or two for the
+    squared hinge (rows enter and leave the margin), smooth for the logistic loss (rows whose
+    curvature hardly changed keep their old one, which leaves a slightly old metric but not a wrong
+    solution).
 
-    Between rounds of Yen et al. 2014, Algorithm 1, give the same object to each `solve_l1(..., gram=cache)`; after
-    dropping columns say so with `cache.keep(kept)`, where `kept` are the column numbers that become 0, 1, ... of the
-    next round; columns drawn later follow them. The rows and labels must stay the same.
+    Between rounds of Yen et al. 2014, Algorithm 1, give the same object to each `solve_l1(...,
+    gram=cache)`; after dropping columns say so with `cache.keep(kept)`, where `kept` are the column
+    numbers that become 0, 1, ... of the next round; columns drawn later follow them. The rows and
+    labels must stay the same.
     """
 
     def __init__(self, stale: float = 0.1) -> None:
@@ -66,7 +70,9 @@ class GramCache:
             dropped = np.ones(len(self.coef), bool)
             dropped[kept] = False
             # Decision values survive only if what was dropped had no weight.
-            self.coef, self.decision = (None, None) if np.any(self.coef[dropped]) else (self.coef[kept], self.decision)
+            self.coef, self.decision = (
+                (None, None) if np.any(self.coef[dropped]) else (self.coef[kept], self.decision)
+            )
 
     def remember(self, coef: np.ndarray, decision: np.ndarray) -> None:
         """Keep the decision values of `coef` so that the next round needs no prediction."""
@@ -75,15 +81,24 @@ class GramCache:
     def recall(self, coef: np.ndarray) -> np.ndarray | None:
         """Decision values of `coef`, or None; `coef` may have gained zeros at its end."""
         known = 0 if self.coef is None else len(self.coef)
-        if self.coef is None or known > len(coef) or np.any(coef[known:]) or not np.array_equal(coef[:known], self.coef):
+        if (
+            self.coef is None
+            or known > len(coef)
+            or np.any(coef[known:])
+            or not np.array_equal(coef[:known], self.coef)
+        ):
             return None
         return None if self.decision is None else self.decision.copy()
 
-    def update(self, Z: Matrix, wanted: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(columns, H): the `wanted` columns in the cache's order and their Gram matrix at row weights (N,).
+    def update(
+        self, Z: Matrix, wanted: np.ndarray, weights: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """(columns, H): the `wanted` columns in the cache's order and their Gram matrix at row
+        weights (N,).
 
-        H is C-contiguous in its leading corner, at least as large as needed, and must not be changed. Columns that
-        are not wanted are forgotten, unless the weights stay as they are (squared loss): then they cost nothing.
+        H is C-contiguous in its leading corner, at least as large as needed, and must not be
+        changed. Columns that are not wanted are forgotten, unless the weights stay as they are
+        (squared loss): then they cost nothing.
         """
         weights = Z.gram_weights(weights)
         if self.weights is not None and len(self.weights) != len(weights):
@@ -115,7 +130,9 @@ class GramCache:
         self.columns, self.matrix = columns, np.require(square, np.float64, ["C", "W"])
 
     def _take(self, new: np.ndarray, square: np.ndarray, cross: np.ndarray) -> None:
-        """Append columns, of which square and cross are the Gram matrices with themselves and with those before."""
+        """Append columns, of which square and cross are the Gram matrices with themselves
+        and with those before.
+        """
         old, size = len(self.columns), len(self.columns) + len(new)
         if size > len(self.matrix):
             matrix = np.zeros((size, size))
@@ -127,12 +144,19 @@ class GramCache:
         self.columns = np.concatenate([self.columns, new])
 
     def _reweigh(self, Z: Matrix, weights: np.ndarray, new: np.ndarray) -> None:
-        """The Gram matrix at other weights, with the columns `new` appended: one pass over the features for both."""
+        """The Gram matrix at other weights, with the columns `new` appended: one pass over
+        the features for both.
+        """
         assert self.weights is not None  # of the columns that are there
         change = weights - self.weights
         changed = np.abs(change) > self.stale * np.maximum(weights, self.weights)
-        count, alive, size = int(np.count_nonzero(changed)), np.count_nonzero(weights), len(self.columns)
-        # Sums of float32 products lose digits with every update: start afresh after a few times the rows.
+        count, alive, size = (
+            int(np.count_nonzero(changed)),
+            np.count_nonzero(weights),
+            len(self.columns),
+        )
+        # Sums of float32 products lose digits with every update: start afresh after a few times the
+        # rows.
         if count > alive // 2 or self._churn + count > 4 * alive:
             columns = np.concatenate([self.columns, new])
             self.columns, self.matrix = self.columns[:0], np.zeros((0, 0))  # not beside the new one

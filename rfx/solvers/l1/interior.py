@@ -1,5 +1,7 @@
-"""Interior-point methods for an l1 term plus a quadratic, where its Hessian is too ill-conditioned for anything else, or plus
-the squared hinge, where rows enter and leave the margin so fast that no quadratic tells far ahead."""
+"""Interior-point methods for an l1 term plus a quadratic, where its Hessian is too ill-conditioned
+for anything else, or plus the squared hinge, where rows enter and leave the margin so fast that no
+quadratic tells far ahead.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +18,27 @@ from rfx.parallel import check_time
 if TYPE_CHECKING:
     from rfx.operators.matrix import Matrix
 
-# Coordinates whose barrier outweighs their curvature by this factor are left out of the Cholesky factor.
+# Coordinates whose barrier outweighs their curvature by this factor are left out of the Cholesky
+# factor.
 DEAD = 1e5
 
 
 def interior_point(
-    H: np.ndarray, q: np.ndarray, x: np.ndarray, lam: float, accept: Callable[[np.ndarray, np.ndarray], bool], max_iter: int = 50
+    H: np.ndarray,
+    q: np.ndarray,
+    x: np.ndarray,
+    lam: float,
+    accept: Callable[[np.ndarray, np.ndarray], bool],
+    max_iter: int = 50,
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Approximate minimiser of lam ||x||_1 + q'(x - x0) + 1/2 (x - x0)' H (x - x0), where q is the gradient at x0 = x.
+    """Approximate minimiser of lam ||x||_1 + q'(x - x0) + 1/2 (x - x0)' H (x - x0), where q is the
+    gradient at x0 = x.
 
-    x = a - b with a, b >= 0 and slacks lam + g and lam - g for the gradient g of the smooth part: Mehrotra's
-    predictor-corrector method, where each iteration solves (H + diagonal) dx = rhs. H is (k, k) and symmetric. After
-    each iteration `accept` is asked with a candidate, which has exact zeros where the barrier outweighs the
-    curvature, and its gradient; it may improve both in place, and ends the loop by returning True.
+    x = a - b with a, b >= 0 and slacks lam + g and lam - g for the gradient g of the smooth part:
+    Mehrotra's predictor-corrector method, where each iteration solves (H + diagonal) dx = rhs. H is
+    (k, k) and symmetric. After each iteration `accept` is asked with a candidate, which has exact
+    zeros where the barrier outweighs the curvature, and its gradient; it may improve both in place,
+    and ends the loop by returning True.
 
     Returns (x, gradient at x, number of Cholesky factors).
     """
@@ -73,17 +83,26 @@ def interior_point(
 
 
 def hinge_interior_point(
-    Z: Matrix, y: np.ndarray, x: np.ndarray, lam: float, tol: float, max_iter: int = 60, *, heights: float | np.ndarray = 1.0
+    Z: Matrix,
+    y: np.ndarray,
+    x: np.ndarray,
+    lam: float,
+    tol: float,
+    max_iter: int = 60,
+    *,
+    heights: float | np.ndarray = 1.0,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Minimiser over x (k,) of lam ||x||_1 + sum_n max(0, h_n - y_n z_n . x)^2, started near x.
 
-    heights: h (N,), ones by default; with the root of a row's weight there and in its features, it has that weight. Z: (N, k)
-    features in float64; with float32 products it would lose its way for small lam. As `interior_point`, and with the rows' slacks
-    s = alpha / 2 - h + y f >= 0 for f = Z x, whose products with the dual variables alpha >= 0 go to zero as well: a row has the
-    curvature alpha / (s + alpha / 2), between 0 and 2. Separable classes and a small lam are as good to it as any. Ends at a
-    relative duality gap of `tol` over these columns.
+    heights: h (N,), ones by default; with the root of a row's weight there and in its features, it
+    has that weight. Z: (N, k) features in float64; with float32 products it would lose its way for
+    small lam. As `interior_point`, and with the rows' slacks s = alpha / 2 - h + y f >= 0 for f = Z
+    x, whose products with the dual variables alpha >= 0 go to zero as well: a row has the curvature
+    alpha / (s + alpha / 2), between 0 and 2. Separable classes and a small lam are as good to it as
+    any. Ends at a relative duality gap of `tol` over these columns.
 
-    Returns (x, alpha): the best of the iterates, with exact zeros, and the best dual point (N,), feasible in these columns.
+    Returns (x, alpha): the best of the iterates, with exact zeros, and the best dual point (N,),
+    feasible in these columns.
     """
 
     def gradient(alpha: np.ndarray) -> np.ndarray:
@@ -103,7 +122,11 @@ def hinge_interior_point(
     a, b = np.maximum(x, 0.0) + shift, np.maximum(-x, 0.0) + shift
     margin = y * Z.matvec(a - b)
     for _ in range(max_iter):
-        residual_a, residual_b, residual_s = lam + g - za, lam - g - zb, alpha / 2 - heights + margin - slack
+        residual_a, residual_b, residual_s = (
+            lam + g - za,
+            lam - g - zb,
+            alpha / 2 - heights + margin - slack,
+        )
         mu = (a @ za + b @ zb + alpha @ slack) / (2 * k + len(y))
         H = Z.gram(columns, None, alpha / (slack + alpha / 2))
         theta_a, theta_b = a / za, b / zb
@@ -118,21 +141,47 @@ def hinge_interior_point(
             dalpha = moved - alpha / (slack + alpha / 2) * along
             dg = (e - dx) / theta
             dza, dzb = dg + residual_a, residual_b - dg
-            return ca / za - theta_a * dza, cb / zb - theta_b * dzb, dza, dzb, dalpha, residual_s + dalpha / 2 + along
+            return (
+                ca / za - theta_a * dza,
+                cb / zb - theta_b * dzb,
+                dza,
+                dzb,
+                dalpha,
+                residual_s + dalpha / 2 + along,
+            )
 
         da, db, dza, dzb, dalpha, ds = direction(-a * za, -b * zb, -alpha * slack)
         t = _longest(((a, da), (b, db), (za, dza), (zb, dzb), (alpha, dalpha), (slack, ds)))
-        predicted = (a + t * da) @ (za + t * dza) + (b + t * db) @ (zb + t * dzb) + (alpha + t * dalpha) @ (slack + t * ds)
+        predicted = (
+            (a + t * da) @ (za + t * dza)
+            + (b + t * db) @ (zb + t * dzb)
+            + (alpha + t * dalpha) @ (slack + t * ds)
+        )
         centre = mu * (predicted / (2 * k + len(y)) / mu) ** 3
         da, db, dza, dzb, dalpha, ds = direction(
-            centre - a * za - da * dza, centre - b * zb - db * dzb, centre - alpha * slack - dalpha * ds
+            centre - a * za - da * dza,
+            centre - b * zb - db * dzb,
+            centre - alpha * slack - dalpha * ds,
         )
-        t = min(1.0, 0.995 * _longest(((a, da), (b, db), (za, dza), (zb, dzb), (alpha, dalpha), (slack, ds))))
-        a, b, za, zb, alpha, slack = a + t * da, b + t * db, za + t * dza, zb + t * dzb, alpha + t * dalpha, slack + t * ds
+        t = min(
+            1.0,
+            0.995
+            * _longest(((a, da), (b, db), (za, dza), (zb, dzb), (alpha, dalpha), (slack, ds))),
+        )
+        a, b, za, zb, alpha, slack = (
+            a + t * da,
+            b + t * db,
+            za + t * dza,
+            zb + t * dzb,
+            alpha + t * dalpha,
+            slack + t * ds,
+        )
         candidate = a - b
         candidate[np.maximum(a / za, b / zb) * np.diag(H) < 1.0] = 0.0
         margin, g = y * Z.matvec(a - b), gradient(alpha)
-        primal = lam * np.abs(candidate).sum() + np.sum(np.maximum(heights - y * Z.matvec(candidate), 0.0) ** 2)
+        primal = lam * np.abs(candidate).sum() + np.sum(
+            np.maximum(heights - y * Z.matvec(candidate), 0.0) ** 2
+        )
         feasible = min(1.0, lam / max(np.abs(g).max(initial=0.0), 1e-300)) * alpha
         dual = np.sum(heights * feasible) - feasible @ feasible / 4
         if primal < value:
@@ -144,12 +193,15 @@ def hinge_interior_point(
     return best, dual_point
 
 
-def _factor(H: np.ndarray, theta: np.ndarray, curvature: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+def _factor(
+    H: np.ndarray, theta: np.ndarray, curvature: np.ndarray
+) -> Callable[[np.ndarray], np.ndarray]:
     """Function that solves (H + diag(1/theta)) dx = e / theta."""
     alive = np.flatnonzero(theta * curvature * DEAD > 1.0)
     everything = len(alive) == len(theta)
     diagonal = np.arange(len(alive))
-    # Equal columns leave H singular up to float32 noise, which can be of either sign: shift until it is positive.
+    # Equal columns leave H singular up to float32 noise, which can be of either sign: shift until
+    # it is positive.
     for shift in (0.0, 1e-6, 1e-4, 1e-2, 1.0):
         matrix = H.copy() if everything else corner(H, alive)
         matrix[diagonal, diagonal] += 1.0 / theta[alive] + shift * curvature[alive].max(initial=0.0)

@@ -1,12 +1,15 @@
-"""L1-regularised linear machines: min_w lam ||w||_1 + sum_n L(z_n . w, y_n), un-normalised, without a bias.
+"""L1-regularised linear machines: min_w lam ||w||_1 + sum_n L(z_n . w, y_n), un-normalised, without
+a bias.
 
-Yen et al. 2014, eq. 9 (sparse random features), for the squared, the squared hinge and the logistic loss. A working
-set of columns grows by violation; on it, proximal Newton steps: the Gram matrix of the working columns over the rows
-with curvature gives a small quadratic problem with an l1 term, and a line search on the true objective takes the step. Where
-Newton's method fails, for separable classes and a small lam, an interior-point method over the rows takes its place.
-Stopping test and certificate are the duality gap over all columns. Gap-safe screening gains nothing: a column of random features
-is so long, and lam so small beside it, that none is excluded before the end (cod-rna, D = 2,000, lam = 10: radius times ||z_j||
-is 424 at a relative gap of 1e-4). Nor is there anything for extrapolation to speed up: a Newton step is solved to the end.
+Yen et al. 2014, eq. 9 (sparse random features), for the squared, the squared hinge and the logistic
+loss. A working set of columns grows by violation; on it, proximal Newton steps: the Gram matrix of
+the working columns over the rows with curvature gives a small quadratic problem with an l1 term,
+and a line search on the true objective takes the step. Where Newton's method fails, for separable
+classes and a small lam, an interior-point method over the rows takes its place. Stopping test and
+certificate are the duality gap over all columns. Gap-safe screening gains nothing: a column of
+random features is so long, and lam so small beside it, that none is excluded before the end
+(cod-rna, D = 2,000, lam = 10: radius times ||z_j|| is 424 at a relative gap of 1e-4). Nor is there
+anything for extrapolation to speed up: a Newton step is solved to the end.
 """
 
 from __future__ import annotations
@@ -33,14 +36,14 @@ if TYPE_CHECKING:
     from rfx.losses import Loss, SmoothLoss
     from rfx.solvers.base import Callback, Filled
 
-# A start from zero passes through larger values of lam, each this fraction of the last, with one step at each: the
-# working set then grows with the support instead of far beyond it.
+# A start from zero passes through larger values of lam, each this fraction of the last, with one
+# step at each: the working set then grows with the support instead of far beyond it.
 STAGE = 0.25
-# A step so short shows that rows enter the margin too fast for Newton's method, as with separable classes and a small lam: an
-# interior-point method over the rows is then tried.
+# A step so short shows that rows enter the margin too fast for Newton's method, as with separable
+# classes and a small lam: an interior-point method over the rows is then tried.
 VERY_SHORT = 0.1
-# Steps after which it has stalled if they took less than this part of the tolerance off the objective: with few columns in memory,
-# steps are short, but not as short as that.
+# Steps after which it has stalled if they took less than this part of the tolerance off the
+# objective: with few columns in memory, steps are short, but not as short as that.
 STALL, MOVED = 12, 1e-5
 # The least by which all weights together may shrink where no Newton step goes down.
 SHRINK = 0.01
@@ -64,17 +67,22 @@ def solve_l1(
     gram: GramCache | None = None,
     slope: np.ndarray | None = None,
 ) -> Solution:
-    """Minimise lam ||w||_1 + sum_n L(z_n . w, y_n) until the relative duality gap is at most the budget's.
+    """Minimise lam ||w||_1 + sum_n L(z_n . w, y_n) until the relative duality gap is at most the
+    budget's.
 
-    Z: the (N, D) features. y: (N,) targets; -1 and +1 for the squared hinge and the logistic loss. loss: Squared, SquaredHinge or
-    Logistic. budget: tol is the relative gap (1e-4), max_iter are Newton steps (200; n_iter counts them), memory_mb is working
-    memory (a third of what is free), half for the Gram matrix and its factors, half for the columns that matter where the
-    features are computed at every use. warm: (D,) weights to start from. gram: a GramCache to reuse between calls on the same
-    rows, see there. slope: (D,) a linear term, slope.(w - warm): what the gradient at warm is off by, where Z stands for features that
-    it is not quite, and `gram` remembers their decision values there; objective and gap are then theirs but for terms of second order.
+    Z: the (N, D) features. y: (N,) targets; -1 and +1 for the squared hinge and the logistic loss.
+    loss: Squared, SquaredHinge or Logistic. budget: tol is the relative gap (1e-4), max_iter are
+    Newton steps (200; n_iter counts them), memory_mb is working memory (a third of what is free),
+    half for the Gram matrix and its factors, half for the columns that matter where the features
+    are computed at every use. warm: (D,) weights to start from. gram: a GramCache to reuse between
+    calls on the same rows, see there. slope: (D,) a linear term, slope.(w - warm): what the
+    gradient at warm is off by, where Z stands for features that it is not quite, and `gram`
+    remembers their decision values there; objective and gap are then theirs but for terms of second
+    order.
 
-    The Solution's coef is (D,), its trace has an entry for each Newton step: `iteration`, `objective`, `gap`, `nnz`, `working`.
-    Raises UsageError as `check_problem` does, DataError when a feature or a target is not finite.
+    The Solution's coef is (D,), its trace has an entry for each Newton step: `iteration`,
+    `objective`, `gap`, `nnz`, `working`. Raises UsageError as `check_problem` does, DataError when
+    a feature or a target is not finite.
     """
     y = check_problem(Z, y, lam, loss)
     coef = start(warm, Z.shape[1:])
@@ -95,7 +103,9 @@ def largest_working_set(max_memory_mb: float) -> int:
 
 
 def columns_held(Z: Matrix, max_memory_mb: float) -> int:
-    """Columns of Z that half the memory holds; half of that again, for while they are taken over, the old copy and the new one exist."""
+    """Columns of Z that half the memory holds; half of that again, for while they are taken
+    over, the old copy and the new one exist.
+    """
     return int(max_memory_mb * 2**20 / 4 // (Z.dtype.itemsize * max(1, Z.shape[0])))
 
 
@@ -108,7 +118,9 @@ def path_l1(
     warm: np.ndarray | None = None,
     callback: Callback | None = None,
 ) -> list[Solution]:
-    """Solutions for each of `lams` (taken from large to small), each started at the one before; the rest as in `solve_l1`."""
+    """Solutions for each of `lams` (taken from large to small), each started at the one
+    before; the rest as in `solve_l1`.
+    """
     gram, solutions = GramCache(), []
     for lam in sorted(lams, reverse=True):
         solutions.append(solve_l1(Z, y, lam, loss, budget, warm, callback, gram=gram))
@@ -118,11 +130,12 @@ def path_l1(
 
 @dataclass
 class Descent:
-    """The steps of `solve_l1` for a checked problem: the point that is reached (coef, its decision values, objective) and the best
-    dual value found (dual).
+    """The steps of `solve_l1` for a checked problem: the point that is reached (coef, its decision
+    values, objective) and the best dual value found (dual).
 
-    coef (D,) is where it starts, after n_iter steps that gave the lower bound `dual`; it is changed. at_most: end, with what there is,
-    as soon as that many columns want to be in the working set, for a caller who then goes on otherwise.
+    coef (D,) is where it starts, after n_iter steps that gave the lower bound `dual`; it is
+    changed. at_most: end, with what there is, as soon as that many columns want to be in the
+    working set, for a caller who then goes on otherwise.
     """
 
     Z: Matrix
@@ -150,12 +163,20 @@ class Descent:
 
     def solve(self) -> Solution:
         """The solution, or where the budget ends."""
-        # Work is shared out by rfx.parallel; BLAS threads inside it, or alone in small factors, would only get in the way.
+        # Work is shared out by rfx.parallel; BLAS threads inside it, or alone in small factors,
+        # would only get in the way.
         with one_blas_thread():
             self.run()
         gap = max(0.0, self.objective - self.dual)
         status = self.budget.status(self.converged, self.n_iter, self.progress.stalled)
-        return Solution(self.coef, self.objective, Certificate("gap", gap), self.n_iter, status, self.record.trace)
+        return Solution(
+            self.coef,
+            self.objective,
+            Certificate("gap", gap),
+            self.n_iter,
+            status,
+            self.record.trace,
+        )
 
     def run(self) -> None:
         self.origin = self.coef.copy()
@@ -183,7 +204,9 @@ class Descent:
             self.converged = self._minimise(self.Z, 0.0)
 
     def _minimise_held(self) -> None:
-        """Minimise over columns held in memory, look through all of them, hold others, until none is missing."""
+        """Minimise over columns held in memory, look through all of them, hold others,
+        until none is missing.
+        """
         held, size = None, 0
         while True:
             _, gradient = self._evaluate(self.Z)
@@ -194,18 +217,24 @@ class Descent:
                 return
             before = self.n_iter
             if 2 * np.count_nonzero(self.coef) <= self.held_limit:
-                held = CachedColumns(self.Z, self._working(gradient, self.lam, self.held_limit, self.held_limit), held)
+                held = CachedColumns(
+                    self.Z,
+                    self._working(gradient, self.lam, self.held_limit, self.held_limit),
+                    held,
+                )
                 self.gram.restrict(held.held)
                 self._minimise(held, 0.05 * gap)
                 size = 0
             if self.n_iter == before:
-                # Too many columns for the memory, or nothing to gain among those held: one step that computes them.
+                # Too many columns for the memory, or nothing to gain among those held: one step
+                # that computes them.
                 size = self._step(self.Z, gradient, self.lam)
                 if not size:
                     return
 
     def _minimise(self, Z: Matrix, allowed: float) -> bool:
-        """Newton steps until the gap over the columns of Z is at most `allowed` or meets the tolerance.
+        """Newton steps until the gap over the columns of Z is at most `allowed` or meets the
+        tolerance.
 
         Returns whether it got there.
         """
@@ -226,13 +255,17 @@ class Descent:
                 return False
 
     def _evaluate(self, Z: Matrix) -> tuple[float, np.ndarray]:
-        """(dual value, gradient) at the present coef; sets the objective, and the bound when all columns are seen."""
+        """(dual value, gradient) at the present coef; sets the objective, and the bound
+        when all columns are seen.
+        """
         derivative = self.loss.derivative(self.decision, self.y)
         gradient = Z.rmatvec(derivative) + self.slope
         self.objective = self._value(self.lam)
         value = best_dual(self.loss, derivative, self.y, self.lam, gradient)[0]
         if self.dual_point is not None:
-            other = best_dual(self.loss, self.dual_point, self.y, self.lam, Z.rmatvec(self.dual_point))[0]
+            other = best_dual(
+                self.loss, self.dual_point, self.y, self.lam, Z.rmatvec(self.dual_point)
+            )[0]
             value = max(value, other)
         if Z is self.Z:
             self.dual = max(self.dual, value)
@@ -240,10 +273,19 @@ class Descent:
 
     def _record(self, working: int) -> None:
         nnz, gap = int(np.count_nonzero(self.coef)), max(0.0, self.objective - self.dual)
-        self.record(self.coef.copy, iteration=self.n_iter, objective=self.objective, gap=gap, nnz=nnz, working=working)
+        self.record(
+            self.coef.copy,
+            iteration=self.n_iter,
+            objective=self.objective,
+            gap=gap,
+            nnz=nnz,
+            working=working,
+        )
 
     def _step(self, Z: Matrix, gradient: np.ndarray, lam: float) -> int:
-        """One proximal Newton step on a working set; returns its size, 0 when no progress is possible."""
+        """One proximal Newton step on a working set; returns its size, 0 when no progress
+        is possible.
+        """
         coef = self.coef
         wanted = self._working(gradient, lam, self.limit, max(128, 2 * int(np.count_nonzero(coef))))
         if len(wanted) == self.at_most:
@@ -268,7 +310,16 @@ class Descent:
             direction = np.zeros_like(coef)
             direction[columns] = x - coef[columns]
             along = Z.matvec(direction)
-            t = l1_line_search(self.loss, self.y, self.decision, along, coef[columns], direction[columns], lam, self.slope @ direction)
+            t = l1_line_search(
+                self.loss,
+                self.y,
+                self.decision,
+                along,
+                coef[columns],
+                direction[columns],
+                lam,
+                self.slope @ direction,
+            )
             if t > 0.0:
                 break
             # Solved too roughly to be a descent direction.
@@ -277,8 +328,13 @@ class Descent:
             return len(columns) if self._coarse() or self._shrink(lam) else 0
         if not 0.5 < t < 2.0:
             self._coarse()
-        # After a short step, count the rows whose curvature it met on the way: few rows inside the margin say little.
-        self.curvature = None if t > 0.5 else np.maximum(weights, self.loss.second_derivative(self.decision + along, self.y))
+        # After a short step, count the rows whose curvature it met on the way: few rows inside the
+        # margin say little.
+        self.curvature = (
+            None
+            if t > 0.5
+            else np.maximum(weights, self.loss.second_derivative(self.decision + along, self.y))
+        )
         possible = self.loss.name == "squared_hinge" and self.Z.rows_here and not self.slope.any()
         self.interior = possible and (self.interior or t <= VERY_SHORT)
         coef[columns] = x if t == 1.0 else coef[columns] + t * direction[columns]
@@ -289,14 +345,30 @@ class Descent:
         return len(columns)
 
     def _coarse(self) -> bool:
-        """Whether float32 kept a step from its full length, as nothing else does for the squared loss; from here on it does not."""
+        """Whether float32 kept a step from its full length, as nothing else does for the
+        squared loss; from here on it does not.
+        """
         return self.loss.name == "squared" and not self.Z.exact and self.gram.use_float64()
 
     def _shrink(self, lam: float) -> bool:
-        """Scale all weights down: from a start too far off, where no row has curvature, no Newton step goes down."""
+        """Scale all weights down: from a start too far off, where no row has curvature, no
+        Newton step goes down.
+        """
         used = np.flatnonzero(self.coef)
         linear = -(self.slope @ self.coef)
-        t = min(1.0, l1_line_search(self.loss, self.y, self.decision, -self.decision, self.coef[used], -self.coef[used], lam, linear))
+        t = min(
+            1.0,
+            l1_line_search(
+                self.loss,
+                self.y,
+                self.decision,
+                -self.decision,
+                self.coef[used],
+                -self.coef[used],
+                lam,
+                linear,
+            ),
+        )
         if t < SHRINK:
             return False
         self.coef *= 1.0 - t
@@ -305,18 +377,32 @@ class Descent:
         return True
 
     def _interior_step(self, Z: Matrix, columns: np.ndarray, lam: float) -> bool:
-        """Minimise over these columns; False, and no more of it for now, where they are too many or not all in use are among them.
+        """Minimise over these columns; False, and no more of it for now, where they are too many or
+        not all in use are among them.
 
-        Where the minimum is no lower than what is had, the dual point that comes with it may still close the gap.
+        Where the minimum is no lower than what is had, the dual point that comes with it may still
+        close the gap.
         """
-        if len(columns) > self.float64_limit or np.count_nonzero(self.coef[columns]) < np.count_nonzero(self.coef):
+        if len(columns) > self.float64_limit or np.count_nonzero(
+            self.coef[columns]
+        ) < np.count_nonzero(self.coef):
             self.interior = False
             return False
         labels, weights = labels_and_weights(self.loss, self.y)
-        exact, roots = Z.columns(columns).to_array().astype(np.float64, copy=False), np.sqrt(weights)
+        exact, roots = (
+            Z.columns(columns).to_array().astype(np.float64, copy=False),
+            np.sqrt(weights),
+        )
         if isinstance(self.loss, Weighted):
             exact = exact * roots[:, None]
-        x, alpha = hinge_interior_point(DenseMatrix(exact), labels, self.coef[columns], lam, 0.3 * self.budget.tol, heights=roots)
+        x, alpha = hinge_interior_point(
+            DenseMatrix(exact),
+            labels,
+            self.coef[columns],
+            lam,
+            0.3 * self.budget.tol,
+            heights=roots,
+        )
         before = self.coef, self.decision, self._value(lam)
         coef = np.zeros_like(self.coef)
         coef[columns] = x
@@ -328,10 +414,14 @@ class Descent:
 
     def _value(self, lam: float) -> float:
         linear = self.slope @ (self.coef - self.origin)
-        return float(lam * np.abs(self.coef).sum() + self.loss.value(self.decision, self.y).sum() + linear)
+        return float(
+            lam * np.abs(self.coef).sum() + self.loss.value(self.decision, self.y).sum() + linear
+        )
 
     def _working(self, gradient: np.ndarray, lam: float, limit: int, size: int) -> np.ndarray:
-        """At most `limit` columns to work on: those with a weight and `size` in all, by violation; sorted."""
+        """At most `limit` columns to work on: those with a weight and `size` in all, by
+        violation; sorted.
+        """
         coef = self.coef
         at_zero = np.maximum(np.abs(gradient) - lam, 0.0)
         score = np.where(coef == 0, at_zero, np.abs(gradient + lam * np.sign(coef)))

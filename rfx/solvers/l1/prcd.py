@@ -1,10 +1,13 @@
-"""Parallel randomised coordinate descent over single columns (Wu et al. 2016, Algorithm 2), for its Figure 6: bins or Fourier features.
+"""Parallel randomised coordinate descent over single columns (Wu et al. 2016, Algorithm 2), for its
+Figure 6: bins or Fourier features.
 
-Every thread takes columns of a random order and steps w_j <- S(w_j - g_j / M_j, lam / M_j), M_j = beta ||z_j||^2 with beta the
-loss's curvature bound (eq. 26 with erratum Wu 5 of docs/papers.md). Threads read and write the predictions without locks, as the paper has
-it; an addition that is lost stays so until the end of the pass, when the predictions are computed anew. Steps of several
-threads at a time may together be too long where columns are alike: a pass that did not decrease the objective is taken back
-and made by one thread. With one thread the result depends on the seed alone, with several it does not repeat to the last digits.
+Every thread takes columns of a random order and steps w_j <- S(w_j - g_j / M_j, lam / M_j), M_j =
+beta ||z_j||^2 with beta the loss's curvature bound (eq. 26 with erratum Wu 5 of docs/papers.md).
+Threads read and write the predictions without locks, as the paper has it; an addition that is lost
+stays so until the end of the pass, when the predictions are computed anew. Steps of several threads
+at a time may together be too long where columns are alike: a pass that did not decrease the
+objective is taken back and made by one thread. With one thread the result depends on the seed
+alone, with several it does not repeat to the last digits.
 """
 
 from __future__ import annotations
@@ -45,19 +48,26 @@ def solve_prcd(
 ) -> Solution:
     """The minimiser (D,) of lam ||w||_1 + sum L(z.w, y) for one output.
 
-    Z: (N, D) features; they are kept by columns where the budget's memory allows it, beyond that every pass makes them anew, some
-    columns at a time, and only the order among these is random. For several calls give what `Z.by_columns` returns. y: (N,)
-    targets, or labels in {-1, +1}. loss: Squared, SquaredHinge or Logistic. budget: tol is the relative duality gap (1e-4),
-    max_iter are passes over all columns (1000; n_iter counts them). warm: (D,) starting point. seed: of the order of the columns.
+    Z: (N, D) features; they are kept by columns where the budget's memory allows it, beyond that
+    every pass makes them anew, some columns at a time, and only the order among these is random.
+    For several calls give what `Z.by_columns` returns. y: (N,) targets, or labels in {-1, +1}.
+    loss: Squared, SquaredHinge or Logistic. budget: tol is the relative duality gap (1e-4),
+    max_iter are passes over all columns (1000; n_iter counts them). warm: (D,) starting point.
+    seed: of the order of the columns.
 
-    The trace has an entry a pass: `iteration`, `objective`, `nnz`, `pass_seconds` (of the passes, without certificates), `alone`
-    (passes made anew by one thread) and, at every tenth pass and the last, `gap`. Raises UsageError as `check_problem` does.
+    The trace has an entry a pass: `iteration`, `objective`, `nnz`, `pass_seconds` (of the passes,
+    without certificates), `alone` (passes made anew by one thread) and, at every tenth pass and the
+    last, `gap`. Raises UsageError as `check_problem` does.
     """
     y, record = check_problem(Z, y, lam, loss, tuple(_KINDS)), Recorder(callback)
     budget = budget.filled(tol=1e-4, max_iter=1000, memory_mb=default_memory_mb())
     Z = Z.by_columns(budget.memory_mb)
     width = max(1, int(budget.memory_mb * 2**20 / 2 // (Z.dtype.itemsize * max(1, len(y)))))
-    w, bounds, kind = start(warm, Z.shape[1:]), cast("BoundedLoss", loss).curvature * Z.squares(), _KINDS[loss.name]
+    w, bounds, kind = (
+        start(warm, Z.shape[1:]),
+        cast("BoundedLoss", loss).curvature * Z.squares(),
+        _KINDS[loss.name],
+    )
     random = np.random.Generator(np.random.Philox(seed))
 
     def evaluate(w: np.ndarray) -> tuple[np.ndarray, float]:
@@ -65,20 +75,32 @@ def solve_prcd(
         return f, lam * float(np.abs(w).sum()) + float(loss.value(f, y).sum())
 
     def steps(order: np.ndarray, w: np.ndarray, f: np.ndarray, threads: int | None) -> None:
-        """One step for each column of `order` by as many threads as there are, or `threads`; w and f are changed."""
+        """One step for each column of `order` by as many threads as there are, or
+        `threads`; w and f are changed.
+        """
         for columns, values, rows, ends in Z.column_lists(width):
             own = order[(order >= columns.start) & (order < columns.stop)]
             if rows is None or ends is None:
-                dense = lambda a, b: _dense_pass(own[a:b], values, columns.start, w, f, y, bounds, lam, kind)
+                dense = lambda a, b: _dense_pass(
+                    own[a:b], values, columns.start, w, f, y, bounds, lam, kind
+                )
                 parallel.for_ranges(dense, len(own), 1, threads)
             else:
-                listed = lambda a, b: _listed_pass(own[a:b], rows, ends, w, f, y, bounds, lam, values, kind)
+                listed = lambda a, b: _listed_pass(
+                    own[a:b], rows, ends, w, f, y, bounds, lam, values, kind
+                )
                 parallel.for_ranges(listed, len(own), 64, threads)
 
     f, objective = evaluate(w)
     n_iter, alone, seconds, bound = 0, 0, 0.0, -np.inf
     while True:
-        entry = {"iteration": n_iter, "objective": objective, "nnz": int(np.count_nonzero(w)), "pass_seconds": seconds, "alone": alone}
+        entry = {
+            "iteration": n_iter,
+            "objective": objective,
+            "nnz": int(np.count_nonzero(w)),
+            "pass_seconds": seconds,
+            "alone": alone,
+        }
         stopped = budget.spent(n_iter)
         if stopped or n_iter % _CERTIFIED == 0:
             u = loss.derivative(f, y)

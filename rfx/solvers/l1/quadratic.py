@@ -1,8 +1,10 @@
-"""min_x lam ||x||_1 + q'(x - x0) + 1/2 (x - x0)' H (x - x0) for a few thousand unknowns with H at hand.
+"""min_x lam ||x||_1 + q'(x - x0) + 1/2 (x - x0)' H (x - x0) for a few thousand unknowns with H at
+hand.
 
-Three means, from cheap to sure: coordinate descent; Newton steps on the face of the present signs; an interior-point
-method. Nearly dependent random features give condition numbers of 1e8, where the first crawls and the second loses its
-way among thousands of sign changes, while the third needs ten Cholesky factors.
+Three means, from cheap to sure: coordinate descent; Newton steps on the face of the present signs;
+an interior-point method. Nearly dependent random features give condition numbers of 1e8, where the
+first crawls and the second loses its way among thousands of sign changes, while the third needs ten
+Cholesky factors.
 """
 
 from __future__ import annotations
@@ -15,16 +17,19 @@ from rfx.operators.cholesky import positive, solve
 from rfx.operators.corners import corner
 from rfx.solvers.l1.interior import interior_point
 
-# Relative size of what is added to the diagonal of a face's Hessian: float32 products leave noise of this order.
+# Relative size of what is added to the diagonal of a face's Hessian: float32 products leave noise
+# of this order.
 RIDGE = 1e-7
 
 
-def solve_quadratic(H: np.ndarray, q: np.ndarray, x: np.ndarray, lam: float, tol: float, passes: int = 20) -> tuple[float, int]:
+def solve_quadratic(
+    H: np.ndarray, q: np.ndarray, x: np.ndarray, lam: float, tol: float, passes: int = 20
+) -> tuple[float, int]:
     """Minimise over x, starting at x, where q is the gradient of the smooth part at x.
 
-    H is a C-order float64 array whose leading (k, k) corner is meant, k = len(x); q and x are (k,) float64 and are
-    changed in place. Ends when `residual` is at most `tol` or the interior-point method can't improve.
-    Returns (residual, number of Cholesky factors).
+    H is a C-order float64 array whose leading (k, k) corner is meant, k = len(x); q and x are (k,)
+    float64 and are changed in place. Ends when `residual` is at most `tol` or the interior-point
+    method can't improve. Returns (residual, number of Cholesky factors).
     """
     violation = _descend(H, q, x, lam, passes, tol)
     if violation <= tol:
@@ -36,7 +41,9 @@ def solve_quadratic(H: np.ndarray, q: np.ndarray, x: np.ndarray, lam: float, tol
         return violation, factors
 
     def accept(candidate: np.ndarray, gradient: np.ndarray) -> bool:
-        """Whether a candidate of the interior-point method will do, after a few passes of coordinate descent."""
+        """Whether a candidate of the interior-point method will do, after a few passes of
+        coordinate descent.
+        """
         if residual(H, gradient, candidate, lam) > 10 * tol:
             return False
         return _descend(H, gradient, candidate, lam, passes, tol) <= tol
@@ -53,11 +60,12 @@ def solve_quadratic(H: np.ndarray, q: np.ndarray, x: np.ndarray, lam: float, tol
 
 
 def make_definite(H: np.ndarray) -> int:
-    """Add to the diagonal of H (k, k) the least of a few values that gives it a Cholesky factor; returns the factors tried.
+    """Add to the diagonal of H (k, k) the least of a few values that gives it a Cholesky factor;
+    returns the factors tried.
 
-    Nothing is added where RIDGE would do. Noise of float32 products makes H indefinite by parts of its largest eigenvalue
-    where it is nearly singular, with fewer rows inside the margin than columns, for one: no interior-point method
-    converges there.
+    Nothing is added where RIDGE would do. Noise of float32 products makes H indefinite by parts of
+    its largest eigenvalue where it is nearly singular, with fewer rows inside the margin than
+    columns, for one: no interior-point method converges there.
     """
     diagonal = np.diagonal(H).copy()
     for attempt, share in enumerate((RIDGE, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2), start=1):  # noqa: B007
@@ -73,17 +81,25 @@ def make_definite(H: np.ndarray) -> int:
 
 
 def residual(H: np.ndarray, q: np.ndarray, x: np.ndarray, lam: float) -> float:
-    """Largest change, in units of the gradient, that one step of coordinate descent would make: max H_jj |dx_j|.
+    """Largest change, in units of the gradient, that one step of coordinate descent would make: max
+    H_jj |dx_j|.
 
-    Zero at the minimiser alone. The KKT violation, in contrast, is 2 lam for a weight of 1e-12 with the wrong sign.
+    Zero at the minimiser alone. The KKT violation, in contrast, is 2 lam for a weight of 1e-12 with
+    the wrong sign.
     """
     curvature = np.diagonal(H)[: len(x)]
     target = curvature * x - q
-    return float(np.max(np.abs(np.sign(target) * np.maximum(np.abs(target) - lam, 0.0) - curvature * x), initial=0.0))
+    return float(
+        np.max(
+            np.abs(np.sign(target) * np.maximum(np.abs(target) - lam, 0.0) - curvature * x),
+            initial=0.0,
+        )
+    )
 
 
 def newton_faces(H: np.ndarray, q: np.ndarray, x: np.ndarray, lam: float, attempts: int = 4) -> int:
-    """Newton steps on the face of the present signs, as long as few coordinates want to change theirs.
+    """Newton steps on the face of the present signs, as long as few coordinates want to change
+    theirs.
 
     Changes x and q in place; returns the number of Cholesky factors.
     """
@@ -120,7 +136,9 @@ def newton_faces(H: np.ndarray, q: np.ndarray, x: np.ndarray, lam: float, attemp
     return attempts
 
 
-def segment_minimum(x: np.ndarray, p: np.ndarray, slope: float, curvature: float, lam: float) -> float:
+def segment_minimum(
+    x: np.ndarray, p: np.ndarray, slope: float, curvature: float, lam: float
+) -> float:
     """argmin over t in [0, 1] of lam ||x + t p||_1 + slope t + curvature t^2 / 2.
 
     The breakpoints, where coordinates change sign, are walked in order until the slope turns.
@@ -141,8 +159,12 @@ def segment_minimum(x: np.ndarray, p: np.ndarray, slope: float, curvature: float
 
 
 @njit(cache=True, nogil=True)
-def _descend(H: np.ndarray, q: np.ndarray, x: np.ndarray, lam: float, passes: int, tol: float) -> float:
-    """Up to `passes` passes of cyclic coordinate descent; returns the largest step, times its curvature, of the last."""
+def _descend(
+    H: np.ndarray, q: np.ndarray, x: np.ndarray, lam: float, passes: int, tol: float
+) -> float:
+    """Up to `passes` passes of cyclic coordinate descent; returns the largest step, times
+    its curvature, of the last.
+    """
     k = len(x)
     worst = 0.0
     for _ in range(passes):

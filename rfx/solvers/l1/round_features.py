@@ -1,4 +1,6 @@
-"""The features of a round of Algorithm 1 in memory: as they are, as codes, or as many of their rows as fit."""
+"""The features of a round of Algorithm 1 in memory: as they are, as codes, or as many of
+their rows as fit.
+"""
 
 from __future__ import annotations
 
@@ -17,22 +19,27 @@ if TYPE_CHECKING:
 
 # Part of the memory that a round's features may take; Gram matrices take up to half of it.
 _HELD = 0.6
-# Bytes for an entry of a Gram matrix of what is held and what is computed: itself and the one that was made first; bytes for each row of
-# vectors over the rows; MiB for compiled functions and what BLAS and the allocator keep, of a small memory a part.
+# Bytes for an entry of a Gram matrix of what is held and what is computed: itself and the one that
+# was made first; bytes for each row of vectors over the rows; MiB for compiled functions and what
+# BLAS and the allocator keep, of a small memory a part.
 _GRAM_BYTES, _ROW_BYTES, _KEPT_MB, _KEPT = 16, 128, 128, 0.125
-# The part of lambda by which codes may change a gradient: early rounds need no more, and the last one sets right what is left.
+# The part of lambda by which codes may change a gradient: early rounds need no more, and the last
+# one sets right what is left.
 _GRADIENT = 0.2
 # The least part of the rows that codes of them are worth while for.
 _LEAST = 0.5
 
 
 class RoundFeatures:
-    """Columns of Z, those of one round after those of the other: `part`, and `kind`, the type of its codes, None without.
+    """Columns of Z, those of one round after those of the other: `part`, and `kind`, the type of
+    its codes, None without.
 
     Codes are off by a little, so that an answer found with them is to be certified by Z.
     """
 
-    def __init__(self, Z: Matrix, y: np.ndarray, lam: float, loss: SmoothLoss, memory_mb: float) -> None:
+    def __init__(
+        self, Z: Matrix, y: np.ndarray, lam: float, loss: SmoothLoss, memory_mb: float
+    ) -> None:
         self.Z, self.y, self.lam, self.loss, self.memory_mb = Z, y, lam, loss, memory_mb
         self._part: Matrix | None = None
         self.kind: Kind | None = None
@@ -48,7 +55,8 @@ class RoundFeatures:
         self._part = part
 
     def take(self, columns: np.ndarray, n_used: int, kept: np.ndarray | None = None) -> bool:
-        """Have these columns, of which `n_used` have a weight; whether features that were there before have changed a little.
+        """Have these columns, of which `n_used` have a weight; whether features that were there
+        before have changed a little.
 
         kept: the numbers, in the ones before, of those that are the first of these.
         """
@@ -75,10 +83,12 @@ class RoundFeatures:
         self._part = self._made(self.Z.columns(columns), n_used)
 
     def _form(self, whole: Matrix, n_used: int) -> tuple[Kind | None, int]:
-        """(type of codes, how many rows are held so); (None, 0) where features are few, or codes are too coarse or too many.
+        """(type of codes, how many rows are held so); (None, 0) where features are few, or codes
+        are too coarse or too many.
 
-        A derivative of the losses has sum u^2 <= 4 times their sum at zero, so that an error of e in every entry of a column changes
-        its gradient by 2 e sqrt(that sum): a small part of lambda is allowed, of which the dual value takes the square.
+        A derivative of the losses has sum u^2 <= 4 times their sum at zero, so that an error of e
+        in every entry of a column changes its gradient by 2 e sqrt(that sum): a small part of
+        lambda is allowed, of which the dual value takes the square.
         """
         n_rows, n_columns = whole.shape
         if not whole.computed or whole.size_mb <= min(_HELD * self.memory_mb, WORTH_MB):
@@ -97,15 +107,23 @@ class RoundFeatures:
         return 2 * n_used <= columns_held(whole, self.memory_mb)
 
     def _left(self, n_columns: int) -> int:
-        """Bytes that a Gram matrix of these columns, or of as many as the solver takes together, leaves."""
+        """Bytes that a Gram matrix of these columns, or of as many as the solver takes
+        together, leaves.
+        """
         n_rows, together = self.Z.shape[0], min(n_columns, largest_working_set(self.memory_mb))
-        taken = _GRAM_BYTES * together**2 + working_bytes(n_rows, together, self.Z.dtype.itemsize) + _ROW_BYTES * n_rows
+        taken = (
+            _GRAM_BYTES * together**2
+            + working_bytes(n_rows, together, self.Z.dtype.itemsize)
+            + _ROW_BYTES * n_rows
+        )
         return max(0, int((self.memory_mb - min(_KEPT_MB, _KEPT * self.memory_mb)) * 2**20) - taken)
 
     def _made(self, whole: Matrix, n_used: int, count: int = 0, new: int = 0) -> Matrix:
-        """whole with `count` of its rows as codes, and with room for columns that come beside `new` ones.
+        """whole with `count` of its rows as codes, and with room for columns that come beside `new`
+        ones.
 
-        Without codes: in memory if it fits, else as it is where the solver can hold twice the columns in use, or some rows.
+        Without codes: in memory if it fits, else as it is where the solver can hold twice the
+        columns in use, or some rows.
         """
         n_rows, n_columns = whole.shape
         kind = self.kind
@@ -116,7 +134,12 @@ class RoundFeatures:
             return coded(whole, kind, min(room, fits))
         if kind is not None and count:
             first = coded(whole.rows(slice(0, count)), kind)
-            return SplitRows([(np.arange(count), first), (np.arange(count, n_rows), whole.rows(slice(count, n_rows)))])
+            return SplitRows(
+                [
+                    (np.arange(count), first),
+                    (np.arange(count, n_rows), whole.rows(slice(count, n_rows))),
+                ]
+            )
         limit = min(_HELD * self.memory_mb, self._left(n_columns) / 2**20)
         found = whole.hold(limit)
         return found if not found.computed or self._few(whole, n_used) else hold_part(whole, limit)

@@ -1,8 +1,8 @@
 """Runs LIBLINEAR and LIBSVM in a child process, where Ctrl-C, memory and printing can do no harm.
 
-The problem travels as one anonymous memory file laid out the way the C programs want it, (index, value) nodes of 16
-bytes, so the child copies nothing. The child's output is captured and searched for the warnings that the programs
-only print.
+The problem travels as one anonymous memory file laid out the way the C programs want it, (index,
+value) nodes of 16 bytes, so the child copies nothing. The child's output is captured and searched
+for the warnings that the programs only print.
 """
 
 from __future__ import annotations
@@ -24,13 +24,16 @@ from rfx.solvers.base import Budget, Certificate
 if TYPE_CHECKING:
     from rfx.solvers.base import Recorder
 
-# Of the memory that is free, the most that a problem may take: the features, the program and other processes need some, too.
+# Of the memory that is free, the most that a problem may take: the features, the program and other
+# processes need some, too.
 SHARE = 0.8
 NODE = np.dtype([("index", "<i4"), ("value", "<f8")], align=True)
 
 
 class NodeFile:
-    """Rows of (index, value) nodes in an anonymous memory file: y, row offsets, then the nodes with their terminators."""
+    """Rows of (index, value) nodes in an anonymous memory file: y, row offsets, then the
+    nodes with their terminators.
+    """
 
     def __init__(self, y: np.ndarray, row_lengths: np.ndarray) -> None:
         """y: (n,) targets; row_lengths: (n,) numbers of nodes per row, terminators not counted."""
@@ -41,8 +44,9 @@ class NodeFile:
         # shared memory that is not there is not refused: the kernel kills a process for it
         if size / 2**20 > SHARE * env.available_memory_mb():
             raise RfxError(
-                f"the back end needs {size / 2**30:.1f} GiB for this problem and {env.available_memory_mb() / 1024:.1f} GiB are "
-                "free; use fewer features or rfx's own solver (leave --solver away)"
+                f"the back end needs {size / 2**30:.1f} GiB for this problem and"
+                f" {env.available_memory_mb() / 1024:.1f} GiB are free; use fewer features or rfx's"
+                " own solver (leave --solver away)"
             )
         self.descriptor = os.memfd_create("rfx-problem")
         os.truncate(self.descriptor, size)
@@ -86,28 +90,53 @@ def from_blocks(blocks: Any, y: np.ndarray) -> NodeFile:
 
 
 def check(solver: str, y: np.ndarray, warm: np.ndarray | None, classes: bool = True) -> None:
-    """Refuse labels of one class, unless y are no classes, and a starting point, which neither program takes."""
+    """Refuse labels of one class, unless y are no classes, and a starting point, which
+    neither program takes.
+    """
     if classes and len(np.unique(y)) < 2:
-        raise UsageError(f"solver {solver} needs rows of both classes; leave --solver away for rfx's own")
+        raise UsageError(
+            f"solver {solver} needs rows of both classes; leave --solver away for rfx's own"
+        )
     if warm is not None:
         raise UsageError(f"solver {solver} takes no starting point; choose rfx's own")
 
 
-def ending(record: Recorder, coef: np.ndarray, objective: float, gap: float, n_iter: int, printed: str) -> dict[str, Any]:
-    """The fields of a Solution besides coef, told to the recorder: converged unless the program says that it gave up."""
+def ending(
+    record: Recorder, coef: np.ndarray, objective: float, gap: float, n_iter: int, printed: str
+) -> dict[str, Any]:
+    """The fields of a Solution besides coef, told to the recorder: converged unless the
+    program says that it gave up.
+    """
     record(lambda: coef, iteration=n_iter, objective=objective, gap=gap)
     status = "max_iter" if "reaching max number" in printed else "converged"
-    return {"objective": objective, "certificate": Certificate("gap", gap), "n_iter": n_iter, "status": status, "trace": record.trace}
+    return {
+        "objective": objective,
+        "certificate": Certificate("gap", gap),
+        "n_iter": n_iter,
+        "status": status,
+        "trace": record.trace,
+    }
 
 
-def run(problem: NodeFile, job: dict[str, Any], budget: Budget) -> tuple[dict[str, np.ndarray], str]:
-    """Run one job in a child: its result, arrays by name, and what it printed. The problem is closed.
+def run(
+    problem: NodeFile, job: dict[str, Any], budget: Budget
+) -> tuple[dict[str, np.ndarray], str]:
+    """Run one job in a child: its result, arrays by name, and what it printed. The problem is
+    closed.
 
-    Raises OutOfTime at the budget's deadline and RfxError when the child dies. An interrupt kills the child.
+    Raises OutOfTime at the budget's deadline and RfxError when the child dies. An interrupt kills
+    the child.
     """
     result = os.memfd_create("rfx-result")
     job = job | {"parent": os.getpid()}
-    command = [sys.executable, "-m", "rfx.solvers.published.child", str(problem.descriptor), str(result), json.dumps(job)]
+    command = [
+        sys.executable,
+        "-m",
+        "rfx.solvers.published.child",
+        str(problem.descriptor),
+        str(result),
+        json.dumps(job),
+    ]
     environment = os.environ | {"OMP_NUM_THREADS": str(env.threads())}
     try:
         # a session of its own: Ctrl-C reaches this process alone, which then kills the child
@@ -125,7 +154,9 @@ def run(problem: NodeFile, job: dict[str, Any], budget: Budget) -> tuple[dict[st
         try:
             printed, _ = child.communicate(timeout=budget.remaining())
         except subprocess.TimeoutExpired:
-            raise OutOfTime(f"{job['program']} did not end within the time that --timeout gives") from None
+            raise OutOfTime(
+                f"{job['program']} did not end within the time that --timeout gives"
+            ) from None
         finally:
             if child.poll() is None:
                 child.kill()

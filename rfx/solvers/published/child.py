@@ -1,4 +1,6 @@
-"""The child of rfx.solvers.published.backend: maps the problem, calls the C library, writes the result, ends."""
+"""The child of rfx.solvers.published.backend: maps the problem, calls the C library, writes
+the result, ends.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,12 @@ def seed_c(seed: int) -> None:
     ctypes.CDLL(None).srand(ctypes.c_uint(seed & 0xFFFFFFFF))
 
 
-def map_problem(descriptor: int, job: dict[str, Any], problem: Any, node: type[ctypes.Structure]) -> tuple[Any, ...]:
-    """Point the C problem into the memory file, rows of `node`; returns what must stay alive meanwhile."""
+def map_problem(
+    descriptor: int, job: dict[str, Any], problem: Any, node: type[ctypes.Structure]
+) -> tuple[Any, ...]:
+    """Point the C problem into the memory file, rows of `node`; returns what must stay
+    alive meanwhile.
+    """
     n = problem.l = job["n"]
     # a private mapping: whatever the library writes stays here
     memory = mmap.mmap(descriptor, 0, access=mmap.ACCESS_COPY)
@@ -39,12 +45,18 @@ def run_liblinear(descriptor: int, job: dict[str, Any]) -> dict[str, np.ndarray]
     problem = binding.problem.__new__(binding.problem)
     keep = map_problem(descriptor, job, problem, binding.feature_node)
     problem.n, problem.bias = job["n_columns"], -1.0
-    parameter = binding.parameter(f"-s {job['solver']} -c {job['C']!r} -e {job['eps']!r} -p 0 -B -1")
+    parameter = binding.parameter(
+        f"-s {job['solver']} -c {job['C']!r} -e {job['eps']!r} -p 0 -B -1"
+    )
     model = binding.liblinear.train(ctypes.byref(problem), ctypes.byref(parameter)).contents
     count = model.nr_class if model.nr_class > 2 else 1
     coef = np.ctypeslib.as_array(model.w, shape=(job["n_columns"] * count,)).reshape(-1, count)
     # regression has none
-    labels = np.ctypeslib.as_array(model.label, shape=(model.nr_class,)) if model.label else np.empty(0, np.int32)
+    labels = (
+        np.ctypeslib.as_array(model.label, shape=(model.nr_class,))
+        if model.label
+        else np.empty(0, np.int32)
+    )
     del keep
     return {"coef": coef, "labels": labels}
 
@@ -54,12 +66,17 @@ def run_libsvm(descriptor: int, job: dict[str, Any]) -> dict[str, np.ndarray]:
 
     problem = binding.svm_problem.__new__(binding.svm_problem)
     keep = map_problem(descriptor, job, problem, binding.svm_node)
-    text = f"-s 0 -t {job['kernel_type']} -g {job['gamma']!r} -c {job['C']!r} -e {job['eps']!r} -m {job['cache_mb']!r}"
+    text = (
+        f"-s 0 -t {job['kernel_type']} -g {job['gamma']!r} -c {job['C']!r} -e {job['eps']!r} -m"
+        f" {job['cache_mb']!r}"
+    )
     parameter = binding.svm_parameter(text)
     model = binding.libsvm.svm_train(ctypes.byref(problem), ctypes.byref(parameter)).contents
     count = model.l
     coef = np.ctypeslib.as_array(model.sv_coef[0], shape=(count,)) if count else np.empty(0)
-    indices = np.ctypeslib.as_array(model.sv_indices, shape=(count,)) if count else np.empty(0, np.int32)
+    indices = (
+        np.ctypeslib.as_array(model.sv_indices, shape=(count,)) if count else np.empty(0, np.int32)
+    )
     labels = np.ctypeslib.as_array(model.label, shape=(model.nr_class,))
     del keep
     return {"coef": coef, "indices": indices, "labels": labels, "rho": np.array(model.rho[0])}

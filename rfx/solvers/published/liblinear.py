@@ -1,4 +1,6 @@
-"""LIBLINEAR's primal solvers for linear models on random features, in a child process (docs/papers.md, Yen et al.)."""
+"""LIBLINEAR's primal solvers for linear models on random features, in a child process
+(docs/papers.md, Yen et al.).
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,15 @@ if TYPE_CHECKING:
     from rfx.operators.matrix import Matrix
     from rfx.solvers.base import Callback
 
-# (penalty, loss) -> LIBLINEAR's -s; its regression is C max(0, |z.w - y| - p)^2, squared loss with p = 0
-SOLVERS = {("l2", "logistic"): 0, ("l2", "squared_hinge"): 2, ("l1", "squared_hinge"): 5, ("l1", "logistic"): 6, ("l2", "squared"): 11}
+# (penalty, loss) -> LIBLINEAR's -s; its regression is C max(0, |z.w - y| - p)^2, squared loss with
+# p = 0
+SOLVERS = {
+    ("l2", "logistic"): 0,
+    ("l2", "squared_hinge"): 2,
+    ("l1", "squared_hinge"): 5,
+    ("l1", "logistic"): 6,
+    ("l2", "squared"): 11,
+}
 
 
 def solve_liblinear(
@@ -36,14 +45,16 @@ def solve_liblinear(
     penalty: str = "l2",
     seed: int = 0,
 ) -> Solution:
-    """Minimise lam ||w||_1 (penalty l1) or lam/2 ||w||^2 (l2) plus sum L(z.w, y), without bias, by LIBLINEAR, C = 1/lam.
+    """Minimise lam ||w||_1 (penalty l1) or lam/2 ||w||^2 (l2) plus sum L(z.w, y), without bias, by
+    LIBLINEAR, C = 1/lam.
 
-    Z: a feature matrix (rfx.operators), (N, D); y: (N,) in {-1, +1}; loss: SquaredHinge or Logistic; with penalty l2 also Squared,
-    y any numbers (C = 1/(2 lam), for ours has a factor 1/2). budget: tol is LIBLINEAR's `-e` (0.01; 1e-4 for Squared); its limit
-    of iterations is its own, and it needs 16 bytes for every entry of Z (bins: R a row). warm: refused. callback: told
-    of the end. coef is (D,); the gap is the duality gap at coef, computed here; status is max_iter where LIBLINEAR warns that it
-    reached its maximal number of iterations. Raises UsageError for another loss, labels of one class or a warm start, OutOfTime
-    at the deadline.
+    Z: a feature matrix (rfx.operators), (N, D); y: (N,) in {-1, +1}; loss: SquaredHinge or
+    Logistic; with penalty l2 also Squared, y any numbers (C = 1/(2 lam), for ours has a factor
+    1/2). budget: tol is LIBLINEAR's `-e` (0.01; 1e-4 for Squared); its limit of iterations is its
+    own, and it needs 16 bytes for every entry of Z (bins: R a row). warm: refused. callback: told
+    of the end. coef is (D,); the gap is the duality gap at coef, computed here; status is max_iter
+    where LIBLINEAR warns that it reached its maximal number of iterations. Raises UsageError for
+    another loss, labels of one class or a warm start, OutOfTime at the deadline.
     """
     if (penalty, loss.name) not in SOLVERS:
         choice = "squared_hinge or logistic" + ("" if penalty == "l1" else ", or squared")
@@ -61,15 +72,26 @@ def solve_liblinear(
         "seed": seed,
     }
     record = Recorder(callback)
-    result, printed = backend.run(backend.from_blocks(Z.to_csr() if isinstance(Z, (BinnedMatrix, SparseMatrix)) else Z, y), job, budget)
+    result, printed = backend.run(
+        backend.from_blocks(Z.to_csr() if isinstance(Z, (BinnedMatrix, SparseMatrix)) else Z, y),
+        job,
+        budget,
+    )
     # the weights are those of the label that LIBLINEAR lists first
     coef = result["coef"][:, 0] * (1.0 if squared or result["labels"][0] > 0 else -1.0)
     certificate = l1_certificate if penalty == "l1" else l2_certificate
-    return Solution(coef, **backend.ending(record, coef, *certificate(Z, y, coef, lam, loss)[:2], _iterations(printed), printed))
+    return Solution(
+        coef,
+        **backend.ending(
+            record, coef, *certificate(Z, y, coef, lam, loss)[:2], _iterations(printed), printed
+        ),
+    )
 
 
 def _iterations(printed: str) -> int:
-    """The number of iterations, from the closing line of the L1 solvers or the last line of the Newton solvers."""
+    """The number of iterations, from the closing line of the L1 solvers or the last line of
+    the Newton solvers.
+    """
     closing = re.search(r"#iter = (\d+)", printed)
     if closing:
         return int(closing.group(1))

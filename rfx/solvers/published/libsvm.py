@@ -1,4 +1,6 @@
-"""LIBSVM's C-SVC for exact kernels, in a child process: its own Gaussian and linear kernels, or a precomputed matrix."""
+"""LIBSVM's C-SVC for exact kernels, in a child process: its own Gaussian and linear
+kernels, or a precomputed matrix.
+"""
 
 from __future__ import annotations
 
@@ -38,10 +40,12 @@ def solve_libsvm(
 ) -> KernelSolution:
     """Minimise lam/2 ||f||^2 + sum L(y (f(x) + b)) with a free bias b by LIBSVM, C = 1/lam.
 
-    K: the kernel over the (n, d) rows; y: (n,) in {-1, +1}; loss: Hinge, or SquaredHinge, for which the box is opened and 1/(2C)
-    added to the diagonal of a precomputed kernel, (Yen et al. 2014, footnote 2). budget: tol is LIBSVM's `-e` (1e-3). warm: refused, LIBSVM
-    starts at zero. callback: told of the end. coef is (n,), so that f(x) = sum coef_i k(x_i, x). Raises UsageError for another loss,
-    labels of one class or a warm start, RfxError when the matrix does not fit in memory, OutOfTime at the deadline.
+    K: the kernel over the (n, d) rows; y: (n,) in {-1, +1}; loss: Hinge, or SquaredHinge, for which
+    the box is opened and 1/(2C) added to the diagonal of a precomputed kernel, (Yen et al. 2014,
+    footnote 2). budget: tol is LIBSVM's `-e` (1e-3). warm: refused, LIBSVM starts at zero.
+    callback: told of the end. coef is (n,), so that f(x) = sum coef_i k(x_i, x). Raises UsageError
+    for another loss, labels of one class or a warm start, RfxError when the matrix does not fit in
+    memory, OutOfTime at the deadline.
     """
     C, n, native = 1.0 / lam, K.shape[0], loss.name == "hinge" and K.name in NATIVE
     if loss.name not in ("hinge", "squared_hinge"):
@@ -71,7 +75,9 @@ def solve_libsvm(
     support = np.flatnonzero(coef)
     decision = kernels.decision(K.name, K.params, K.X[support], coef[support], K.X)
     iterations = sum(int(word) for word in re.findall(r"#iter = (\d+)", printed))
-    ending = backend.ending(record, coef, *_certificate(decision, coef, intercept, y, lam, loss), iterations, printed)
+    ending = backend.ending(
+        record, coef, *_certificate(decision, coef, intercept, y, lam, loss), iterations, printed
+    )
     return KernelSolution(coef, **ending, intercept=intercept)
 
 
@@ -80,8 +86,8 @@ def _precomputed(K: KernelMatrix, y: np.ndarray, ridge: float) -> backend.NodeFi
     size, free = 16 * n * (n + 2) / 2**30, env.available_memory_mb() / 1024
     if size > backend.SHARE * free:
         raise RfxError(
-            f"solver libsvm needs the whole kernel matrix of {n} rows, {size:.1f} GiB, and {free:.1f} GiB are free; use fewer "
-            "rows or rfx's own solver (leave --solver away)"
+            f"solver libsvm needs the whole kernel matrix of {n} rows, {size:.1f} GiB, and"
+            f" {free:.1f} GiB are free; use fewer rows or rfx's own solver (leave --solver away)"
         )
     problem = backend.NodeFile(y, np.full(n, n + 1))
     step = max(1, 2**22 // n)
@@ -94,10 +100,14 @@ def _precomputed(K: KernelMatrix, y: np.ndarray, ridge: float) -> backend.NodeFi
     return problem
 
 
-def _certificate(decision: np.ndarray, coef: np.ndarray, intercept: float, y: np.ndarray, lam: float, loss: Loss) -> tuple[float, float]:
-    """(primal objective, duality gap) of coef = y alpha; with sum coef = 0, as LIBSVM keeps it, the dual point is feasible.
+def _certificate(
+    decision: np.ndarray, coef: np.ndarray, intercept: float, y: np.ndarray, lam: float, loss: Loss
+) -> tuple[float, float]:
+    """(primal objective, duality gap) of coef = y alpha; with sum coef = 0, as LIBSVM keeps it, the
+    dual point is feasible.
 
-    The dual of lam/2 ||f||^2 + sum L is -lam/2 ||f||^2 - sum L*(-lam coef_i, y_i), ||f||^2 = coef' K coef.
+    The dual of lam/2 ||f||^2 + sum L is -lam/2 ||f||^2 - sum L*(-lam coef_i, y_i), ||f||^2 = coef'
+    K coef.
     """
     decision = np.ravel(decision)
     norm = coef @ decision

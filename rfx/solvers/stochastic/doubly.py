@@ -1,11 +1,14 @@
-"""Doubly stochastic gradients (Dai et al. 2014, algorithms 1 and 2): random rows and random features in every step.
+"""Doubly stochastic gradients (Dai et al. 2014, algorithms 1 and 2): random rows and random
+features in every step.
 
-The objective is E L(f(x), y) + nu/2 ||f||^2, a mean over rows. A step takes a batch of rows, a block of features that f does
-not have yet, and the function so far:
+The objective is E L(f(x), y) + nu/2 ||f||^2, a mean over rows. A step takes a batch of rows, a
+block of features that f does not have yet, and the function so far:
 
-    coef_block = -gamma_t / (block n) sum over the batch of L'(f(x), y) phi_block(x),    all others *= 1 - gamma_t nu,
+    coef_block = -gamma_t / (block n) sum over the batch of L'(f(x), y) phi_block(x),
+    all others *= 1 - gamma_t nu,
 
-which for one row and one feature is algorithm 1 to the letter. f = sum_j coef_j phi_j is algorithm 2.
+which for one row and one feature is algorithm 1 to the letter. f = sum_j coef_j phi_j is algorithm
+2.
 """
 
 from __future__ import annotations
@@ -29,7 +32,8 @@ if TYPE_CHECKING:
     from rfx.types import Inputs
 
 AVERAGING = ("none", "uniform", "linear")
-# What the authors' program adds to the covariance of a block besides nu, so that it can be inverted.
+# What the authors' program adds to the covariance of a block besides nu, so that it can be
+# inverted.
 DAMPING = 1e-7
 VISIT = 77
 # Features on a side of a tile of their covariance, which one thread adds up.
@@ -39,16 +43,19 @@ TILE = 512
 class DoublySGD:
     """f and the steps that have made it.
 
-    growing: a GrowingMap whose piece is a multiple of `block`. loss: of rfx.losses, for n_outputs predictions a row. nu:
-    regularisation of the mean loss. steps: rfx.solvers.stochastic.steps.Steps.
+    growing: a GrowingMap whose piece is a multiple of `block`. loss: of rfx.losses, for n_outputs
+    predictions a row. nu: regularisation of the mean loss. steps:
+    rfx.solvers.stochastic.steps.Steps.
 
-    max_blocks: after so many fresh blocks a step revisits one of them, drawn from (seed, t), which is algorithm 1 with
-    features from a finite set (the authors' program for graphics cards does so): a variant of the paper's, not its
-    algorithm. precondition: the step of a block is multiplied by (C + (nu + damping) I)^-1, C the covariance of the block's
-    features (scaled by 1/sqrt(block)) on the batch, as in the authors' program; a block that is revisited is then
-    regularised alone, by block coordinates. averaging: what predicts, see Expansion. keep_rows: of a set whose rows are met
-    again their number; f is then kept for each, and a step computes only what was added since it met the row last: what a pass
-    costs grows with the features, not with their square. hold_rows: of such a set their number, for blocks that are met again: their
+    max_blocks: after so many fresh blocks a step revisits one of them, drawn from (seed, t), which
+    is algorithm 1 with features from a finite set (the authors' program for graphics cards does
+    so): a variant of the paper's, not its algorithm. precondition: the step of a block is
+    multiplied by (C + (nu + damping) I)^-1, C the covariance of the block's features (scaled by
+    1/sqrt(block)) on the batch, as in the authors' program; a block that is revisited is then
+    regularised alone, by block coordinates. averaging: what predicts, see Expansion. keep_rows: of
+    a set whose rows are met again their number; f is then kept for each, and a step computes only
+    what was added since it met the row last: what a pass costs grows with the features, not with
+    their square. hold_rows: of such a set their number, for blocks that are met again: their
     features are kept, a number for each row and feature (max_blocks * block of them).
     """
 
@@ -70,26 +77,44 @@ class DoublySGD:
         seed: int = 0,
     ) -> None:
         if growing.piece % block:
-            raise UsageError(f"pieces of {growing.piece} features don't consist of blocks of {block}")
+            raise UsageError(
+                f"pieces of {growing.piece} features don't consist of blocks of {block}"
+            )
         if averaging not in AVERAGING:
             raise UsageError(f"--averaging is {averaging!r}; choose one of {', '.join(AVERAGING)}")
         if hold_rows is not None and max_blocks is None:
-            raise UsageError(f"hold_rows is {hold_rows}, which is for blocks that are met again; give max_blocks, too")
+            raise UsageError(
+                f"hold_rows is {hold_rows}, which is for blocks that are met again; give"
+                " max_blocks, too"
+            )
         self.expansion = Expansion(growing, n_outputs, averaging)
         self.loss, self.nu, self.steps, self.block = loss, float(nu), steps, int(block)
-        self.max_blocks, self.precondition, self.damping, self.seed = max_blocks, precondition, damping, seed
+        self.max_blocks, self.precondition, self.damping, self.seed = (
+            max_blocks,
+            precondition,
+            damping,
+            seed,
+        )
         self.known = None if keep_rows is None else self.expansion.keep(keep_rows)
         self.held = None
         if hold_rows is not None and max_blocks is not None:
             self.held = Held(growing, hold_rows, max_blocks * block)
         self.t, self.largest = 0, 0
 
-    def step(self, X: Inputs, Y: np.ndarray, index: np.ndarray | None = None, weights: np.ndarray | None = None) -> float:
-        """One step on the rows X (n, d) and encoded targets Y (n, n_outputs); the batch's mean loss before it.
+    def step(
+        self,
+        X: Inputs,
+        Y: np.ndarray,
+        index: np.ndarray | None = None,
+        weights: np.ndarray | None = None,
+    ) -> float:
+        """One step on the rows X (n, d) and encoded targets Y (n, n_outputs); the batch's mean loss
+        before it.
 
-        For several outputs of an elementwise loss their losses are summed. index: the rows' numbers in the set, where f is kept.
-        weights: (n,) what their losses are multiplied by, None for ones.
-        A batch of fewer rows than the largest so far makes that share of a step, so that all rows count alike.
+        For several outputs of an elementwise loss their losses are summed. index: the rows' numbers
+        in the set, where f is kept. weights: (n,) what their losses are multiplied by, None for
+        ones. A batch of fewer rows than the largest so far makes that share of a step, so that all
+        rows count alike.
         """
         t, e = self.t + 1, self.expansion
         start = self._block(t)
@@ -100,7 +125,11 @@ class DoublySGD:
             assert index is not None  # by which f is kept
             F = self.known.values(X, index)
         stop = start + self.block
-        Z = e.transform(e.map.sampled(start, stop), X) if held is None or index is None else held.features(X, index, start, stop)
+        Z = (
+            e.transform(e.map.sampled(start, stop), X)
+            if held is None or index is None
+            else held.features(X, index, start, stop)
+        )
         self.largest = max(self.largest, len(F))
         derivatives = times(self.loss.derivative(F, Y), weights)
         gamma = self.steps(t, derivatives) * len(F) / self.largest
@@ -113,7 +142,10 @@ class DoublySGD:
             self._decay(gamma)
             e.add(start, -gamma * self._solve(Z, gradient))
         else:
-            e.add(start, -gamma * self._solve(Z, gradient + self.nu * e.last(start, start + self.block)))
+            e.add(
+                start,
+                -gamma * self._solve(Z, gradient + self.nu * e.last(start, start + self.block)),
+            )
         if self.known is not None and index is not None and fresh:
             self.known.add(Z, start, index)
         self.t = t
@@ -133,12 +165,17 @@ class DoublySGD:
         return int(uniforms(self.seed, VISIT, t, t + 1, 1)[0, 0] * self.max_blocks) * self.block
 
     def _solve(self, Z: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-        """(C + (nu + damping) I)^-1 gradient for the unscaled features Z (n, block) of the batch."""
+        """(C + (nu + damping) I)^-1 gradient for the unscaled features Z (n, block) of the
+        batch.
+        """
         C = _lower_gram(Z)
         C /= len(Z) * self.block
         C[np.diag_indices(self.block)] += self.nu + self.damping
         if factor_in_place(C):
-            raise UsageError(f"--damping is {self.damping:g}, below the rounding of the features' covariance; choose a larger one")
+            raise UsageError(
+                f"--damping is {self.damping:g}, below the rounding of the features' covariance;"
+                " choose a larger one"
+            )
         with one_blas_thread():
             return solve(C, gradient)
 
@@ -148,7 +185,11 @@ class DoublySGD:
 
     def state(self) -> dict[str, Any]:
         """Arrays from which `restore` goes on to the same bits."""
-        known = {} if self.known is None else {"known": self.known.raw.copy(), "seen": self.known.seen.copy()}
+        known = (
+            {}
+            if self.known is None
+            else {"known": self.known.raw.copy(), "seen": self.known.seen.copy()}
+        )
         return self.expansion.state() | known | {"t": np.array([self.t, self.largest])}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -159,7 +200,8 @@ class DoublySGD:
 
 
 def _lower_gram(Z: np.ndarray) -> np.ndarray:
-    """Z'Z (m, m), Fortran order, at least its lower triangle: products in Z's type, summed over rows in float64.
+    """Z'Z (m, m), Fortran order, at least its lower triangle: products in Z's type, summed over
+    rows in float64.
 
     The same to the last bit for any number of threads, which share its tiles.
     """

@@ -1,8 +1,10 @@
-"""f = scale * sum_j coef_j phi_j over the features of a growing map: what the decay of coefficients costs is one number.
+"""f = scale * sum_j coef_j phi_j over the features of a growing map: what the decay of coefficients
+costs is one number.
 
-A step of a stochastic gradient multiplies all earlier coefficients by 1 - gamma nu; here `scale` alone is multiplied. The
-average over all steps is kept in the same way: with S the weighted sum of the scales so far, the sum of f over the steps is
-S coef - before, where `before` holds, for every change of coef, the change times the S of its time.
+A step of a stochastic gradient multiplies all earlier coefficients by 1 - gamma nu; here `scale`
+alone is multiplied. The average over all steps is kept in the same way: with S the weighted sum of
+the scales so far, the sum of f over the steps is S coef - before, where `before` holds, for every
+change of coef, the change times the S of its time.
 """
 
 from __future__ import annotations
@@ -21,17 +23,20 @@ if TYPE_CHECKING:
     from rfx.solvers.stochastic.held import Held
     from rfx.types import Inputs
 
-# Rows of a large set of which the features of a piece are made together, and rows whose products are summed in float32.
+# Rows of a large set of which the features of a piece are made together, and rows whose products
+# are summed in float32.
 ROWS, SUMMED = 4096, 1024
-# Up to so many rows a thread takes whole pieces, of so many at a time, whose frequencies are so many numbers at most; where the rows
-# have so few entries, one thread takes all.
+# Up to so many rows a thread takes whole pieces, of so many at a time, whose frequencies are so
+# many numbers at most; where the rows have so few entries, one thread takes all.
 _SMALL, _TOGETHER, _NUMBERS, _FEW = 1024, 16, 1 << 21, 1024
-# The scale goes into the coefficients when it is below this: the average is a difference of numbers as large as 1/scale.
+# The scale goes into the coefficients when it is below this: the average is a difference of numbers
+# as large as 1/scale.
 _SMALLEST = 1e-4
 
 
 class Expansion:
-    """Coefficients (n_features, n_outputs), float64, of the features of a GrowingMap, with their common scale.
+    """Coefficients (n_features, n_outputs), float64, of the features of a GrowingMap, with their
+    common scale.
 
     averaging: none, uniform (over all steps) or linear (step t has weight t).
     """
@@ -51,7 +56,9 @@ class Expansion:
 
     @property
     def coef(self) -> np.ndarray:
-        """(n_features, n_outputs) coefficients of the function that predicts: the last one, or the average."""
+        """(n_features, n_outputs) coefficients of the function that predicts: the last one,
+        or the average.
+        """
         raw = self._raw[: self.n_features]
         if self._before is None or not self.weight:
             return self.scale * raw
@@ -79,7 +86,9 @@ class Expansion:
         self.scale = 1.0
 
     def add(self, start: int, change: np.ndarray) -> None:
-        """Coefficients from `start` on += change (count, n_outputs); new ones where they end just there."""
+        """Coefficients from `start` on += change (count, n_outputs); new ones where they
+        end just there.
+        """
         stop = start + len(change)
         if stop > len(self._raw):
             self._grow(stop)
@@ -96,7 +105,9 @@ class Expansion:
         size = max(needed, 2 * len(self._raw))
         self._raw = np.concatenate([self._raw, np.zeros((size - len(self._raw), self.n_outputs))])
         if self._before is not None:
-            self._before = np.concatenate([self._before, np.zeros((size - len(self._before), self.n_outputs))])
+            self._before = np.concatenate(
+                [self._before, np.zeros((size - len(self._before), self.n_outputs))]
+            )
 
     def count(self, t: int) -> None:
         """Step t is over: its function enters the average."""
@@ -107,33 +118,50 @@ class Expansion:
 
     # ------------------------------------------------------------------ values
 
-    def values(self, X: Inputs, held: Held | None = None, index: np.ndarray | None = None) -> np.ndarray:
+    def values(
+        self, X: Inputs, held: Held | None = None, index: np.ndarray | None = None
+    ) -> np.ndarray:
         """(n, n_outputs) float64 values of the last function.
 
-        held: of rows whose numbers in a set are `index` the features that are kept (rfx.solvers.stochastic.held).
+        held: of rows whose numbers in a set are `index` the features that are kept
+        (rfx.solvers.stochastic.held).
         """
         return self.scale * self._sum(X, self._raw, 0, self.n_features, held, index)
 
     def predictions(self, X: Inputs) -> np.ndarray:
         """(n, n_outputs) float64 values of the function that predicts."""
-        return self.values(X) if self._before is None else self._sum(X, self.coef, 0, self.n_features)
+        return (
+            self.values(X) if self._before is None else self._sum(X, self.coef, 0, self.n_features)
+        )
 
     def track(self, X: Inputs) -> Tracker:
-        """Values for rows that are asked for again and again: only the features since the last time are computed."""
+        """Values for rows that are asked for again and again: only the features since the
+        last time are computed.
+        """
         made = Tracker(self, X)
         self._trackers.append(made)
         return made
 
     def keep(self, n_rows: int) -> Known:
-        """Values for the rows of a set that are met again, batch by batch: only the features since the last time are computed."""
+        """Values for the rows of a set that are met again, batch by batch: only the
+        features since the last time are computed.
+        """
         made = Known(self, n_rows)
         self._trackers.append(made)
         return made
 
     def _sum(
-        self, X: Inputs, coef: np.ndarray, start: int, stop: int, held: Held | None = None, index: np.ndarray | None = None
+        self,
+        X: Inputs,
+        coef: np.ndarray,
+        start: int,
+        stop: int,
+        held: Held | None = None,
+        index: np.ndarray | None = None,
     ) -> np.ndarray:
-        """sum of coef_j phi_j(x) over the features start .. stop-1: piece by piece, and rows within."""
+        """sum of coef_j phi_j(x) over the features start .. stop-1: piece by piece, and
+        rows within.
+        """
         out = np.zeros((X.shape[0], coef.shape[1]))
         together = min(_TOGETHER, _NUMBERS // (self.map.piece * max(1, self.map.n_inputs)))
         if held is None and len(out) <= _SMALL and together > 1:
@@ -156,13 +184,24 @@ class Expansion:
                 out[part] += matmul(Z, weights)
         return out
 
-    def _each_piece(self, X: Inputs, coef: np.ndarray, pieces: list[tuple[int, int]], together: int) -> Iterator[np.ndarray]:
-        """Yields the sum over each piece for rows X that are too few to be shared among threads; the pieces are instead."""
+    def _each_piece(
+        self, X: Inputs, coef: np.ndarray, pieces: list[tuple[int, int]], together: int
+    ) -> Iterator[np.ndarray]:
+        """Yields the sum over each piece for rows X that are too few to be shared among
+        threads; the pieces are instead.
+        """
         for first in range(0, len(pieces), together):
-            few = [(self.map.sampled(*piece), coef[slice(*piece)].astype(self.map.dtype)) for piece in pieces[first : first + together]]
+            few = [
+                (self.map.sampled(*piece), coef[slice(*piece)].astype(self.map.dtype))
+                for piece in pieces[first : first + together]
+            ]
 
-            def part(start: int, stop: int, few: list[tuple[FeatureMap, np.ndarray]] = few) -> list[np.ndarray]:
-                return [matmul(features.transform(X), weights) for features, weights in few[start:stop]]
+            def part(
+                start: int, stop: int, few: list[tuple[FeatureMap, np.ndarray]] = few
+            ) -> list[np.ndarray]:
+                return [
+                    matmul(features.transform(X), weights) for features, weights in few[start:stop]
+                ]
 
             work = X.size * sum(len(weights) for _, weights in few) if X.size > _FEW else 0
             with one_blas_thread():
@@ -181,14 +220,23 @@ class Expansion:
         size = X.shape[0] * features.n_features
         if len(self._buffer) < size:
             self._buffer = np.empty(size, self.map.dtype)
-        return features.transform(X, out=self._buffer[:size].reshape(X.shape[0], features.n_features))
+        return features.transform(
+            X, out=self._buffer[:size].reshape(X.shape[0], features.n_features)
+        )
 
     # ------------------------------------------------------------------ checkpoints
 
     def state(self) -> dict[str, Any]:
         """Arrays that `restore` takes."""
-        arrays = {"coef": self._raw[: self.n_features].copy(), "scales": np.array([self.scale, self.sum, self.weight])}
-        return arrays if self._before is None else arrays | {"before": self._before[: self.n_features].copy()}
+        arrays = {
+            "coef": self._raw[: self.n_features].copy(),
+            "scales": np.array([self.scale, self.sum, self.weight]),
+        }
+        return (
+            arrays
+            if self._before is None
+            else arrays | {"before": self._before[: self.n_features].copy()}
+        )
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from another's `state`, to the same bits."""
@@ -222,7 +270,9 @@ class Tracker:
 
 
 class Known:
-    """Values of an expansion's last function for the rows of a set, known by their numbers: a number for every row and output."""
+    """Values of an expansion's last function for the rows of a set, known by their numbers:
+    a number for every row and output.
+    """
 
     def __init__(self, expansion: Expansion, n_rows: int) -> None:
         self.expansion = expansion
@@ -243,14 +293,18 @@ class Known:
         return found
 
     def add(self, Z: np.ndarray, start: int, index: np.ndarray) -> None:
-        """The features from `start` to the last have the values Z (n, m) for the rows `index`, which know all before."""
+        """The features from `start` to the last have the values Z (n, m) for the rows
+        `index`, which know all before.
+        """
         stop = start + Z.shape[1]
         self.raw[index] += matmul(Z, self.expansion._raw[start:stop].astype(Z.dtype))
         self.seen[index] = stop
 
 
 def cross(Z: np.ndarray, R: np.ndarray) -> np.ndarray:
-    """Z'R (m, k) in float64 for features Z (n, m) and R (n, k): products in Z's type, summed over rows in float64."""
+    """Z'R (m, k) in float64 for features Z (n, m) and R (n, k): products in Z's type,
+    summed over rows in float64.
+    """
     out = np.zeros((Z.shape[1], R.shape[1]))
     for first in range(0, len(Z), SUMMED):
         part = slice(first, first + SUMMED)

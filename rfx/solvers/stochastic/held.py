@@ -1,4 +1,6 @@
-"""Features of the rows of a set that are met again by blocks that are met again: each is made once."""
+"""Features of the rows of a set that are met again by blocks that are met again: each is
+made once.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,11 @@ if TYPE_CHECKING:
 
 
 class Held:
-    """Values of the first n_features features of a GrowingMap for n_rows rows, which become known batch by batch.
+    """Values of the first n_features features of a GrowingMap for n_rows rows, which become known
+    batch by batch.
 
-    Memory: n_rows n_features numbers of the map's type, as far as they were asked for. The same bits as features made anew.
+    Memory: n_rows n_features numbers of the map's type, as far as they were asked for. The same
+    bits as features made anew.
     """
 
     def __init__(self, growing: GrowingMap, n_rows: int, n_features: int) -> None:
@@ -26,7 +30,8 @@ class Held:
         self._buffer = np.empty(0, growing.dtype)
 
     def features(self, X: Inputs, index: np.ndarray, start: int, stop: int) -> np.ndarray:
-        """(n, stop - start) values for the rows X (n, d), whose numbers in the set are `index`: features of one piece.
+        """(n, stop - start) values for the rows X (n, d), whose numbers in the set are `index`:
+        features of one piece.
 
         They lie in memory that the next call takes again.
         """
@@ -36,11 +41,16 @@ class Held:
         if len(missing):
             rows = index[missing]
             low = int(made[rows].min())
-            held[rows, low : stop - first] = self.map.sampled(first + low, stop).transform(X[missing])
+            held[rows, low : stop - first] = self.map.sampled(first + low, stop).transform(
+                X[missing]
+            )
             made[rows] = stop - first
         size = len(index) * held.shape[1]
         if len(self._buffer) < size:
             self._buffer = np.empty(size, held.dtype)
-        # numbers that are not of the set were refused above; by another mode numpy would copy what it takes twice
-        whole = np.take(held, index, axis=0, out=self._buffer[:size].reshape(len(index), -1), mode="clip")
+        # numbers that are not of the set were refused above; by another mode numpy would copy what
+        # it takes twice
+        whole = np.take(
+            held, index, axis=0, out=self._buffer[:size].reshape(len(index), -1), mode="clip"
+        )
         return whole[:, start - first : stop - first]

@@ -1,4 +1,6 @@
-"""Dense layers trained by Adam, scikit-learn's: the network that stands beside doubly stochastic gradients on the same batches."""
+"""Dense layers trained by Adam, scikit-learn's: the network that stands beside doubly
+stochastic gradients on the same batches.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +17,26 @@ if TYPE_CHECKING:
 
 
 class Network:
-    """MLPClassifier or MLPRegressor, one partial_fit a step; f is what comes out of the last layer, before any sigmoid or softmax.
+    """MLPClassifier or MLPRegressor, one partial_fit a step; f is what comes out of the last layer,
+    before any sigmoid or softmax.
 
-    layers: widths of the hidden layers. loss: squared, logistic or softmax, of rfx.losses, for n_outputs predictions a row. nu: of
-    nu/2 ||weights||^2 beside the mean loss. rate: Adam's step. The last, shorter batch of a pass is a whole step here.
+    layers: widths of the hidden layers. loss: squared, logistic or softmax, of rfx.losses, for
+    n_outputs predictions a row. nu: of nu/2 ||weights||^2 beside the mean loss. rate: Adam's step.
+    The last, shorter batch of a pass is a whole step here.
     """
 
-    def __init__(self, layers: Sequence[int], n_outputs: int, loss: Loss, nu: float, rate: float, seed: int) -> None:
+    def __init__(
+        self, layers: Sequence[int], n_outputs: int, loss: Loss, nu: float, rate: float, seed: int
+    ) -> None:
         from sklearn.neural_network import MLPClassifier, MLPRegressor
 
         self.kind = MLPRegressor if loss.name == "squared" else MLPClassifier
-        self.model = self.kind(hidden_layer_sizes=layers, learning_rate_init=rate, shuffle=False, random_state=seed % 2**32)
+        self.model = self.kind(
+            hidden_layer_sizes=layers,
+            learning_rate_init=rate,
+            shuffle=False,
+            random_state=seed % 2**32,
+        )
         self.loss, self.nu, self.n_outputs, self.t = loss, nu, n_outputs, 0
 
     @property
@@ -34,7 +45,8 @@ class Network:
         return list(zip(self.model.coefs_, self.model.intercepts_)) if self.t else []
 
     def step(self, X: Inputs, Y: np.ndarray) -> float:
-        """One step of Adam on the rows X (n, d) and encoded targets Y (n, n_outputs); the batch's mean loss before it.
+        """One step of Adam on the rows X (n, d) and encoded targets Y (n, n_outputs); the batch's
+        mean loss before it.
 
         For several outputs of the squared loss their losses are summed.
         """
@@ -57,7 +69,9 @@ class Network:
 
 
 def forward(layers: Sequence[tuple[np.ndarray, np.ndarray]], X: Inputs) -> np.ndarray:
-    """(n, outputs) float64: what comes out of dense layers of rectified linear units, the last one linear, for the rows X (n, d)."""
+    """(n, outputs) float64: what comes out of dense layers of rectified linear units, the
+    last one linear, for the rows X (n, d).
+    """
     for number, (weights, intercepts) in enumerate(layers):
         X = (X if number == 0 else np.maximum(X, 0)) @ weights + intercepts
     return np.asarray(X, np.float64)

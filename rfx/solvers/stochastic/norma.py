@@ -1,7 +1,9 @@
-"""NORMA: stochastic functional gradients with the exact kernel, all rows kept (Kivinen, Smola and Williamson 2004).
+"""NORMA: stochastic functional gradients with the exact kernel, all rows kept (Kivinen, Smola and
+Williamson 2004).
 
-f <- (1 - gamma_t nu) f - gamma_t / n sum over the batch of L'(f(x), y) k(x, .), for E L(f(x), y) + nu/2 ||f||^2: doubly
-stochastic gradients without the second approximation, and memory that grows with the rows.
+f <- (1 - gamma_t nu) f - gamma_t / n sum over the batch of L'(f(x), y) k(x, .), for E L(f(x), y) +
+nu/2 ||f||^2: doubly stochastic gradients without the second approximation, and memory that grows
+with the rows.
 """
 
 from __future__ import annotations
@@ -26,18 +28,27 @@ _SMALLEST = 1e-100
 class Norma:
     """f and the steps that have made it.
 
-    kernel, params: as for rfx.kernels; loss, nu, steps: as for DoublySGD. Rows without a share in the gradient are not kept.
+    kernel, params: as for rfx.kernels; loss, nu, steps: as for DoublySGD. Rows without a share in
+    the gradient are not kept.
     """
 
     def __init__(
-        self, kernel: str, params: dict[str, Any], n_outputs: int, loss: Loss, nu: float, steps: Steps, dtype: DTypeLike = np.float32
+        self,
+        kernel: str,
+        params: dict[str, Any],
+        n_outputs: int,
+        loss: Loss,
+        nu: float,
+        steps: Steps,
+        dtype: DTypeLike = np.float32,
     ) -> None:
         self.support = Support(kernel, params, n_outputs, dtype)
         self.loss, self.nu, self.steps = loss, float(nu), steps
         self.t, self.largest, self.scale = 0, 0, 1.0
 
     def step(self, X: Inputs, Y: np.ndarray, weights: np.ndarray | None = None) -> float:
-        """One step on the rows X (n, d) and targets Y (n, n_outputs), shorter for a short batch as DoublySGD's; its mean loss before.
+        """One step on the rows X (n, d) and targets Y (n, n_outputs), shorter for a short batch as
+        DoublySGD's; its mean loss before.
 
         weights: (n,) what the rows' losses are multiplied by, None for ones.
         """

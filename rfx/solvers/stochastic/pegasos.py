@@ -1,7 +1,9 @@
-"""Pegasos on explicit features: r-pegasos on random ones, n-pegasos on Nystrom's (Shalev-Shwartz, Singer and Srebro 2007).
+"""Pegasos on explicit features: r-pegasos on random ones, n-pegasos on Nystrom's (Shalev-Shwartz,
+Singer and Srebro 2007).
 
-w <- (1 - 1/t) w - 1/(nu t n) sum over the batch of L'(w.z, y) z, for mean L(w.z, y) + nu/2 ||w||^2; for the hinge, if asked
-for, followed by the projection on ||w|| <= 1/sqrt(nu), the ball that the minimum lies in.
+w <- (1 - 1/t) w - 1/(nu t n) sum over the batch of L'(w.z, y) z, for mean L(w.z, y) + nu/2 ||w||^2;
+for the hinge, if asked for, followed by the projection on ||w|| <= 1/sqrt(nu), the ball that the
+minimum lies in.
 """
 
 from __future__ import annotations
@@ -26,21 +28,31 @@ PROJECTED = ("hinge",)
 class Pegasos:
     """w (n_features, n_outputs) and the steps that have made it.
 
-    features: X (n, d) -> Z (n, n_features), scaled so that z.z' is the kernel. loss: of rfx.losses. nu: in (0, inf).
+    features: X (n, d) -> Z (n, n_features), scaled so that z.z' is the kernel. loss: of rfx.losses.
+    nu: in (0, inf).
     """
 
     def __init__(
-        self, features: Callable[[Inputs], np.ndarray], n_features: int, n_outputs: int, loss: Loss, nu: float, project: bool = False
+        self,
+        features: Callable[[Inputs], np.ndarray],
+        n_features: int,
+        n_outputs: int,
+        loss: Loss,
+        nu: float,
+        project: bool = False,
     ) -> None:
         if not nu > 0:
             raise UsageError(f"--nu is {nu:g}; Pegasos steps are 1/(nu t), so it must be above 0")
         if project and loss.name not in PROJECTED:
-            raise UsageError(f"--project bounds the minimum of the hinge loss, not of {loss.name}; leave it out")
+            raise UsageError(
+                f"--project bounds the minimum of the hinge loss, not of {loss.name}; leave it out"
+            )
         self.features, self.loss, self.nu, self.project = features, loss, float(nu), project
         self.w, self.t, self.largest = np.zeros((n_features, n_outputs)), 0, 0
 
     def step(self, X: Inputs, Y: np.ndarray, weights: np.ndarray | None = None) -> float:
-        """One step on the rows X and targets Y (n, n_outputs), shorter for a short batch as DoublySGD's; its mean loss before.
+        """One step on the rows X and targets Y (n, n_outputs), shorter for a short batch as
+        DoublySGD's; its mean loss before.
 
         weights: (n,) what the rows' losses are multiplied by, None for ones.
         """
@@ -49,7 +61,9 @@ class Pegasos:
         F = matmul(Z, self.w.astype(Z.dtype)).astype(np.float64)
         self.largest = max(self.largest, len(F))
         self.w *= 1.0 - len(F) / self.largest / self.t
-        self.w -= cross(Z, times(self.loss.derivative(F, Y), weights)) / (self.nu * self.t * self.largest)
+        self.w -= cross(Z, times(self.loss.derivative(F, Y), weights)) / (
+            self.nu * self.t * self.largest
+        )
         if self.project:
             norms = np.linalg.norm(self.w, axis=0)
             self.w *= np.minimum(1.0, 1.0 / (np.sqrt(self.nu) * np.where(norms > 0, norms, 1.0)))

@@ -1,14 +1,18 @@
-"""Stochastic dual coordinate ascent (Shalev-Shwartz and Zhang 2013): one dual variable a row, maximised exactly in its turn.
+"""Stochastic dual coordinate ascent (Shalev-Shwartz and Zhang 2013): one dual variable a row,
+maximised exactly in its turn.
 
-P(w) = nu/2 ||w||^2 + 1/n sum_i L(w.z_i, y_i) with w = 1/(nu n) sum_i a_i z_i has the dual
-D(a) = -1/n sum_i L*(-a_i, y_i) - nu/2 ||w||^2, and P - D bounds what P is above its minimum. Features are explicit (r-sdca on
-random ones, n-sdca on Nystrom's), or a kernel's own, known by kernel values alone (k-sdca). n is the number of rows of
-the whole set, known beforehand: it is in the step. Several outputs are solved side by side.
+P(w) = nu/2 ||w||^2 + 1/n sum_i L(w.z_i, y_i) with w = 1/(nu n) sum_i a_i z_i has the dual D(a) =
+-1/n sum_i L*(-a_i, y_i) - nu/2 ||w||^2, and P - D bounds what P is above its minimum. Features are
+explicit (r-sdca on random ones, n-sdca on Nystrom's), or a kernel's own, known by kernel values
+alone (k-sdca). n is the number of rows of the whole set, known beforehand: it is in the step.
+Several outputs are solved side by side.
 
-With weights c_i of mean 1 the loss is 1/n sum_i c_i L, and w = 1/(nu n) sum_i c_i a_i z_i: a_i has the same bounds as without,
-its step has c_i ||z||^2 in the place of ||z||^2, and the dual's losses are -c_i/n L*(-a_i, y_i).
+With weights c_i of mean 1 the loss is 1/n sum_i c_i L, and w = 1/(nu n) sum_i c_i a_i z_i: a_i has
+the same bounds as without, its step has c_i ||z||^2 in the place of ||z||^2, and the dual's losses
+are -c_i/n L*(-a_i, y_i).
 
-Most variables soon stay at a bound of theirs. A row that did not move rests when it is offered again, see `Rests`.
+Most variables soon stay at a bound of theirs. A row that did not move rests when it is offered
+again, see `Rests`.
 """
 
 from __future__ import annotations
@@ -34,24 +38,36 @@ if TYPE_CHECKING:
 
 # The most offers that a row rests for.
 LONGEST = 64
-CODES = {"hinge": 0, "squared_hinge": 1, "squared": 2, "logistic": 3, "absolute": 4, "epsilon_insensitive": 5}
+CODES = {
+    "hinge": 0,
+    "squared_hinge": 1,
+    "squared": 2,
+    "logistic": 3,
+    "absolute": 4,
+    "epsilon_insensitive": 5,
+}
 
 
 def _check(loss: Loss, nu: float, n_rows: int) -> None:
     if loss.name not in CODES:
-        raise UsageError(f"--loss is {loss.name}, but dual coordinate ascent has the losses {', '.join(CODES)}")
+        raise UsageError(
+            f"--loss is {loss.name}, but dual coordinate ascent has the losses {', '.join(CODES)}"
+        )
     if not nu > 0:
         raise UsageError(f"--nu is {nu:g}; the dual needs a number above 0")
     if n_rows < 1:
-        raise UsageError(f"the number of rows is {n_rows}; dual coordinate ascent needs to know it beforehand")
+        raise UsageError(
+            f"the number of rows is {n_rows}; dual coordinate ascent needs to know it beforehand"
+        )
 
 
 class Rests:
-    """Which of the rows that are offered are due: one whose variables did not move rests for 0, 1, 3, 7, ... offers, at most
-    LONGEST - 1.
+    """Which of the rows that are offered are due: one whose variables did not move rests for 0, 1,
+    3, 7, ... offers, at most LONGEST - 1.
 
-    In the place of LIBLINEAR's shrinking (Hsieh et al. 2008, section 3.2), and good for any loss: every row comes back again and
-    again, so that the limit is the same, and the gap is over all rows.
+    In the place of LIBLINEAR's shrinking (Hsieh et al. 2008, section 3.2), and good for any loss:
+    every row comes back again and again, so that the limit is the same, and the gap is over all
+    rows.
     """
 
     def __init__(self, n_rows: int) -> None:
@@ -59,7 +75,9 @@ class Rests:
         self.counts = np.zeros((2, n_rows), np.int16)
 
     def due(self, index: np.ndarray) -> np.ndarray:
-        """The places in `index` (n,) of the rows to be ascended; the others have come a step nearer to it."""
+        """The places in `index` (n,) of the rows to be ascended; the others have come a
+        step nearer to it.
+        """
         return _due(self.counts[0], index)
 
     def note(self, index: np.ndarray, moved: np.ndarray) -> None:
@@ -70,7 +88,8 @@ class Rests:
 class LinearSDCA:
     """a (n_rows, n_outputs) and w (n_features, n_outputs).
 
-    features: X (n, d) -> Z (n, n_features), scaled so that z.z' is the kernel. weights: (n_rows,) above 0 and of mean 1, None for ones.
+    features: X (n, d) -> Z (n, n_features), scaled so that z.z' is the kernel. weights: (n_rows,)
+    above 0 and of mean 1, None for ones.
     """
 
     def __init__(
@@ -83,14 +102,23 @@ class LinearSDCA:
         nu: float,
         weights: np.ndarray | None = None,
     ) -> None:
-        """Raises UsageError for a loss without a dual step, or nu or n_rows that are not positive."""
+        """Raises UsageError for a loss without a dual step, or nu or n_rows that are not
+        positive.
+        """
         _check(loss, nu, n_rows)
-        self.features, self.loss, self.nu, self.n_rows, self.weights = features, loss, float(nu), int(n_rows), weights
+        self.features, self.loss, self.nu, self.n_rows, self.weights = (
+            features,
+            loss,
+            float(nu),
+            int(n_rows),
+            weights,
+        )
         self.a, self.w = np.zeros((n_rows, n_outputs)), np.zeros((n_features, n_outputs))
         self.t, self.rests, self.last = 0, Rests(n_rows), np.zeros((n_rows, n_outputs))
 
     def step(self, X: Inputs, Y: np.ndarray, index: np.ndarray) -> float:
-        """Ascent in the variables of those rows X that are due, whose numbers in the set are `index`, one after the other.
+        """Ascent in the variables of those rows X that are due, whose numbers in the set are
+        `index`, one after the other.
 
         Y: (n, n_outputs). Returns the mean loss, of every row just before its own last ascent.
         """
@@ -101,18 +129,37 @@ class LinearSDCA:
             before = self.a.take(rows, axis=0)
             self.last[rows] = self.ascend(self.features(_part(X, due)), Y.take(due, axis=0), rows)
             self.rests.note(rows, (self.a[rows] != before).any(axis=1))
-        return float(times(self.loss.value(self.last.take(index, axis=0), Y), _of(self.weights, index)).sum() / len(Y))
+        return float(
+            times(self.loss.value(self.last.take(index, axis=0), Y), _of(self.weights, index)).sum()
+            / len(Y)
+        )
 
     def ascend(self, Z: np.ndarray, Y: np.ndarray, index: np.ndarray) -> np.ndarray:
-        """Ascent by features Z (n, n_features), C order, in all rows: the values (n, n_outputs) of each before its own."""
-        F, units = np.empty(Y.shape), times(np.full(len(Y), 1 / (self.nu * self.n_rows)), _of(self.weights, index))
+        """Ascent by features Z (n, n_features), C order, in all rows: the values (n,
+        n_outputs) of each before its own.
+        """
+        F, units = (
+            np.empty(Y.shape),
+            times(np.full(len(Y), 1 / (self.nu * self.n_rows)), _of(self.weights, index)),
+        )
         for k in range(Y.shape[1]):
             w, a = self.w[:, k].copy(), self.a[index, k]
-            _rows(Z, np.ascontiguousarray(Y[:, k]), a, w, units, CODES[self.loss.name], _epsilon(self.loss), F[:, k])
+            _rows(
+                Z,
+                np.ascontiguousarray(Y[:, k]),
+                a,
+                w,
+                units,
+                CODES[self.loss.name],
+                _epsilon(self.loss),
+                F[:, k],
+            )
             self.w[:, k], self.a[index, k] = w, a
         return F
 
-    def bounds(self, batches: Iterable[tuple[Inputs, np.ndarray, np.ndarray]]) -> tuple[float, float]:
+    def bounds(
+        self, batches: Iterable[tuple[Inputs, np.ndarray, np.ndarray]]
+    ) -> tuple[float, float]:
         """(P, D) summed over the outputs; batches yields (X, Y, index) over all rows of the set."""
         loss, conjugate = 0.0, 0.0
         for X, Y, index in batches:
@@ -138,9 +185,11 @@ class LinearSDCA:
 
 
 class KernelSDCA:
-    """a (n_rows, n_outputs) of the rows met so far, which are kept: f = 1/(nu n) sum_i c_i a_i k(x_i, .).
+    """a (n_rows, n_outputs) of the rows met so far, which are kept: f = 1/(nu n) sum_i c_i a_i
+    k(x_i, .).
 
-    weights: c (n_rows,), above 0 and of mean 1, None for ones. The support's coefficients are the c_i a_i.
+    weights: c (n_rows,), above 0 and of mean 1, None for ones. The support's coefficients are the
+    c_i a_i.
     """
 
     def __init__(
@@ -154,7 +203,9 @@ class KernelSDCA:
         dtype: DTypeLike = np.float32,
         weights: np.ndarray | None = None,
     ) -> None:
-        """Raises UsageError for a loss without a dual step, or nu or n_rows that are not positive."""
+        """Raises UsageError for a loss without a dual step, or nu or n_rows that are not
+        positive.
+        """
         _check(loss, nu, n_rows)
         self.support = Support(kernel, params, n_outputs, dtype)
         self.loss, self.nu, self.n_rows, self.weights = loss, float(nu), int(n_rows), weights
@@ -163,15 +214,19 @@ class KernelSDCA:
         self.t, self.rests, self.last = 0, Rests(n_rows), np.zeros((n_rows, n_outputs))
 
     def step(self, X: Inputs, Y: np.ndarray, index: np.ndarray) -> float:
-        """Ascent in the variables of those rows X (n, d) that are due, whose numbers in the set are `index`, one after the other.
+        """Ascent in the variables of those rows X (n, d) that are due, whose numbers in the set are
+        `index`, one after the other.
 
-        Y: (n, n_outputs). Returns the mean loss, of every row before the last step in which it was due.
+        Y: (n, n_outputs). Returns the mean loss, of every row before the last step in which it was
+        due.
         """
         self.t += 1
         due = self.rests.due(index)
         if len(due):
             self._ascend(_part(X, due), Y[due], index[due])
-        return float(times(self.loss.value(self.last[index], Y), _of(self.weights, index)).sum() / len(Y))
+        return float(
+            times(self.loss.value(self.last[index], Y), _of(self.weights, index)).sum() / len(Y)
+        )
 
     def _ascend(self, X: Inputs, Y: np.ndarray, index: np.ndarray) -> None:
         s, unit, own = self.support, 1 / (self.nu * self.n_rows), _of(self.weights, index)
@@ -185,11 +240,20 @@ class KernelSDCA:
         before = _over(s.coef[where], own)
         after = before.copy(order="F")
         for k in range(Y.shape[1]):
-            _gram(G, np.ascontiguousarray(Y[:, k]), after[:, k], F[:, k].copy(), CODES[self.loss.name], _epsilon(self.loss))
+            _gram(
+                G,
+                np.ascontiguousarray(Y[:, k]),
+                after[:, k],
+                F[:, k].copy(),
+                CODES[self.loss.name],
+                _epsilon(self.loss),
+            )
         s.coef[where] = times(after, own)
         self.rests.note(index, (after != before).any(axis=1))
 
-    def bounds(self, batches: Iterable[tuple[Inputs, np.ndarray, np.ndarray]]) -> tuple[float, float]:
+    def bounds(
+        self, batches: Iterable[tuple[Inputs, np.ndarray, np.ndarray]]
+    ) -> tuple[float, float]:
         """(P, D) summed over the outputs; batches yields (X, Y, index) over all rows of the set."""
         loss, conjugate, norm = 0.0, 0.0, 0.0
         for X, Y, index in batches:
@@ -214,7 +278,12 @@ class KernelSDCA:
 
     def state(self) -> dict[str, Any]:
         """Arrays from which `restore` goes on to the same bits."""
-        arrays = {"rows": self.support.rows, "coef": self.support.coef.copy(), "place": self.place.copy(), "t": np.array([self.t])}
+        arrays = {
+            "rows": self.support.rows,
+            "coef": self.support.coef.copy(),
+            "place": self.place.copy(),
+            "t": np.array([self.t]),
+        }
         return arrays | {"rests": self.rests.counts.copy(), "last": self.last.copy()}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -260,12 +329,18 @@ def _note(counts: np.ndarray, index: np.ndarray, moved: np.ndarray) -> None:
 
 @njit(cache=True, nogil=True)
 def dual_step(code: int, a: float, f: float, y: float, q: float, epsilon: float) -> float:
-    """The a that maximises the dual in its coordinate, f being the value of its row with the old a and q = ||z||^2 / (nu n).
+    """The a that maximises the dual in its coordinate, f being the value of its row with the old a
+    and q = ||z||^2 / (nu n).
 
-    The logistic step is the closed form that is below the exact one (Shalev-Shwartz and Zhang 2013, section 5.1).
+    The logistic step is the closed form that is below the exact one (Shalev-Shwartz and Zhang 2013,
+    section 5.1).
     """
     if code == 0:
-        return y * min(1.0, max(0.0, a * y + (1.0 - y * f) / q)) if q > 0 else (y if y * f < 1.0 else a)
+        return (
+            y * min(1.0, max(0.0, a * y + (1.0 - y * f) / q))
+            if q > 0
+            else (y if y * f < 1.0 else a)
+        )
     if code == 1:
         return a + y * max(-y * a, (1.0 - y * f - 0.5 * y * a) / (0.5 + q))
     if code == 2:
@@ -281,7 +356,14 @@ def dual_step(code: int, a: float, f: float, y: float, q: float, epsilon: float)
 
 @njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz", "arcp"})
 def _rows(
-    Z: np.ndarray, y: np.ndarray, a: np.ndarray, w: np.ndarray, units: np.ndarray, code: int, epsilon: float, values: np.ndarray
+    Z: np.ndarray,
+    y: np.ndarray,
+    a: np.ndarray,
+    w: np.ndarray,
+    units: np.ndarray,
+    code: int,
+    epsilon: float,
+    values: np.ndarray,
 ) -> None:
     for i in range(Z.shape[0]):
         z = Z[i]
@@ -301,8 +383,12 @@ def _rows(
 
 
 @njit(cache=True, nogil=True)
-def _gram(G: np.ndarray, y: np.ndarray, a: np.ndarray, f: np.ndarray, code: int, epsilon: float) -> None:
-    """The same with the Gram matrix G (n, n) = c_i z_i.z_j / (nu n) of the batch and the values f (n,) before it."""
+def _gram(
+    G: np.ndarray, y: np.ndarray, a: np.ndarray, f: np.ndarray, code: int, epsilon: float
+) -> None:
+    """The same with the Gram matrix G (n, n) = c_i z_i.z_j / (nu n) of the batch and the
+    values f (n,) before it.
+    """
     for i in range(len(y)):
         new = dual_step(code, a[i], f[i], y[i], G[i, i], epsilon)
         change = new - a[i]

@@ -16,12 +16,14 @@ KINDS = ("theorem", "root", "decay", "constant", "normalized")
 class Steps:
     """gamma_t for t = 1, 2, …
 
-    theorem: theta / (t + t0), which converges at the rate O(1/t) for theta nu in [1, 2] (Dai et al. 2014, theorem 4, which
-    has t0 = 0; a shift changes no rate). root: theta / sqrt(t + t0) (Kivinen, Smola and Williamson 2004). decay:
-    step0 / (1 + step1 t), as the authors' program has it. constant: step0. normalized: step0 over the root mean square of the loss's
-    derivatives on the batch, but at most 1. What a step adds to f is then always as large. A step of random features brings a noise in
-    proportion to its size times that of the derivatives; of all sequences of as many steps with the same sum this one adds least, as far
-    as it is their sum that f depends on.
+    theorem: theta / (t + t0), which converges at the rate O(1/t) for theta nu in [1, 2] (Dai et al.
+    2014, theorem 4, which has t0 = 0; a shift changes no rate). root: theta / sqrt(t + t0)
+    (Kivinen, Smola and Williamson 2004). decay: step0 / (1 + step1 t), as the authors' program has
+    it. constant: step0. normalized: step0 over the root mean square of the loss's derivatives on
+    the batch, but at most 1. What a step adds to f is then always as large. A step of random
+    features brings a noise in proportion to its size times that of the derivatives; of all
+    sequences of as many steps with the same sum this one adds least, as far as it is their sum that
+    f depends on.
     """
 
     kind: str = "theorem"
@@ -32,21 +34,30 @@ class Steps:
     step1: float = 1e-4
 
     def __post_init__(self) -> None:
-        """UsageError for another kind, for theta nu outside [1, 2], and for a step that would turn the sign of f."""
+        """UsageError for another kind, for theta nu outside [1, 2], and for a step that
+        would turn the sign of f.
+        """
         if self.kind not in KINDS:
             raise UsageError(f"--step is {self.kind!r}; choose one of {', '.join(KINDS)}")
         if self.kind in ("theorem", "root"):
             if self.theta is None or not (math.isfinite(self.theta) and self.theta > 0):
-                raise UsageError(f"--theta is {self.theta}; it must be a number above 0, and without --nu there is none by default")
+                raise UsageError(
+                    f"--theta is {self.theta}; it must be a number above 0, and without --nu there"
+                    " is none by default"
+                )
             if not self.t0 >= 0:
                 raise UsageError(f"--t0 is {self.t0}; it must be 0 or more")
         elif not (self.step0 > 0 and self.step1 >= 0):
-            raise UsageError(f"--step0 is {self.step0:g} and --step1 {self.step1:g}; the first must be above 0, the second 0 or more")
+            raise UsageError(
+                f"--step0 is {self.step0:g} and --step1 {self.step1:g}; the first must be above 0,"
+                " the second 0 or more"
+            )
         self._check_theorem()
         # the first step finds nothing to decay
         if self(2) * self.nu > 1 + 1e-12:
             raise UsageError(
-                f"the second step, {self(2):g}, times --nu {self.nu:g} is above 1, which would turn the sign of f; lower one of them"
+                f"the second step, {self(2):g}, times --nu {self.nu:g} is above 1, which would turn"
+                " the sign of f; lower one of them"
             )
 
     def _check_theorem(self) -> None:
@@ -56,19 +67,27 @@ class Steps:
         if 1 - 1e-9 <= product <= 2 + 1e-9:
             return
         reason = (
-            "below 1 f converges more slowly than 1/t, and without regularisation the theorem says nothing"
+            "below 1 f converges more slowly than 1/t, and without regularisation the theorem says"
+            " nothing"
             if product < 1
             else "above 2 the decay 1 - theta nu / t of the early steps is negative"
         )
         raise UsageError(
-            f"--theta {self.theta:g} times --nu {self.nu:g} is {product:g}, but steps theta / (t + t0) need a product from 1 to 2: "
-            f"{reason}; choose theta between 1/nu and 2/nu, or --step constant or decay"
+            f"--theta {self.theta:g} times --nu {self.nu:g} is {product:g}, but steps theta / (t +"
+            f" t0) need a product from 1 to 2: {reason}; choose theta between 1/nu and 2/nu, or"
+            " --step constant or decay"
         )
 
     def __call__(self, t: int, derivatives: np.ndarray | None = None) -> float:
-        """gamma_t; derivatives: (n, outputs) the loss's on the batch, without which a normalized step is as long as it can be."""
+        """gamma_t; derivatives: (n, outputs) the loss's on the batch, without which a
+        normalized step is as long as it can be.
+        """
         if self.kind == "normalized":
-            size = 0.0 if derivatives is None else math.sqrt(float(np.square(derivatives).sum()) / len(derivatives))
+            size = (
+                0.0
+                if derivatives is None
+                else math.sqrt(float(np.square(derivatives).sum()) / len(derivatives))
+            )
             return self.step0 / max(size, self.step0)
         if self.kind in ("theorem", "root"):
             assert self.theta is not None  # seen to at the start

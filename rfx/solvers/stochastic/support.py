@@ -22,10 +22,13 @@ PIECE, ROWS = 2048, 4096
 class Support:
     """Rows with coefficients: f = sum_j coef_j k(x_j, .).
 
-    kernel, params: as for rfx.kernels. dtype: of the rows and the kernel values; coefficients and sums are float64.
+    kernel, params: as for rfx.kernels. dtype: of the rows and the kernel values; coefficients and
+    sums are float64.
     """
 
-    def __init__(self, kernel: str, params: dict[str, Any], n_outputs: int, dtype: DTypeLike = np.float32) -> None:
+    def __init__(
+        self, kernel: str, params: dict[str, Any], n_outputs: int, dtype: DTypeLike = np.float32
+    ) -> None:
         self.kernel, self.params, self.dtype = kernel, params, np.dtype(dtype)
         self.n_rows = 0
         self._coef = np.zeros((PIECE, n_outputs))
@@ -66,13 +69,21 @@ class Support:
             coef = self._coef[number * PIECE : number * PIECE + len(piece)]
             if number == len(self._prepared):
                 like = self._prepared[0] if self._prepared else None
-                self._prepared.append(kernels.prepare(self.kernel, piece, self.params, self.dtype, like))
+                self._prepared.append(
+                    kernels.prepare(self.kernel, piece, self.params, self.dtype, like)
+                )
             used = np.flatnonzero(np.any(coef != 0, axis=1))
             if not len(used):
                 continue
-            support = self._prepared[number] if len(used) == len(piece) else self._prepared[number].take(used)
+            support = (
+                self._prepared[number]
+                if len(used) == len(piece)
+                else self._prepared[number].take(used)
+            )
             weights = coef[used].astype(self.dtype)
             for start in range(0, len(out), ROWS):
-                K = kernels.block(self.kernel, X[start : start + ROWS], support, self.params, dtype=self.dtype)
+                K = kernels.block(
+                    self.kernel, X[start : start + ROWS], support, self.params, dtype=self.dtype
+                )
                 out[start : start + ROWS] += matmul(K, weights)
         return out

@@ -85,18 +85,18 @@ def _methods():
     "--cv",
     type=Whole(),
     metavar="PARTS",
-    help="Judge by cross-validation over so many parts in the last round.",
+    help="Evaluate by cross-validation over so many parts in the last round.",
 )
 @click.option(
     "--holdout",
     type=Real(),
     metavar="SHARE",
-    help="Judge by this share of the training rows.  [default: 0.2]",
+    help="Evaluate on this share of the training rows.  [default: 0.2]",
 )
 @click.option(
     "--metric",
     type=click.Choice(["accuracy", "balanced_accuracy", "auc", "log_loss", "rmse"]),
-    help="What is judged by.  [default: accuracy, of numbers rmse]",
+    help="The measure that chooses.  [default: accuracy; rmse for regression]",
 )
 @click.option("--kernels", metavar="NAME,NAME…", help="Search these kernels, too.")
 @click.option(

@@ -25,7 +25,7 @@ _Room: TypeAlias = tuple[list[np.ndarray], np.ndarray, list[np.ndarray]]
 CHUNK = 2048
 # Multiplications that take no time worth saving.
 SMALL = 2**28
-# Rows by which the size of a column is judged.
+# Rows by which the size of a column is estimated.
 _TOP = 256
 # Columns on all sides of a sum up to which each thread has one of its own, and those of a tile
 # beyond.

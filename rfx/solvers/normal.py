@@ -1,7 +1,7 @@
 """Ridge regression for many lambdas by the normal equations, (Z'Z + lam) W = Z'Y: one Gram matrix
 in float64, a factor for each.
 
-For models that judge a lambda and are then forgotten: no certificate is computed, and nothing is
+For models that evaluate a lambda and are then dropped: no certificate is computed, and nothing is
 refined.
 """
 

@@ -788,11 +788,11 @@ def test_interrupt_ends_training_at_once(solver, method, tmp_path):
 
 def test_json_has_null_for_what_is_not_finite(capfd):
     from rfx.cli.common import print_path
+    from rfx.records.result import Result
 
-    print_path(
-        [{"gap": float("inf"), "params": {"growth": [[16, float("nan")]]}, "n_iter": np.int64(3)}],
-        True,
-    )
-    assert json.loads(capfd.readouterr().out) == [
-        {"gap": None, "params": {"growth": [[16, None]]}, "n_iter": 3}
-    ]
+    params = {"growth": [[16, float("nan")]]}
+    row = Result(dataset="d", method="rf", gap=float("inf"), params=params, n_iter=np.int64(3))
+    print_path([row], True)
+    (found,) = json.loads(capfd.readouterr().out)
+    assert found["params"] == {"growth": [[16, None]]} and found["n_iter"] == 3
+    assert found["gap"] is None and found["score"] is None

@@ -264,50 +264,54 @@ def _sampled(raw, ended, name, separator, widths, prefer) -> Sample | None:
         if len(other.cells) and int(other.cells[0]) in widths and int(found.cells[0]) not in widths:
             own, found = prefer, other
     encodings.check(raw[: start + int(found.ends[count - 1])], name)
-    if comments and raw[comments[-1][0] + 1 : comments[-1][0] + 2] not in (b" ", b"\t", b"#", b"!"):
-        place, at = comments[-1]
-        # a header or a row whose first cell begins so
-        if len(split(raw[place:start].strip(b"\r\n"), own)) == found.cells[0] > 1:
-            start, line, comments = place, at, comments[:-1]
-            found = records(raw[start:], own, line)
-            count += 1
+    if comments and _is_record(raw[comments[-1][0] : start], own, found.cells[0]):
+        (start, line), comments = comments[-1], comments[:-1]
+        found = records(raw[start:], own, line)
+        count += 1
     if given is None:
         _check_title(raw[start:], found, count, ended, name)
-    cells = [
-        split(raw[start + begin : start + end], own)
-        for begin, end in zip(found.starts[:1], found.ends)
-    ]
-    most = 1 + min(ROWS, max(2, CELLS // len(cells[0])))
-    records_below = (
-        raw[start + begin : start + end]
-        for begin, end in zip(found.starts[1:most], found.ends[1:count])
-    )
-    # of files that were put together
-    rows = [split(record.removeprefix(_MARK), own) for record in records_below]
-    notes: tuple[str, ...] = ()
-    if comments:
-        lines = (
-            f"line {comments[0][1]}"
-            if len(comments) == 1
-            else f"lines {comments[0][1]} to {comments[-1][1]}"
-        )
-        notes = (
-            (
-                f"{lines} of {name} begin{'s' * (len(comments) == 1)} with # and"
-                f" {'is' if len(comments) == 1 else 'are'} left out"
-            ),
-        )
     first = raw[start + found.starts[0] : start + found.ends[0]]
+    cells = split(first, own)
     return Sample(
         name,
         own,
-        cells[0],
-        [row for row in rows if len(row) == len(cells[0])],
+        cells,
+        _rows_below(raw[start:], found, count, own, len(cells)),
         start,
         int(found.lines[0]),
         first,
-        notes,
+        _of_comments(comments, name),
     )
+
+
+def _is_record(line: bytes, separator: str, width: int) -> bool:
+    """Whether a line that begins with # is no comment, but a header or a row whose first cell
+    begins so; width: the cells of the record below.
+    """
+    if line[1:2] in (b" ", b"\t", b"#", b"!"):
+        return False
+    return len(split(line.strip(b"\r\n"), separator)) == width > 1
+
+
+def _rows_below(text, found, count, separator, width) -> list[list[str]]:
+    """The cells of some records below the first one, of the first `count` of those found: the
+    records that have `width` cells.
+    """
+    most = 1 + min(ROWS, max(2, CELLS // width))
+    below = (text[begin:end] for begin, end in zip(found.starts[1:most], found.ends[1:count]))
+    # a mark stands in front of a record in files that were put together
+    rows = [split(record.removeprefix(_MARK), separator) for record in below]
+    return [row for row in rows if len(row) == width]
+
+
+def _of_comments(comments, name) -> tuple[str, ...]:
+    """The notes of a Sample that say which comments are left out."""
+    if not comments:
+        return ()
+    first, last = comments[0][1], comments[-1][1]
+    if len(comments) == 1:
+        return (f"line {first} of {name} begins with # and is left out",)
+    return (f"lines {first} to {last} of {name} begin with # and are left out",)
 
 
 def _above(raw, ended):
@@ -339,6 +343,25 @@ def _above(raw, ended):
 
 def _separator(text: bytes, ended: bool, name: str) -> str:
     """What separates the cells of a text that begins with its first record."""
+    lines = _first_lines(text, ended)
+    counts = {mark: [line.count(mark) for line in lines] for mark in _SEPARATORS}
+    there = [mark for mark, own in counts.items() if own[0]]
+    alike = [mark for mark in there if all(count == counts[mark][0] for count in counts[mark])]
+    if not alike and set(there) <= {"\t"}:
+        words = lines[0].split()
+        if _ENTRY.match("".join(words[1:2])):
+            raise DataError(f"{name} is LIBSVM text, not CSV; give it a name that ends in .libsvm")
+        if _is_spaced(lines):
+            return SPACED
+    if ";" in alike and "," in there and _are_decimal_commas(lines):
+        return ";"
+    return max(alike or there or ",", key=lambda mark: counts[mark][0])
+
+
+def _first_lines(text: bytes, ended: bool) -> list[str]:
+    """The first lines that are not blank, whole ones if there are any, with nothing in their
+    quotes.
+    """
     # the first line may be longer than all that is looked at otherwise
     first = _LINE.match(text)
     assert first is not None  # an empty line, at least
@@ -350,21 +373,13 @@ def _separator(text: bytes, ended: bool, name: str) -> str:
     ]
     if len(lines) > 1 and not (ended and end >= len(text)):
         lines = lines[:-1]
-    lines = [_QUOTED.sub('""', line.rstrip("\r\n")) for line in lines[:_LINES]]
-    counts = {mark: [line.count(mark) for line in lines] for mark in _SEPARATORS}
-    there = [mark for mark, own in counts.items() if own[0]]
-    alike = [mark for mark in there if all(count == counts[mark][0] for count in counts[mark])]
-    if not alike and set(there) <= {"\t"}:
-        words = lines[0].split()
-        if _ENTRY.match("".join(words[1:2])):
-            raise DataError(f"{name} is LIBSVM text, not CSV; give it a name that ends in .libsvm")
-        if _is_spaced(lines):
-            return SPACED
-    if ";" in alike and "," in there:
-        parts = [cell.strip() for line in lines for cell in line.split(";")]
-        if all(_COMMA_NUMBER.fullmatch(cell) for cell in parts if "," in cell):
-            return ";"  # the commas are decimal ones
-    return max(alike or there or ",", key=lambda mark: counts[mark][0])
+    return [_QUOTED.sub('""', line.rstrip("\r\n")) for line in lines[:_LINES]]
+
+
+def _are_decimal_commas(lines) -> bool:
+    """Whether all commas are those of numbers, where semicolons separate the cells."""
+    cells = [cell.strip() for line in lines for cell in line.split(";")]
+    return all(_COMMA_NUMBER.fullmatch(cell) for cell in cells if "," in cell)
 
 
 def _check_title(text, found, count, ended, name):
@@ -427,6 +442,38 @@ def split(record: bytes, separator: str) -> list[str]:
 # ---------------------------------------------------------------------- records
 
 
+# Where in a cell a character stands: in front of it, in it, in its quotes, behind a quote in these.
+_BEFORE, _INSIDE, _QUOTES, _AFTER = 0, 1, 2, 3
+
+
+@njit(cache=True, nogil=True)
+def _next_state(c, state, separator):
+    """The state behind a character that ends no line, from the one in front of it."""
+    if state == _QUOTES:
+        return _AFTER if c == 34 else _QUOTES
+    if c == separator or (separator == 32 and c == 9):
+        return _BEFORE
+    if c == 34 and state != _INSIDE:
+        return _QUOTES
+    if c == 32 and state == _BEFORE:
+        return _BEFORE  # blanks in front of a cell are no part of it
+    return _INSIDE
+
+
+@njit(cache=True, nogil=True)
+def _cell_end(text, at, separator):
+    """Where the cell that `at` is inside of, not in quotes, ends: there, a quote is a character as
+    others are.
+    """
+    other = 9 if separator == 32 else separator
+    while at < len(text):
+        c = text[at]
+        if c == separator or c == other or c == 10 or c == 13:
+            break
+        at += 1
+    return at
+
+
 @njit(cache=True, nogil=True)
 def _records(text, separator, starts, ends, cells, lines, line):
     """Where the records of `text` begin and end, how many cells each has, on which line it begins.
@@ -437,52 +484,38 @@ def _records(text, separator, starts, ends, cells, lines, line):
     count, at, size = 0, 0, len(text)
     done, done_line, odd = 0, line, False
     spaced = separator == 32
+    least = 0 if spaced else 1  # cells of a line of blanks
     while at < size:
-        start, start_line, fields, state, blank = at, line, 0 if spaced else 1, 0, True
+        start, start_line, fields, state = at, line, least, _BEFORE
         closed, stop = False, size
-        # 0: at the beginning of a cell, 1: in a cell, 2: in quotes, 3: behind a quote in quotes
         while at < size:
-            c = text[at]
+            c, before = text[at], state
             at += 1
-            if state == 2:
-                if c == 34:
-                    state = 3
-                elif c == 10:
-                    line += 1
-                continue
-            if c == 10 or c == 13:
-                line += 1
-                stop = at - 1
+            if before != _QUOTES and (c == 10 or c == 13):
+                line, stop, closed = line + 1, at - 1, True
                 if c == 13:
                     if at < size and text[at] == 10:
                         at += 1
                     else:
                         odd = True
-                closed = True
                 break
-            if spaced:
-                if c == 32 or c == 9:
-                    state = 0
-                    continue
-                if state == 0:
-                    fields += 1
-                state, blank = 2 if c == 34 and (state == 0 or state == 3) else 1, False
-            elif c == separator:
-                fields, state, blank = fields + 1, 0, False
-            elif c == 34 and (state == 0 or state == 3):
-                state, blank = 2, False
-            elif c != 32:
-                state, blank = 1, False
-            elif state == 3:
-                state = 1
-        if not blank:
+            state = _next_state(c, before, separator)
+            if before == _QUOTES:
+                line += c == 10
+            elif spaced:
+                fields += before == _BEFORE and state != _BEFORE
+            else:
+                fields += c == separator
+            if state == _INSIDE:
+                at = _cell_end(text, at, separator)
+        if fields > least or state != _BEFORE:
             starts[count], ends[count], cells[count], lines[count] = start, stop, fields, start_line
             count += 1
         else:
             odd = True
         if closed:
             done, done_line = at, line
-    return count, done, done_line, state == 2 and not closed, odd
+    return count, done, done_line, state == _QUOTES and not closed, odd
 
 
 @njit(cache=True, nogil=True)
@@ -492,20 +525,17 @@ def _rewritten(text, starts, ends, spaced, separator, out):
     """
     place = 0
     for record in range(len(starts)):
-        state, begun = 0, False
+        state, begun = _BEFORE, False
         for at in range(starts[record], ends[record]):
             c = text[at]
             if spaced:
-                if state == 2:
-                    state = 3 if c == 34 else 2
-                elif c == 32 or c == 9:
-                    state = 0
+                before, state = state, _next_state(c, state, 32)
+                if state == _BEFORE:
                     continue
-                else:
-                    if state == 0 and begun:
-                        out[place] = separator
-                        place += 1
-                    state, begun = 2 if c == 34 and (state == 0 or state == 3) else 1, True
+                if before == _BEFORE and begun:
+                    out[place] = separator
+                    place += 1
+                begun = True
             out[place] = c
             place += 1
         out[place] = 10
@@ -640,6 +670,16 @@ def _check_repeated(raw, shape, starts, ends, lines):
 
 
 @njit(cache=True, nogil=True)
+def _behind_blanks(text, at, end, separator):
+    """The place behind the blanks and quotes that stand at `at`; a separator is no blank."""
+    while (
+        at < end and (text[at] == 34 or text[at] == 32 or text[at] == 9) and text[at] != separator
+    ):
+        at += 1
+    return at
+
+
+@njit(cache=True, nogil=True)
 def _like_header(text, starts, ends, separator, head, first):
     """The first record from `first` on with the text of `head`, but for blanks, quotes, a
     mark in front and separators behind; else -1.
@@ -649,23 +689,11 @@ def _like_header(text, starts, ends, separator, head, first):
         if end - at > 2 and text[at] == 0xEF and text[at + 1] == 0xBB and text[at + 2] == 0xBF:
             at += 3
         while same:
-            while (
-                at < end
-                and (text[at] == 34 or text[at] == 32 or text[at] == 9)
-                and text[at] != separator
-            ):
-                at += 1
-            while (
-                place < len(head)
-                and (head[place] == 34 or head[place] == 32 or head[place] == 9)
-                and head[place] != separator
-            ):
-                place += 1
+            at = _behind_blanks(text, at, end, separator)
+            place = _behind_blanks(head, place, len(head), separator)
             if place >= len(head):
-                while at < end and (
-                    text[at] == 34 or text[at] == 32 or text[at] == 9 or text[at] == separator
-                ):
-                    at += 1
+                while at < end and text[at] == separator:
+                    at = _behind_blanks(text, at + 1, end, separator)
                 if at == end:
                     return row
                 break
@@ -702,17 +730,23 @@ def _find_dots(text, starts, ends, separator, kinds, places):
                 dots = True
             elif c == separator and (not quoted or at == ends[record]):
                 if dots and column < len(kinds) and kinds[column] != 2:
-                    low, high = begin, at
-                    while low < high and (text[low] == 32 or text[low] == 34):
-                        low += 1
-                    while low < high and (text[high - 1] == 32 or text[high - 1] == 34):
-                        high -= 1
+                    low, high = _trimmed(text, begin, at)
                     if not _is_grouped(text, low, high):
                         kinds[column] = 2
                     elif kinds[column] == 0:
                         kinds[column] = 1
                         places[column] = low, high
                 column, begin, dots = column + 1, at + 1, False
+
+
+@njit(cache=True, nogil=True)
+def _trimmed(text, low, high):
+    """Where a cell begins and ends without the blanks and quotes around it."""
+    while low < high and (text[low] == 32 or text[low] == 34):
+        low += 1
+    while low < high and (text[high - 1] == 32 or text[high - 1] == 34):
+        high -= 1
+    return low, high
 
 
 @njit(cache=True, nogil=True)

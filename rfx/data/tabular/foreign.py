@@ -20,6 +20,7 @@ _MAGIC = (
     (b"<stata_dta>", "a Stata file"),
     (b"%PDF-", "a PDF document"),
 )
+_ZIP = b"PK\x03\x04"
 _PICKLE = re.compile(rb"\x80[\x02-\x05]")
 _MARKUP = re.compile(rb"\s*<(?:!doctype html|html|\?xml)", re.IGNORECASE)
 _ARFF = re.compile(rb"@relation\b", re.IGNORECASE)
@@ -47,17 +48,22 @@ def recognised(head: bytes, path="") -> str | None:
     """The format of a file that begins with these bytes, in UTF-8 where it is a text; None
     for those that rfx may read.
     """
+    if head.startswith(_ZIP):
+        workbook = b"[Content_Types].xml" in head or b"xl/" in head[:4096]
+        return "an Excel workbook (.xlsx)" if workbook else None
+    return _binary(head) or _text(head) or _SUFFIXES.get(Path(str(path)).suffix.lower())
+
+
+def _binary(head: bytes) -> str | None:
+    """The binary format whose first bytes these are; None where they are of none."""
     found = next((name for magic, name in _MAGIC if head.startswith(magic)), None)
-    if found is not None:
-        return found
-    if head.startswith(b"PK\x03\x04"):
-        return (
-            "an Excel workbook (.xlsx)"
-            if b"[Content_Types].xml" in head or b"xl/" in head[:4096]
-            else None
-        )
-    if _PICKLE.match(head):
+    if found is None and _PICKLE.match(head):
         return "a pickle"
+    return found
+
+
+def _text(head: bytes) -> str | None:
+    """The format of a text that begins with these bytes; None where they look like no known one."""
     lines = [line.strip() for line in head.splitlines() if line.strip()]
     content = [line for line in lines if not line.startswith((b"%", b"#"))]
     if content and _ARFF.match(content[0]):
@@ -71,7 +77,7 @@ def recognised(head: bytes, path="") -> str | None:
         b"|" in line and _VW_LINE.fullmatch(line) and _VW_FEATURES.search(line) for line in content
     ):
         return "Vowpal Wabbit text"
-    return _SUFFIXES.get(Path(str(path)).suffix.lower())
+    return None
 
 
 def check(head: bytes, name: str, path="") -> None:

@@ -41,35 +41,47 @@ def guess(cells: list[str], rows: list[list[str]], absent: Container[str]) -> Gu
 
     absent: the cells that mean that there is no value.
     """
-    same = [row for row in rows if row == cells]
     below = [row for row in rows if row != cells]
-    found: dict[str, list[int]] = {}
-    for place, cell in enumerate(cells):
-        values = [row[place] for row in below if row[place] not in absent]
-        found.setdefault(_evidence(cell, values, absent), []).append(place)
-    over, seen, unseen, far, near = (
-        len(found.get(name, ())) for name in ("over", "seen", "unseen", "far", "near")
-    )
-    # an index has no name, and stands first
-    gone = [place for place in found.get("gone", ()) if place or cells[place]]
-    numbers = [cell for cell in cells if is_value(cell)]
-    if len(found.get("gone", ())) == len(cells):
+    evidence = [
+        _evidence(cell, [row[place] for row in below if row[place] not in absent], absent)
+        for place, cell in enumerate(cells)
+    ]
+    if all(what == "gone" for what in evidence):
         return Guess(False)
-    if same and not below:
+    if rows and not below:
         return Guess(False, True)
+    numbers = [cell for cell in cells if is_value(cell)]
     if numbers:
-        return _with_numbers(numbers, below, over, seen, unseen, far, near, len(cells))
+        return _with_numbers(numbers, below, evidence)
+    note = "its cells occur in no other row" if rows else ""
+    return _without_numbers(cells, evidence, len(below) < len(rows), note)
+
+
+def _without_numbers(cells, evidence, repeated: bool, note: str) -> Guess:
+    """The guess for a first row that has no numbers. repeated: whether it occurs again below;
+    note: of a header that only this tells.
+    """
+    over, seen, unseen = (evidence.count(what) for what in ("over", "seen", "unseen"))
+    # an index has no name, and stands first
+    gone = [
+        cell
+        for place, (cell, what) in enumerate(zip(cells, evidence))
+        if what == "gone" and (place or cell)
+    ]
     if seen:
         return Guess(False, over > 0, "its cells occur in other rows" if unseen else "")
     if gone and not over:
         return Guess(False, True)
     if over:
-        return Guess(True, bool([place for place in gone if cells[place]]))
-    return Guess(True, bool(same) and not unseen, "its cells occur in no other row" if rows else "")
+        return Guess(True, any(gone))
+    return Guess(True, repeated and not unseen, note)
 
 
-def _with_numbers(numbers, below, over, seen, unseen, far, near, width) -> Guess:
+def _with_numbers(numbers, below, evidence) -> Guess:
     """The guess for a first row that has numbers."""
+    over, seen, unseen, far, near = (
+        evidence.count(what) for what in ("over", "seen", "unseen", "far", "near")
+    )
     if seen:
         return Guess(False, over > 0)
     if not near and over + unseen:
@@ -78,7 +90,10 @@ def _with_numbers(numbers, below, over, seen, unseen, far, near, width) -> Guess
         )
     if not near:
         return Guess(
-            False, far == width > 1 and all(is_number(cell) for cell in numbers) and _named(numbers)
+            False,
+            far == len(evidence) > 1
+            and all(is_number(cell) for cell in numbers)
+            and _named(numbers),
         )
     if over:
         return Guess(False, True)
@@ -103,17 +118,20 @@ def _evidence(cell, values, absent) -> str:
     if not values:
         return ""
     numbers = [value for value in values if is_value(value)]
-    if not is_value(cell):
-        if len(numbers) == len(values):
-            return "over"
-        different = set(values)
-        return (
-            "seen"
-            if cell in different
-            else "unseen"
-            if len(values) >= 4 and 2 * len(different) <= len(values)
-            else ""
-        )
+    if is_value(cell):
+        return _evidence_of_value(cell, values, numbers)
+    if len(numbers) == len(values):
+        return "over"
+    different = set(values)
+    if cell in different:
+        return "seen"
+    return "unseen" if len(values) >= 4 and 2 * len(different) <= len(values) else ""
+
+
+def _evidence_of_value(cell, values, numbers) -> str:
+    """`_evidence` of a cell that is a number, a date or a time; numbers: those among the values
+    that are some, too.
+    """
     if not numbers:
         return "unseen"
     if 2 * len(numbers) <= len(values):

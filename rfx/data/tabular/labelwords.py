@@ -183,19 +183,11 @@ class Spellings:
         task: as given, or guessed by the different spellings where some are not those that rfx
         prints. Raises UsageError where it can't be guessed, DataError for too many labels.
         """
-        if self.full and task in (None, KEPT):
-            return None, task or "regression"
         if self.full:
-            raise DataError(
-                f"the labels of {name} have more than {self.most:,} spellings, too many for"
-                " classes; set --task regression"
-            )
-        numbers = {word: number for word, number in self.numbers.items() if number is not None}
-        if len(numbers) < len(self.numbers):
+            return None, self._task_of_many(task, name)
+        if None in self.numbers.values():
             return ascending(self.counts), task
-        if task == "regression" or all(
-            printed(word) and word == number_text(number) for word, number in numbers.items()
-        ):
+        if task == "regression" or self._as_printed():
             return None, task
         if task == KEPT and not are_numbers(self.counts):
             return None, task
@@ -208,6 +200,24 @@ class Spellings:
             if task == "regression":
                 return None, task
         return self._settled(labels, task, name)
+
+    def _task_of_many(self, task: str | None, name: str) -> str:
+        """The task of labels that have too many spellings to be counted. DataError where it is
+        one of classes.
+        """
+        if task not in (None, KEPT):
+            raise DataError(
+                f"the labels of {name} have more than {self.most:,} spellings, too many for"
+                " classes; set --task regression"
+            )
+        return task or "regression"
+
+    def _as_printed(self) -> bool:
+        """Whether all labels are numbers, spelled as rfx prints them."""
+        return all(
+            number is not None and printed(word) and word == number_text(number)
+            for word, number in self.numbers.items()
+        )
 
     def _settled(self, labels, task, name):
         """(labels or None, task) of classes, with a warning of labels that are the same number."""

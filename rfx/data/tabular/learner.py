@@ -2,6 +2,7 @@
 categories, what replaces missing cells, the labels.
 """
 
+import itertools
 import logging
 import re
 from collections.abc import Iterable
@@ -79,51 +80,19 @@ class Learner:
             option: self._found(table, option) for option in ("ignore", "categorical", "dates")
         }
         self.asked = asked
+        self._check_named_once()
         ignored, mentioned = asked["ignore"], asked["categorical"] | asked["dates"]
-        for other in ("categorical", "dates"):
-            if both := ignored & asked[other]:
-                raise UsageError(
-                    f"--ignore and --{other} both name {table.title(min(both))}; name it in one of"
-                    " the two"
-                )
-        if both := asked["categorical"] & asked["dates"]:
-            raise UsageError(
-                f"--categorical and --dates both name {table.title(min(both))}; name it in one of"
-                " the two"
-            )
         target = (
             table.find(reading.target, "--target")
             if reading.target is not None
             else table.own_target
         )
-        if target in ignored:
-            raise UsageError(
-                f"--ignore names {table.title(target)}, which has the targets; name these with"
-                " --target"
-            )
+        self._check_not_ignored(target)
         # the numbers of rows, as the file or a name that only a program gives says
         index = {p for p in range(len(names)) if table.numbers_rows(p) and not table.unnamed(p)}
         self.index = index - ignored - mentioned - {target}
         if target is None:
-            left = [p for p in range(len(names)) if p not in self.index]
-            named = [p for p in left if not table.unnamed(p)]
-            target = (named or left or [len(names) - 1])[-1]
-            # what a separator at the end of each row makes, which is seen to be empty once all rows
-            # are
-            self.behind = frozenset(p for p in left if p > target)
-            if target in ignored:
-                raise UsageError(
-                    f"--ignore names {table.title(target)}, which has the targets; name these with"
-                    " --target"
-                )
-            place = "the last" if target == len(names) - 1 else "the last that is not a row number"
-            place = "the last that has a name" if self.behind else place
-            log.warning(
-                "the targets of %s are %s, %s; --target names another",
-                table.name,
-                table.title(target),
-                place,
-            )
+            target = self._guessed_target()
         if target in asked["dates"]:
             raise UsageError(
                 f"--dates names {table.title(target)}, which has the targets; dates are inputs"
@@ -151,6 +120,44 @@ class Learner:
             )
             for p in kept
         }
+
+    def _check_named_once(self):
+        """Refuse a column that two options name."""
+        for one, other in itertools.combinations(self.asked, 2):
+            if both := self.asked[one] & self.asked[other]:
+                raise UsageError(
+                    f"--{one} and --{other} both name {self.table.title(min(both))}; name it in one"
+                    " of the two"
+                )
+
+    def _check_not_ignored(self, target):
+        """Refuse a column of targets that is to be left out."""
+        if target in self.asked["ignore"]:
+            raise UsageError(
+                f"--ignore names {self.table.title(target)}, which has the targets; name these with"
+                " --target"
+            )
+
+    def _guessed_target(self) -> int:
+        """The column that most likely has the targets, where nothing names one, with a warning:
+        the last that has a name and is not a row number. `behind` becomes the columns behind it.
+        """
+        table, size = self.table, len(self.table.names)
+        left = [p for p in range(size) if p not in self.index]
+        named = [p for p in left if not table.unnamed(p)]
+        target = (named or left or [size - 1])[-1]
+        # what a separator at the end of each row makes, which is seen to be empty once all rows are
+        self.behind = frozenset(p for p in left if p > target)
+        self._check_not_ignored(target)
+        place = "the last" if target == size - 1 else "the last that is not a row number"
+        place = "the last that has a name" if self.behind else place
+        log.warning(
+            "the targets of %s are %s, %s; --target names another",
+            table.name,
+            table.title(target),
+            place,
+        )
+        return target
 
     def _found(self, table, option):
         return {table.find(name, f"--{option}") for name in getattr(self.reading, option)}
@@ -675,29 +682,34 @@ class _Seen:
             return None, written.Form("truth") if self.flags else None
         if self.declared:
             return sorted(self.words), None
-        if as_dates:
-            try:
-                return None, written.dates(self.words)
-            except written.Unclear as unclear:
-                raise _Trouble(str(unclear)) from None
         found = dict.fromkeys(("number", "written", "truth", "date", "word"), 0)
         for word, count in self.words.items():
             found[self.kinds[word]] += count
-        if found["truth"] and all(
-            kind == "truth" or word in ("0", "1", "0.0", "1.0") for word, kind in self.kinds.items()
-        ):
-            return (
-                sorted({written.truth(word) or str(float(word) == 1) for word in self.words}),
-                None,
-            )
         numbers = found["number"] + found["written"]
-        if numbers == self.count and not (self.typed and not found["written"]):
-            if not found["written"]:
-                return None, None
-            try:
+        try:
+            if as_dates:
+                return None, written.dates(self.words)
+            if found["truth"] and self._are_truths():
+                return sorted({_truth_text(word) for word in self.words}), None
+            if found["written"] and numbers == self.count:
                 return None, written.numbers(self.words, decimal)
-            except written.Unclear as unclear:
-                raise _Trouble(str(unclear)) from None
+        except written.Unclear as unclear:
+            raise _Trouble(str(unclear)) from None
+        if numbers == self.count and not self.typed:
+            return None, None
+        self._check_categories(found, n_rows)
+        return sorted(self.words), None
+
+    def _are_truths(self) -> bool:
+        """Whether all words are truth values, or 0 or 1."""
+        return all(
+            kind == "truth" or word in ("0", "1", "0.0", "1.0") for word, kind in self.kinds.items()
+        )
+
+    def _check_categories(self, found: dict[str, int], n_rows: int) -> None:
+        """_Trouble where the words are no categories; found: the cells of each kind of word."""
+        assert self.words is not None
+        numbers = found["number"] + found["written"]
         if 2 * numbers > self.count and numbers < self.count:
             place, word = next(
                 self.places[kind] for kind in ("word", "date", "truth") if kind in self.places
@@ -711,7 +723,6 @@ class _Seen:
             raise _Trouble(
                 f"{len(self.words):,} different words in {n_rows:,} rows, which are no categories"
             )
-        return sorted(self.words), None
 
     def labels(self, n_rows, decimal):
         """(labels, None for numbers; Form or None) of a column of targets."""
@@ -738,6 +749,11 @@ class _Seen:
 def say_targets(form: written.Form, words: Iterable[str], name: str) -> None:
     """Say that targets, written as these words are, became numbers."""
     log.warning("%s: the targets are read as numbers: %s", name, written.example(words, form))
+
+
+def _truth_text(word: str) -> str:
+    """`True` or `False` for a truth value, or for 0 or 1."""
+    return written.truth(word) or str(float(word) == 1)
 
 
 def _flags(values) -> bool:

@@ -44,6 +44,22 @@ class Input:
             return len(self.categories)
         return 1 if self.form is None else self.form.width
 
+    def is_sound(self, size: int) -> bool:
+        """Whether its fields make sense together for a table of `size` columns, as those of a
+        damaged file do not.
+        """
+        if not (isinstance(self.name, str) and _is_place(self.position, size)):
+            return False
+        if self.categories is None:
+            return self.fill is None or (
+                isinstance(self.fill, (int, float)) and bool(np.isfinite(self.fill))
+            )
+        return (
+            self.form is None
+            and _are_words(self.categories, 1)
+            and (self.fill is None or self.fill in self.categories)
+        )
+
     def titles(self) -> list[str]:
         """A name for each column of X: the column's own, column=category, or column.part of
         a date.
@@ -166,24 +182,30 @@ class Schema:
     def _found(self, table, needed):
         """The positions of the inputs' columns and the targets' one in a table."""
         if self.named and table.named:
-            places = {name: position for position, name in enumerate(table.names)}
-            missing = [column.name for column in self.columns if column.name not in places]
-            if missing:
-                raise DataError(
-                    f"{table.name} has no column {_listed(missing)}, which the model was trained"
-                    f" with; its columns are {', '.join(table.names):.300}"
-                )
-            target = places.get(self.target[0]) if self.target else None
-            if target is None:
-                target = table.own_target
-            if target is None and needed:
-                which = (
-                    f"column {self.target[0]!r}, which has the targets"
-                    if self.target
-                    else "targets"
-                )
-                raise DataError(f"{table.name} has no {which}")
-            return [places[column.name] for column in self.columns], target
+            return self._found_by_name(table, needed)
+        return self._found_by_place(table, needed)
+
+    def _found_by_name(self, table, needed):
+        """`_found`, where the columns have names."""
+        places = {name: position for position, name in enumerate(table.names)}
+        missing = [column.name for column in self.columns if column.name not in places]
+        if missing:
+            raise DataError(
+                f"{table.name} has no column {_listed(missing)}, which the model was trained"
+                f" with; its columns are {', '.join(table.names):.300}"
+            )
+        target = places.get(self.target[0]) if self.target else None
+        if target is None:
+            target = table.own_target
+        if target is None and needed:
+            which = (
+                f"column {self.target[0]!r}, which has the targets" if self.target else "targets"
+            )
+            raise DataError(f"{table.name} has no {which}")
+        return [places[column.name] for column in self.columns], target
+
+    def _found_by_place(self, table, needed):
+        """`_found`, where the columns stand as in the training table, but for the targets."""
         target = self.target[1] if self.target else table.own_target
         if len(table.names) == self.size:
             return [column.position for column in self.columns], target
@@ -303,40 +325,31 @@ class Schema:
 
     def _check(self):
         """ValueError where a file's schema does not fit together."""
-
-        def is_words(values, least=0):
-            return (
-                isinstance(values, list)
-                and len(values) >= least
-                and all(isinstance(value, str) for value in values)
-            )
-
-        def is_place(value):
-            return type(value) is int and 0 <= value < self.size
-
         good = self.labels is None or (
-            is_words(self.labels, 1) and len(set(self.labels)) == len(self.labels)
+            _are_words(self.labels, 1) and len(set(self.labels)) == len(self.labels)
         )
         good = good and (
-            self.target is None or (isinstance(self.target[0], str) and is_place(self.target[1]))
+            self.target is None
+            or (isinstance(self.target[0], str) and _is_place(self.target[1], self.size))
         )
-        good = good and is_words(list(self.ignored))
-        for column in self.inputs or ():
-            good = good and isinstance(column.name, str) and is_place(column.position)
-            if column.categories is None:
-                good = good and (
-                    column.fill is None
-                    or (isinstance(column.fill, (int, float)) and np.isfinite(column.fill))
-                )
-            else:
-                good = good and column.form is None
-                good = (
-                    good
-                    and is_words(column.categories, 1)
-                    and (column.fill is None or column.fill in column.categories)
-                )
+        good = good and _are_words(list(self.ignored))
+        good = good and all(column.is_sound(self.size) for column in self.inputs or ())
         if not good:
             raise ValueError("its parts do not fit one another")
+
+
+def _are_words(values, least: int = 0) -> bool:
+    """Whether what a file has is a list of texts, and has at least so many."""
+    return (
+        isinstance(values, list)
+        and len(values) >= least
+        and all(isinstance(value, str) for value in values)
+    )
+
+
+def _is_place(value, size: int) -> bool:
+    """Whether what a file has is the position of one of `size` columns."""
+    return type(value) is int and 0 <= value < size
 
 
 def shown(method, labels) -> list:

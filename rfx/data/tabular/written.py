@@ -276,6 +276,17 @@ def numbers(words: Iterable[str], decimal: str | None = None) -> Form:
     found = [parts for word in words if (parts := _parts(word)) is not None]
     if len(found) < len(words):
         raise Unclear("numbers that are written in no common form")
+    sign = _common_sign(found)
+    left = _common_styles(found)
+    if not left:
+        raise Unclear(f"numbers whose marks disagree, such as {_disagree(words, found)}")
+    return Form("numbers", *_only_style(words, found, left, decimal), sign)
+
+
+def _common_sign(found: list[_Parts]) -> str:
+    """The sign that the numbers of a column have, empty for none. Raises Unclear where they may
+    not be compared.
+    """
     signs = {parts.sign for parts in found if parts.sign}
     if len(signs) > 1:
         raise Unclear(f"amounts in {' and '.join(sorted(signs))}, which can't be compared")
@@ -283,12 +294,21 @@ def numbers(words: Iterable[str], decimal: str | None = None) -> Form:
     bare = next((parts.body for parts in found if not parts.sign and parts.body.strip("0.,")), None)
     if sign == "%" and bare is not None:
         raise Unclear(f"numbers with and without %, such as {bare!r}")
+    return sign
+
+
+def _common_styles(found: list[_Parts]) -> list[tuple[str, str]]:
+    """The (decimal mark, mark between thousands) with which all of a column are numbers."""
     common = -1
     for parts in found:
         common &= parts.styles
-    left = [style[:2] for i, style in enumerate(_STYLES) if common >> i & 1]
-    if not left:
-        raise Unclear(f"numbers whose marks disagree, such as {_disagree(words, found)}")
+    return [style[:2] for i, style in enumerate(_STYLES) if common >> i & 1]
+
+
+def _only_style(words, found: list[_Parts], left, decimal: str | None) -> tuple[str, str]:
+    """The first of the styles that are left. Raises Unclear where they make different numbers of
+    the texts, also those alone that have the decimal mark of the file.
+    """
     marked = [
         i for i, parts in enumerate(found) if not parts.styles & _PLAIN_STYLE or "." in parts.body
     ]
@@ -300,7 +320,7 @@ def numbers(words: Iterable[str], decimal: str | None = None) -> Form:
             i = next(i for i in range(len(marked)) if len({value[i] for value in values}) > 1)
             either = " or ".join(sorted({shortest(value[i]) for value in values}, key=len))
             raise Unclear(f"{words[marked[i]]!r:.80}, which may be {either}")
-    return Form("numbers", *left[0], sign)
+    return left[0]
 
 
 def _disagree(words, found):

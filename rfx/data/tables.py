@@ -18,7 +18,7 @@ from rfx import files
 from rfx.data import archives, encodings
 from rfx.data.libsvm import sequences, svmlight
 from rfx.data.reading import FileFormat, Reading, check_header, index_base
-from rfx.data.tabular import arrayfiles, csvtext, foreign, labelwords
+from rfx.data.tabular import arrayfiles, csvtext, foreign, labelwords, parquetfiles
 from rfx.data.tabular.header import is_value
 from rfx.data.tabular.learner import learn, say_targets
 from rfx.data.tabular.schema import Input, Schema, encode_labels, places
@@ -43,7 +43,7 @@ _SUFFIXES = {
 _HEAD = 1 << 16
 log = logging.getLogger(__name__)
 TABLES = ("csv", "tsv", "npy", "npz", "parquet")
-_ARRAYS = {"npy": arrayfiles.npy, "npz": arrayfiles.npz, "parquet": arrayfiles.parquet}
+_ARRAYS = {"npy": arrayfiles.npy, "npz": arrayfiles.npz, "parquet": parquetfiles.parquet}
 
 
 def kind_of_name(path) -> str | None:

@@ -118,7 +118,8 @@ class _Form:
         return array.reshape(self.shape, order="F" if self.fortran else "C")
 
 
-def _of_array(array, name, forced, names=None, y=None) -> Table:
+def _check_shape(array: np.ndarray, name: str) -> None:
+    """Refuse, with a DataError, an array that is no table of rows and columns."""
     if array.ndim != 2 or not array.shape[1] or not array.shape[0]:
         advice = {1: "; reshape(-1, 1) makes one column of it"}.get(array.ndim, "")
         advice = (
@@ -134,6 +135,10 @@ def _of_array(array, name, forced, names=None, y=None) -> Table:
             f"{name} has {array.shape[1]:,} columns, more than the {MOST_COLUMNS:,} of a table that"
             " are read; a sparse matrix may have more, which scipy.sparse.save_npz writes"
         )
+
+
+def _of_array(array, name, forced, names=None, y=None) -> Table:
+    _check_shape(array, name)
     y = _one_column(y)
     if y is not None and y.shape != (array.shape[0],):
         raise DataError(
@@ -262,47 +267,51 @@ def npz(file, name: str, forced=none_forced):
     only one.
     """
     with _refused(name, ".npz file"):
-        with zipfile.ZipFile(file) as archive:
-            archives.check_zip(archive)
-            infos = [info for info in archive.infolist() if info.filename.endswith(".npy")]
-            members = {info.filename.removesuffix(".npy"): info for info in infos}
-            if len(members) < len(infos):
-                raise ValueError("it has two arrays of one name")
-            needed = _needed(members, name)
-            forms = {key: _form(archive, members[key], key, name) for key in needed}
-            archives.check_held(sum(form.held for form in forms.values()), name)
-            arrays = {key: _member(archive, members[key], form) for key, form in forms.items()}
+        arrays = _arrays(file, name)
         y = _one_column(next((arrays[key] for key in _TARGETS if key in arrays), None))
         if arrays.keys() >= _SPARSE:
-            X = _sparse(arrays)
-            if y is not None and y.ndim not in (1, 2):
-                raise DataError(
-                    f"{name} has {X.shape[0]:,} rows, but its targets have the shape"
-                    f" {y.shape!s:.80}"
-                )
-            column = (
-                None
-                if y is None
-                else _numbers(y, name)
-                if y.ndim == 2
-                else vector(y, name, 0 in forced([], False))
-            )
-            return X, None if y is None else _beside(column, X, name)
+            return _sparse_rows(_sparse(arrays), y, name, forced)
     X = next(arrays[key] for key in _INPUTS if key in arrays)
     if y is not None and y.ndim == 2 and y.shape[1] > 1:
         return _numbers(X, name), _beside(_numbers(y, name), X, name)
     names = next((arrays[key] for key in _NAMES if key in arrays), None)
-    if names is not None:
-        if names.dtype.kind not in "US" or X.ndim != 2 or names.shape != X.shape[1:]:
-            raise DataError(
-                f"{name} has feature names that are not one different word for each column"
-            )
-        names = _unicode(names, name).tolist()
-        if len(set(names)) < len(names):
-            raise DataError(
-                f"{name} has feature names that are not one different word for each column"
-            )
-    return _of_array(X, name, forced, names, y)
+    titles = None if names is None else _feature_names(names, X, name)
+    return _of_array(X, name, forced, titles, y)
+
+
+def _arrays(file, name: str) -> dict[str, np.ndarray]:
+    """The arrays of a .npz file that are read, by their names."""
+    with zipfile.ZipFile(file) as archive:
+        archives.check_zip(archive)
+        infos = [info for info in archive.infolist() if info.filename.endswith(".npy")]
+        members = {info.filename.removesuffix(".npy"): info for info in infos}
+        if len(members) < len(infos):
+            raise ValueError("it has two arrays of one name")
+        needed = _needed(members, name)
+        forms = {key: _form(archive, members[key], key, name) for key in needed}
+        archives.check_held(sum(form.held for form in forms.values()), name)
+        return {key: _member(archive, members[key], form) for key, form in forms.items()}
+
+
+def _sparse_rows(X: scipy.sparse.csr_matrix, y: np.ndarray | None, name: str, forced):
+    """(X, the targets or None) of sparse X and the array beside it, as `npz` returns them."""
+    if y is None:
+        return X, None
+    if y.ndim not in (1, 2):
+        raise DataError(
+            f"{name} has {X.shape[0]:,} rows, but its targets have the shape {y.shape!s:.80}"
+        )
+    column = _numbers(y, name) if y.ndim == 2 else vector(y, name, 0 in forced([], False))
+    return X, _beside(column, X, name)
+
+
+def _feature_names(names: np.ndarray, X: np.ndarray, name: str) -> list[str]:
+    """The names of the columns of X; DataError where they are not one for each."""
+    if names.dtype.kind in "US" and X.ndim == 2 and names.shape == X.shape[1:]:
+        titles = _unicode(names, name).tolist()
+        if len(set(titles)) == len(titles):
+            return titles
+    raise DataError(f"{name} has feature names that are not one different word for each column")
 
 
 def _needed(members, name) -> list[str]:

@@ -24,7 +24,7 @@ TASKS = ("binary", "multiclass", "regression")
 _LARGEST = 1 << 20  # bytes of a registry
 _MOST_PARTS = 100  # of a key
 _TEXT, _FLAG = "words", "true or false"
-_FIELDS = {
+_FIELDS: dict[str, str | tuple[str, ...]] = {
     "train": _TEXT,
     "test": _TEXT,
     "task": TASKS,

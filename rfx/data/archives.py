@@ -58,6 +58,16 @@ def most_held() -> int:
     return max_bytes() or int(env.available_memory_mb() * (1 << 19))
 
 
+def check_held(size: int, name: str) -> None:
+    """Refuse, with a DataError, a file that takes more bytes than most_held when it is read."""
+    most = most_held()
+    if size > most:
+        raise DataError(
+            f"{name} takes {size:,} bytes or more when it is read, more than memory holds ({most:,}"
+            " at most; RFX_MAX_BYTES sets another limit)"
+        )
+
+
 def check_zip(archive: zipfile.ZipFile) -> None:
     """Refuse, with a BadZipFile, an archive with bytes before or behind it: most likely it is one
     of several, or cut.

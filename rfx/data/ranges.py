@@ -16,7 +16,7 @@ from rfx import files
 from rfx.data import archives, encodings, tables
 from rfx.data.libsvm import labelled
 from rfx.data.libsvm.scan import LONGEST_LINE
-from rfx.data.tabular import arrayfiles, csvtext, foreign, labelwords
+from rfx.data.tabular import csvtext, foreign, labelwords, parquetfiles
 from rfx.data.tabular.written import Form
 from rfx.errors import DataError, UsageError
 
@@ -140,7 +140,7 @@ def measured(path) -> Measured:
 
 
 def _groups(handle, path) -> int:
-    return arrayfiles.ParquetGroups(handle, str(path)).n_groups
+    return parquetfiles.ParquetGroups(handle, str(path)).n_groups
 
 
 def cut(files: list[Measured], count: int) -> list[list[Piece]]:
@@ -300,7 +300,7 @@ class TableRanges:
 
     def _groups(self, piece):
         with opened(piece.path) as handle:
-            yield from arrayfiles.ParquetGroups(handle, piece.path, self.exact).tables(
+            yield from parquetfiles.ParquetGroups(handle, piece.path, self.exact).tables(
                 range(piece.start, piece.stop)
             )
 

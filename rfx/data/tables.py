@@ -18,7 +18,7 @@ from rfx import files
 from rfx.data import archives, encodings
 from rfx.data.libsvm import sequences, svmlight
 from rfx.data.reading import FileFormat, Reading, check_header, index_base
-from rfx.data.tabular import arrayfiles, csvtext, foreign, labelwords
+from rfx.data.tabular import arrayfiles, csvtext, foreign, labelwords, parquetfiles
 from rfx.data.tabular.header import is_value
 from rfx.data.tabular.learner import learn, say_targets
 from rfx.data.tabular.schema import Input, Schema, encode_labels, places
@@ -43,7 +43,7 @@ _SUFFIXES = {
 _HEAD = 1 << 16
 log = logging.getLogger(__name__)
 TABLES = ("csv", "tsv", "npy", "npz", "parquet")
-_ARRAYS = {"npy": arrayfiles.npy, "npz": arrayfiles.npz, "parquet": arrayfiles.parquet}
+_ARRAYS = {"npy": arrayfiles.npy, "npz": arrayfiles.npz, "parquet": parquetfiles.parquet}
 
 
 def kind_of_name(path) -> str | None:
@@ -297,23 +297,7 @@ def has_header(found: csvtext.Sample, reading: Reading, schema: Schema) -> bool:
         if place < len(cells)
     ]
     if schema.named:
-        if any(name in cells and not is_value(name) for name in names):
-            return True
-        guess = found.guess()
-        if guess.header and not any(known):
-            return True
-        if guess.doubt and not any(known):
-            raise DataError(
-                f"{found.name}, line {found.line}: it may be a header or a row"
-                f" ({', '.join(cells):.80}); write the model's header above the rows:"
-                f" {found.separator.join(column.name for column in schema.columns):.200}"
-            )
-        log.warning(
-            "%s does not begin with the model's header, so that its columns are taken in the order"
-            " of the training file",
-            found.name,
-        )
-        return False
+        return _is_named_header(found, schema, any(known))
     guess = found.guess()
     if (
         any(known)
@@ -325,6 +309,33 @@ def has_header(found: csvtext.Sample, reading: Reading, schema: Schema) -> bool:
         f"{found.name}, line {found.line}: it is a header ({', '.join(cells):.80}), but the model"
         " was trained on a file without one; take the line out"
     )
+
+
+def _is_named_header(found: csvtext.Sample, schema: Schema, known: bool) -> bool:
+    """Whether a CSV text begins with a header, for a model whose columns have names that are not
+    all in its first line.
+
+    known: whether a cell of that line is a category that the model knows. Raises DataError where
+    the line may be either.
+    """
+    cells = found.cells
+    if any(column.name in cells and not is_value(column.name) for column in schema.columns):
+        return True
+    guess = found.guess()
+    if guess.header and not known:
+        return True
+    if guess.doubt and not known:
+        raise DataError(
+            f"{found.name}, line {found.line}: it may be a header or a row"
+            f" ({', '.join(cells):.80}); write the model's header above the rows:"
+            f" {found.separator.join(column.name for column in schema.columns):.200}"
+        )
+    log.warning(
+        "%s does not begin with the model's header, so that its columns are taken in the order"
+        " of the training file",
+        found.name,
+    )
+    return False
 
 
 class _Checked:
@@ -542,33 +553,7 @@ def training_rows(path, reading: Reading, cut, task: str | None = None):
     check_reading(file.kind, file.name, reading)
     content = None if file.kind == "libsvm" else file.read(reading)
     if isinstance(content, Table):
-        train, test = cut(content.n_rows)
-        rows = content if train is None else content.rows(train)
-        schema = replace(learn(rows, reading, task == "regression"), format=file.format)
-        first = schema.encode(rows)
-        if asks_spelling(schema, task):
-            assert schema.target is not None
-            position = schema.target[1]
-            words, labels, task = _spelled(file, content, position, first[1], train, task)
-            column = content.columns[position]
-            schema = with_labels(
-                schema, labels, column.values if isinstance(column, Words) else (), file.name
-            )
-            if labels is not None:
-                columns = [
-                    words if place == position else column
-                    for place, column in enumerate(content.columns)
-                ]
-                content = replace(content, columns=columns)
-                rows = content if train is None else content.rows(train)
-                first = first[0], encode_labels(rows, position, labels)
-        return (
-            first,
-            (None, None) if test is None else schema.encode(content.rows(test)),
-            schema,
-            _gaps(rows, reading),
-            task,
-        )
+        return _table_training_rows(file, content, reading, cut, task)
     if content is None:
         labels = svmlight.Labels(task=task)
         zero_based = bool(reading.zero_based)
@@ -588,6 +573,37 @@ def training_rows(path, reading: Reading, cut, task: str | None = None):
     train, test = cut(X.shape[0])
     first = (X, y) if train is None else (X[train], y[train])
     return first, (None, None) if test is None else (X[test], y[test]), schema, None, task
+
+
+def _table_training_rows(file: File, content: Table, reading: Reading, cut, task: str | None):
+    """What `training_rows` returns, of a file that is a table."""
+    train, test = cut(content.n_rows)
+    rows = content if train is None else content.rows(train)
+    schema = replace(learn(rows, reading, task == "regression"), format=file.format)
+    first = schema.encode(rows)
+    if asks_spelling(schema, task):
+        assert schema.target is not None
+        position = schema.target[1]
+        words, labels, task = _spelled(file, content, position, first[1], train, task)
+        column = content.columns[position]
+        schema = with_labels(
+            schema, labels, column.values if isinstance(column, Words) else (), file.name
+        )
+        if labels is not None:
+            columns = [
+                words if place == position else column
+                for place, column in enumerate(content.columns)
+            ]
+            content = replace(content, columns=columns)
+            rows = content if train is None else content.rows(train)
+            first = first[0], encode_labels(rows, position, labels)
+    return (
+        first,
+        (None, None) if test is None else schema.encode(content.rows(test)),
+        schema,
+        _gaps(rows, reading),
+        task,
+    )
 
 
 def written_rows(

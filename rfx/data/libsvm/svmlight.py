@@ -148,9 +148,7 @@ def read(
         text = path if isinstance(path, Text) else Text(path)
         if sequences.recognised(text.raw):
             return sequences.parse(text.raw, text.name, n_features, letters)
-        if labels is not None and (
-            labelwords.recognised(text.raw) or (labels.optional and labelwords.lacking(text.raw))
-        ):
+        if labels is not None and _without_numbers(text.raw, labels):
             cache, worded, arrays = False, True, _worded(text, zero_based, labels)
         else:
             arrays = _parsed(text, zero_based, spelling)
@@ -160,22 +158,32 @@ def read(
     if labels is not None and not worded:
         y = labels.settled(y, lambda: text or Text(path), spelling.plain)
     width = int(indices.max()) + 1 if len(indices) else 0
-    narrow = n_features is not None and width > n_features
-    if narrow and zero_based and width == n_features + 1 and not (indices == 0).any():
-        name = text.name if text else files.shown(path)
+    if n_features is None or width <= n_features:
+        return _matrix((len(y), n_features or width), indptr, indices, values), y
+    name = text.name if text else files.shown(path)
+    if zero_based and width == n_features + 1 and not (indices == 0).any():
         raise DataError(
             f"{name} has index {n_features} but no index 0, so its indices seem to start at 1,"
             " while those that the model was trained on start at 0; write it with indices from 0"
         )
-    if narrow and wider == "refuse":
+    if wider == "refuse":
         _refuse_width(text or Text(path), indptr, indices, n_features, zero_based)
-    shape = (len(y), width if n_features is None or narrow else n_features)
+    return narrowed(_matrix((len(y), width), indptr, indices, values), n_features, name), y
+
+
+def _matrix(shape, indptr, indices, values) -> scipy.sparse.csr_matrix:
+    """The matrix of arrays that are in order."""
     X = scipy.sparse.csr_matrix(shape, dtype=np.float64)
     # Assigned rather than passed: the constructor would read every index once more, to check it.
     X.indptr, X.indices, X.data = indptr, indices, values
     X.has_sorted_indices = True
     X.has_canonical_format = True
-    return (narrowed(X, n_features, text.name if text else files.shown(path)) if narrow else X), y
+    return X
+
+
+def _without_numbers(raw, labels: Labels) -> bool:
+    """Whether a text's labels are words or, where they may, lacking."""
+    return labelwords.recognised(raw) or (labels.optional and labelwords.lacking(raw))
 
 
 def _worded(text, zero_based, labels):

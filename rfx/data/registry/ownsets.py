@@ -24,7 +24,7 @@ TASKS = ("binary", "multiclass", "regression")
 _LARGEST = 1 << 20  # bytes of a registry
 _MOST_PARTS = 100  # of a key
 _TEXT, _FLAG = "words", "true or false"
-_FIELDS = {
+_FIELDS: dict[str, str | tuple[str, ...]] = {
     "train": _TEXT,
     "test": _TEXT,
     "task": TASKS,
@@ -221,20 +221,9 @@ def _entry(path, lines, name, entry) -> OwnSet:
             refuse(
                 f"{name} has a field {quoted(key)}, which there is not{or_near(key, _FIELDS)}", key
             )
-        wanted = _FIELDS[key]
-        if isinstance(wanted, tuple):
-            good, wanted = (
-                value in wanted if isinstance(value, str) else False,
-                f"one of {', '.join(wanted)}",
-            )
-        elif wanted == _FLAG:
-            good = isinstance(value, bool)
-        elif wanted == _TEXT:
-            good = isinstance(value, str) and value != "" and "\0" not in value
-        else:
-            good = isinstance(value, list) and all(isinstance(column, str) for column in value)
-        if not good:
-            refuse(f"{key} of {name} is {quoted(value)}; it must be {wanted}", key)
+        if not _is_good(value, wanted := _FIELDS[key]):
+            shown = f"one of {', '.join(wanted)}" if isinstance(wanted, tuple) else wanted
+            refuse(f"{key} of {name} is {quoted(value)}; it must be {shown}", key)
     if "encoding" in entry:
         try:
             encodings.known(entry["encoding"])
@@ -244,20 +233,8 @@ def _entry(path, lines, name, entry) -> OwnSet:
         refuse(f"{name} has no field train, which names the file with its training rows")
     rows = {role: _path(path, entry[role]) for role in ("train", "test") if role in entry}
     for role, file in rows.items():
-        try:
-            rfx_files.check_regular(file)
-        except FileNotFoundError:
-            home = ": it has no home of that user" if file.startswith("~") else ""
-            refuse(
-                f"{role} of {name} is {quoted(entry[role])}, but there is no file"
-                f" {terminal.line(file)}{home}",
-                role,
-            )
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
-            refuse(
-                f"{role} of {name} is {quoted(entry[role])}, which can't be read: {reason}", role
-            )
+        if problem := _file_problem(file):
+            refuse(f"{role} of {name} is {quoted(entry[role])}, {problem}", role)
     reading = Reading(
         entry.get("target"), entry.get("header"), entry.get("missing", "refuse"),
         encoding=entry.get("encoding"), zero_based=entry.get("zero_based") or None,
@@ -265,6 +242,29 @@ def _entry(path, lines, name, entry) -> OwnSet:
     )  # fmt: skip
     title = entry.get("title", f"of {path}")
     return OwnSet(name, path, rows["train"], rows.get("test"), entry.get("task"), title, reading)
+
+
+def _is_good(value: object, wanted: str | tuple[str, ...]) -> bool:
+    """Whether a field has a value of the kind that _FIELDS wants."""
+    if isinstance(wanted, tuple):
+        return isinstance(value, str) and value in wanted
+    if wanted == _FLAG:
+        return isinstance(value, bool)
+    if wanted == _TEXT:
+        return isinstance(value, str) and value != "" and "\0" not in value
+    return isinstance(value, list) and all(isinstance(column, str) for column in value)
+
+
+def _file_problem(file: str) -> str | None:
+    """What is wrong with a file of rows, as a message goes on; None where it can be read."""
+    try:
+        rfx_files.check_regular(file)
+    except FileNotFoundError:
+        home = ": it has no home of that user" if file.startswith("~") else ""
+        return f"but there is no file {terminal.line(file)}{home}"
+    except (OSError, ValueError) as error:
+        return f"which can't be read: {getattr(error, 'strerror', None) or error}"
+    return None
 
 
 def _path(registry: str, file: str) -> str:

@@ -1,5 +1,5 @@
-"""Tables out of numpy's .npy and .npz files and of Parquet: no code of a file is ever run,
-no more is read than memory allows.
+"""Tables out of numpy's .npy and .npz files: no code of a file is ever run, no more is read
+than memory allows.
 """
 
 import contextlib
@@ -13,10 +13,8 @@ import scipy.sparse
 
 from rfx import model
 from rfx.data import archives
-from rfx.data.tabular import parquetpages
 from rfx.data.tabular.csvtext import ABSENT, DOUBTFUL
-from rfx.data.tabular.table import Table, Words, joined, words_of_numbers
-from rfx.data.tasks import number_text
+from rfx.data.tabular.table import A_COLUMN, Table, Words, digits, none_forced
 from rfx.errors import DataError
 from rfx.numerals import is_number
 
@@ -29,17 +27,9 @@ _INPUTS, _TARGETS, _NAMES = (
 _SPARSE = {"indptr", "indices", "data", "shape", "format"}
 # Columns of a table; each is an object of its own, from reading to the model file.
 MOST_COLUMNS = 1_000_000
-_A_COLUMN = 1 << 10  # bytes
 _PIECE = 1 << 20
-_BATCH = 1 << 16  # rows
-_A_WORD = 64  # bytes of a str besides its letters
-_LONGEST_FIXED = 64  # bytes of numbers and names of a fixed length
 _SHOWN = 5
 log = logging.getLogger(__name__)
-
-
-def _none_forced(titles, named) -> frozenset[int]:
-    return frozenset()
 
 
 @contextlib.contextmanager
@@ -53,7 +43,7 @@ def _refused(name, what):
         raise DataError(f"{name} is no {what} that can be read ({reason:.200})") from None
 
 
-def npy(file, name: str, forced=_none_forced) -> Table:
+def npy(file, name: str, forced=none_forced) -> Table:
     """The array of a .npy file, a row of numbers or words a row; the file is a binary handle.
 
     forced: a function of the columns' titles and of whether these are names, giving the positions
@@ -62,7 +52,7 @@ def npy(file, name: str, forced=_none_forced) -> Table:
     """
     with _refused(name, ".npy file"):
         form = _Form.of(file, "it", name)
-        _check_size(form.held, name)
+        archives.check_held(form.held, name)
         return _of_array(form.read(file), name, forced)
 
 
@@ -112,7 +102,7 @@ class _Form:
             if self.dtype.kind == "S"
             else max(self.nbytes, 8 * math.prod(self.shape))
         )
-        return numbers + (_A_COLUMN * self.shape[1] if len(self.shape) == 2 else 0)
+        return numbers + (A_COLUMN * self.shape[1] if len(self.shape) == 2 else 0)
 
     def read(self, handle) -> np.ndarray:
         """The array behind a header; ValueError where there are not exactly as many numbers
@@ -128,16 +118,8 @@ class _Form:
         return array.reshape(self.shape, order="F" if self.fortran else "C")
 
 
-def _check_size(held, name):
-    most = archives.most_held()
-    if held > most:
-        raise DataError(
-            f"{name} takes {held:,} bytes or more when it is read, more than memory holds ({most:,}"
-            " at most; RFX_MAX_BYTES sets another limit)"
-        )
-
-
-def _of_array(array, name, forced, names=None, y=None) -> Table:
+def _check_shape(array: np.ndarray, name: str) -> None:
+    """Refuse, with a DataError, an array that is no table of rows and columns."""
     if array.ndim != 2 or not array.shape[1] or not array.shape[0]:
         advice = {1: "; reshape(-1, 1) makes one column of it"}.get(array.ndim, "")
         advice = (
@@ -153,6 +135,10 @@ def _of_array(array, name, forced, names=None, y=None) -> Table:
             f"{name} has {array.shape[1]:,} columns, more than the {MOST_COLUMNS:,} of a table that"
             " are read; a sparse matrix may have more, which scipy.sparse.save_npz writes"
         )
+
+
+def _of_array(array, name, forced, names=None, y=None) -> Table:
+    _check_shape(array, name)
     y = _one_column(y)
     if y is not None and y.shape != (array.shape[0],):
         raise DataError(
@@ -166,7 +152,7 @@ def _of_array(array, name, forced, names=None, y=None) -> Table:
         columns = list(np.array(array.T, np.float64, order="C"))
         if _has_own_digits(array.dtype):
             columns = [
-                _digits(array[:, place]) if place in as_words else column
+                digits(array[:, place]) if place in as_words else column
                 for place, column in enumerate(columns)
             ]
     else:
@@ -231,7 +217,7 @@ def vector(y, name, as_words=False):
     if y.dtype.kind in "US":
         return _words(y, name)
     if as_words and _has_own_digits(y.dtype):
-        return _digits(y)
+        return digits(y)
     if y.dtype.kind not in "fiub":
         raise _no_numbers(y, name, "the array of targets")
     return y.astype(np.float64)
@@ -242,16 +228,6 @@ def _has_own_digits(dtype) -> bool:
     numbers, and floats of 16 and 32 bits.
     """
     return dtype.kind in "iu" or (dtype.kind == "f" and dtype.itemsize < 8)
-
-
-def _digits(values) -> Words:
-    """A column of numbers (n,) as words of the digits of their own type."""
-    found, codes = np.unique(values, return_inverse=True)
-    if values.dtype.kind in "iu":
-        return Words(codes.ravel().astype(np.int32), list(map(str, found.tolist())))
-    there = found[~np.isnan(found)]
-    places = np.where(codes.ravel() < len(there), codes.ravel(), -1).astype(np.int32)
-    return Words(places, [number_text(one) for one in there.astype(there.dtype.newbyteorder("="))])
 
 
 def _words(values, name) -> Words:
@@ -281,7 +257,7 @@ def _unicode(values, name):
     return values
 
 
-def npz(file, name: str, forced=_none_forced):
+def npz(file, name: str, forced=none_forced):
     """What a .npz file has, a binary handle: a Table of its arrays X and y, or (X, column of y or
     None) of sparse X (n, d) and where y is (n, k), k targets a row.
 
@@ -291,47 +267,51 @@ def npz(file, name: str, forced=_none_forced):
     only one.
     """
     with _refused(name, ".npz file"):
-        with zipfile.ZipFile(file) as archive:
-            archives.check_zip(archive)
-            infos = [info for info in archive.infolist() if info.filename.endswith(".npy")]
-            members = {info.filename.removesuffix(".npy"): info for info in infos}
-            if len(members) < len(infos):
-                raise ValueError("it has two arrays of one name")
-            needed = _needed(members, name)
-            forms = {key: _form(archive, members[key], key, name) for key in needed}
-            _check_size(sum(form.held for form in forms.values()), name)
-            arrays = {key: _member(archive, members[key], form) for key, form in forms.items()}
+        arrays = _arrays(file, name)
         y = _one_column(next((arrays[key] for key in _TARGETS if key in arrays), None))
         if arrays.keys() >= _SPARSE:
-            X = _sparse(arrays)
-            if y is not None and y.ndim not in (1, 2):
-                raise DataError(
-                    f"{name} has {X.shape[0]:,} rows, but its targets have the shape"
-                    f" {y.shape!s:.80}"
-                )
-            column = (
-                None
-                if y is None
-                else _numbers(y, name)
-                if y.ndim == 2
-                else vector(y, name, 0 in forced([], False))
-            )
-            return X, None if y is None else _beside(column, X, name)
+            return _sparse_rows(_sparse(arrays), y, name, forced)
     X = next(arrays[key] for key in _INPUTS if key in arrays)
     if y is not None and y.ndim == 2 and y.shape[1] > 1:
         return _numbers(X, name), _beside(_numbers(y, name), X, name)
     names = next((arrays[key] for key in _NAMES if key in arrays), None)
-    if names is not None:
-        if names.dtype.kind not in "US" or X.ndim != 2 or names.shape != X.shape[1:]:
-            raise DataError(
-                f"{name} has feature names that are not one different word for each column"
-            )
-        names = _unicode(names, name).tolist()
-        if len(set(names)) < len(names):
-            raise DataError(
-                f"{name} has feature names that are not one different word for each column"
-            )
-    return _of_array(X, name, forced, names, y)
+    titles = None if names is None else _feature_names(names, X, name)
+    return _of_array(X, name, forced, titles, y)
+
+
+def _arrays(file, name: str) -> dict[str, np.ndarray]:
+    """The arrays of a .npz file that are read, by their names."""
+    with zipfile.ZipFile(file) as archive:
+        archives.check_zip(archive)
+        infos = [info for info in archive.infolist() if info.filename.endswith(".npy")]
+        members = {info.filename.removesuffix(".npy"): info for info in infos}
+        if len(members) < len(infos):
+            raise ValueError("it has two arrays of one name")
+        needed = _needed(members, name)
+        forms = {key: _form(archive, members[key], key, name) for key in needed}
+        archives.check_held(sum(form.held for form in forms.values()), name)
+        return {key: _member(archive, members[key], form) for key, form in forms.items()}
+
+
+def _sparse_rows(X: scipy.sparse.csr_matrix, y: np.ndarray | None, name: str, forced):
+    """(X, the targets or None) of sparse X and the array beside it, as `npz` returns them."""
+    if y is None:
+        return X, None
+    if y.ndim not in (1, 2):
+        raise DataError(
+            f"{name} has {X.shape[0]:,} rows, but its targets have the shape {y.shape!s:.80}"
+        )
+    column = _numbers(y, name) if y.ndim == 2 else vector(y, name, 0 in forced([], False))
+    return X, _beside(column, X, name)
+
+
+def _feature_names(names: np.ndarray, X: np.ndarray, name: str) -> list[str]:
+    """The names of the columns of X; DataError where they are not one for each."""
+    if names.dtype.kind in "US" and X.ndim == 2 and names.shape == X.shape[1:]:
+        titles = _unicode(names, name).tolist()
+        if len(set(titles)) == len(titles):
+            return titles
+    raise DataError(f"{name} has feature names that are not one different word for each column")
 
 
 def _needed(members, name) -> list[str]:
@@ -420,309 +400,3 @@ def _sparse(arrays):
     if not np.isfinite(X.data).all():
         raise ValueError("it has numbers that are not finite")
     return X
-
-
-def parquet_file(file, name: str, words=()):
-    """The pyarrow ParquetFile of a seekable binary handle; DataError where it is none, or pyarrow
-    is missing.
-
-    words: the names of columns of words, which are read as numbered words, so that none is held
-    twice.
-    """
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise DataError(
-            f"{name} is a Parquet file, which pyarrow reads; pip install 'rfx-kernels[parquet]'"
-        ) from None
-    try:
-        return pyarrow.parquet.ParquetFile(file, read_dictionary=list(words))
-    except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise _no_parquet(name, error) from None
-
-
-def _no_parquet(name, error) -> DataError:
-    reason = str(error).splitlines()[0] if str(error) else repr(error)
-    return DataError(f"{name} is no Parquet file that can be read ({reason:.200})")
-
-
-def parquet(file, name: str, forced=_none_forced) -> Table:
-    """The columns of a Parquet file, a binary handle: numbers, truth values and words.
-    forced: as of npy.
-    """
-    content = ParquetGroups(file, name)
-    content.exact = frozenset(
-        content.schema.names[position] for position in forced(content.schema.names, True)
-    )
-    if not content.n_rows or not content.n_columns:
-        raise DataError(f"{name} has no rows or no columns")
-    _check_size(content.n_columns * (_A_COLUMN + 8 * content.n_rows), name)
-    held, found = 0, []
-    for table, size in content.sized(range(content.n_groups)):
-        held += size
-        _check_size(held, name)
-        found.append(table)
-    if not found:
-        raise DataError(f"{name} has no rows or no columns")
-    return joined(found)
-
-
-class ParquetGroups:
-    """The row groups of a Parquet file, a seekable binary handle, as Tables; none is larger than
-    most_held says.
-
-    Pages are looked at before they are unpacked, and words are read as numbers of different words.
-    Raises DataError where the file is none, has columns of other kinds than rfx reads, or is too
-    large. exact: the names of columns that are wanted as words although they are numbers.
-    """
-
-    def __init__(self, file, name: str, exact: frozenset = frozenset()):
-        self.file, self.name, self.exact = file, name, exact
-        try:
-            self._chunks = parquetpages.chunks(file, archives.most_held(), name)
-        except ValueError as error:
-            raise _no_parquet(name, error) from None
-        plain = parquet_file(file, name)
-        self.schema, self.n_groups = plain.schema_arrow, len(self._chunks)
-        self.n_rows, self.n_columns = plain.metadata.num_rows, len(self.schema.names)
-        self._plain = plain
-        if len(set(self.schema.names)) < self.n_columns:
-            raise DataError(f"{name} has two columns of the same name")
-        self._check_kinds()
-        self._words = [field.name for field in self.schema if _is_bytes(field.type)]
-        self._content = parquet_file(file, name, self._words)
-
-    def _check_kinds(self):
-        import pyarrow
-
-        types = pyarrow.types
-        for field in self.schema:
-            kind = getattr(field.type, "storage_type", field.type)
-            kind = kind.value_type if types.is_dictionary(kind) else kind
-            long = types.is_fixed_size_binary(kind) and kind.byte_width > _LONGEST_FIXED
-            if types.is_nested(kind) or long:
-                raise _not_read(self.name, field.name, field.type)
-
-    def tables(self, groups):
-        """The Tables of row groups, by their numbers; each is as large as memory holds at most."""
-        return (table for table, _ in self.sized(groups))
-
-    def sized(self, groups):
-        """(Table, bytes that it takes) of row groups, by their numbers."""
-        import pyarrow
-
-        for group in groups:
-            try:
-                read = self._read(group)
-                if not read.num_rows:
-                    continue
-                held = sum(self._size(column) for column in read.columns)
-                _check_size(held, self.name)
-                table = parquet_table(read, self.name, self.schema, self.exact)
-            except (
-                pyarrow.ArrowException,
-                OSError,
-                ValueError,
-                OverflowError,
-                IndexError,
-            ) as error:
-                raise _no_parquet(self.name, error) from None
-            yield table, held
-
-    def _read(self, group):
-        """The pyarrow table of a row group, the words of which are numbered."""
-        unpacked, delta = 0, []
-        for column in self._chunks[group]:
-            found = parquetpages.pages(self.file, column)
-            unpacked += found.unpacked + 8 * column.n_values
-            if found.delta and ".".join(column.path) in self._words:
-                delta.append((".".join(column.path), found.unpacked))
-        _check_size(unpacked, self.name)
-        late = dict(delta)
-        read = self._content.read_row_group(
-            group, [name for name in self.schema.names if name not in late]
-        )
-        for name, size in delta:
-            read = read.append_column(name, self._differences(group, name, size))
-        return read.select(self.schema.names) if delta else read
-
-    def _differences(self, group, name, size):
-        """A column whose words are written as differences: a few at a time, for each may be
-        as long as all pages are.
-        """
-        import pyarrow
-
-        rows, parts, held = (
-            int(min(_BATCH, max(1, archives.most_held() // (4 * max(1, size))))),
-            [],
-            0,
-        )
-        for batch in self._plain.iter_batches(rows, [group], [name], use_threads=False):
-            part = batch.column(0)
-            parts.append(
-                part if pyarrow.types.is_dictionary(part.type) else part.dictionary_encode()
-            )
-            held += parts[-1].dictionary.nbytes + parts[-1].indices.nbytes
-            _check_size(held, self.name)
-        return pyarrow.chunked_array(parts).unify_dictionaries()
-
-    def _size(self, column) -> int:
-        """Bytes of a column: of numbers 8 each; of words, where RFX_MAX_BYTES is set, as
-        many as they have in a text.
-        """
-        import pyarrow
-        import pyarrow.compute
-
-        size = 8 * len(column)
-        if not pyarrow.types.is_dictionary(column.type) or not _is_bytes(column.type.value_type):
-            return size
-        for chunk in column.chunks:
-            lengths = (
-                pyarrow.compute.binary_length(chunk.dictionary)
-                .fill_null(0)
-                .to_numpy(zero_copy_only=False)
-            )
-            size += int(lengths.sum(dtype=np.int64)) + _A_WORD * len(lengths)
-            if archives.max_bytes() is not None and len(lengths):
-                known = chunk.indices.drop_null().to_numpy(zero_copy_only=False)
-                counts = np.bincount(known, minlength=len(lengths))
-                size += int((counts * lengths.astype(np.int64)).sum())
-        return size
-
-
-def _is_bytes(kind) -> bool:
-    """Whether a pyarrow type is of words or bytes of any length."""
-    import pyarrow
-
-    types = pyarrow.types
-    return (
-        types.is_string(kind)
-        or types.is_large_string(kind)
-        or types.is_binary(kind)
-        or types.is_large_binary(kind)
-    )
-
-
-def _not_read(name, title, kind) -> DataError:
-    return DataError(
-        f"{name}: column {title!r:.80} is of type {kind!s:.40}; numbers, truth values and words are"
-        " read"
-    )
-
-
-def parquet_table(read, name: str, schema, exact: frozenset = frozenset()) -> Table:
-    """The Table of a pyarrow table, whose words may be numbered.
-
-    schema: the pyarrow schema of the file, which says what is an index and what are categories.
-    exact: the names of columns that are wanted as words although they are numbers.
-    """
-    import pyarrow
-
-    names = list(read.column_names)
-    index, declared = _pandas_columns(schema)
-    declared |= {field.name for field in schema if pyarrow.types.is_dictionary(field.type)}
-    as_words = exact | declared
-    columns = [
-        _arrow(column, title, name, title in as_words) for title, column in zip(names, read.columns)
-    ]
-    typed = frozenset(title for title, column in zip(names, columns) if isinstance(column, Words))
-    return Table(
-        name,
-        names,
-        True,
-        columns,
-        index=index & set(names),
-        typed=typed,
-        categorical=declared & typed,
-    )
-
-
-def _pandas_columns(schema) -> tuple[frozenset, frozenset]:
-    """The columns that pandas wrote as its index, and as categories, by what it says in a
-    file's metadata.
-    """
-    try:
-        said = schema.pandas_metadata or {}
-        index = frozenset(own for own in said.get("index_columns", ()) if isinstance(own, str))
-        columns = [
-            own for own in said.get("columns", ()) if own.get("pandas_type") == "categorical"
-        ]
-        return index, frozenset(own.get("field_name") or own["name"] for own in columns)
-    except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
-        return frozenset(), frozenset()  # not what pandas writes
-
-
-_UNITS = {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}  # of durations, in a second
-
-
-def _arrow(column, title, name, as_words):
-    import pyarrow
-    import pyarrow.compute
-
-    types, kind = pyarrow.types, column.type
-    if types.is_dictionary(kind) and _is_bytes(kind.value_type):
-        return _numbered(column, title, name)
-    if types.is_dictionary(kind):
-        column = column.cast(kind.value_type)
-        kind = column.type
-    if types.is_boolean(kind):
-        column = pyarrow.compute.if_else(column, "True", "False")
-        kind = column.type
-    if types.is_decimal(kind):
-        # as a text has it: the cast to float64 is not to the nearest one
-        column = column.cast(pyarrow.string())
-    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
-        if not as_words or types.is_floating(kind):
-            if as_words and not types.is_float64(kind) and not types.is_decimal(kind):
-                return _digits(np.asarray(column.to_numpy()))
-            values = np.asarray(column.cast(pyarrow.float64(), safe=False).to_numpy(), np.float64)
-            return words_of_numbers(values) if as_words else values
-        column = _without_zeros(column.cast(pyarrow.string()))  # all its digits
-        kind = column.type
-    if types.is_duration(kind):
-        values = np.asarray(
-            column.cast(pyarrow.int64()).cast(pyarrow.float64(), safe=False).to_numpy(), np.float64
-        )
-        return (
-            words_of_numbers(values / _UNITS[kind.unit]) if as_words else values / _UNITS[kind.unit]
-        )
-    if not _is_bytes(kind):
-        try:
-            column = column.cast(pyarrow.string())  # dates and the like: words, as in a CSV file
-        except pyarrow.ArrowException:
-            raise _not_read(name, title, kind) from None
-    return _numbered(column.dictionary_encode(), title, name)
-
-
-def _without_zeros(column):
-    """Decimal numbers without the zeros that their type puts behind them: 1.50 is 1.5, and
-    2.00 is 2.
-    """
-    import pyarrow.compute
-
-    return pyarrow.compute.replace_substring_regex(
-        column, r"^(-?[0-9]+(?:\.[0-9]*[1-9])?)\.?0*$", r"\1"
-    )
-
-
-def _numbered(column, title, name) -> Words:
-    """The Words of a pyarrow column of numbered words; those that no cell has are left out."""
-    numbers: dict[str, int] = {}
-    codes = []
-    for chunk in column.chunks:
-        indices = chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        present = np.unique(indices[indices >= 0])
-        try:
-            words = [
-                word.decode() if isinstance(word, bytes) else word
-                for word in chunk.dictionary.take(present).to_pylist()
-            ]
-        except UnicodeDecodeError:
-            raise DataError(f"{name}: column {title!r:.80} has words that are not UTF-8") from None
-        places = np.full(len(chunk.dictionary) + 1, -1, np.int32)
-        places[present] = [
-            -1 if word is None else numbers.setdefault(word, len(numbers)) for word in words
-        ]
-        codes.append(places[indices])
-    return Words(np.concatenate(codes) if codes else np.zeros(0, np.int32), list(numbers))

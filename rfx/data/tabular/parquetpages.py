@@ -103,20 +103,23 @@ def pages(handle, column: Chunk) -> Pages:
         if not all(type(value) is int and value >= 0 for value in (kind, plain, packed)):
             raise ValueError("the header of a page is damaged")
         if kind in (_DATA, _DATA_V2):
-            body = header.get(5 if kind == _DATA else 8)
-            values, encoding = (
-                (body.get(1), body.get(2 if kind == _DATA else 4))
-                if isinstance(body, dict)
-                else (None, None)
-            )
-            if type(values) is not int or values < 0:
-                raise ValueError("the header of a page is damaged")
+            values, encoding = _values(header, kind)
             seen += values
             delta = delta or encoding in _DELTA
         if kind in (_DATA, _DATA_V2, _DICTIONARY):
             unpacked += plain
         at = base + length + packed
     return Pages(unpacked, delta)
+
+
+def _values(header, kind) -> tuple[int, Any]:
+    """The number of values of a page of data and their encoding, by its header."""
+    body = header.get(5 if kind == _DATA else 8)
+    if isinstance(body, dict):
+        values, encoding = body.get(1), body.get(2 if kind == _DATA else 4)
+        if type(values) is int and values >= 0:
+            return values, encoding
+    raise ValueError("the header of a page is damaged")
 
 
 def _varint(data, at):

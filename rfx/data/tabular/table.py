@@ -6,8 +6,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from rfx.data.tabular.written import shortest
+from rfx.data.tasks import number_text
 from rfx.errors import DataError, UsageError, or_near
 
+A_COLUMN = 1 << 10  # bytes of a column besides its cells
 _INDEX_NAME = re.compile(r"__index_level_[0-9]+__")
 _CODE = re.compile(r"[A-Z]{2}")
 _NO_NAME = re.compile(r"Unnamed: [0-9]+(?:[._][0-9]+)*")
@@ -154,6 +156,11 @@ class Table:
         )
 
 
+def none_forced(titles: list[str], named: bool) -> frozenset[int]:
+    """No column of a file with these titles is words though all of it are numbers."""
+    return frozenset()
+
+
 def is_code_among(word: str | None, words) -> bool:
     """Whether a word of two capital letters stands among others of two, as the codes of
     countries do.
@@ -168,6 +175,16 @@ def words_of_numbers(values: np.ndarray) -> Words:
     places = np.full(len(values), -1, np.int32)
     places[~np.isnan(values)] = codes
     return Words(places, [shortest(value) for value in found.tolist()])
+
+
+def digits(values: np.ndarray) -> Words:
+    """A column of numbers (n,) as words of the digits of their own type."""
+    found, codes = np.unique(values, return_inverse=True)
+    if values.dtype.kind in "iu":
+        return Words(codes.ravel().astype(np.int32), list(map(str, found.tolist())))
+    there = found[~np.isnan(found)]
+    places = np.where(codes.ravel() < len(there), codes.ravel(), -1).astype(np.int32)
+    return Words(places, [number_text(one) for one in there.astype(there.dtype.newbyteorder("="))])
 
 
 def joined(tables) -> Table:

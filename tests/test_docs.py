@@ -103,7 +103,7 @@ def options():
         }
     known |= {flag for parameter in cli.params for flag in parameter.opts}
     for path in (ROOT / "benchmarks").glob("*.py"):
-        known |= set(re.findall(r'add_argument\("(--[\w-]+)"', path.read_text()))
+        known |= set(re.findall(r'add_argument\(\s*"(--[\w-]+)"', path.read_text()))
     return known
 
 

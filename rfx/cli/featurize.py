@@ -161,7 +161,7 @@ def command(
     """
     import math
 
-    from rfx import features, files, kernels
+    from rfx import features, files
     from rfx.cli.rows import labelled_rows
     from rfx.data import load
     from rfx.data.libsvm import svmlight
@@ -170,7 +170,6 @@ def command(
     from rfx.data.tabular import labelwords
     from rfx.data.tabular.table import Words
     from rfx.data.transforms.scaling import Scaler
-    from rfx.errors import UsageError
     from rfx.fitting import memory
 
     inputs = (
@@ -184,23 +183,8 @@ def command(
         zero_based=zero_based or None,
     )
     if model is not None:
-        from rfx import methods
-
-        if train is not None:
-            raise UsageError(
-                f"--train is {train}, but --model {model} has the scaling and the features; give"
-                " one of the two"
-            )
-        trained = methods.load(model)
-        X, y, labels = labelled_rows(
-            source, trained.info["n_inputs"], asked, trained.schema, trained.letters
-        )
-        scaler = trained.preprocessing.scaler
-        if not hasattr(trained.model, "map"):
-            raise UsageError(
-                f"--model {model} is of method {trained.name}, which has no random features"
-            )
-        feature_map, scale = trained.model.map, 1.0
+        X, y, labels, scaler, feature_map = _by_model(model, source, train, asked)
+        scale = 1.0
     else:
         kind, kernel = features.find(name)
         kind.check_variant(kernel, n_features, variant)
@@ -219,25 +203,7 @@ def command(
         memory.check(learnt, scaling, kind.width * n_features, 4)
         scaler = Scaler.fit(learnt, scaling)
         learnt = scaler.transform(learnt)
-        gamma = gamma if gamma in ("paper", "median") else GAMMA.convert(gamma)
-        # as in training, the words mean "whatever this kernel needs"
-        given = (
-            None
-            if isinstance(gamma, str) and "gamma" not in kernels.get_kernel(kernel).parameters
-            else gamma
-        )
-        own = {
-            option.name: option
-            for option in kernels.get_kernel(kernel).options
-            if options[option.name] is not None
-        }
-        params = kernels.parameters(
-            kernel,
-            learnt,
-            given,
-            seed,
-            **{name: option.convert(options[name]) for name, option in own.items()},
-        )
+        params = _parameters(kernel, learnt, gamma, seed, options)
         feature_map = kind.learn(kernel, learnt, n_features, seed, variant=variant, **params)
         scale = 1.0 if unscaled else 1 / math.sqrt(n_features)
     with svmlight.open_output(output) as handle:
@@ -245,3 +211,40 @@ def command(
             svmlight.write_rows(handle, Z, y.rows(rows) if isinstance(y, Words) else y[rows])
     for number, label in enumerate(labels or ()):
         click.echo(f"label {number}\t{label}", err=True)
+
+
+def _by_model(model, source, train, asked):
+    """(X, y, labels, scaler, feature map) of the rows of `source`, read and mapped as a model's."""
+    from rfx import methods
+    from rfx.cli.rows import labelled_rows
+    from rfx.errors import UsageError
+
+    if train is not None:
+        raise UsageError(
+            f"--train is {train}, but --model {model} has the scaling and the features; give"
+            " one of the two"
+        )
+    trained = methods.load(model)
+    n_inputs = trained.info["n_inputs"]
+    rows = labelled_rows(source, n_inputs, asked, trained.schema, trained.letters)
+    if not hasattr(trained.model, "map"):
+        raise UsageError(
+            f"--model {model} is of method {trained.name}, which has no random features"
+        )
+    return *rows, trained.preprocessing.scaler, trained.model.map
+
+
+def _parameters(kernel, X, gamma, seed, options) -> dict:
+    """The kernel's parameters: what is given, or what the scaled rows X (n, d) say."""
+    from rfx import kernels
+
+    found = kernels.get_kernel(kernel)
+    gamma = gamma if gamma in ("paper", "median") else GAMMA.convert(gamma)
+    # as in training, the words mean "whatever this kernel needs"
+    needed = not isinstance(gamma, str) or "gamma" in found.parameters
+    own = {
+        option.name: option.convert(options[option.name])
+        for option in found.options
+        if options[option.name] is not None
+    }
+    return kernels.parameters(kernel, X, gamma if needed else None, seed, **own)

@@ -234,6 +234,18 @@ def _spellings(reader, pieces, workers, how) -> labelwords.Spellings:
 # ---------------------------------------------------------------------- tables
 
 
+def _changed(learners: list) -> frozenset[int]:
+    """The columns that are words in some parts, of which others made numbers.
+
+    learners: of each part the Learner of its rows, or the columns that turned out to be words.
+    """
+    refused = frozenset().union(*(own for own in learners if isinstance(own, frozenset)))
+    kinds = [own.word_columns for own in learners if not isinstance(own, frozenset)]
+    if not kinds:
+        return refused
+    return refused | (frozenset().union(*kinds) - frozenset.intersection(*kinds))
+
+
 def _table_reader(files, reading, pieces, workers, task):
     """(a reader whose schema is learnt from all parts, the task, guessed where the targets
     are classes by how they are spelled).
@@ -255,11 +267,7 @@ def _table_reader(files, reading, pieces, workers, task):
         ]
         if not learners:
             raise DataError(f"{files[0].path} has no rows")
-        changed = frozenset().union(*(own for own in learners if isinstance(own, frozenset)))
-        kinds = [own.word_columns for own in learners if not isinstance(own, frozenset)]
-        changed |= (
-            frozenset().union(*kinds) - frozenset.intersection(*kinds) if kinds else frozenset()
-        )
+        changed = _changed(learners)
         if changed <= forced:
             break
         if shape is None:

@@ -20,6 +20,7 @@ from fuzz.mutations import mutated
 
 from rfx.data import tables
 from rfx.data.reading import Reading
+from rfx.data.tabular.csvtext import DOUBTFUL
 from rfx.data.tabular.table import Table, Words
 from rfx.errors import DataError
 
@@ -219,10 +220,13 @@ def _read(path):
     """The columns that rfx reads, in lists of cells."""
     found = tables.File(path).read(Reading())
     if isinstance(found, Table):
-        return [_cells(column) for column in found.columns]
+        return [_cells(found.settled(position)) for position in range(len(found.columns))]
     X, y, _ = tables.plain_rows(found, "f")
     dense = _dense(X) if scipy.sparse.issparse(X) else X
     column = found[1]
+    if isinstance(column, Words):
+        # no cell of the generator is a code, among which NA would be one
+        column = column.without(DOUBTFUL)
     own = column.T.tolist() if getattr(column, "ndim", 1) == 2 else [_cells(column)]
     return dense.T.tolist() + own
 

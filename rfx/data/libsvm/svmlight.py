@@ -145,7 +145,7 @@ def read(
     text, spelling, worded = None, svmtext.Spelling(), False
     arrays = textcache.load(path, zero_based, spelling) if cache and str(path) != "-" else None
     if arrays is None:
-        text = path if isinstance(path, Text) else Text(path)
+        text = _opened(path)
         if sequences.recognised(text.raw):
             return sequences.parse(text.raw, text.name, n_features, letters)
         if labels is not None and _without_numbers(text.raw, labels):
@@ -161,14 +161,23 @@ def read(
     if n_features is None or width <= n_features:
         return _matrix((len(y), n_features or width), indptr, indices, values), y
     name = text.name if text else files.shown(path)
+    _check_base(name, n_features, width, zero_based, indices)
+    if wider == "refuse":
+        _refuse_width(text or Text(path), indptr, indices, n_features, zero_based)
+    return narrowed(_matrix((len(y), width), indptr, indices, values), n_features, name), y
+
+
+def _check_base(name: str, n_features: int, width: int, zero_based: bool, indices) -> None:
+    """Refuse rows that have one column too many because their indices seem to start at 1."""
     if zero_based and width == n_features + 1 and not (indices == 0).any():
         raise DataError(
             f"{name} has index {n_features} but no index 0, so its indices seem to start at 1,"
             " while those that the model was trained on start at 0; write it with indices from 0"
         )
-    if wider == "refuse":
-        _refuse_width(text or Text(path), indptr, indices, n_features, zero_based)
-    return narrowed(_matrix((len(y), width), indptr, indices, values), n_features, name), y
+
+
+def _opened(path) -> Text:
+    return path if isinstance(path, Text) else Text(path)
 
 
 def _matrix(shape, indptr, indices, values) -> scipy.sparse.csr_matrix:

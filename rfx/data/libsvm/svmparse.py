@@ -236,6 +236,34 @@ def _is_shortest(text, at, stop):
     return stop - at <= 15
 
 
+@njit(cache=True, nogil=True, inline="always")
+def _past_blanks(text, at, stop):
+    """The first place from `at` on that is no blank, or stop."""
+    while at < stop and _blank(text[at]):
+        at += 1
+    return at
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _ends_entries(text, at, stop):
+    """Whether no entry of the line can begin here: at its end, or at a comment."""
+    return at >= stop or text[at] == _NEWLINE or text[at] == _HASH
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _is_bad(status, text, end, stop):
+    """Whether what was read up to `end` is no number, or goes on behind one."""
+    return status == _MALFORMED or not _ends_token(text, end, stop)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _with_room(asked, count):
+    """The array (m, 2), twice as long where its first `count` rows are all there are."""
+    if count == len(asked):
+        return np.concatenate((asked, np.empty_like(asked)))
+    return asked
+
+
 @njit(cache=True, nogil=True)
 def parse_lines(text, at, stop, base, labels, ends, indices, values):
     """Parse whole lines text[at:stop] into labels[row], ends[row] (entries so far), indices and
@@ -255,17 +283,15 @@ def parse_lines(text, at, stop, base, labels, ends, indices, values):
     widest = np.iinfo(indices.dtype).max
     while at < stop:
         line = at
-        while at < stop and _blank(text[at]):
-            at += 1
+        at = _past_blanks(text, at, stop)
         if at >= stop:
             break
-        if text[at] == _NEWLINE or text[at] == _HASH:
+        if _ends_entries(text, at, stop):
             at = _line_end(text, at, stop) + 1
             continue
-        if n_asked == len(asked):
-            asked = np.concatenate((asked, np.empty_like(asked)))
+        asked = _with_room(asked, n_asked)
         value, end, status = _number(text, at, stop, scratch)
-        if status == _MALFORMED or not _ends_token(text, end, stop):
+        if _is_bad(status, text, end, stop):
             return rows, entries, line, False, asked[:n_asked], plain
         if status == _UNDECIDED:
             asked[n_asked, 0] = at
@@ -276,9 +302,8 @@ def parse_lines(text, at, stop, base, labels, ends, indices, values):
         at = end
         last = -1
         while True:
-            while at < stop and _blank(text[at]):
-                at += 1
-            if at >= stop or text[at] == _NEWLINE or text[at] == _HASH:
+            at = _past_blanks(text, at, stop)
+            if _ends_entries(text, at, stop):
                 break
             index = 0
             first = at
@@ -292,10 +317,9 @@ def parse_lines(text, at, stop, base, labels, ends, indices, values):
                 return rows, entries, -1, True, asked[:n_asked], plain
             last = index
             at += 1
-            if n_asked == len(asked):
-                asked = np.concatenate((asked, np.empty_like(asked)))
+            asked = _with_room(asked, n_asked)
             value, end, status = _number(text, at, stop, scratch)
-            if status == _MALFORMED or not _ends_token(text, end, stop):
+            if _is_bad(status, text, end, stop):
                 return rows, entries, line, False, asked[:n_asked], plain
             if status == _UNDECIDED:
                 asked[n_asked, 0] = at

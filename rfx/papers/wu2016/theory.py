@@ -113,21 +113,9 @@ def cases(rows) -> list[Case]:
                 for width, row in own
                 if (row["dataset"], row["method"], width) == (exact["dataset"], method, gamma)
             ]
-            alike = [
-                row
-                for row in complete(alike, "params.kappa", "params.kappa_bound")
-                if isinstance(row["params"].get("n_grids"), int)
-            ]
-            excess = Excess.of(alike, lambda row: row["params"]["n_grids"])
-            if excess:
-                kappa = seeds.mean_of([row["params"]["kappa_bound"] for row in alike]).value
-                curvature = losses.get_loss(exact["params"]["loss"]).curvature
-                reference = Reference.of(
-                    exact, seeds.mean_of([row["params"]["kappa"] for row in alike]).value
-                )
-                found.append(
-                    Case(exact["dataset"], gamma, penalty, reference, excess, kappa, curvature)
-                )
+            case = _case(exact, gamma, penalty, alike)
+            if case is not None:
+                found.append(case)
     if not found:
         raise DataError(
             "the results file has no exact machine with random binning at two R; rfx run"
@@ -137,6 +125,25 @@ def cases(rows) -> list[Case]:
     return sorted(
         found, key=lambda case: (order.get(case.dataset, len(order)), case.penalty, case.gamma)
     )
+
+
+def _case(exact, gamma: float, penalty: str, alike: list) -> Case | None:
+    """The case of an exact machine and the rows of random binning with its data set and gamma;
+    None where these are of fewer than two sizes.
+    """
+    alike = [
+        row
+        for row in complete(alike, "params.kappa", "params.kappa_bound")
+        if isinstance(row["params"].get("n_grids"), int)
+    ]
+    excess = Excess.of(alike, lambda row: row["params"]["n_grids"])
+    if not excess:
+        return None
+    kappa = seeds.mean_of([row["params"]["kappa_bound"] for row in alike]).value
+    curvature = losses.get_loss(exact["params"]["loss"]).curvature
+    mean = seeds.mean_of([row["params"]["kappa"] for row in alike]).value
+    reference = Reference.of(exact, mean)
+    return Case(exact["dataset"], gamma, penalty, reference, excess, kappa, curvature)
 
 
 def _gamma(row) -> float | None:

@@ -104,7 +104,47 @@ def _scaled(mantissa, q):
     return (bits & _U((1 << 52) - 1)) | (_U(exponent) << _U(52)), True
 
 
-# a call for every number would cost a quarter of the time
+# Calls for every number would cost a quarter of the time: these parts are inlined.
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _sign(text, at, stop):
+    """(whether a minus stands at `at`, the place behind a sign)."""
+    if at < stop and (text[at] == 45 or text[at] == 43):
+        return text[at] == 45, at + 1
+    return False, at
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _past_zeros(text, at, stop):
+    while at < stop and text[at] == 48:
+        at += 1
+    return at
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _exponent(text, at, stop):
+    """(the power of ten behind an e, the place behind it, whether there is one)."""
+    downwards, first = _sign(text, at, stop)
+    at, power = first, 0
+    while at < stop and 48 <= text[at] <= 57:
+        if power < 100000:
+            power = power * 10 + (text[at] - 48)
+        at += 1
+    return (-power if downwards else power), at, at > first
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _nearest(mantissa, q, scratch):
+    """(the double next to mantissa * 10^q, for a mantissa above 0, whether that is certain)."""
+    if mantissa <= _U(1 << 53) and -22 <= q <= 22:
+        value = np.float64(mantissa)
+        return (value * _TENS[q] if q >= 0 else value / _TENS[-q]), True
+    bits, certain = _scaled(mantissa, q)
+    scratch[0] = bits
+    return scratch.view(np.float64)[0], certain
+
+
 @njit(cache=True, nogil=True, inline="always")
 def _number(text, at, stop, scratch):
     """Read [+-]digits[.digits][e[+-]digits] at text[at:stop] (uint8).
@@ -114,64 +154,40 @@ def _number(text, at, stop, scratch):
     number went wrong). `scratch` is a uint64 array of length 1 whose memory turns bits into a
     double.
     """
-    negative = False
-    if at < stop and (text[at] == 45 or text[at] == 43):
-        negative = text[at] == 45
-        at += 1
-    first = at
-    while at < stop and text[at] == 48:
-        at += 1
-    zeros = at - first
-    first = at
+    negative, first = _sign(text, at, stop)
+    at = _past_zeros(text, first, stop)
+    start = at
     mantissa = _U(0)
     while at < stop and 48 <= text[at] <= 57:
         mantissa = mantissa * _U(10) + _U(text[at] - 48)
         at += 1
-    digits = at - first  # significant ones: 19 always fit into 64 bits
-    seen = zeros + digits > 0
+    digits = at - start  # significant ones: 19 always fit into 64 bits
+    seen = at > first
     q = 0
     if at < stop and text[at] == 46:
-        at += 1
-        point = at
-        if digits == 0:
-            while at < stop and text[at] == 48:
-                at += 1
-        first = at
+        point = at + 1
+        start = _past_zeros(text, point, stop) if digits == 0 else point
+        at = start
         while at < stop and 48 <= text[at] <= 57:
             mantissa = mantissa * _U(10) + _U(text[at] - 48)
             at += 1
-        digits += at - first
+        digits += at - start
         seen = seen or at > point
         q = point - at
     if not seen:
         return 0.0, at, _MALFORMED
     if at < stop and (text[at] == 101 or text[at] == 69):
-        at += 1
-        downwards = False
-        if at < stop and (text[at] == 45 or text[at] == 43):
-            downwards = text[at] == 45
-            at += 1
-        if at >= stop or text[at] < 48 or text[at] > 57:
+        power, at, good = _exponent(text, at + 1, stop)
+        if not good:
             return 0.0, at, _MALFORMED
-        power = 0
-        while at < stop and 48 <= text[at] <= 57:
-            if power < 100000:
-                power = power * 10 + (text[at] - 48)
-            at += 1
-        q += -power if downwards else power
+        q += power
     if digits > 19:
         return 0.0, at, _UNDECIDED
     if mantissa == _U(0):
         return (-0.0 if negative else 0.0), at, _EXACT
-    if mantissa <= _U(1 << 53) and -22 <= q <= 22:
-        value = np.float64(mantissa)
-        value = value * _TENS[q] if q >= 0 else value / _TENS[-q]
-    else:
-        bits, certain = _scaled(mantissa, q)
-        if not certain:
-            return 0.0, at, _UNDECIDED
-        scratch[0] = bits
-        value = scratch.view(np.float64)[0]
+    value, certain = _nearest(mantissa, q, scratch)
+    if not certain:
+        return 0.0, at, _UNDECIDED
     return (-value if negative else value), at, _EXACT
 
 

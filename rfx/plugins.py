@@ -58,6 +58,7 @@ class Registry(Mapping):
     ):
         self.kind, self.package, self.declares, self.group = kind, package, declares, group
         self._own: dict | None = None
+        self._at_once: dict = {}  # what was found in files of its name
 
     def _entries(self) -> dict[str, metadata.EntryPoint]:
         return entries(self.group) if self.group else {}
@@ -79,11 +80,16 @@ class Registry(Mapping):
 
     def _quickly(self, name: str):
         """The thing of that name where the file of that name has it; None where it is elsewhere."""
-        if self._own is None and isinstance(name, str) and name.replace("-", "_").isidentifier():
+        if self._own is not None or not isinstance(name, str):
+            return None
+        found = self._at_once.get(name)
+        if found is None and name.replace("-", "_").isidentifier():
             module = f"{self.package}.{name.replace('-', '_')}"
             if importlib.util.find_spec(module) is not None:
-                return self._declared_by(module).get(name)
-        return None
+                found = self._declared_by(module).get(name)
+            if found is not None:
+                self._at_once[name] = found
+        return found
 
     def __getitem__(self, name: str):
         """Raises KeyError for an unknown name, DataError for a plug-in that can't be used."""

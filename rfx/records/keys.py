@@ -5,6 +5,7 @@ and which rows count for which run.
 import hashlib
 import json
 import os
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -86,10 +87,28 @@ def resolved(run: Run) -> dict[str, Any]:
     """The options of a run with the defaults of its method where nothing, or None, is given."""
     given = run.given()
     try:
-        given |= methods.get(run.method).converted(
+        # runs of a plan that differ in nothing but the seed have the same options; 1 and 1.0 are
+        # not the same
+        return dict(
+            _resolved(
+                run.method, tuple((name, type(value), value) for name, value in given.items())
+            )
+        )
+    except TypeError:  # of a list, which can't be looked up
+        return _with_defaults(run.method, given)
+
+
+@lru_cache(4096)
+def _resolved(method: str, given: tuple[tuple[str, type, Any], ...]) -> dict[str, Any]:
+    return _with_defaults(method, {name: value for name, _, value in given})
+
+
+def _with_defaults(method: str, given: dict[str, Any]) -> dict[str, Any]:
+    try:
+        given |= methods.get(method).converted(
             {name: value for name, value in given.items() if name not in _NOT_DECLARED}
         )
-        return _defaults(run.method, given.get("kernel")) | given
+        return _defaults(method, given.get("kernel")) | given
     except UsageError:
         # of a method or option that is not there: the run fails, and its row has a key all the same
         return given
@@ -127,6 +146,8 @@ def canonical(value: Any) -> Any:
     """`value` without what makes no difference: numpy's types, None entries, 1.0 where 1 is
     meant, paths as text.
     """
+    if type(value) is str or type(value) is int:
+        return value
     if hasattr(value, "item"):
         value = value.item()
     if isinstance(value, dict):
@@ -154,7 +175,7 @@ def _content_digest(path: str, size: int, mtime_ns: int) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def rows_of(runs: list[Run], rows: list[Result]) -> dict[str, Result]:
-    """The newest row of each of `runs` that has one, by the run's key."""
+def rows_of(names: Iterable[str], rows: list[Result]) -> dict[str, Result]:
+    """The newest row of each run that has one, by the run's key; names: the keys of the runs."""
     newest = {row["key"]: row for row in rows}
-    return {name: newest[name] for run in runs if (name := key(run)) in newest}
+    return {name: newest[name] for name in names if name in newest}

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import chain, repeat
+from operator import attrgetter
 from typing import Any, TypeAlias, TypeVar
 
 from rfx import numerals
@@ -36,7 +37,7 @@ _MOST = 1e100
 # Differences of clock readings may be below zero by rounding.
 _ROUNDING = 1e-3
 _MOST_DEPTH = 20  # of lists and tables within params
-_KEPT = 1000  # kernels' parameters that are remembered
+_KEPT = 4096  # kernels' parameters that are remembered
 _decode = json.JSONDecoder().raw_decode
 
 
@@ -288,6 +289,18 @@ _KINDS: dict[Check, str] = {
 PARAMS: dict[str, Check] = {name: kind for kind, names in _KINDS.items() for name in names.split()}
 
 
+class Layout(dict[str, int]):
+    """Names of entries to the places of their values; shared by all Params that have these
+    names.
+    """
+
+    __slots__ = ("names",)
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        super().__init__((name, place) for place, name in enumerate(names))
+        self.names = names
+
+
 class Params(Mapping[str, Any]):
     """What a run was given and what came of it that has no column: names to values, checked by
     name.
@@ -300,7 +313,7 @@ class Params(Mapping[str, Any]):
     __slots__ = ("_layout", "_line", "_path", "_values")
 
     def __init__(
-        self, layout: dict[str, int], values: tuple[Any, ...], path: object = "", line: int = 0
+        self, layout: Layout, values: tuple[Any, ...], path: object = "", line: int = 0
     ) -> None:
         self._layout, self._values, self._path, self._line = layout, values, path, line
 
@@ -321,6 +334,19 @@ class Params(Mapping[str, Any]):
         value = self._values[place]
         return marshal.loads(value) if type(value) is bytes else value
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all entries; the same tuple for many rows."""
+        return self._layout.names
+
+    def several(self, names: Iterable[str]) -> list[Any]:
+        """The values of some entries, all of which are there."""
+        layout, values = self._layout, self._values
+        return [
+            marshal.loads(value) if type(value) is bytes else value
+            for value in [values[layout[name]] for name in names]
+        ]
+
     def __contains__(self, name: object) -> bool:
         return name in self._layout
 
@@ -340,9 +366,9 @@ class Packer:
     """
 
     def __init__(self) -> None:
-        self._layouts: dict[tuple[str, ...], dict[str, int]] = {}
+        self._layouts: dict[tuple[str, ...], Layout] = {}
         self._shared: dict[str | bytes, str | bytes] = {}
-        self._scalars: dict[bytes, dict[str, Any]] = {}
+        self._kernels: dict[bytes, bytes] = {}
 
     def params(
         self, found: Sequence[dict[str, Any]], path: object, lines: Sequence[int]
@@ -377,10 +403,10 @@ class Packer:
             self._shared.clear()
         return made
 
-    def _layout(self, names: tuple[str, ...]) -> dict[str, int]:
+    def _layout(self, names: tuple[str, ...]) -> Layout:
         layout = self._layouts.get(names)
         if layout is None:
-            layout = self._layouts[names] = {name: place for place, name in enumerate(names)}
+            layout = self._layouts[names] = Layout(names)
         return layout
 
     def _columns(self, names: tuple[str, ...], rows: list[dict[str, Any]]) -> list[list[Any]]:
@@ -400,23 +426,23 @@ class Packer:
 
     def _check(self, name: str, kind: Check, column: list[Any]) -> None:
         """Put in place of the values of an entry what they are kept as."""
-        known = self._scalars
         for place, value in enumerate(column):
             if value is None:
                 continue
             try:
-                if kind is not _scalars:
-                    column[place] = kind(value)
-                    continue
-                # many rows have the same few
-                packed = marshal.dumps(value)
-                if packed not in known:
-                    if len(known) > _KEPT:
-                        known.clear()
-                    known[packed] = kind(value)
-                column[place] = known[packed]
+                column[place] = self._kernel(value) if kind is _scalars else kind(value)
             except (ValueError, OverflowError, TypeError, RecursionError) as error:
                 raise Wrong(f"params.{name}", value, str(error)) from None
+
+    def _kernel(self, value: Any) -> bytes:
+        """A kernel's parameters, checked and packed; many rows have the same few."""
+        given, known = marshal.dumps(value), self._kernels
+        packed = known.get(given)
+        if packed is None:
+            if len(known) > _KEPT:
+                known.clear()
+            packed = known[given] = marshal.dumps(_scalars(value))
+        return packed
 
     def _packed(self, name: str, value: Any) -> Any:
         """A value as it is kept; what many rows may have in common is kept once."""
@@ -457,10 +483,10 @@ def params_of(text: str) -> dict[str, Any]:
         raise ValueError("must be a JSON table")
     if "\\u" in text:
         # half a character can't be written anywhere
-        whole: dict[str, Any] = json.loads(
+        mended: dict[str, Any] = json.loads(
             json.dumps(value, ensure_ascii=False).encode(errors="replace")
         )
-        return whole
+        return mended
     return value
 
 
@@ -650,17 +676,17 @@ def plainly(kind: Callable[[str], object], texts: Sequence[str]) -> list[Any] | 
     read, most = (float, _MOST) if kind in _REALS else (int, _MOST_WHOLE)
     if kind not in _REALS and kind is not whole or _OTHERS.search("".join(texts)):
         return None
+    gaps = "" in texts
     try:
-        numbers: list[Any] = [read(text) if text else 0 for text in texts]
+        numbers: list[Any] = list(map(read, filter(None, texts) if gaps else texts))
     except ValueError:
         return None
-    if not _in_range(numbers, most):
+    if not numbers or not _in_range(numbers, most):
         return None
-    return (
-        [number if text else None for number, text in zip(numbers, texts)]
-        if "" in texts
-        else numbers
-    )
+    if gaps:
+        one = iter(numbers)
+        return [next(one) if text else None for text in texts]
+    return numbers
 
 
 # An empty cell of these is refused.
@@ -677,10 +703,28 @@ def check_together(score: float | None, metric: str | None) -> None:
         raise Wrong("score", score, f"must be 0 or more, because the metric is {metric}")
 
 
+def picker(*names: str) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
+    """A function of a row that gives these of its columns, two or more; None for one that
+    it has not.
+    """
+    of_result = attrgetter(*names)
+
+    def picked(row: Mapping[str, Any]) -> tuple[Any, ...]:
+        if type(row) is Result:
+            found: tuple[Any, ...] = of_result(row)
+            return found
+        return tuple(row.get(name) for name in names)
+
+    return picked
+
+
+_fit_and_features = picker("seconds_fit", "seconds_features")
+
+
 def seconds_train(row: Mapping[str, Any]) -> float | None:
     """Training time as the papers count it: features and fit together."""
-    fit: float | None = row.get("seconds_fit")
-    return None if fit is None else fit + (row.get("seconds_features") or 0.0)
+    fit, features = _fit_and_features(row)
+    return None if fit is None else fit + (features or 0.0)
 
 
 def having(rows: Iterable[R], *names: str) -> list[R]:

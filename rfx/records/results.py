@@ -40,7 +40,7 @@ _NO_MORE: Mapping[str, str | None] = MappingProxyType({})
 Line: TypeAlias = tuple[int, list[str]]  # its number and its cells
 _BLOCK = 512  # lines that are read at once
 _KEPT = 4096  # texts of a column whose values are remembered
-_MANY = 64  # new texts in a block of a column of which few repeat
+_MANY = _BLOCK // 2  # new texts in a block of a column of which few repeat
 _CELLS = tuple(name for name in COLUMNS if name != "params")
 _PARAMS, _SCORE, _METRIC = (COLUMNS.index(name) for name in ("params", "score", "metric"))
 _NAMED = [COLUMNS.index(name) for name in NAMED]
@@ -140,6 +140,8 @@ class _Reader:
         self.decimal_comma = header.delimiter == ";"
         # of each column the values of texts that were there before
         self.known: dict[str, dict[str, Any]] = {name: {"": None} for name in _CELLS}
+        # those columns of which few texts repeat
+        self.varied: set[str] = set()
 
     def rows(self, block: list[Line]) -> list[Result]:
         """The Results of some lines; DataError, which names line and column, for the first
@@ -191,13 +193,17 @@ class _Reader:
     def _column(self, name: str, texts: tuple[str, ...]) -> list[Any]:
         """The values of the cells of one column; what many rows have is kept once."""
         known = self.known[name]
+        if name in self.varied:
+            self.varied.discard(name)
+            found = self._plainly(name, texts)
+            if found is not None:
+                self.varied.add(name)
+                return found
         with suppress(KeyError):
             return list(map(known.__getitem__, texts))
         new = set(texts).difference(known)
-        if len(new) > _MANY:
-            found = self._plainly(name, texts)
-            if found is not None:
-                return found
+        if len(new) > _MANY and len(known) > _MANY:
+            self.varied.add(name)
         if len(known) > _KEPT:
             known.clear()
             known[""] = None

@@ -8,7 +8,8 @@ text is ever read back.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
 
 from rfx.reporting.seeds import Mean
 
@@ -18,8 +19,7 @@ from rfx.reporting.seeds import Mean
 Around = Literal["", "deviation", "decimals", "extremes", "range"]
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(NamedTuple):
     """One cell of a table: a number of ours, what it is compared with and what can be said of it,
     or plain text.
 
@@ -71,6 +71,7 @@ class Cell:
         return {None: "beside", "differs": "worse"}.get(self.verdict, self.verdict or "")
 
 
+@lru_cache(4096)
 def words(text: str) -> Cell:
     """A cell of plain text."""
     return Cell(text=text)
@@ -78,7 +79,7 @@ def words(text: str) -> Cell:
 
 def number(value: float | None, write: Callable[[float], str], **more) -> Cell:
     """A cell of a single number; more: the cell's other attributes."""
-    return Cell(None if value is None else Mean.one(value), write, **more)
+    return Cell(None if value is None else Mean(value, None, 1, value, value), write, **more)
 
 
 @dataclass

@@ -4,11 +4,12 @@ and what came of them.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from rfx.errors import UsageError, or_near
-from rfx.records.result import seconds_train
+from rfx.records.result import picker, seconds_train
 from rfx.reporting import seeds
-from rfx.reporting.cells import count, short
+from rfx.reporting.cells import Cell, count, short, words
 
 # What a run was given, in this order, with its heading; options that are not here follow by their
 # own names.
@@ -54,6 +55,15 @@ _MAIN = frozenset(
 def outcome(row: dict, name: str):
     """One of OUTCOMES of a row."""
     return seconds_train(row) if name == "seconds_train" else row[name]
+
+
+_outcomes = picker("score", "model_size", "seconds_predict", "peak_rss_mb")
+
+
+def outcomes(row) -> tuple[float | None, ...]:
+    """All OUTCOMES of a row, in their order."""
+    score, model_size, predict, memory = _outcomes(row)
+    return score, model_size, seconds_train(row), predict, memory
 
 
 class Each(Sequence):
@@ -125,6 +135,7 @@ class _Differences:
         self._there: dict[str, object] = {}
         # of the runs of one method on one data set the first values
         self._alike: dict[tuple, dict] = {}
+        self._like: dict[tuple, dict] = {}  # of those that have the same names the first values
         self._differ: set[str] = set()
 
     def add(self, given: dict, known: bool) -> None:
@@ -133,21 +144,34 @@ class _Differences:
         """
         if self.same is None:
             self.same = dict(given)
-        for name in [name for name, value in self.same.items() if given.get(name) != value]:
-            del self.same[name]
+        same = self.same
         if not known:
+            for name in [name for name, value in same.items() if given.get(name) != value]:
+                del same[name]
             self.names.update(dict.fromkeys(given))
             return
-        first = self._alike.setdefault((given["dataset"], given["method"]), given)
-        for name, value in given.items():
-            self.names.setdefault(name)
+        group = given["dataset"], given["method"]
+        like = self._like.setdefault((*group, *given), given)
+        if like is given:
+            changed = list(given)
+            self.names.update(dict.fromkeys(given))
+            for name in [name for name in same if name not in given]:
+                del same[name]
+        else:
+            # what it has in common with a run that was added changes nothing
+            changed = [name for name, value in like.items() if given[name] is not value]
+        first = self._alike.setdefault(group, given)
+        for name in changed:
+            value = given[name]
+            if name in same and value != same[name]:
+                del same[name]
             if name in self._differ:
                 continue
             if _other(first.get(name, _NOTHING), value):
                 self._differ.add(name)
             elif name in _MAIN and _other(self._there.setdefault(name, value), value):
                 self._there[name] = _NOTHING
-        if len(first) != len(given) or first.keys() != given.keys():
+        if like is given:
             self._differ |= first.keys() ^ given.keys()
 
     @property
@@ -174,20 +198,27 @@ def of(rows: Sequence[Mapping]) -> Columns:
     return Columns(names, varying, values, Each(rows, _asked), found.same or {})
 
 
+_seed_and_threads, _lam_and_features = picker("seed", "threads"), picker("lam", "n_features")
+
+
 def _asked(row) -> dict:
     found = seeds.inputs(row)
-    for name in ("seed", "threads"):
-        if row[name] is not None:
-            found[name] = row[name]
+    seed, threads = _seed_and_threads(row)
+    if seed is not None:
+        found["seed"] = seed
+    if threads is not None:
+        found["threads"] = threads
     return found
 
 
 def values_of(row) -> dict:
     """What the run of a row was given, as it was used."""
     found = _asked(row)
-    for name in ("lam", "n_features"):
-        if row[name] is not None:
-            found[name] = row[name]
+    lam, n_features = _lam_and_features(row)
+    if lam is not None:
+        found["lam"] = lam
+    if n_features is not None:
+        found["n_features"] = n_features
     if isinstance(found.get("gamma"), (int, float)):
         used = (row["params"].get("kernel_params") or {}).get("gamma")
         found["gamma"] = found["gamma"] if used is None else used
@@ -211,3 +242,19 @@ def written(name: str, value) -> str:
             else f"{value:.4g}"
         )
     return str(value)
+
+
+def cell(name: str, value) -> Cell:
+    """A given value as a cell; the same one for the same value, of which a table has many."""
+    kind = type(value)
+    # 0.0 is written in two ways, and lists can't be looked up
+    return (
+        _cell(name, value)
+        if kind is str or kind is int or (kind is float and value)
+        else words(written(name, value))
+    )
+
+
+@lru_cache(4096, typed=True)
+def _cell(name: str, value: str | float) -> Cell:
+    return words(written(name, value))

@@ -6,12 +6,13 @@ import json
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from rfx import methods
 from rfx.errors import UsageError
 from rfx.records.keys import canonical, lacks_gamma
+from rfx.records.result import Params, picker
 from rfx.reporting.printed import Printed
 
 # What tells runs apart besides options; n_features and lam are options of some methods, and
@@ -27,8 +28,7 @@ LEGEND = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Mean:
+class Mean(NamedTuple):
     """The mean of n values, the lowest, the highest, and their standard deviation with n -
     1 below, None of one value.
     """
@@ -119,32 +119,36 @@ def options_of(method: str) -> frozenset[str]:
 
 
 @lru_cache(4096)
-def _wanted(method: str, names: tuple[str, ...]) -> list[str]:
-    """Of the names in params those that tell runs of a method apart, in order."""
+def _wanted(method: str, names: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """Of the names in params those that tell runs of a method apart, in order; and the columns that
+    are options which params does not have."""
     options = options_of(method)
-    return [name for name in _PARAMS if name in names] + [
-        name for name in names if name in options and name not in _PARAMS
+    entries = [name for name in _PARAMS if name in names]
+    entries += [name for name in names if name in options and name not in _PARAMS]
+    return entries, [
+        name for name in ("lam", "n_features") if name in options and name not in names
     ]
+
+
+_fields = picker(*_FIELDS)
 
 
 def inputs(row: Mapping) -> dict:
     """What a row's run was given, by name, without its seed; of an option with a column,
     what was asked for where that is known.
     """
-    method, params = row["method"], row["params"]
-    found = {}
-    for name in _FIELDS:
+    params = row["params"]
+    found = {name: value for name, value in zip(_FIELDS, _fields(row)) if value is not None}
+    if type(params) is Params:
+        entries, columns = _wanted(row["method"], params.names)
+        found.update(zip(entries, params.several(entries)))
+    else:
+        entries, columns = _wanted(row["method"], tuple(params))
+        found.update((name, params[name]) for name in entries if params[name] is not None)
+    for name in columns:
         value = row.get(name)
         if value is not None:
             found[name] = value
-    for name in _wanted(method, tuple(params)):
-        value = params[name]
-        if value is not None:
-            found[name] = value
-    options = options_of(method)
-    for name in ("lam", "n_features"):
-        if name in options and name not in params and row.get(name) is not None:
-            found[name] = row[name]
     if type(found.get("gamma")) is str and lacks_gamma(row.get("kernel")):
         del found["gamma"]
     return found
@@ -162,8 +166,10 @@ def _token(value) -> tuple:
     kind = type(value)
     if kind is str:
         return 0, value
-    if kind is int or kind is float:
-        return 1, canonical(value) if kind is float else value
+    if kind is int:
+        return 1, value
+    if kind is float:
+        return 1, canonical(value)
     return 2, json.dumps(canonical(value), sort_keys=True)
 
 

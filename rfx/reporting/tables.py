@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from rfx.errors import UsageError, or_near
 from rfx.plans import catalogue
+from rfx.records.result import picker
 from rfx.reporting import seeds
 from rfx.reporting.builders import choose
 from rfx.reporting.cells import Around, Cell, Section, Table, words
@@ -99,14 +100,17 @@ class Comparison:
         return f"{self.package.rpartition('.')[2]}-{self.table}"
 
     def __call__(self, rows: Sequence[Mapping], setting: str | None = None) -> Table:
-        rows = [row for row in rows if row["dataset"] in {data.name for data in self.data}]
+        by_data: dict[str, list] = {data.name: [] for data in self.data}
+        rows = [row for row in rows if row["dataset"] in by_data]
+        for row in rows:
+            by_data[row["dataset"]].append(row)
         setting = choose(self.name, {name: name for name in self.settings}, rows, setting) or ""
         book = printed(self.package, self.table)
         made = Table(self.name, f"{self.title}; setting: {setting}", [], [], [])
         used: list[list] = []
         tidy: list[dict] = []
         for data in self.data:
-            picked = self.pick([row for row in rows if row["dataset"] == data.name], setting)
+            picked = self.pick(by_data[data.name], setting)
             if not picked and data.stands_for:
                 continue
             used += picked.values()
@@ -165,15 +169,14 @@ class Comparison:
         most features, and of those the newest.
         """
         picked: Picked = {}
+        there: dict[tuple[str, str], list] = {}
+        for row in rows:
+            if row["status"] == "ok" and row["params"].get("label") == setting:
+                there.setdefault((row["method"], self.line(row)), []).append(row)
         # Methods whose lam another method's score decides come last.
         for method in sorted(self.methods, key=lambda name: name in self.closest_to):
             for kernel in self.kernels:
-                found = [
-                    row
-                    for row in rows
-                    if (row["status"], row["method"], self.line(row)) == ("ok", method, kernel)
-                ]
-                found = [row for row in found if row["params"].get("label") == setting]
+                found = there.get((method, kernel), [])
                 if not found:
                     continue
                 if "n_features" in seeds.options_of(method):
@@ -343,16 +346,16 @@ def failures(rows: Iterable[Mapping]) -> list[str]:
 def machines(rows: Iterable[Mapping]) -> list[str]:
     """The processors, threads and versions that rows were made with, a line each."""
     lines = {}
-    for row in rows:
+    for cpu, threads, *found in dict.fromkeys(map(_made_with, rows)):
         versions = ", ".join(
-            f"{name} {row[name]}"
-            for name in ("rfx", "python", "numpy", "scipy", "numba", "liblinear", "libsvm", "blas")
-            if row[name]
+            f"{name} {version}" for name, version in zip(_PROGRAMS, found) if version
         )
-        lines[
-            f"Machine: {row['cpu'] or 'unknown'}, {row['threads'] or 'all'} threads; {versions}"
-        ] = True
+        lines[f"Machine: {cpu or 'unknown'}, {threads or 'all'} threads; {versions}"] = True
     return list(lines)
+
+
+_PROGRAMS = ("rfx", "python", "numpy", "scipy", "numba", "liblinear", "libsvm", "blas")
+_made_with = picker("cpu", "threads", *_PROGRAMS)
 
 
 def memory_gb(row: Mapping) -> float | None:

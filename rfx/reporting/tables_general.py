@@ -5,11 +5,12 @@ files side by side; `map-convergence`.
 import hashlib
 import math
 import statistics
+from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from rfx.errors import UsageError
-from rfx.records.result import seconds_train
+from rfx.records.result import picker, seconds_train
 from rfx.reporting import columns, convergence, seeds
 from rfx.reporting.builders import Builder
 from rfx.reporting.cells import DASH, Cell, Section, Table, count, decimals, number, short, words
@@ -69,12 +70,12 @@ def _listed(rows, given) -> Table:
 
     def line(place: int) -> list[Cell]:
         row, values = rows[place], given.values[place]
-        cells = [words(columns.written(name, values.get(name))) for name in shown]
-        for name, (_, write) in columns.OUTCOMES.items():
+        cells = [columns.cell(name, values.get(name)) for name in shown]
+        for value, (name, (_, write)) in zip(columns.outcomes(row), columns.OUTCOMES.items()):
             scored = (
                 {"best": place in best, "converged": row["converged"]} if name == "score" else {}
             )
-            cells.append(number(columns.outcome(row, name), write, **scored))
+            cells.append(number(value, write, **scored))
         if metric is None:
             cells.insert(len(shown) + 1, words(row["metric"] or DASH))
         return cells
@@ -173,7 +174,7 @@ def _grouped(rows, given, by, said) -> Table:
     metric, outcomes = _metric(rows)
     groups = _groups(rows, given, by)
     means = [
-        {name: seeds.mean(columns.outcome(row, name) for row in found) for name in columns.OUTCOMES}
+        dict(zip(columns.OUTCOMES, map(seeds.mean, zip(*map(columns.outcomes, found)))))
         for _, found in groups
     ]
     families = [(own.get("dataset"), own["metric"]) for own, _ in groups]
@@ -188,7 +189,7 @@ def _grouped(rows, given, by, said) -> Table:
         score, *others = _outcomes(
             outcome, place in best, all(row["converged"] is not False for row in found)
         )
-        names = [words(columns.written(name, own[name])) for name in by]
+        names = [columns.cell(name, own[name]) for name in by]
         metrics = [words(own["metric"] or DASH)] if metric is None else []
         lines.append(
             [*names, number(len(found), str), score, number(p, "{:.2g}".format), *metrics, *others]
@@ -268,20 +269,15 @@ def compare(
     pairs, only_a, only_b = _matched(rows_a, rows_b)
     given = columns.of([b for _, b in pairs])
     shown = [*columns.ALWAYS, *given.varying]
-    lines, changes, ratios = [], [], []
-    for (a, b), values in zip(pairs, given.values):
+
+    def line(place: int) -> list[Cell]:
+        (a, b), values = pairs[place], given.values[place]
         times, ratio, change = _differences(a, b)
-        if change is not None:
-            changes.append(abs(change))
-        if ratio:
-            ratios.append(ratio)
-        line = [words(columns.written(name, values.get(name))) for name in shown]
-        line += [
-            _score(a),
-            _score(b),
-            number(change, lambda value: f"{value:+.2g}" if value else "0"),
-        ]
-        lines.append([*line, *(number(value, short) for value in (*times, ratio))])
+        cells = [columns.cell(name, values.get(name)) for name in shown]
+        cells += [_score(a), _score(b), number(change, _signed)]
+        return [*cells, *(number(value, short) for value in (*times, ratio))]
+
+    lines = columns.Each(range(len(pairs)), line)
     cells = columns.Each(pairs, lambda pair: _pair_of(pair[0], pair[1], shown))
     headings = (
         [given.heading(name) for name in shown] + [f"score {name}" for name in names] + ["change"]
@@ -292,19 +288,21 @@ def compare(
         "compare",
         title,
         [Section("", headings, lines, len(columns.ALWAYS))],
-        _changes(changes, ratios, names),
+        _changes(pairs, names),
         cells,
     )
+
+
+_score_and_metric = picker("score", "metric")
 
 
 def _differences(a, b) -> tuple[tuple, float | None, float | None]:
     """(seconds of both, their ratio, the change of the score), None for what can't be said."""
     before, after = seconds_train(a), seconds_train(b)
     ratio = after / before if before is not None and after is not None and before > 0 else None
+    (score_a, metric_a), (score_b, metric_b) = _score_and_metric(a), _score_and_metric(b)
     change = (
-        None
-        if None in (a["score"], b["score"]) or a["metric"] != b["metric"]
-        else b["score"] - a["score"]
+        None if score_a is None or score_b is None or metric_a != metric_b else score_b - score_a
     )
     return (before, after), ratio, change
 
@@ -337,19 +335,22 @@ def _score(row) -> Cell:
 def _matched(rows_a, rows_b) -> tuple[list[tuple], int, int]:
     """Pairs of rows, and how many of each side have no partner."""
     by_key = {row["key"]: row for row in rows_a if row["key"]}
-    by_given: dict[bytes, object] = {}
+    # only rows that are near one of those without a partner may be it: all that is given takes long
+    near = {_near(row) for row in rows_b if row["key"] not in by_key}
+    by_given = {_given(row): row for row in rows_a if _near(row) in near}
     pairs: list[tuple] = []
     used: set[int] = set()
     for row in rows_b:
         found = by_key.get(row["key"])
         if found is None:
-            if not by_given:
-                by_given = {_given(one): one for one in rows_a}
             found = by_given.get(_given(row))
         if found is not None and id(found) not in used:
             used.add(id(found))
             pairs.append((found, row))
     return pairs, len(rows_a) - len(used), len(rows_b) - len(pairs)
+
+
+_near = picker("dataset", "split", "method", "kernel", "solver", "seed")
 
 
 def _given(row) -> bytes:
@@ -359,8 +360,19 @@ def _given(row) -> bytes:
     ).digest()
 
 
-def _changes(changes, ratios, names) -> list[str]:
-    notes = []
+def _signed(change: float) -> str:
+    return f"{change:+.2g}" if change else "0"
+
+
+def _changes(pairs, names) -> list[str]:
+    """The notes on how scores and seconds differ."""
+    changes, ratios, notes = array("d"), array("d"), []
+    for a, b in pairs:
+        _, ratio, change = _differences(a, b)
+        if change is not None:
+            changes.append(abs(change))
+        if ratio:
+            ratios.append(ratio)
     if changes:
         same = sum(change == 0 for change in changes)
         notes.append(

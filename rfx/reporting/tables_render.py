@@ -7,7 +7,10 @@ import io
 import json
 import math
 import textwrap
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from typing import NamedTuple
 
 from rfx import terminal
 from rfx.records.sheet import safe
@@ -18,8 +21,7 @@ from rfx.reporting.seeds import MARKS, Mean
 FORMATS = ("text", "markdown", "latex", "csv", "json")
 
 
-@dataclass(frozen=True)
-class Parts:
+class Parts(NamedTuple):
     """The text of a cell in parts: ours, the star of a solver that did not converge, the paper's
     number, "" where none is shown beside ours, and the verdict, "" where none is marked."""
 
@@ -31,11 +33,7 @@ class Parts:
 
 def parts(cell: Cell) -> Parts:
     """What is written of a cell."""
-    star = cell.marked and cell.converged is False
-    if cell.text is not None or cell.ours is None:
-        ours, star = DASH if cell.text is None else cell.text, star and cell.text is not None
-    else:
-        ours = _around(cell, cell.ours) + cell.note + ("!" if cell.best else "")
+    empty = cell.text is None and cell.ours is None
     paper = ""
     if cell.pair:
         paper = (
@@ -45,18 +43,14 @@ def parts(cell: Cell) -> Parts:
             if isinstance(cell.paper, Printed)
             else cell.write(cell.paper)
         )
-    return Parts(ours, star, paper, (cell.verdict or "") if cell.marked else "")
+    star = cell.marked and cell.converged is False and not empty
+    return Parts(_ours(cell), star, paper, (cell.verdict or "") if cell.marked else "")
 
 
 def text(cell: Cell) -> str:
     """A cell as it is printed, such as 0.0364 ± 0.0007* / 0.032 (-)."""
-    if (
-        cell.text is not None
-        and not cell.pair
-        and cell.verdict is None
-        and cell.converged is not False
-    ):
-        return cell.text  # of which a table of many rows is full
+    if not cell.pair and cell.verdict is None and cell.converged is not False:
+        return _ours(cell)  # of which a table of many rows is full
     found = parts(cell)
     paper = f" / {found.paper}" if found.paper else ""
     mark = f" {MARKS[found.verdict]}" if found.verdict else ""
@@ -68,9 +62,20 @@ def texts(section: Section) -> list[list[str]]:
     return [[text(cell) for cell in line] for line in section.lines]
 
 
+def _ours(cell: Cell) -> str:
+    """What is written of our number, or in its place."""
+    if cell.text is not None:
+        return cell.text
+    if cell.ours is None:
+        return DASH
+    return _around(cell, cell.ours) + cell.note + ("!" if cell.best else "")
+
+
 def _around(cell: Cell, ours: Mean) -> str:
     """The number with what is written around it."""
     own = cell.write(ours.value)
+    if not cell.around:
+        return own
     if cell.around == "extremes" and ours.low != ours.high:
         return f"{cell.write(ours.low)} to {cell.write(ours.high)}"
     if cell.around == "range":
@@ -82,13 +87,38 @@ def _around(cell: Cell, ours: Mean) -> str:
     return f"{own} ± {ours.sd:.1g}" if hidden else f"{own} ± {ours.sd:.{places}f}"
 
 
+class _Lines(Sequence[list[str]]):
+    """Lines of texts, which are cleaned here, each kept as one string, so that many of them
+    take little memory.
+    """
+
+    _BEFORE = "\x1f"  # a control character, which no cleaned text has
+
+    def __init__(self, lines: Iterable[list[str]]) -> None:
+        self._lines = list(map(self._packed, lines))
+
+    def _packed(self, line: list[str]) -> str:
+        if not "".join(line).isprintable():
+            line = list(map(cleaned, line))
+        return "".join([self._BEFORE + text for text in line])
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def __getitem__(self, place):
+        return self._lines[place].split(self._BEFORE)[1:]
+
+    def __iter__(self) -> Iterator[list[str]]:
+        return (line.split(self._BEFORE)[1:] for line in self._lines)
+
+
 @dataclass(frozen=True)
 class _Grid:
     """A section as texts."""
 
     title: str
     columns: list[str]
-    lines: list[list[str]]
+    lines: _Lines
     n_labels: int
 
 
@@ -130,7 +160,7 @@ def _page(table: Table) -> _Page:
         _Grid(
             cleaned(section.title),
             [cleaned(head) for head in section.columns],
-            [[cleaned(text(cell)) for cell in line] for line in section.lines],
+            _Lines([text(cell) for cell in line] for line in section.lines),
             section.n_labels,
         )
         for section in table.sections
@@ -140,27 +170,28 @@ def _page(table: Table) -> _Page:
 
 def _text(table: _Page, width: int) -> str:
     out = textwrap.wrap(table.title, width)
-    widths: dict[tuple[int, int], int] = {}
+    widths: dict[int, list[int]] = {}  # by the number of columns, which sections have in common
     for section in table.grids:
-        for line in (section.columns, *section.lines):
-            for column, text in enumerate(line):
-                widths[len(line), column] = max(widths.get((len(line), column), 0), len(text))
+        for line in chain([section.columns], section.lines):
+            known = widths.setdefault(len(line), [0] * len(line))
+            known[:] = map(max, known, map(len, line))
     for section in table.grids:
-        own = [
-            widths.get((len(section.columns), column), 0) for column in range(len(section.columns))
-        ]
+        own = widths[len(section.columns)]
         for number, chosen in enumerate(_split(own, section.n_labels, width)):
             out += (
                 ["", *textwrap.wrap(section.title, width)]
                 if section.title and number == 0
                 else [""]
             )
-            for line in (section.columns, *section.lines):
-                out.append("  ".join(line[column].ljust(own[column]) for column in chosen).rstrip())
+            for line in chain([section.columns], section.lines):
+                out.append(
+                    "  ".join([line[column].ljust(own[column]) for column in chosen]).rstrip()
+                )
     notes = [
         line for note in table.notes for line in textwrap.wrap(note, width, subsequent_indent="  ")
     ]
-    return "\n".join(out + ([""] + notes if notes else [])) + "\n"
+    out += ["", *notes, ""] if notes else [""]
+    return "\n".join(out)
 
 
 def _split(widths, n_labels, width) -> list[list[int]]:
@@ -259,20 +290,19 @@ def _csv(table: Table) -> str:
 
 
 def _json(table: Table) -> str:
-    # cell by cell, so that a table of many takes little memory
-    texts = (
-        json.dumps(finite(cell), indent=1, ensure_ascii=False, allow_nan=False)
-        for cell in table.cells
-    )
-    cells = ["  " + text.replace("\n", "\n  ") for text in texts]
     head = json.dumps(
         {"table": table.name, "title": cleaned(table.title)}, indent=1, ensure_ascii=False
     )[:-2]
     notes = json.dumps(
         {"notes": [cleaned(note) for note in table.notes]}, indent=1, ensure_ascii=False
     )[2:]
-    inside = ",\n".join(cells)
-    return f'{head},\n "cells": [' + (f"\n{inside}\n ]" if cells else "]") + f",\n{notes}\n"
+    out = [f'{head},\n "cells": [']
+    # cell by cell, so that a table of many takes little memory
+    for cell in table.cells:
+        text = json.dumps(finite(cell), indent=1, ensure_ascii=False, allow_nan=False)
+        out += ["\n  " if len(out) == 1 else ",\n  ", text.replace("\n", "\n  ")]
+    out.append("]" if len(out) == 1 else "\n ]")
+    return "".join([*out, f",\n{notes}\n"])
 
 
 def finite(cell: dict) -> dict:

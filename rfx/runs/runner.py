@@ -59,15 +59,24 @@ class Summary:
         }
 
 
-def missing(plan: Plan, rows: list[Result], retry_failed: bool = False, traced=()) -> list[Run]:
+def missing(
+    plan: Plan,
+    rows: list[Result],
+    retry_failed: bool = False,
+    traced=(),
+    names: list[str] | None = None,
+) -> list[Run]:
     """The runs of `plan` that are to be made, given the rows there are, and the keys of the runs
     that are traced.
+
+    names: the keys of the plan's runs, where they are known.
 
     A row that is ok is never made again, unless a trace of it is asked for and not there. One that
     was interrupted, has no status, or for which the data could not be had, always is; any other
     failure or timeout only with `retry_failed`, for it would most likely fail in the same way.
     """
-    found = keys.rows_of(plan.runs, rows)
+    names = _keys(plan) if names is None else names
+    found = keys.rows_of(names, rows)
 
     def settled(run, row):
         if row.status == "ok" and run.trace and row.key not in traced:
@@ -81,9 +90,13 @@ def missing(plan: Plan, rows: list[Result], retry_failed: bool = False, traced=(
 
     return [
         run
-        for run in plan.runs
-        if keys.key(run) not in found or not settled(run, found[keys.key(run)])
+        for run, name in zip(plan.runs, names)
+        if name not in found or not settled(run, found[name])
     ]
+
+
+def _keys(plan: Plan) -> list[str]:
+    return [keys.key(run) for run in plan.runs]
 
 
 def run(
@@ -140,7 +153,8 @@ def run(
         asked = any(run.trace for run in plan.runs)
         if asked:
             traces.check(trace)
-        todo = missing(plan, rows, retry_failed, traces.read(trace) if asked else ())
+        names = _keys(plan)
+        todo = missing(plan, rows, retry_failed, traces.read(trace) if asked else (), names)
         report(
             f"{plan.name}: {len(plan.runs)} runs, {len(plan.runs) - len(todo)} have a row in"
             f" {path}, {len(todo)} to do"
@@ -149,12 +163,15 @@ def run(
             way = pools.Way(timeout, command, tells=progress is not None)
             with pool(way, report) if pool else pools.local(jobs, way) as there:
                 _Desk(there, path, trace, report, progress).work(todo)
-        rows = (
-            list(keys.rows_of(plan.runs, results.read(path)).values())
-            if Path(path).exists()
-            else []
+            # a file of rows that changed meanwhile changed their keys, too
+            rows, names = results.read(path) if Path(path).exists() else [], _keys(plan)
+        return Summary(
+            plan.name,
+            str(path),
+            len(plan.runs),
+            len(todo),
+            list(keys.rows_of(names, rows).values()),
         )
-        return Summary(plan.name, str(path), len(plan.runs), len(todo), rows)
 
 
 class _Desk:

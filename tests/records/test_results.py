@@ -288,6 +288,67 @@ def test_a_cell_of_several_lines_is_one_cell_and_a_torn_line_swallows_nothing(tm
     ]
 
 
+HEAD, LINE = (
+    "key,status,dataset,method,score,params\n",
+    'k{0},ok,cpu,rf,{0}.5,"{{""pool"": {0}}}"\n',
+)
+
+
+def test_lines_read_many_at_a_time_are_read_as_one_by_one(tmp_path):
+    path = tmp_path / "r.csv"
+    lines = [LINE.format(n) for n in range(1500)]
+    # what asks for a closer look: another form, nothing, an entry more, a key again
+    lines[3], lines[700] = (
+        'k3,ok,cpu,rf,1E+00,"{""pool"": 3.0, ""rank"": null}"\n',
+        "k700,failed,cpu,rf,,\n",
+    )
+    lines[701], lines[900] = 'k701,ok,cpu,rf,-1,"{""pool"": 701, ""mae"": NaN}"\n', lines[2]
+    lines[1400] = 'k1400,ok,cpu,rf,nan,"{""columns"": {""seed"": 7}}"\n'
+    path.write_text(HEAD + "".join(lines))
+    found = {}
+    for line in lines:
+        (tmp_path / "one.csv").write_text(HEAD + line)
+        (one,) = results.read(tmp_path / "one.csv")
+        found.pop(one.key, None)
+        found[one.key] = one.as_dict()
+    assert [read.as_dict() for read in results.read(path)] == list(found.values())
+    assert results.read(path)[-1].line == 1501
+
+
+@pytest.mark.parametrize("first", [5, 511, 512, 513, 1100])
+def test_of_several_wrong_lines_the_first_is_named_in_the_order_of_its_columns(tmp_path, first):
+    path = tmp_path / "r.csv"
+    lines = [LINE.format(n) for n in range(1500)]
+    lines[first] = 'k,ok,cpu,rf,0.5,"{""pool"": -1}"\n'
+    lines[first + 1] = "k,well,cpu,rf,x,\n"
+    lines[first + 3] = "k,ok,cpu,rf,0.5,,,,,more\n"
+    path.write_text(HEAD + "".join(lines))
+    with pytest.raises(DataError, match=f"line {first + 2}: the column params.pool holds -1"):
+        results.read(path)
+    lines[first] = LINE.format(first)
+    path.write_text(HEAD + "".join(lines))
+    with pytest.raises(DataError, match=f"line {first + 3}: the column status holds 'well'"):
+        results.read(path)
+    lines[first + 1] = LINE.format(first)
+    path.write_text(HEAD + "".join(lines))
+    with pytest.raises(DataError, match=f"line {first + 5}: 10 fields where 6 are expected"):
+        results.read(path)
+
+
+def test_torn_lines_are_told(tmp_path):
+    path, torn = tmp_path / "r.csv", []
+    path.write_text(
+        HEAD
+        + LINE.format(1)
+        + "k2,ok,cp\n"
+        + '\nk3,ok,cpu,rf,,"{""x\n'
+        + LINE.format(4) * 600
+        + "k5,ok"
+    )
+    assert [item["key"] for item in results.read(path, torn=torn)] == ["k1", "k4"]
+    assert torn == [3, 5, 606]
+
+
 def test_a_full_disk_takes_back_what_it_took(tmp_path, monkeypatch):
     path = tmp_path / "r.csv"
     results.append(path, row())

@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -258,6 +259,15 @@ def test_what_went_wrong_is_said(read):
         by_hand[4].startswith("not run yet")
         and line(read, "YearPredictionMSD", "rf", "failed")[4] == "no public download"
     )
+
+
+def test_a_file_of_two_plans_is_read_once(folder, tmp_path, monkeypatch):
+    read, taken = results.read, []
+    monkeypatch.setattr(
+        results, "read", lambda path, *more: taken.append(Path(path).name) or read(path, *more)
+    )
+    report(folder, tmp_path / "out")
+    assert sorted(taken) == [f"{PLAN}-quick.csv", f"{PLAN}.csv"]
 
 
 def test_it_says_what_to_type(read, folder):

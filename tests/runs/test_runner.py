@@ -241,6 +241,19 @@ def test_what_is_run_again(tmp_path, stub):
     assert runner.run(work, path, command=stub).exit_code == 3
 
 
+def test_a_plan_of_which_all_is_done_is_looked_up_once(tmp_path, stub, monkeypatch):
+    path = tmp_path / "r.csv"
+    work = a_plan("a", "b", "c")
+    before = runner.run(work, path, command=stub)
+    reads, hashed, read, key = [], [], results.read, keys.key
+    monkeypatch.setattr(results, "read", lambda path: reads.append(path) or read(path))
+    monkeypatch.setattr(keys, "key", lambda run: hashed.append(run) or key(run))
+    again = runner.run(work, path, command=stub)
+    assert (len(reads), hashed) == (1, work.runs)
+    assert again.ran == 0
+    assert [row["key"] for row in again.rows] == [row["key"] for row in before.rows]
+
+
 def test_a_row_without_status_is_made_again():
     work = a_plan("a")
     row = Result(key=keys.key(work.runs[0]), dataset="a", method="rf")

@@ -54,13 +54,13 @@ def of(name: str, source: Source, known: dict, folder: str) -> Coverage:
     wanted = small if quick and small is not None else full
     quick = wanted is small
     found = Coverage(name, full.title, quick, source, len(wanted.runs), full_total=len(full.runs))
-    by_key = keys.rows_of(wanted.runs, source.rows)
+    newest = {row["key"]: row for row in source.rows}
+    rows = [newest.get(keys.key(run)) for run in wanted.runs]
     groups: dict[tuple, int] = {}
     counts = dict.fromkeys(
         ("ok", "unconverged", "failed", "timeout", "interrupted", "missing", "constant"), 0
     )
-    for run in wanted.runs:
-        row = by_key.get(keys.key(run))
+    for run, row in zip(wanted.runs, rows):
         for status, reason in _became(run, row):
             counts[status] += 1
             if status != "ok":
@@ -72,7 +72,12 @@ def of(name: str, source: Source, known: dict, folder: str) -> Coverage:
         Group(status, dataset, method, reason, n)
         for (status, dataset, method, reason), n in groups.items()
     ]
-    found.type_this = _commands(found, wanted.runs, by_key, folder)
+    unread = [
+        run.dataset
+        for run, row in zip(wanted.runs, rows)
+        if row and row["params"].get("error") == NO_DATA
+    ]
+    found.type_this = _commands(found, sorted(set(unread)), folder)
     return found
 
 
@@ -98,8 +103,10 @@ def _why_missing(dataset) -> str:
     return f"not run yet; its data must be obtained by hand: {obtain}" if obtain else "not run yet"
 
 
-def _commands(found, runs, by_key, folder) -> list[tuple[str, str]]:
-    """(what for, command) of all that would fill what is not there."""
+def _commands(found, without, folder) -> list[tuple[str, str]]:
+    """(what for, command) of all that would fill what is not there; without: data sets that
+    could not be had.
+    """
     name, quick = shlex.quote(found.name), found.quick
 
     def run_of(quick):
@@ -108,13 +115,6 @@ def _commands(found, runs, by_key, folder) -> list[tuple[str, str]]:
 
     run = run_of(quick)
     commands = []
-    without = sorted(
-        {
-            run.dataset
-            for run in runs
-            if (row := by_key.get(keys.key(run))) and row["params"].get("error") == NO_DATA
-        }
-    )
     if without:
         commands.append(
             (

@@ -1,11 +1,13 @@
 """The page: everything of the papers that are asked for, put into the template."""
 
 import shlex
+from collections import Counter
 from pathlib import Path
 
 from rfx import _version, files, methods
 from rfx.errors import DataError, RfxError, UsageError
 from rfx.plans import catalogue
+from rfx.records.result import picker
 from rfx.reporting import style, tables
 from rfx.reporting.report import coverage, grids, items, sources, tally
 from rfx.reporting.report.svg import Shelf, key
@@ -65,9 +67,12 @@ def write(
 
 def _paper(folder, results, output, known, shelf) -> dict:
     """What the template wants of one paper."""
+    # the rows of PLAN-full are in the file of PLAN
+    bases = {name: name.removesuffix("-full") for name in folder.plans}
+    bases = {name: base if base in folder.plans else name for name, base in bases.items()}
+    found_of = {base: sources.find(results, base) for base in dict.fromkeys(bases.values())}
     plans = {
-        name: coverage.of(name, _source_of(name, folder, results), known, str(results))
-        for name in folder.plans
+        name: coverage.of(name, found_of[base], known, str(results)) for name, base in bases.items()
     }
     found = []
     for name in items.names(folder):
@@ -91,12 +96,6 @@ def _paper(folder, results, output, known, shelf) -> dict:
             for source in {one.source.path: one.source for one in plans.values()}.values()
         ),
     }
-
-
-def _source_of(plan, folder, results) -> sources.Source:
-    """The rows of a plan; those of PLAN-full are in the file of PLAN."""
-    base = plan.removesuffix("-full")
-    return sources.find(results, base if base in folder.plans else plan)
 
 
 def _settings(name, plan, covered) -> dict:
@@ -163,10 +162,12 @@ def _names(papers) -> list[str]:
     return [paper["name"] for paper in papers]
 
 
+_made_with = picker(*_VERSIONS)
+
+
 def _machines(rows) -> list[tuple[list[str], int]]:
     """What the rows were made with: the values of _VERSIONS, and how many rows."""
-    found: dict[tuple, int] = {}
-    for row in rows:
-        what = tuple(str(row[name] or "") for name in _VERSIONS)
-        found[what] = found.get(what, 0) + 1
+    found: Counter[tuple[str, ...]] = Counter()
+    for what, n in Counter(map(_made_with, rows)).items():
+        found[tuple(str(value or "") for value in what)] += n
     return [(list(what), n) for what, n in sorted(found.items())]

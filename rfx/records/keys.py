@@ -87,31 +87,31 @@ def resolved(run: Run) -> dict[str, Any]:
     """The options of a run with the defaults of its method where nothing, or None, is given."""
     given = run.given()
     try:
-        # runs of a plan that differ in nothing but the seed have the same options; 1 and 1.0 are
-        # not the same
-        return dict(
-            _resolved(
-                run.method, tuple((name, type(value), value) for name, value in given.items())
-            )
+        given |= _converted(
+            run.method, {name: value for name, value in given.items() if name not in _NOT_DECLARED}
         )
-    except TypeError:  # of a list, which can't be looked up
-        return _with_defaults(run.method, given)
-
-
-@lru_cache(4096)
-def _resolved(method: str, given: tuple[tuple[str, type, Any], ...]) -> dict[str, Any]:
-    return _with_defaults(method, {name: value for name, _, value in given})
-
-
-def _with_defaults(method: str, given: dict[str, Any]) -> dict[str, Any]:
-    try:
-        given |= methods.get(method).converted(
-            {name: value for name, value in given.items() if name not in _NOT_DECLARED}
-        )
-        return _defaults(method, given.get("kernel")) | given
+        return _defaults(run.method, given.get("kernel")) | given
     except UsageError:
         # of a method or option that is not there: the run fails, and its row has a key all the same
         return given
+
+
+def _converted(method: str, given: dict[str, Any]) -> dict[str, Any]:
+    """The options as the method has them; runs of a plan that differ in nothing but the seed
+    have the same.
+    """
+    try:
+        # 1 and 1.0 are not the same
+        return _converted_once(
+            method, tuple((name, type(value), value) for name, value in given.items())
+        )
+    except TypeError:  # of a list, which can't be looked up
+        return dict(methods.get(method).converted(given))
+
+
+@lru_cache(4096)
+def _converted_once(method: str, given: tuple[tuple[str, type, Any], ...]) -> dict[str, Any]:
+    return dict(methods.get(method).converted({name: value for name, _, value in given}))
 
 
 @lru_cache

@@ -290,7 +290,7 @@ def test_a_cell_of_several_lines_is_one_cell_and_a_torn_line_swallows_nothing(tm
 
 HEAD, LINE = (
     "key,status,dataset,method,score,params\n",
-    'k{0},ok,cpu,rf,{0}.5,"{{""pool"": {0}}}"\n',
+    'k{0},ok,cpu,rf,{0}.5,"{{""samples"": {0}}}"\n',
 )
 
 
@@ -299,10 +299,10 @@ def test_lines_read_many_at_a_time_are_read_as_one_by_one(tmp_path):
     lines = [LINE.format(n) for n in range(1500)]
     # what asks for a closer look: another form, nothing, an entry more, a key again
     lines[3], lines[700] = (
-        'k3,ok,cpu,rf,1E+00,"{""pool"": 3.0, ""rank"": null}"\n',
+        'k3,ok,cpu,rf,1E+00,"{""samples"": 3.0, ""rank"": null}"\n',
         "k700,failed,cpu,rf,,\n",
     )
-    lines[701], lines[900] = 'k701,ok,cpu,rf,-1,"{""pool"": 701, ""mae"": NaN}"\n', lines[2]
+    lines[701], lines[900] = 'k701,ok,cpu,rf,-1,"{""samples"": 701, ""mae"": NaN}"\n', lines[2]
     lines[1400] = 'k1400,ok,cpu,rf,nan,"{""columns"": {""seed"": 7}}"\n'
     path.write_text(HEAD + "".join(lines))
     found = {}
@@ -319,11 +319,11 @@ def test_lines_read_many_at_a_time_are_read_as_one_by_one(tmp_path):
 def test_of_several_wrong_lines_the_first_is_named_in_the_order_of_its_columns(tmp_path, first):
     path = tmp_path / "r.csv"
     lines = [LINE.format(n) for n in range(1500)]
-    lines[first] = 'k,ok,cpu,rf,0.5,"{""pool"": -1}"\n'
+    lines[first] = 'k,ok,cpu,rf,0.5,"{""samples"": -1}"\n'
     lines[first + 1] = "k,well,cpu,rf,x,\n"
     lines[first + 3] = "k,ok,cpu,rf,0.5,,,,,more\n"
     path.write_text(HEAD + "".join(lines))
-    with pytest.raises(DataError, match=f"line {first + 2}: the column params.pool holds -1"):
+    with pytest.raises(DataError, match=f"line {first + 2}: the column params.samples holds -1"):
         results.read(path)
     lines[first] = LINE.format(first)
     path.write_text(HEAD + "".join(lines))
@@ -341,7 +341,7 @@ def test_torn_lines_are_told(tmp_path):
         HEAD
         + LINE.format(1)
         + "k2,ok,cp\n"
-        + '\nk3,ok,cpu,rf,,"{""x\n'
+        + '\nk3,ok,cpu,rf,"x\n'
         + LINE.format(4) * 600
         + "k5,ok"
     )

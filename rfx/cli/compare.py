@@ -1,5 +1,7 @@
 """rfx compare: two results files side by side."""
 
+import gc
+
 import click
 
 from rfx.cli.common import format_option, print_table
@@ -19,7 +21,9 @@ def command(a, b, form, width):
     looks into one file.
     """
     from rfx.records.results import read
-    from rfx.reporting.tables_general import compare
+    from rfx.reporting.tables_general import COMPARED, compare
     from rfx.reporting.tables_render import render
 
-    print_table(render(compare(read(a), read(b)), form, width), form)
+    rows = read(a, only=COMPARED), read(b, only=COMPARED)
+    gc.freeze()  # rows refer to nothing that refers back: no cycles are to be looked for there
+    print_table(render(compare(*rows), form, width), form)

@@ -1,5 +1,7 @@
 """rfx table: a paper's table, ours beside theirs, from a results file."""
 
+import gc
+
 import click
 
 from rfx.cli.common import complete_table, format_option, print_table
@@ -58,5 +60,6 @@ def command(name, results, form, width, trace, setting, group_by, mean_over, as_
     if name is None:
         raise UsageError(f"which table? There are: {', '.join(known)}")
     rows = rows_for(known.get(name), lambda: read(results, chosen(trace, results)))
+    gc.freeze()  # rows refer to nothing that refers back: no cycles are to be looked for there
     table = tables.build(name, rows, setting, known, group_by=group_by, mean_over=mean_over)
     print_table(render(table, form, width), form)

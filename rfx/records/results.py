@@ -68,12 +68,17 @@ def append(path: AnyPath, row: Mapping[str, Any]) -> None:
 
 
 def read(
-    path: AnyPath, traces: FindTrace | None = None, torn: list[int] | None = None
+    path: AnyPath,
+    traces: FindTrace | None = None,
+    torn: list[int] | None = None,
+    only: Iterable[str] = COLUMNS,
 ) -> list[Result]:
     """Rows of the results file `path`, oldest first, each checked.
 
     traces: finds the trace of a row by its key, such as `rfx.records.traces.finder` gives it.
     torn: gets the numbers of the lines that a killed writer left short.
+    only: the columns that are wanted besides the key; the others are checked, and None, so that
+    many rows take less memory.
 
     Empty fields are None, columns that rfx does not know are kept as text. Of several rows with one
     key the last counts. Lines that a killed writer left short are passed over. Raises DataError,
@@ -86,7 +91,7 @@ def read(
         raise DataError(
             f"{path}: there is no such results file; rfx run or rfx eval --results writes one"
         ) from None
-    reader = _Reader(path, header, traces)
+    reader = _Reader(path, header, traces, only)
     rows: dict[object, Result] = {}
     # rows refer to nothing that refers back to them: looking for such circles again and again takes
     # long
@@ -123,9 +128,11 @@ class _Reader:
     """Makes Results of the lines of one file: a block of lines at once, column by column."""
 
     def __init__(
-        self, path: AnyPath, header: sheet.Header, traces: FindTrace | None = None
+        self, path: AnyPath, header: sheet.Header, traces: FindTrace | None, only: Iterable[str]
     ) -> None:
         self.path, self.traces, self.packer = path, traces, Packer()
+        wanted = {"key", *only}
+        self.left_out = [place for place, name in enumerate(COLUMNS) if name not in wanted]
         # of a column that is there twice the first counts; a column that is not there has the empty
         # cell after the last
         self.place = {
@@ -174,6 +181,8 @@ class _Reader:
                 # the first line that is wrong, by itself, says what is
                 return [row for line in block for row in self.rows([line])]
             raise self._refused(block[0][0], error, name, texts[0]) from None
+        for place in self.left_out:
+            columns[place] = [None] * len(block)
         return Result.made(
             columns, self.path, numbers, self._others(cells, len(block)), self.traces
         )

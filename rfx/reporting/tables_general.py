@@ -260,6 +260,13 @@ def _notes(rows, given, shown, where="") -> list[str]:
 # --------------------------------------------------------------------------- two files side by side
 
 
+# the columns that are compared, or that tell runs apart
+COMPARED = (
+    "key", "status", "dataset", "split", "method", "kernel", "solver", "lam", "n_features",
+    "params", "seed", "threads", "metric", "score", "seconds_features", "seconds_fit",
+)  # fmt: skip
+
+
 def compare(
     rows_a: Sequence[Mapping], rows_b: Sequence[Mapping], names: tuple[str, str] = ("A", "B")
 ) -> Table:

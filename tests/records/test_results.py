@@ -335,6 +335,20 @@ def test_of_several_wrong_lines_the_first_is_named_in_the_order_of_its_columns(t
         results.read(path)
 
 
+def test_columns_that_are_not_wanted_are_checked_and_left_out(tmp_path):
+    path = tmp_path / "r.csv"
+    path.write_text(HEAD + LINE.format(1) + LINE.format(2) + LINE.format(1))
+    rows = results.read(path, only=("method", "params"))
+    assert [(item.key, item.method, item["params"]["samples"]) for item in rows] == [
+        ("k2", "rf", 2),
+        ("k1", "rf", 1),
+    ]
+    assert {item.score for item in rows} == {item["dataset"] for item in rows} == {None}
+    path.write_text(HEAD + "k,ok,cpu,rf,x,\n")
+    with pytest.raises(DataError, match="the column score holds 'x'"):
+        results.read(path, only=("method",))
+
+
 def test_torn_lines_are_told(tmp_path):
     path, torn = tmp_path / "r.csv", []
     path.write_text(

@@ -6,8 +6,9 @@ on; of large sets at most --rows are taken to fit to, for the grid search's sake
 over 5 x 5 values of an SVC's C and gamma (for regression KernelRidge's alpha and gamma, targets
 standardised), 3-fold cross-validation, inputs standardised. Prints a markdown table: accuracy or
 R2, the mean over --splits random splits, and processor seconds of one fit; * more than two points
-below the grid search. Run: python benchmarks/bench_defaults.py [--data australian cadata] [--rows
-2000] [--splits 5]
+below the grid search.
+
+    python benchmarks/bench_defaults.py [--data australian cadata] [--rows 2000] [--splits 5]
 """
 
 import argparse

@@ -7,9 +7,10 @@ again. sdca: r-sdca, until its duality gap is what LIBLINEAR's dual solver (-s 3
 ends above the optimum with, on the same 256 features, both in memory. held: passes over adult's
 rows by blocks that are revisited, their features kept or made again, which must end in the same
 coefficients. error: of doubly-sgd and of scikit-learn's RBFSampler + SGDClassifier after equal
-processor seconds, with settings of both that `choose` shows the choice of. Run: python
-benchmarks/bench_doubly.py [--parts step sdca held error choose] [--data covtype mnist-8vs6]
-[--seconds 8] [--pairs 3]
+processor seconds, with settings of both that `choose` shows the choice of.
+
+    python benchmarks/bench_doubly.py [--parts step sdca held error choose] \\
+        [--data covtype mnist-8vs6] [--seconds 8] [--pairs 3]
 """
 
 import argparse
@@ -336,8 +337,8 @@ def words(options):
 
 
 def race(learners, X, y, X_out, y_out, seconds):
-    """Error in percent on X_out, y_out, and rows taken, of each once it has had its
-    processor seconds; whoever has had least is next.
+    """Error in percent on X_out, y_out, and the rows that each has used after its processor
+    seconds. The learner that has used the least time runs next.
     """
     draws, spent, seen = (
         [np.random.default_rng(0) for _ in learners],

@@ -3,7 +3,9 @@ beside the paper's bisection.
 
 In one process, in turns; the memory is what the scores need beyond what is there before. --growth:
 seconds of the scores over the rows of covtype and over features, into STEM.csv while it goes on and
-STEM.png. Run: python benchmarks/bench_learned.py [--pairs 5] [--growth STEM]
+STEM.png.
+
+    python benchmarks/bench_learned.py [--pairs 5] [--growth STEM]
 """
 
 import argparse

@@ -2,7 +2,8 @@
 RBFSampler and a dot product.
 
 In one process, in turns, on cod-rna's inputs.
-Run: python benchmarks/bench_predict.py [--rows 10000] [--n-features 10000] [--pairs 5]
+
+    python benchmarks/bench_predict.py [--rows 10000] [--n-features 10000] [--pairs 5]
 """
 
 import argparse

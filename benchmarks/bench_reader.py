@@ -2,7 +2,9 @@
 real files.
 
 Takes the training files of the named data sets (default: ijcnn1, cod-rna, mnist), fetched when
-missing; `$RFX_MIRROR` is used. Run: python benchmarks/bench_reader.py [NAME...] [--pairs 5]
+missing; `$RFX_MIRROR` is used.
+
+    python benchmarks/bench_reader.py [NAME...] [--pairs 5]
 """
 
 import argparse

@@ -1,10 +1,11 @@
 """rfx tune beside a grid search of 100 points over scikit-learn's RBFSampler and Ridge: processor
 seconds and what each finds.
 
-Both judge by the same number of parts and have the same number of features; alternating pairs in
+Both evaluate by the same number of parts and have the same number of features; alternating pairs in
 one process, one thread each, so that processor seconds are comparable on a busy machine. The score
-is of the model of all training rows on the test rows, which neither sees before. Run: python
-benchmarks/bench_tune.py [--data cpusmall] [--pairs 5]
+is of the model of all training rows on the test rows, which neither sees before.
+
+    python benchmarks/bench_tune.py [--data cpusmall] [--pairs 5]
 """
 
 import argparse

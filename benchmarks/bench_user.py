@@ -2,7 +2,9 @@
 random features.
 
 In one process, in turns, on the same split, with default settings of the peers; prints a markdown
-table. Run: python benchmarks/bench_user.py [--data cod-rna ijcnn1] [--pairs 5]
+table.
+
+    python benchmarks/bench_user.py [--data cod-rna ijcnn1] [--pairs 5]
 """
 
 import argparse

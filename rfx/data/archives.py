@@ -1,9 +1,9 @@
-"""Reading files that may be compressed: recognised by their first bytes, never by their name, and
-never without a limit.
+"""Read files that may be compressed, with a limit on their unpacked size.
 
-A few hundred kilobytes can unpack to gigabytes. What is read through here is read as a stream, and
-whoever needs all of it says how much that may be. A file is read to its last byte or refused: gzip,
-bzip2 and xz files are taken where `gzip -t`, `bzip2 -t` and `xz -t` pass them without a word.
+The first bytes tell the compression; the name does not count. A few hundred kilobytes can unpack to
+gigabytes, so files are read as streams, and a caller that needs the whole content gives a limit. A
+file is read to its last byte or refused: gzip, bzip2 and xz files are accepted where `gzip -t`,
+`bzip2 -t` and `xz -t` accept them.
 """
 
 import bz2

@@ -1,6 +1,4 @@
-"""Distances of many pairs of rows, compiled: sums of differences, and what is made of inner
-products.
-"""
+"""Compiled distances between many pairs of rows, from differences or from inner products."""
 
 from __future__ import annotations
 

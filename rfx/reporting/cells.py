@@ -25,18 +25,29 @@ class Cell(NamedTuple):
 
     Attributes
     ----------
-    ours : the number, of several runs their mean with deviation, n and range; None where there is
-    none. write : how a number of this cell is written. around : what of the deviation or the range
-    is written. paper : the number that a paper prints or its authors published; a `Printed` keeps
-    its digits. pair : is the paper's number, or a dash, written beside ours? verdict : ours against
-    the paper's: "better", "equal" or "worse", "differs" of what is counted and not measured, None
-    where it
-        can't be said.
-    converged : False where a solver did not converge, None where that is not known.
-    best : the best of its kind in the table.
-    marked : are the verdict and a solver that did not converge marked in the text?
-    text : in place of a number: a name, or a word such as "never".
-    note : what is written after the number.
+    ours : Mean or None
+        The number, of several runs their mean with deviation, count and range.
+    write : callable
+        Writes a number of this cell.
+    around : str
+        What of the deviation or the range is written.
+    paper : float or None
+        The number that a paper prints or its authors published; a `Printed` keeps its digits.
+    pair : bool
+        Whether the paper's number, or a dash, is written beside ours.
+    verdict : str or None
+        Ours against the paper's: "better", "equal" or "worse"; "differs" for a count. None where
+        there is no verdict.
+    converged : bool or None
+        False where a solver did not converge; None where that is not known.
+    best : bool
+        Whether it is the best of its kind in the table.
+    marked : bool
+        Whether the text marks the verdict and a solver that did not converge.
+    text : str or None
+        Stands in place of a number: a name, or a word such as "never".
+    note : str
+        Written after the number.
     """
 
     ours: Mean | None = None

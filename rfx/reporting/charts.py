@@ -29,12 +29,22 @@ class Curve:
 
     Attributes
     ----------
-    x, y : the points; of a level line x is empty, of an upright one y is, and the other has its
-    only place. look : keyword arguments of `axes.plot`, or of what draws the kind. label : as the
-    legend has it; a curve with neither label nor gid is drawn and not written. gid : its identifier
-    in the SVG file. around : x -> lowest and highest, of the points where that is known. error :
-    how that is drawn. kind : a line, an even or upright line through the panel, or spots. shade :
-    how dark a band is.
+    x, y : sequence or array
+        The points. Of a level line x is empty, of an upright one y.
+    look : mapping
+        Keyword arguments of `axes.plot`, or of what draws the kind.
+    label : str
+        Its text in the legend. A curve with neither label nor gid is drawn, but not written.
+    gid : str
+        Its identifier in the SVG file.
+    around : mapping
+        x to the lowest and highest value there, for points where these are known.
+    error : str
+        How these are drawn.
+    kind : str
+        A line through the points, a level or upright line through the panel, or spots.
+    shade : float
+        How dark a band is.
     """
 
     x: Places

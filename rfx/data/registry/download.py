@@ -163,7 +163,7 @@ class _Watch(threading.Thread):
                 self.reason = f"fewer than {SLOWEST:,} bytes came in {PATIENCE:g} s"
                 for connected in self._sockets:
                     with contextlib.suppress(OSError):
-                        # whoever waits for it wakes up and finds the end
+                        # the blocked reader wakes up and sees the end of the stream
                         connected.shutdown(socket.SHUT_RDWR)
                 return
             before = self._received

@@ -1,9 +1,13 @@
 """A person's own registry: names for files of theirs, in the file or folder that RFX_DATASETS
 names, else ~/.config/rfx/datasets.toml.
 
-[people] train = "people.csv"        # beside this file test = "people-test.csv"    # perhaps task =
-"binary"             # perhaps; also title, target, ignore, categorical, dates, header, missing,
-zero_based, encoding
+    [people]
+    train = "people.csv"        # beside this file
+    test = "people-test.csv"    # optional
+    task = "binary"             # optional
+
+Other keys, all optional: title, target, ignore, categorical, dates, header, missing, zero_based,
+encoding.
 """
 
 import os

@@ -1,9 +1,9 @@
-"""CSV and TSV texts to tables, a few megabytes at a time: what separates the cells, whether there
-is a header, which cells are words.
+"""Read CSV and TSV text into tables, a few megabytes at a time.
 
-Where records begin and how many cells they have is told by a loop of our own, so that a row that is
-too short or too long is refused by its line; the cells themselves are read by pandas. Texts are
-UTF-8 without a byte order mark (`rfx.data.encodings`).
+This module finds the separator, the header and the columns of words. A compiled loop finds the
+records and counts their cells, so that a row that is too short or too long is refused with its line
+number. pandas then reads the cells. Text is UTF-8 without a byte order mark (see
+`rfx.data.encodings`).
 """
 
 import csv

@@ -28,11 +28,9 @@ _NOTES = {
         "The paper's inputs are 1,568 features of a convolutional network; ours are pixels, in"
         " principal components."
     ),
-    "cifar10": "The features are those of whoever ran this.",
-    "imagenet": "The features are those of whoever ran this.",
-    "molecularspace": (
-        "The rows are those of whoever ran this; the paper gives no number in its text."
-    ),
+    "cifar10": "The features are those that the user supplied.",
+    "imagenet": "The features are those that the user supplied.",
+    "molecularspace": ("The user supplied the rows; the paper gives no number in its text."),
     "qm7": (
         "The paper says 6,000 rows; ours are 5,732 for training and 1,433 for testing, with random"
         " orders of the atoms."

@@ -13,7 +13,8 @@ def distributed() -> ModuleType:
         import distributed
     except ModuleNotFoundError:
         raise ClusterError(
-            "--scheduler needs Dask's distributed; pip install 'rfx-kernels[distributed]'"
+            "this needs Dask's distributed, which is not installed; pip install"
+            " 'rfx-kernels[distributed]'"
         ) from None
     return distributed
 

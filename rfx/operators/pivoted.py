@@ -89,8 +89,8 @@ class PivotedFactor:
     """v -> (lam + S F F' S)^-1 v for F (n, r) and S = diag(scale): a preconditioner of lam + S K S
     (Woodbury).
 
-    F keeps its own type; all products are computed in float64. In float32 they would lose the part of
-    v along the largest eigenvectors, which K makes large again.
+    F keeps its own type; all products are computed in float64. In float32 they would lose the part
+    of v along the largest eigenvectors, which K makes large again.
     """
 
     def __init__(self, F: np.ndarray, lam: float, scale: np.ndarray | None = None) -> None:

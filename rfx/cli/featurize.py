@@ -11,7 +11,7 @@ from rfx.cli.common import (
     reading_options,
     threads_option,
 )
-from rfx.fitting.options import GAMMA, SCALINGS
+from rfx.fitting.options import GAMMA, SCALING
 
 
 class MapCommand(DeclaredCommand):
@@ -88,10 +88,10 @@ class MapCommand(DeclaredCommand):
 )
 @click.option(
     "--scaling",
-    type=click.Choice(SCALINGS),
-    default="minmax01",
+    type=click.Choice(tuple(SCALING.meanings())),
+    default=SCALING.default,
     show_default=True,
-    help="Scaling of the inputs.",
+    help=SCALING.description(),
 )
 @click.option(
     "--train",

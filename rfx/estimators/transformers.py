@@ -219,8 +219,9 @@ class FourierFeatures(MapFeatures):
         Number D of random features.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
 
@@ -283,8 +284,9 @@ class MaternFeatures(MapFeatures):
         Number D of random features.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
 
@@ -343,8 +345,9 @@ class DotProductFeatures(MapFeatures):
         Number D of random features.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
 
@@ -398,8 +401,9 @@ class ArcCosineFeatures(MapFeatures):
         Number D of random features.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
 
@@ -455,8 +459,9 @@ class PerceptronFeatures(MapFeatures):
         Number D of random features.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
 
@@ -510,8 +515,9 @@ class StumpFeatures(MapFeatures):
         Number D of random features.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
 
@@ -564,8 +570,9 @@ class CoordinateFeatures(MapFeatures):
         Number D of random features.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
 
@@ -614,8 +621,9 @@ class KmerFeatures(MapFeatures):
         Number D of random features.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="none"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="none"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
 
@@ -665,8 +673,9 @@ class RandomBinning(MapTransformer):
         median distances.
     n_grids : int, default=256
         Number R of random grids; a row is in one bin of each.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
 
@@ -740,8 +749,9 @@ class NystromFeatures(MapTransformer):
         Type of the features; sums are kept in float64.
     max_memory : float, default=None
         MiB that features or kernel values may take at a time; by default a third of what is free.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
 
@@ -837,8 +847,9 @@ class SparseRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Me
         Letters of the longest words of the kernel kmers.
     perceptron_scale : {"kernel", "unit"}, default=None
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
     seed : int, default=0

@@ -1,11 +1,10 @@
 """The options that several methods share. What one method alone has is declared in its own file."""
 
+from rfx.data.transforms import scaling
 from rfx.fitting import validation
 from rfx.options import Option, Path
 
 MOST = 10**9  # of a size or count; keeps absurd numbers from loops and memory
-
-SCALINGS = ("none", "minmax01", "minmax11", "standard")
 
 # Every method has these.
 TASK = Option(
@@ -18,14 +17,14 @@ SCALING = Option(
     "scaling",
     str,
     "Scaling of the inputs, learnt on the training rows.",
-    SCALINGS,
+    scaling.KINDS,
     default="minmax01",
 )
 TARGET_SCALING = Option(
     "target_scaling",
     str,
     "Scaling of a regression target: to [0, 1], or its mean to 0; the RMSE is in scaled units.",
-    ("none", "minmax01", "mean"),
+    scaling.TARGET_KINDS,
     default="none",
 )
 SEED = Option(

@@ -31,9 +31,7 @@ from pathlib import Path
 
 import numpy as np
 
-REGRESSION = (
-    "pol elevators parkinsons concrete wine airfoil cpu.train cadata cpusmall".split()
-)
+REGRESSION = "pol elevators parkinsons concrete wine airfoil cpu.train cadata cpusmall".split()
 CLASSES = "segment optdigits car vehicle vowel cod-rna ijcnn1 a9a".split()
 SETS = (*REGRESSION, *CLASSES)
 EVALUATED = 5000
@@ -252,11 +250,11 @@ def xrfm(name, X, y, X_out):
                 },
                 "fit": {"reg": 1e-3, "iters": 5, "verbose": False, "early_stop_rfm": True},
             }
-            model = xRFM(params, device="cpu", tuning_metric="mse" if is_regression(name) else "accuracy")
-            model.fit(*tensors)
-            error = measured(
-                name, np.ravel(model.predict(tensors[2])), np.ravel(target[out])
+            model = xRFM(
+                params, device="cpu", tuning_metric="mse" if is_regression(name) else "accuracy"
             )
+            model.fit(*tensors)
+            error = measured(name, np.ravel(model.predict(tensors[2])), np.ravel(target[out]))
             if best is None or error < best[0]:
                 best = error, model, (kernel, exponent, diag, params["model"]["bandwidth"])
     found = np.ravel(best[1].predict(torch.from_numpy(X_out)))
@@ -273,7 +271,9 @@ def rfx_command(name, X, y, X_out):
         np.savetxt(train, rows, "%.17g", ",", header=f"{header},y", comments="")
         np.savetxt(out, X_out, "%.17g", ",", header=header, comments="")
         rfx = [sys.executable, "-m", "rfx"]
-        task = [] if is_regression(name) else ["--task", "multiclass" if len(set(y)) > 2 else "binary"]
+        task = (
+            [] if is_regression(name) else ["--task", "multiclass" if len(set(y)) > 2 else "binary"]
+        )
         if is_regression(name):
             task = ["--task", "regression"]
         command = [*rfx, "train", "--data", train, "--target", "y", *task, "--threads", "1"]
@@ -331,7 +331,9 @@ def run(args):
     known = set()
     if out.exists():
         with out.open(newline="") as file:
-            known = {(row["set"], row["split"], row["asked"], row["by"]) for row in csv.DictReader(file)}
+            known = {
+                (row["set"], row["split"], row["asked"], row["by"]) for row in csv.DictReader(file)
+            }
     else:
         with out.open("w", newline="") as file:
             csv.writer(file).writerow([*COLUMNS, "asked"])

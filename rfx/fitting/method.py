@@ -13,7 +13,7 @@ from rfx import kernels, losses
 from rfx.errors import UsageError, or_near
 from rfx.fitting import bandwidth, weights
 from rfx.fitting.cache import Cache
-from rfx.fitting.options import COMMON
+from rfx.fitting.options import AUTO, COMMON
 from rfx.fitting.preprocessing import Preprocessing
 from rfx.fitting.problem import Problem
 from rfx.fitting.search import Stop
@@ -98,6 +98,11 @@ class Method:
     held_out_share, held_out_rows, fewest_evaluated
         The share of the rows that is held out to choose options, the most rows to fit to and to
         evaluate on (None: all), and the fewest to evaluate on (see `validation.parts`).
+    tried_kernels : tuple of str
+        Those that ``--kernel auto`` chooses among.
+    exact : bool
+        Whether with squared loss it is kernel ridge regression, so that bandwidth and lambda of the
+        choice of inputs are its own.
     loo_slack : float
         See `bandwidth.loo`.
     evaluates_steps : bool
@@ -117,6 +122,8 @@ class Method:
     held_out_rows: ClassVar[int | None] = None
     fewest_evaluated: ClassVar[int] = FEWEST_EVALUATED
     loo_slack: ClassVar[float] = 0.0
+    tried_kernels: ClassVar[tuple[str, ...]] = ()
+    exact: ClassVar[bool] = False
     evaluates_steps: ClassVar[bool] = False
     weighted: ClassVar[bool] = False
     incremental: ClassVar[bool] = False
@@ -135,6 +142,8 @@ class Method:
         """
         found = {option.name: option for option in (*COMMON, *cls.all_options())}
         for kernel in found["kernel"].meanings() if "kernel" in found else ():
+            if kernel == AUTO:
+                continue
             for option in kernels.get_kernel(kernel).options:
                 found.setdefault(option.name, option)
         return found
@@ -150,7 +159,8 @@ class Method:
         own = [*COMMON, *cls.all_options()]
         found = {option.name: option.default for option in own}
         if "kernel" in found:
-            more = kernels.get_kernel(kernel or str(found["kernel"])).options
+            kernel = kernel or str(found["kernel"])
+            more = () if kernel == AUTO else kernels.get_kernel(kernel).options
             own += [option for option in more if option.name not in found]
         return {option.name: option.default for option in own}
 
@@ -194,6 +204,11 @@ class Method:
                     f"--{other} is {given[other]}, which --lam-path leaves without effect; give one"
                     " of the two"
                 )
+        if "metric_steps" in given and settings.metric == "none":
+            raise UsageError(
+                f"--metric-steps is {given['metric_steps']}, which has no effect without --metric;"
+                " set --metric diagonal or full"
+            )
         if "lam_path" in given and settings.get("gamma") == "validation":
             raise UsageError(
                 "--gamma is validation, which chooses by one lambda's error; --lam-path has"

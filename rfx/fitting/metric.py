@@ -27,7 +27,9 @@ ROWS, HELD_OUT = 2000, 0.2
 # Below so many rows none is learnt.
 FEWEST = 50
 # Iterations, and ridge parameters of each, for a kernel that is 1 on the diagonal.
-STEPS, LAMS = 5, (0.1, 0.01, 0.001)
+STEPS, LAMS = 5, (10.0, 1.0, 0.1, 0.01, 0.001, 0.0001)
+# The bandwidth of each is that of the median distance times this.
+WIDTH = 0.5
 # More inputs than this have a diagonal metric only.
 MOST_INPUTS = 300
 # A metric is kept where it takes this share off the held-out mean squared error.
@@ -76,6 +78,16 @@ class Learnt:
     fitted: int
     held_out: int
 
+    def options(self) -> dict[str, Any]:
+        """The metric as it is given by options."""
+        form, steps = self._chosen()
+        return {"metric": form, "metric_steps": steps or None}
+
+    def _chosen(self) -> tuple[str, int]:
+        if self.metric is None:
+            return "none", 0
+        return self.metric.form, int(np.argmin(self.errors[self.metric.form]))
+
     def step(self) -> dict[str, Any]:
         """What the choice leaves in a results row, in the form of `search.Found.step`."""
         tried = [
@@ -83,18 +95,14 @@ class Learnt:
             for form, values in self.errors.items()
             for number, value in enumerate(values)
         ]
-        chosen = ["none", 0]
-        if self.metric is not None:
-            values = self.errors[self.metric.form]
-            chosen = [self.metric.form, int(np.argmin(values))]
         return {
             "by": "recursive feature machines",
-            "options": ["metric", "iterations"],
+            "options": ["metric", "metric_steps"],
             "fitted": self.fitted,
             "held_out": self.held_out,
             "error": "mean squared error",
             "tried": tried,
-            "chosen": chosen,
+            "chosen": [*self._chosen()],
         }
 
 
@@ -134,13 +142,16 @@ def iterates(
     """
     metric: Metric | None = None
     own = np.ones(len(X)) if weights is None else weights
+    lams: Sequence[float] = LAMS
     for number in range(steps + 1):
         Z, Z_out = (X, X_out) if metric is None else map(metric.transform, (X, X_out))
-        params = kernels.parameters(kernel, Z, "median", seed)
+        params = bandwidth(kernel, Z, seed, WIDTH)
         K = kernels.block(kernel, Z, Z, params)
         K_out = kernels.block(kernel, Z_out, Z, params)
-        best, coef = _best(K, Y, K_out, Y_out, own, weights_out, task)
+        best, coef = best_ridge(K, Y, K_out, Y_out, own, weights_out, task, lams)
         yield Iterate(metric, *best)
+        # that of the next machine is not far from it
+        lams = [lam for lam in LAMS if best[0] / 20 < lam < best[0] * 20]
         if number == steps:
             return
         found = outer_product(kernel, Z, coef, params, np.arange(len(Z)), form == "full", own)
@@ -153,7 +164,13 @@ def iterates(
             return
 
 
-def _best(
+def bandwidth(kernel: str, X: Any, seed: int, factor: float) -> dict[str, float]:
+    """The kernel's parameters: gamma is that of the median distance times a factor."""
+    found: dict[str, float] = kernels.parameters(kernel, X, "median", seed)
+    return found | {"gamma": found["gamma"] * factor}
+
+
+def best_ridge(
     K: np.ndarray,
     Y: np.ndarray,
     K_out: np.ndarray,
@@ -161,25 +178,28 @@ def _best(
     weights: np.ndarray,
     weights_out: np.ndarray | None,
     task: str,
+    lams: Sequence[float] = LAMS,
 ) -> tuple[tuple[float, float, float], np.ndarray]:
-    """((lambda, held-out mean squared error, share of wrong labels), coefficients (n, k)) of the
-    best of LAMS.
+    """((lambda, held-out mean squared error, share of wrong labels), coefficients (n, k)) of
+    kernel ridge regression of the centred targets with the best of the lambdas, largest first.
     """
-    found = None
-    for lam in LAMS:
+    found, offset = None, np.average(Y, axis=0, weights=weights)
+    for lam in lams:
         system = np.array(K, order="F")
         # a row of weight 0 has no say
         with np.errstate(divide="ignore"):
             system.flat[:: len(K) + 1] += np.minimum(lam / weights, 1e100)
         try:
-            coef = cholesky.solve(cholesky.positive(system), Y).reshape(Y.shape)
+            coef = cholesky.solve(cholesky.positive(system), Y - offset).reshape(Y.shape)
         except scipy.linalg.LinAlgError:
             break
-        decision = K_out @ coef
+        decision = K_out @ coef + offset
         value = error("regression", decision, Y_out, weights_out)
         if found is None or value < found[0][1]:
             wrong = value if task == "regression" else error(task, decision, Y_out, weights_out)
             found = (lam, value, wrong), coef
+        elif value > 1.2 * found[0][1]:
+            break
     assert found is not None
     return found
 
@@ -253,3 +273,37 @@ def allowed(forms: Sequence[str], X: Any, kernel: str) -> list[str]:
 def _dense(X: Any, rows: np.ndarray) -> np.ndarray:
     part = X[rows]
     return np.asarray(part.toarray() if scipy.sparse.issparse(part) else part, np.float64)
+
+
+def fixed(
+    X: Any,
+    Y: Any,
+    *,
+    kernel: str,
+    form: str,
+    steps: int,
+    task: str = "regression",
+    weights: np.ndarray | None = None,
+    seed: int = 0,
+    rows: int = ROWS,
+) -> Metric | None:
+    """The metric after so many iterations, whatever its error; arguments as of `learn`."""
+    n = X.shape[0]
+    sample = min(n, rows)
+    out, kept = drawn(n, seed, max(1, int(HELD_OUT * sample)), sample - int(HELD_OUT * sample))
+    own = None if weights is None else weights[kept]
+    own_out = None if weights is None else weights[out]
+    parts = [_dense(X, kept), np.asarray(Y[kept]), _dense(X, out), np.asarray(Y[out])]
+    found = list(
+        iterates(
+            *parts,
+            kernel,
+            form,
+            task=task,
+            steps=steps,
+            weights=own,
+            weights_out=own_out,
+            seed=seed,
+        )
+    )
+    return found[-1].metric

@@ -14,6 +14,7 @@ import scipy.sparse
 
 from rfx.data.rows import Rows, RowsLike
 from rfx.data.transforms.columns import TRANSFORMS, ColumnTransform, cannot_scale, sampled
+from rfx.data.transforms.metric import FORMS, Metric
 from rfx.errors import DataError, RfxWarning, UsageError
 from rfx.model import Array
 
@@ -30,6 +31,8 @@ KINDS = {
     "robust": "by the median and the quartiles, softly clipped",
     "quantile": "by ranks to the normal distribution",
 }
+# What is tried where the scaling is chosen.
+TRIED = ("standard", "power", "robust", "quantile")
 TARGET_KINDS = ("none", "minmax01", "mean")
 _VALUES_A_BLOCK = 1 << 20
 # CSR rows of more columns than this, of which less than that share is stored, are never made dense.
@@ -127,12 +130,15 @@ class Scaler:
     standard deviation, and rows stay CSR. Columns from 0 up are then scaled by `minmax01` as any
     others; where it differs, a warning says so. Of column transforms, under which zeros would not
     stay zeros, such rows are refused.
+
+    A learnt metric, where there is one, maps the scaled rows (`rfx.data.transforms.metric`).
     """
 
     kind: str
     shift: np.ndarray  # (n_inputs,)
     scale: np.ndarray  # (n_inputs,)
     columns: ColumnTransform | None = None
+    metric: Metric | None = None
 
     @property
     def n_inputs(self) -> int:
@@ -241,7 +247,7 @@ class Scaler:
         with np.errstate(over="ignore", invalid="ignore"):
             out = X.astype(dtype, copy=False) if self.kind == "none" else self._scaled(X, dtype)
         _check_values(X, out)
-        return out
+        return out if self.metric is None else self.metric.transform(out)
 
     def _scaled(self, X, dtype):
         unshifted = self.columns is None and not (self.shift * self.scale).any()
@@ -281,6 +287,8 @@ class Scaler:
         the model file.
         """
         more = {} if self.columns is None else self.columns.arrays()
+        if self.metric is not None:
+            more[f"metric_{self.metric.form}"] = self.metric.map
         return {"kind": self.kind, "shift": self.shift, "scale": self.scale} | more
 
     @classmethod
@@ -289,7 +297,9 @@ class Scaler:
         kind = _checked(str(saved["kind"]), KINDS, "scaling")
         shift, scale = (np.asarray(saved[name], np.float64) for name in ("shift", "scale"))
         learnt = TRANSFORMS[kind].of_arrays(saved) if kind in TRANSFORMS else None
-        return cls(kind, shift, scale, learnt)
+        maps = [saved[name] for form in FORMS if (name := f"metric_{form}") in saved]
+        metric = Metric(np.asarray(maps[0], np.float64)) if maps else None
+        return cls(kind, shift, scale, learnt, metric)
 
 
 # What the arrays of `Scaler.to_dict` are in model files and checkpoints, by their names there.
@@ -297,6 +307,7 @@ ARRAYS = {
     f"scaler_{name}": form
     for forms in (
         {"shift": Array("f", "inputs"), "scale": Array("f", "inputs")},
+        {"metric_diagonal": Array("f", "inputs"), "metric_full": Array("f", "inputs inputs")},
         *(transform.forms for transform in TRANSFORMS.values()),
     )
     for name, form in forms.items()

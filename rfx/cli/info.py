@@ -2,7 +2,7 @@
 
 import click
 
-from rfx.cli.common import print_json
+from rfx.cli.common import chosen_words, print_json
 
 MOST_NAMED = 20  # columns and labels that are printed by name
 
@@ -74,13 +74,7 @@ def _lines(method, found):
     if info.get("lam") is not None:
         yield "lambda", f"{info['lam']:g}"
     for step in info.get("validation") or ():
-        chosen = ", ".join(
-            f"{name} {value:.4g}" for name, value in zip(step["options"], step["chosen"])
-        )
-        yield (
-            "chosen",
-            f"{chosen}: the best of {len(step['tried'])} on {step['held_out']} held-out rows",
-        )
+        yield "chosen", chosen_words(step)
     of = (
         f" of {info['n_features']} features"
         if info.get("n_features")

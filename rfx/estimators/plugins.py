@@ -19,7 +19,7 @@ from rfx.fitting.options import COMMON
 from rfx.options import LabelWeights, Option, Path, Widths
 
 _TYPES = {int: int, float: float, bool: bool, str: str, Path: str, Widths: str}
-_CAPITALS = frozenset(("rf", "rb", "lkrf", "sgd", "sdca", "mlp"))
+_CAPITALS = frozenset(("rf", "rfm", "rb", "lkrf", "sgd", "sdca", "mlp"))
 # options that no estimator has: the class says the task, a path is several models, and arrays
 # need neither of the others
 NOT_OURS = frozenset(("task", "lam_path", "head", "buffer"))

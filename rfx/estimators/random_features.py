@@ -50,7 +50,12 @@ class RFClassifier(WeightedClassifier):
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -108,6 +113,8 @@ class RFClassifier(WeightedClassifier):
         k: int | None = None,
         perceptron_scale: str | None = None,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -159,7 +166,12 @@ class RFRegressor(WeightedRegressor):
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
     seed : int, default=0
@@ -216,6 +228,8 @@ class RFRegressor(WeightedRegressor):
         k: int | None = None,
         perceptron_scale: str | None = None,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         target_scaling: str = "none",
         seed: int = 0,
         timeout: float | None = None,
@@ -272,7 +286,12 @@ class SparseRFClassifier(WeightedClassifier):
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -329,6 +348,8 @@ class SparseRFClassifier(WeightedClassifier):
         k: int | None = None,
         perceptron_scale: str | None = None,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -382,7 +403,12 @@ class SparseRFRegressor(WeightedRegressor):
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
     seed : int, default=0
@@ -438,6 +464,8 @@ class SparseRFRegressor(WeightedRegressor):
         k: int | None = None,
         perceptron_scale: str | None = None,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         target_scaling: str = "none",
         seed: int = 0,
         timeout: float | None = None,
@@ -512,7 +540,12 @@ class LKRFClassifier(WeightedClassifier):
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -575,6 +608,8 @@ class LKRFClassifier(WeightedClassifier):
         k: int | None = None,
         perceptron_scale: str | None = None,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -646,7 +681,12 @@ class LKRFRegressor(WeightedRegressor):
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
     seed : int, default=0
@@ -708,6 +748,8 @@ class LKRFRegressor(WeightedRegressor):
         k: int | None = None,
         perceptron_scale: str | None = None,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         target_scaling: str = "none",
         seed: int = 0,
         timeout: float | None = None,
@@ -752,7 +794,12 @@ class BoostingClassifier(WeightedClassifier):
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -805,6 +852,8 @@ class BoostingClassifier(WeightedClassifier):
         class_weight: dict | str | None = None,
         perceptron_scale: str = "kernel",
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -846,7 +895,12 @@ class BoostingRegressor(WeightedRegressor):
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
     seed : int, default=0
@@ -898,6 +952,8 @@ class BoostingRegressor(WeightedRegressor):
         max_memory: float | None = None,
         perceptron_scale: str = "kernel",
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         target_scaling: str = "none",
         seed: int = 0,
         timeout: float | None = None,
@@ -941,7 +997,12 @@ class RBClassifier(WeightedClassifier):
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -992,6 +1053,8 @@ class RBClassifier(WeightedClassifier):
         solver: str | None = None,
         class_weight: dict | str | None = None,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -1032,7 +1095,12 @@ class RBRegressor(WeightedRegressor):
         Rfx's own, the default, or LIBLINEAR in a child process.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
     seed : int, default=0
@@ -1082,6 +1150,8 @@ class RBRegressor(WeightedRegressor):
         grow: float | None = None,
         solver: str | None = None,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         target_scaling: str = "none",
         seed: int = 0,
         timeout: float | None = None,
@@ -1122,7 +1192,12 @@ class SparseRBClassifier(WeightedClassifier):
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -1172,6 +1247,8 @@ class SparseRBClassifier(WeightedClassifier):
         solver: str = "rfx",
         class_weight: dict | str | None = None,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -1209,7 +1286,12 @@ class SparseRBRegressor(WeightedRegressor):
         Rfx's own, parallel randomised coordinate descent, or LIBLINEAR in a child process.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
     seed : int, default=0
@@ -1258,6 +1340,8 @@ class SparseRBRegressor(WeightedRegressor):
         lam: float | str = "validation",
         solver: str = "rfx",
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         target_scaling: str = "none",
         seed: int = 0,
         timeout: float | None = None,

@@ -87,7 +87,12 @@ class DoublySGDClassifier(IncrementalClassifier):
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -157,6 +162,8 @@ class DoublySGDClassifier(IncrementalClassifier):
         keep_values: bool = False,
         class_weight: dict | str | None = None,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -243,7 +250,12 @@ class DoublySGDRegressor(IncrementalRegressor):
         Keep f of every row, a number each, so that a row met again costs only the blocks since.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
     seed : int, default=0
@@ -312,6 +324,8 @@ class DoublySGDRegressor(IncrementalRegressor):
         max_memory: float = 256.0,
         keep_values: bool = False,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         target_scaling: str = "none",
         seed: int = 0,
         timeout: float | None = None,
@@ -382,7 +396,12 @@ class NormaClassifier(IncrementalClassifier):
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -446,6 +465,8 @@ class NormaClassifier(IncrementalClassifier):
         step1: float = 0.0001,
         class_weight: dict | str | None = None,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -513,7 +534,12 @@ class NormaRegressor(IncrementalRegressor):
         See step.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
     seed : int, default=0
@@ -576,6 +602,8 @@ class NormaRegressor(IncrementalRegressor):
         step0: float = 1.0,
         step1: float = 0.0001,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         target_scaling: str = "none",
         seed: int = 0,
         timeout: float | None = None,
@@ -636,7 +664,12 @@ class KSDCAClassifier(WeightedClassifier):
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -696,6 +729,8 @@ class KSDCAClassifier(WeightedClassifier):
         gap: bool = False,
         class_weight: dict | str | None = None,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -753,7 +788,12 @@ class KSDCARegressor(ManyTargets):
         Compute the duality gap at the end, which takes another pass over the rows.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
     seed : int, default=0
@@ -812,6 +852,8 @@ class KSDCARegressor(ManyTargets):
         dtype: str = "float32",
         gap: bool = False,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         target_scaling: str = "none",
         seed: int = 0,
         timeout: float | None = None,
@@ -874,7 +916,12 @@ class NSDCAClassifier(WeightedClassifier):
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -935,6 +982,8 @@ class NSDCAClassifier(WeightedClassifier):
         gap: bool = False,
         class_weight: dict | str | None = None,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -994,7 +1043,12 @@ class NSDCARegressor(ManyTargets):
         Compute the duality gap at the end, which takes another pass over the rows.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
     seed : int, default=0
@@ -1054,6 +1108,8 @@ class NSDCARegressor(ManyTargets):
         n_features: int = 256,
         gap: bool = False,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         target_scaling: str = "none",
         seed: int = 0,
         timeout: float | None = None,
@@ -1118,7 +1174,12 @@ class RSDCAClassifier(WeightedClassifier):
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -1180,6 +1241,8 @@ class RSDCAClassifier(WeightedClassifier):
         gap: bool = False,
         class_weight: dict | str | None = None,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -1241,7 +1304,12 @@ class RSDCARegressor(ManyTargets):
         Compute the duality gap at the end, which takes another pass over the rows.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
     seed : int, default=0
@@ -1302,6 +1370,8 @@ class RSDCARegressor(ManyTargets):
         features: str = "offset",
         gap: bool = False,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         target_scaling: str = "none",
         seed: int = 0,
         timeout: float | None = None,
@@ -1364,7 +1434,12 @@ class NPegasosClassifier(IncrementalClassifier):
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -1425,6 +1500,8 @@ class NPegasosClassifier(IncrementalClassifier):
         project: bool = False,
         class_weight: dict | str | None = None,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -1484,7 +1561,12 @@ class NPegasosRegressor(IncrementalRegressor):
         Project on the ball of radius 1/sqrt(nu), which the minimum of the hinge loss lies in.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
     seed : int, default=0
@@ -1547,6 +1629,8 @@ class NPegasosRegressor(IncrementalRegressor):
         n_features: int = 256,
         project: bool = False,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         target_scaling: str = "none",
         seed: int = 0,
         timeout: float | None = None,
@@ -1611,7 +1695,12 @@ class RPegasosClassifier(IncrementalClassifier):
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -1673,6 +1762,8 @@ class RPegasosClassifier(IncrementalClassifier):
         project: bool = False,
         class_weight: dict | str | None = None,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -1734,7 +1825,12 @@ class RPegasosRegressor(IncrementalRegressor):
         Project on the ball of radius 1/sqrt(nu), which the minimum of the hinge loss lies in.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
     seed : int, default=0
@@ -1798,6 +1894,8 @@ class RPegasosRegressor(IncrementalRegressor):
         features: str = "offset",
         project: bool = False,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         target_scaling: str = "none",
         seed: int = 0,
         timeout: float | None = None,
@@ -1848,7 +1946,12 @@ class MLPClassifier(Classifier):
         Type of the features; sums are kept in float64.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -1903,6 +2006,8 @@ class MLPClassifier(Classifier):
         rate: float = 0.001,
         dtype: str = "float64",
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -1952,7 +2057,12 @@ class MLPRegressor(Regressor):
         Type of the features; sums are kept in float64.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
     seed : int, default=0
@@ -2007,6 +2117,8 @@ class MLPRegressor(Regressor):
         rate: float = 0.001,
         dtype: str = "float64",
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         target_scaling: str = "none",
         seed: int = 0,
         timeout: float | None = None,

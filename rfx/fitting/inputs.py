@@ -1,99 +1,247 @@
 """The choice of scaling, kernel and metric on held-out rows.
 
-Every combination of them is tried by a kernel machine with squared loss: on few rows first, and the
-best again on more, with more held-out rows (`rfx.fitting.search`). A metric's iterations are tried
-as lambdas are: none of them is the untouched metric.
+Every combination is tried by kernel ridge regression: on few rows first, and the best again on more
+rows and more held-out rows (`rfx.fitting.search`). The iterations of a metric are tried as lambdas
+are; no iteration is the untouched metric.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from rfx import kernels
-from rfx.data.transforms.scaling import TRIED, Scaler
+from rfx.data.rows import Rows
+from rfx.data.transforms.metric import FORMS
+from rfx.data.transforms.scaling import TRIED, Scaler, keeps_sparse
+from rfx.errors import UsageError
 from rfx.fitting import metric
 from rfx.fitting.method import Method
-from rfx.fitting.metric import Iterate, best_ridge, iterates
+from rfx.fitting.metric import Sample
 from rfx.fitting.options import AUTO
+from rfx.fitting.preprocessing import input_dtype
 from rfx.fitting.problem import Problem
-from rfx.fitting.search import Found, Grid, Measure, Round, search
+from rfx.fitting.search import Budget, Found, Grid, Measure, Round, search
 from rfx.fitting.settings import Settings
 from rfx.fitting.validation import Part, drawn, evenly
 
-# What `auto` tries.
-KERNELS = ("laplacian-l2", "laplacian")
-# Rows to fit to in the two rounds, rows that a metric is learnt from, rows to evaluate on in the
-# first; what goes on from it.
-SCREENED, CONFIRMED, LEARNT, EVALUATED, KEPT = 1000, 4000, 1500, 1000, 4
-# The second round holds out so many rows together, in at most so many parts.
-FEWEST_EVALUATED, MOST_PARTS = 600, 5
-# Multiples of the median's bandwidth that it tries.
+# The kernels that `auto` tries, with multiples of the median's bandwidth that the second round
+# tries.
 WIDTHS = {"laplacian-l2": (0.3,), "laplacian": (2.0, 0.4)}
-# Multiples of an iterate's lambda that the second round tries.
-AROUND = (3.0, 1.0, 1 / 3)
+KERNELS = tuple(WIDTHS)
+# The first round: rows to fit to and to evaluate on, and how many combinations go on from it.
+SCREENED, EVALUATED, KEPT = 1000, 1000, 4
+# The second: rows to fit to, of which so many learn a metric; rows that are held out together, in
+# at most so many parts; multiples of the first round's lambda.
+CONFIRMED, LEARNING, HELD_OUT, MOST_PARTS, AROUND = 4000, 1500, 600, 5, (3.0, 1.0, 1 / 3)
 # Below so many rows nothing is chosen.
 FEWEST = 50
+# Of classes the squared error counts this much beside the share of wrong labels: few rows have
+# many ties.
+TIE = 0.1
+# (tried, of all) as the choice goes on.
+Tell = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Inputs:
-    """What was chosen, and the evidence.
+class Choice:
+    """What was chosen.
 
     Parameters
     ----------
-    scaling, kernel : str
-    form : str
-        ``none``, ``diagonal`` or ``full``.
+    scaling, kernel, form : str
+        form: ``none``, ``diagonal`` or ``full``.
     steps : int
         Iterations of the metric.
-    lam : float or None
-        The best ridge parameter of the kernel machine.
-    found : Found or None
-        None where there were too few rows to choose by.
-    held_out : int
-        Rows of the second round.
+    lam, width : float
+        Ridge parameter, and the multiple of the median's bandwidth.
+    step : dict
+        What was tried, in the form of `search.Found.step`.
     """
 
     scaling: str
     kernel: str
     form: str
     steps: int
-    lam: float | None = None
-    width: float = 1.0
-    found: Found | None = None
-    held_out: int = 0
+    lam: float
+    width: float
+    step: dict[str, Any]
 
-    def step(self) -> list[dict[str, Any]]:
-        """What the choice leaves in a results row, in the form of `search.Found.step`."""
-        if self.found is None:
-            return []
-        tried = [
-            [*trial.point.values(), steps, trial.round.rows, value]
-            for trial in self.found.trials
-            for steps, value in trial.path
-            if math.isfinite(value)
-        ]
-        step = {
-            "by": "kernel ridge regression",
-            "options": ["scaling", "kernel", "metric", "metric_steps", "rows"],
-            "fitted": self.found.best.round.rows,
-            "held_out": self.held_out,
-            "error": self.found.measure.name,
-            "tried": tried,
-            "chosen": [
-                self.scaling,
-                self.kernel,
-                self.found.best.point["metric"],
-                self.steps,
-                self.found.best.round.rows,
-            ],
-        }
-        return [step]
+
+def choose(
+    X: Any,
+    Y: np.ndarray,
+    task: str,
+    *,
+    scalings: Sequence[str] = TRIED,
+    kernels: Sequence[str] = KERNELS,
+    forms: Sequence[str] = FORMS,
+    steps: int = metric.STEPS,
+    weights: np.ndarray | None = None,
+    seed: int = 0,
+    deadline: float = math.inf,
+    tell: Tell | None = None,
+) -> Choice | None:
+    """The combination with the least error on held-out rows; None where there are too few rows.
+
+    Parameters
+    ----------
+    X : array or CSR matrix, (n, d)
+        Raw rows.
+    Y : array, (n, k)
+        Encoded targets.
+    task : str
+    scalings, kernels, forms : sequences of str
+        To choose from; forms of a metric, beside none.
+    steps : int
+        Most iterations of a metric.
+    weights : array, (n,), or None
+    seed : int
+        Of the held-out rows.
+    deadline : float
+        Value of time.monotonic() after which no combination is begun.
+    tell : callable, optional
+    """
+    if X.shape[0] < FEWEST or not X.shape[1]:
+        return None
+    some = evenly(X.shape[0], CONFIRMED + CONFIRMED // 4)
+    own = None if weights is None else weights[some]
+    raw = X[some]
+    rows = {name: metric.dense(Scaler.fit(raw, name, own).transform(raw)) for name in scalings}
+    folds = _folds(len(some), seed)
+    of_forms = {kernel: metric.allowed(forms, X, kernel) or ["none"] for kernel in kernels}
+    points = [
+        Settings("inputs", {"scaling": scaling, "kernel": kernel, "metric": form})
+        for kernel in kernels
+        for scaling in scalings
+        for form in of_forms[kernel]
+    ]
+    trials = _Trials(rows, Y[some], task, own, seed, folds, tell, len(points) + KEPT)
+    what = "mean squared error" if task == "regression" else f"wrong labels + {TIE} squared error"
+    rounds = [
+        Round(len(trials.first[0]), 1, 0, KEPT),
+        Round(len(folds[0][0]), len(folds), 1),
+    ]
+    grid = Grid(points, {"inputs": tuple(range(steps + 1))}, rounds)
+    found = search(trials.errors, grid, Measure(what), Budget(deadline), together=True)
+    best, count = found.best.point, found.best.lam
+    lam, width = trials.best[_name(best), count]
+    form = best["metric"] if count else "none"
+    step = _step(found, [best["scaling"], best["kernel"], form, count], folds)
+    return Choice(best["scaling"], best["kernel"], form, count, lam, width, step)
+
+
+def _step(found: Found, chosen: list[Any], folds: list[Part]) -> dict[str, Any]:
+    tried = [
+        [*trial.point.values(), count, trial.round.rows, value]
+        for trial in found.trials
+        for count, value in trial.path
+        if math.isfinite(value)
+    ]
+    return {
+        "by": "kernel ridge regression",
+        "options": ["scaling", "kernel", "metric", "metric_steps", "rows"],
+        "fitted": found.best.round.rows,
+        "held_out": sum(len(out) for _, out in folds),
+        "error": found.measure.name,
+        "tried": tried,
+        "chosen": [*chosen, found.best.round.rows],
+    }
+
+
+def _name(point: Settings) -> tuple[Any, ...]:
+    return tuple(point.values())
+
+
+def _folds(n: int, seed: int) -> list[Part]:
+    """Parts of n rows, a fifth of them held out in each, as many as hold out enough."""
+    size = n // 5
+    number = min(MOST_PARTS, math.ceil(HELD_OUT / size))
+    return [(np.setdiff1d(np.arange(n), out), out) for out in drawn(n, seed, *[size] * number)]
+
+
+@dataclass(frozen=True)
+class _Trials:
+    """The trials of both rounds.
+
+    rows: those of every scaling. best: (lambda, width) of each point and number of iterations.
+    """
+
+    rows: dict[str, np.ndarray]
+    Y: np.ndarray
+    task: str
+    weights: np.ndarray | None
+    seed: int
+    folds: list[Part]
+    tell: Tell | None
+    total: int
+    best: dict[tuple[Any, int], tuple[float, float]] = field(default_factory=dict)
+    steps: dict[Any, int] = field(default_factory=dict)
+    tried: Any = field(default_factory=itertools.count)
+
+    @property
+    def first(self) -> Part:
+        """The rows of the first round."""
+        kept, out = self.folds[0]
+        rng = np.random.default_rng(self.seed)
+        return np.sort(rng.permutation(kept)[:SCREENED]), np.sort(rng.permutation(out)[:EVALUATED])
+
+    def errors(self, point: Settings, round: Round, counts: Sequence[int]) -> list[float]:
+        """The error for each number of iterations; infinite where it is not tried."""
+        found = self._screened(point, counts) if round.kept else self._confirmed(point, counts)
+        if self.tell is not None:
+            self.tell(next(self.tried) + 1, self.total)
+        return found
+
+    def _sample(self, point: Settings, kept: np.ndarray, out: np.ndarray) -> Sample:
+        return Sample.of(self.rows[point["scaling"]], self.Y, self.task, self.weights, kept, out)
+
+    def _error(self, one: metric.Machine) -> float:
+        return one.error if self.task == "regression" else one.wrong + TIE * one.error
+
+    def _machines(self, point: Settings, sample: Sample, steps: int) -> list[metric.Machine]:
+        most = 0 if point["metric"] == "none" else steps
+        return list(metric.machines(sample, point["kernel"], point["metric"], most, self.seed))
+
+    def _screened(self, point: Settings, counts: Sequence[int]) -> list[float]:
+        found = self._machines(point, self._sample(point, *self.first), counts[-1])
+        values = [self._error(one) for one in found]
+        self.steps[_name(point)] = int(np.argmin(values))
+        for count, one in enumerate(found):
+            self.best[_name(point), count] = one.lam, metric.WIDTH
+        return values + [math.inf] * (len(counts) - len(values))
+
+    def _confirmed(self, point: Settings, counts: Sequence[int]) -> list[float]:
+        """Up to one iteration more than was best in the first round."""
+        name, kernel = _name(point), point["kernel"]
+        near = sorted({0, *range(1, self.steps[name] + 2)} & {*counts})
+        errors: dict[int, dict[tuple[float, float], list[float]]] = {count: {} for count in near}
+        for kept, out in self.folds:
+            few = self._sample(point, kept[evenly(len(kept), LEARNING)], out)
+            sample = self._sample(point, kept, out)
+            for count, one in enumerate(self._machines(point, few, near[-1])):
+                Z, _ = sample.mapped(one.metric)
+                lam = self.best.get((name, count), (one.lam, 0.0))[0]
+                for width in WIDTHS.get(kernel, (metric.WIDTH,)):
+                    params = metric.bandwidth(kernel, Z, self.seed, width)
+                    for own in (lam * factor for factor in AROUND):
+                        found = metric.machine(sample, kernel, one.metric, params, (own,))
+                        errors[count].setdefault((own, width), []).append(self._error(found))
+        values = [math.inf] * len(counts)
+        for count, of_options in errors.items():
+            whole = {key: own for key, own in of_options.items() if len(own) == len(self.folds)}
+            means = {key: float(np.mean(own)) for key, own in whole.items()}
+            if means:
+                self.best[name, count] = min(means, key=lambda key: means[key])
+                values[count] = min(means.values())
+        return values
+
+
+# -------------------------------------------------------------------------- of one training
 
 
 @dataclass(frozen=True)
@@ -104,41 +252,39 @@ class Resolved:
     ----------
     scaler : Scaler
         With the metric.
-    inputs : dict
-        The values of the options ``scaling``, ``kernel``, ``metric`` and ``metric_steps``.
+    options : dict
+        The options that were chosen.
     steps : list of dict
         What was tried.
-    chosen : Inputs or None
-        None where nothing was tried.
+    choice : Choice or None
+        Where scaling or kernel was chosen.
     """
 
     scaler: Scaler
-    inputs: dict[str, Any]
+    options: dict[str, Any]
     steps: list[dict[str, Any]]
-    chosen: Inputs | None = None
+    choice: Choice | None = None
 
     def numbers(self, problem: Problem, settings: Settings) -> dict[str, Any]:
-        """Bandwidth and lambda where they are to be those of the choice; without one, or with
-        another loss, they are chosen by themselves.
+        """Bandwidth and lambda where they are ``auto``: those of the choice, and without one, or
+        with another loss, the words by which other methods choose them.
         """
-        found = self.chosen
+        found = self.choice if problem.loss.name == "squared" else None
         known: dict[str, Any] = {}
-        usable = found is not None and found.lam is not None and problem.loss.name == "squared"
         if settings.get("gamma") == AUTO:
-            known["gamma"] = (
-                metric.bandwidth(found.kernel, problem.X, settings.seed, found.width)["gamma"]
-                if usable
-                else "loo"
-            )
+            known["gamma"] = "loo"
+            if found is not None:
+                own = metric.bandwidth(found.kernel, problem.X, settings.seed, found.width)
+                known["gamma"] = own["gamma"]
         if settings.get("lam") == AUTO:
-            known["lam"] = found.lam if usable else "validation"
+            known["lam"] = "validation" if found is None else found.lam
         return known
 
 
 def resolved(
     method: Method, settings: Settings, X: Any, scaler: Scaler, problem: Problem
 ) -> Resolved:
-    """What the options ask for: chosen on held-out rows, or learnt.
+    """What the options scaling, kernel and metric stand for: chosen on held-out rows, or learnt.
 
     Parameters
     ----------
@@ -148,269 +294,81 @@ def resolved(
         Of the option's scaling, where that is not to be chosen.
     problem : Problem
         Of the rows that this scaler gives.
+
+    Raises
+    ------
+    UsageError
+        Where rows on workers would have to be scaled in several ways.
     """
-    form, seed = settings.metric, settings.seed
-    Y, task, weights = problem.Y, problem.task, problem.weights
-    forms = {"none": (), AUTO: metric.FORMS}.get(form, (form,))
-    several = settings.scaling == AUTO or settings.get("kernel") == AUTO
-    if not several and not forms:
-        return Resolved(scaler, {}, [])
-    kernel = settings.get("kernel")
-    if several:
-        found = choose(
-            X,
-            Y,
-            task,
-            scalings=TRIED if settings.scaling == AUTO else (settings.scaling,),
-            kernels=method.tried_kernels if kernel == AUTO else (kernel,),
-            forms=forms,
-            steps=settings.metric_steps or metric.STEPS,
-            weights=weights,
-            seed=seed,
-            tell=problem.progress,
+    asked, kernel = settings.metric, settings.get("kernel")
+    forms: Sequence[str] = {"none": (), AUTO: FORMS}.get(asked, (asked,))
+    if AUTO not in (settings.scaling, kernel):
+        if not forms:
+            return Resolved(scaler, {}, [])
+        return _learnt(scaler, settings, forms, problem, kernel or metric.KERNEL)
+    if isinstance(X, Rows):
+        raise UsageError(
+            "--scaling or --kernel is auto, but rows on workers are not scaled several times; name"
+            " a scaling and a kernel"
         )
-        scaler = Scaler.fit(X, found.scaling, weights)
-        own = {"scaling": found.scaling, "metric": found.form}
-        if found.steps:
-            own["metric_steps"] = found.steps
-        if kernel is not None:
-            own["kernel"] = kernel = found.kernel
-        learnt = None
-        if found.steps:
-            rows = scaler.transform(X)
-            learnt = metric.fixed(
-                rows,
-                Y,
-                kernel=kernel,
-                form=found.form,
-                steps=found.steps,
-                task=task,
-                weights=weights,
-                seed=seed,
-            )
-        return Resolved(replace(scaler, metric=learnt), own, found.step(), found)
-    if settings.metric_steps is not None and form != AUTO:
-        learnt = metric.fixed(
-            problem.X,
-            Y,
-            kernel=kernel or metric.KERNEL,
-            form=form,
-            steps=settings.metric_steps,
-            task=task,
-            weights=weights,
-            seed=seed,
-        )
-        return Resolved(replace(scaler, metric=learnt), {}, [])
-    tried = metric.learn(
-        problem.X,
-        Y,
-        kernel=kernel or metric.KERNEL,
+    scalings = _scalings(X) if settings.scaling == AUTO else (settings.scaling,)
+    tried = method.tried_kernels if kernel == AUTO else (kernel or metric.KERNEL,)
+    choice = choose(
+        X,
+        problem.Y,
+        problem.task,
+        scalings=scalings,
+        kernels=tried,
         forms=forms,
         steps=settings.metric_steps or metric.STEPS,
-        task=task,
-        weights=weights,
-        seed=seed,
+        weights=problem.weights,
+        seed=settings.seed,
+        deadline=math.inf if problem.deadline is None else problem.deadline,
+        tell=_telling(problem),
     )
-    return Resolved(replace(scaler, metric=tried.metric), tried.options(), [tried.step()])
+    options = {"scaling": scalings[0], "metric": "none", "metric_steps": None}
+    options |= {"kernel": tried[0]} if kernel == AUTO else {}
+    if choice is None:
+        return Resolved(Scaler.fit(X, scalings[0], problem.weights), options, [])
+    options |= {"scaling": choice.scaling, "metric": choice.form}
+    options |= {"kernel": choice.kernel} if kernel == AUTO else {}
+    scaler = Scaler.fit(X, choice.scaling, problem.weights)
+    if choice.steps:
+        options["metric_steps"] = choice.steps
+        of_steps = settings.updated(metric_steps=choice.steps)
+        rows = replace(problem, X=scaler.transform(X, dtype=input_dtype(settings)))
+        scaler = _learnt(scaler, of_steps, (choice.form,), rows, choice.kernel).scaler
+    return Resolved(scaler, options, [choice.step], choice)
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """Rows by the number of their scaling, encoded targets and weights."""
-
-    scaled: dict[str, Any]
-    Y: np.ndarray
-    weights: np.ndarray | None
-    task: str
-    seed: int
-
-    def of(self, scaling: str, kept: np.ndarray, out: np.ndarray) -> tuple[Any, ...]:
-        X = self.scaled[scaling]
-        own = None if self.weights is None else self.weights[kept]
-        own_out = None if self.weights is None else self.weights[out]
-        return X[kept], self.Y[kept], X[out], self.Y[out], own, own_out
-
-    def path(self, point: Settings, kept: np.ndarray, out: np.ndarray, steps: int) -> list[Iterate]:
-        X, Y, X_out, Y_out, own, own_out = self.of(point["scaling"], kept, out)
-        if point["metric"] == "none":
-            steps = 0
-        return list(
-            iterates(
-                X,
-                Y,
-                X_out,
-                Y_out,
-                point["kernel"],
-                point["metric"],
-                task=self.task,
-                steps=steps,
-                weights=own,
-                weights_out=own_out,
-                seed=self.seed,
-            )
-        )
+def _scalings(X: Any) -> Sequence[str]:
+    """Those that `auto` tries of rows X: zeros of text stay zeros."""
+    return ("minmax01", "none") if keeps_sparse(X) else TRIED
 
 
-def choose(
-    X: Any,
-    Y: np.ndarray,
-    task: str,
-    *,
-    scalings: Sequence[str] = TRIED,
-    kernels: Sequence[str] = KERNELS,
-    forms: Sequence[str] = metric.FORMS,
-    steps: int = metric.STEPS,
-    weights: np.ndarray | None = None,
-    seed: int = 0,
-    tell: Any = None,
-) -> Inputs:
-    """The combination with the least error on held-out rows.
+def _telling(problem: Problem) -> Tell | None:
+    progress = problem.progress
+    if progress is None:
+        return None
+    what = ["scaling", "kernel", "metric"]
+    return lambda tried, total: progress({"choosing": what, "tried": tried, "of": total})
 
-    Parameters
-    ----------
-    X : array or CSR matrix, (n, d)
-        Raw rows.
-    Y : array, (n, k)
-        Encoded targets.
-    task : str
-    scalings, kernels, forms : sequences of str
-        To choose from; forms are those of a metric, beside none.
-    steps : int
-        Most iterations of a metric.
-    weights : array, (n,), or None
-    seed : int
-        Of the held-out rows.
-    tell : callable, optional
-        Called with (tried, of) as the choice goes on.
 
-    Returns
-    -------
-    Inputs
-        The first of each where there are fewer than FEWEST rows.
-    """
-    n = X.shape[0]
-    if n < FEWEST or not X.shape[1]:
-        return Inputs(scalings[0], kernels[0], "none", 0)
-    some = evenly(n, CONFIRMED + CONFIRMED // 4)
-    own = None if weights is None else weights[some]
-    raw, Y = X[some], Y[some]
-    scaled = {
-        name: np.ascontiguousarray(_dense(Scaler.fit(raw, name, own).transform(raw)))
-        for name in scalings
-    }
-    rows = _Rows(scaled, Y, own, task, seed)
-    folds = _folds(len(some), seed)
-    points = [
-        Settings("inputs", {"scaling": one, "kernel": kernel, "metric": form})
-        for kernel in kernels
-        for one in scalings
-        for form in metric.allowed(forms, X, kernel) or ["none"]
-    ]
-    first = _screening(folds[0], seed)
-    rounds = [
-        Round(len(first[0]), 1, 0, KEPT),
-        Round(len(folds[0][0]), len(folds), 1),
-    ]
-    chooser = _Chooser(rows, first, folds, {}, {}, tell, len(points) + KEPT)
-    measure = Measure(
-        "mean squared error" if task == "regression" else "error of labels and targets"
+def _learnt(
+    scaler: Scaler, settings: Settings, forms: Sequence[str], problem: Problem, kernel: str
+) -> Resolved:
+    """The scaler with a metric of the problem's rows."""
+    fixed = settings.metric_steps if len(forms) == 1 else None
+    found = metric.learn(
+        problem.X,
+        problem.Y,
+        kernel=kernel,
+        forms=forms,
+        steps=fixed,
+        task=problem.task,
+        weights=problem.weights,
+        seed=settings.seed,
     )
-    grid = Grid(points, {"inputs": tuple(range(steps + 1))}, rounds)
-    found = search(chooser.errors, grid, measure, together=True)
-    best = found.best
-    form = best.point["metric"] if best.lam else "none"
-    lam, width = chooser.lams[_name(best.point), best.lam]
-    held_out = sum(len(out) for _, out in folds)
-    return Inputs(
-        best.point["scaling"], best.point["kernel"], form, best.lam, lam, width, found, held_out
-    )
-
-
-def _dense(X: Any) -> np.ndarray:
-    return np.asarray(X.toarray() if hasattr(X, "toarray") else X, np.float64)
-
-
-def _name(point: Settings) -> tuple[Any, ...]:
-    return tuple(point.values())
-
-
-def _folds(n: int, seed: int) -> list[Part]:
-    """Parts of n rows, a fifth of them held out in each, as many as hold out enough rows."""
-    size = max(1, n // 5)
-    number = min(MOST_PARTS, -(-FEWEST_EVALUATED // size))
-    return [(np.setdiff1d(np.arange(n), out), out) for out in drawn(n, seed, *[size] * number)]
-
-
-def _screening(part: Part, seed: int) -> Part:
-    kept, out = part
-    rng = np.random.default_rng(seed)
-    return np.sort(rng.permutation(kept)[:SCREENED]), np.sort(rng.permutation(out)[:EVALUATED])
-
-
-@dataclass(frozen=True)
-class _Chooser:
-    rows: _Rows
-    first: Part
-    folds: list[Part]
-    best_steps: dict[Any, int]
-    # lambda and the multiple of the median's bandwidth
-    lams: dict[Any, tuple[float, float]]
-    tell: Any
-    total: int
-
-    def errors(self, point: Settings, round: Round, steps: Sequence[int]) -> list[float]:
-        found = self._screen(point, steps) if round.number == 0 else self._confirm(point, steps)
-        if self.tell is not None:
-            self.tell(self.total)
-        return found
-
-    def _value(self, error: float, wrong: float) -> float:
-        return error if self.rows.task == "regression" else wrong + TIE * error
-
-    def _screen(self, point: Settings, steps: Sequence[int]) -> list[float]:
-        path = self.rows.path(point, *self.first, steps[-1])
-        values = [self._value(one.error, one.wrong) for one in path]
-        self.best_steps[_name(point)] = int(np.argmin(values))
-        for number, one in enumerate(path):
-            self.lams[_name(point), number] = one.lam, metric.WIDTH
-        return values + [math.inf] * (len(steps) - len(values))
-
-    def _confirm(self, point: Settings, steps: Sequence[int]) -> list[float]:
-        name = _name(point)
-        middle = self.best_steps[name]
-        tried = [number for number in (middle - 1, middle, middle + 1) if number in steps]
-        errors: dict[tuple[int, float, float], list[float]] = {}
-        for kept, out in self.folds:
-            some = kept[evenly(len(kept), LEARNT)]
-            path = self.rows.path(point, some, out, tried[-1])
-            X, Y, X_out, Y_out, own, own_out = self.rows.of(point["scaling"], kept, out)
-            own = np.ones(len(Y)) if own is None else own
-            for number in tried:
-                if number >= len(path):
-                    continue
-                one = path[number]
-                maps = (X, X_out) if one.metric is None else map(one.metric.transform, (X, X_out))
-                Z, Z_out = maps
-                for width in WIDTHS[point["kernel"]]:
-                    params = metric.bandwidth(point["kernel"], Z, self.rows.seed, width)
-                    K = kernels.block(point["kernel"], Z, Z, params)
-                    K_out = kernels.block(point["kernel"], Z_out, Z, params)
-                    for factor in AROUND:
-                        lam = self.lams[name, number][0] * factor
-                        (_, error, wrong), _ = best_ridge(
-                            K, Y, K_out, Y_out, own, own_out, self.rows.task, (lam,)
-                        )
-                        errors.setdefault((number, lam, width), []).append(
-                            self._value(error, wrong)
-                        )
-        values = [math.inf] * len(steps)
-        for number in tried:
-            means = {key: np.mean(v) for key, v in errors.items() if key[0] == number}
-            if means:
-                best = min(means, key=lambda key: means[key])
-                values[number], self.lams[name, number] = float(means[best]), best[1:]
-        return values
-
-
-# What a unit of squared error counts beside a share of wrong labels, which tells few rows apart.
-TIE = 0.1
+    options = {"metric": found.form, "metric_steps": found.steps or None}
+    scaler = scaler if found.metric is None else replace(scaler, metric=found.metric)
+    return Resolved(scaler, options, [found.step()] if found.errors else [])

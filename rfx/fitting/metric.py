@@ -26,9 +26,11 @@ from rfx.operators import cholesky
 ROWS, HELD_OUT = 2000, 0.2
 # Below so many rows none is learnt.
 FEWEST = 50
-# Iterations, and ridge parameters of each, for a kernel that is 1 on the diagonal.
+# Iterations, and ridge parameters of a kernel that is 1 on the diagonal, largest first.
 STEPS, LAMS = 5, (10.0, 1.0, 0.1, 0.01, 0.001, 0.0001)
-# The bandwidth of each is that of the median distance times this.
+# Smaller lambdas are not tried once the error is so many times the least.
+WORSE = 1.2
+# The bandwidth of each machine is that of the median distance times this.
 WIDTH = 0.5
 # More inputs than this have a diagonal metric only.
 MOST_INPUTS = 300
@@ -39,24 +41,70 @@ KERNEL = "laplacian-l2"
 
 
 @dataclass(frozen=True)
-class Iterate:
-    """A kernel machine of the recursion.
+class Sample:
+    """Rows to fit to and rows that are held out.
 
     Parameters
     ----------
-    metric : Metric or None
-        That it was fitted with; None for the inputs as they are.
-    lam : float
-        Its best ridge parameter.
-    error, wrong : float
-        Its mean squared error on the held-out rows, of classes that of targets +-1, and the share
-        of wrong labels.
+    X, X_out : arrays, (n, d) and (m, d)
+        Scaled rows.
+    Y, Y_out : arrays, (n, k) and (m, k)
+        Encoded targets.
+    weights, weights_out : arrays, (n,) and (m,), or None
+    task : str
     """
 
-    metric: Metric | None
+    X: np.ndarray
+    Y: np.ndarray
+    X_out: np.ndarray
+    Y_out: np.ndarray
+    weights: np.ndarray | None
+    weights_out: np.ndarray | None
+    task: str
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        Y: Any,
+        task: str,
+        weights: np.ndarray | None,
+        kept: np.ndarray,
+        out: np.ndarray,
+    ) -> Sample:
+        """Some rows of X (n, d), array, CSR or on workers, by their numbers."""
+        own, own_out = (None if weights is None else weights[part] for part in (kept, out))
+        rows, rows_out = (dense(X[part]) for part in (kept, out))
+        return cls(rows, np.asarray(Y[kept]), rows_out, np.asarray(Y[out]), own, own_out, task)
+
+    def mapped(self, metric: Metric | None) -> tuple[np.ndarray, np.ndarray]:
+        """The rows and the held-out rows under a metric."""
+        if metric is None:
+            return self.X, self.X_out
+        return metric.transform(self.X), metric.transform(self.X_out)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Kernel ridge regression with one metric, bandwidth and lambda.
+
+    Parameters
+    ----------
+    lam : float
+    error : float
+        Mean squared error on the held-out rows; of classes that of targets +-1.
+    wrong : float
+        Share of wrong labels; of a regression the error.
+    coef : array, (n, k)
+    metric : Metric or None
+        None for the inputs as they are.
+    """
+
     lam: float
     error: float
     wrong: float
+    coef: np.ndarray
+    metric: Metric | None
 
 
 @dataclass(frozen=True)
@@ -67,6 +115,8 @@ class Learnt:
     ----------
     metric : Metric or None
         None where none takes enough off the error.
+    steps : int
+        Its iterations.
     errors : dict
         Form to the held-out mean squared errors of its iterates, from that of no metric on.
     fitted, held_out : int
@@ -74,19 +124,14 @@ class Learnt:
     """
 
     metric: Metric | None
+    steps: int
     errors: dict[str, list[float]]
     fitted: int
     held_out: int
 
-    def options(self) -> dict[str, Any]:
-        """The metric as it is given by options."""
-        form, steps = self._chosen()
-        return {"metric": form, "metric_steps": steps or None}
-
-    def _chosen(self) -> tuple[str, int]:
-        if self.metric is None:
-            return "none", 0
-        return self.metric.form, int(np.argmin(self.errors[self.metric.form]))
+    @property
+    def form(self) -> str:
+        return "none" if self.metric is None else self.metric.form
 
     def step(self) -> dict[str, Any]:
         """What the choice leaves in a results row, in the form of `search.Found.step`."""
@@ -102,106 +147,93 @@ class Learnt:
             "held_out": self.held_out,
             "error": "mean squared error",
             "tried": tried,
-            "chosen": [*self._chosen()],
+            "chosen": [self.form, self.steps],
         }
 
 
-def iterates(
-    X: np.ndarray,
-    Y: np.ndarray,
-    X_out: np.ndarray,
-    Y_out: np.ndarray,
-    kernel: str,
-    form: str,
-    *,
-    task: str = "regression",
-    steps: int = STEPS,
-    weights: np.ndarray | None = None,
-    weights_out: np.ndarray | None = None,
-    seed: int = 0,
-) -> Iterator[Iterate]:
-    """The kernel machines of the recursion, from that of no metric on.
-
-    Parameters
-    ----------
-    X, Y : arrays, (n, d) and (n, k)
-        Scaled rows and encoded targets to fit to.
-    X_out, Y_out : arrays, (m, d) and (m, k)
-        Held-out rows.
-    kernel : str
-    form : {"diagonal", "full"}
-    steps : int
-        Metrics to learn.
-    weights, weights_out : arrays, (n,) and (m,), or None
-        Of the rows.
-
-    Yields
-    ------
-    Iterate
-        Fewer than `steps` + 1 where a machine is constant.
+def bandwidth(kernel: str, X: Any, seed: int, factor: float) -> dict[str, Any]:
+    """The kernel's parameters for rows X (n, d): gamma is that of the median distance times a
+    factor.
     """
-    metric: Metric | None = None
-    own = np.ones(len(X)) if weights is None else weights
-    lams: Sequence[float] = LAMS
-    for number in range(steps + 1):
-        Z, Z_out = (X, X_out) if metric is None else map(metric.transform, (X, X_out))
-        params = bandwidth(kernel, Z, seed, WIDTH)
-        K = kernels.block(kernel, Z, Z, params)
-        K_out = kernels.block(kernel, Z_out, Z, params)
-        best, coef = best_ridge(K, Y, K_out, Y_out, own, weights_out, task, lams)
-        yield Iterate(metric, *best)
-        # that of the next machine is not far from it
-        lams = [lam for lam in LAMS if best[0] / 20 < lam < best[0] * 20]
-        if number == steps:
-            return
-        found = outer_product(kernel, Z, coef, params, np.arange(len(Z)), form == "full", own)
-        if metric is not None:
-            # of gradients with respect to A'x those with respect to x
-            A = metric.map
-            found = found * A**2 if A.ndim == 1 else A @ found @ A.T
-        metric = Metric.of(found)
-        if metric is None:
-            return
-
-
-def bandwidth(kernel: str, X: Any, seed: int, factor: float) -> dict[str, float]:
-    """The kernel's parameters: gamma is that of the median distance times a factor."""
-    found: dict[str, float] = kernels.parameters(kernel, X, "median", seed)
+    found: dict[str, Any] = kernels.parameters(kernel, X, "median", seed)
     return found | {"gamma": found["gamma"] * factor}
 
 
-def best_ridge(
-    K: np.ndarray,
-    Y: np.ndarray,
-    K_out: np.ndarray,
-    Y_out: np.ndarray,
-    weights: np.ndarray,
-    weights_out: np.ndarray | None,
-    task: str,
+def machine(
+    sample: Sample,
+    kernel: str,
+    metric: Metric | None,
+    params: dict[str, Any],
     lams: Sequence[float] = LAMS,
-) -> tuple[tuple[float, float, float], np.ndarray]:
-    """((lambda, held-out mean squared error, share of wrong labels), coefficients (n, k)) of
-    kernel ridge regression of the centred targets with the best of the lambdas, largest first.
+) -> Machine:
+    """Kernel ridge regression of the centred targets with the best of the lambdas, largest first.
+
+    Parameters
+    ----------
+    params : dict
+        The kernel's, for the mapped rows.
     """
-    found, offset = None, np.average(Y, axis=0, weights=weights)
+    Z, Z_out = sample.mapped(metric)
+    K, K_out = (kernels.block(kernel, rows, Z, params) for rows in (Z, Z_out))
+    Y, Y_out, task, out = sample.Y, sample.Y_out, sample.task, sample.weights_out
+    offset = np.average(Y, axis=0, weights=sample.weights)
+    # a row of weight 0 has no say
+    with np.errstate(divide="ignore"):
+        unit = 1.0 if sample.weights is None else np.minimum(1 / sample.weights, 1e100)
+    found: Machine | None = None
     for lam in lams:
         system = np.array(K, order="F")
-        # a row of weight 0 has no say
-        with np.errstate(divide="ignore"):
-            system.flat[:: len(K) + 1] += np.minimum(lam / weights, 1e100)
+        system.flat[:: len(K) + 1] += lam * unit
         try:
             coef = cholesky.solve(cholesky.positive(system), Y - offset).reshape(Y.shape)
         except scipy.linalg.LinAlgError:
             break
         decision = K_out @ coef + offset
-        value = error("regression", decision, Y_out, weights_out)
-        if found is None or value < found[0][1]:
-            wrong = value if task == "regression" else error(task, decision, Y_out, weights_out)
-            found = (lam, value, wrong), coef
-        elif value > 1.2 * found[0][1]:
+        value = error("regression", decision, Y_out, out)
+        if found is None or value < found.error:
+            wrong = value if task == "regression" else error(task, decision, Y_out, out)
+            found = Machine(lam, value, wrong, coef, metric)
+        elif value > WORSE * found.error:
             break
-    assert found is not None
+    if found is None:
+        return Machine(lams[0], np.inf, np.inf, np.zeros(Y.shape), metric)
     return found
+
+
+def machines(
+    sample: Sample, kernel: str, form: str, steps: int = STEPS, seed: int = 0
+) -> Iterator[Machine]:
+    """The machines of the recursion: that of no metric, and those of `steps` metrics.
+
+    Parameters
+    ----------
+    form : {"diagonal", "full"}
+
+    Yields
+    ------
+    Machine
+        Fewer where one is constant.
+    """
+    metric: Metric | None = None
+    lams: Sequence[float] = LAMS
+    for number in range(steps + 1):
+        Z, _ = sample.mapped(metric)
+        params = bandwidth(kernel, Z, seed, WIDTH)
+        found = machine(sample, kernel, metric, params, lams)
+        yield found
+        # that of the next machine is not far from it
+        lams = [lam for lam in LAMS if found.lam / 20 < lam < found.lam * 20]
+        if number == steps:
+            return
+        rows, full = np.arange(len(Z)), form == "full"
+        M = outer_product(kernel, Z, found.coef, params, rows, full, sample.weights)
+        if metric is not None:
+            # of gradients with respect to A'x those with respect to x
+            A = metric.map
+            M = M * A**2 if A.ndim == 1 else A @ M @ A.T
+        metric = Metric.of(M)
+        if metric is None:
+            return
 
 
 def learn(
@@ -210,17 +242,15 @@ def learn(
     *,
     kernel: str,
     forms: Sequence[str] = FORMS,
-    steps: int = STEPS,
+    steps: int | None = None,
     task: str = "regression",
     weights: np.ndarray | None = None,
     seed: int = 0,
-    rows: int = ROWS,
 ) -> Learnt:
-    """The metric of scaled rows X (n, d) and encoded targets Y (n, k).
+    """The metric of scaled rows and encoded targets, from a sample of ROWS rows at most.
 
-    It is learnt from a sample of ROWS rows at most, drawn by the seed. Of the forms and iterates
-    the one with the least error on the held-out part of the sample is taken, unless it takes less
-    than GAIN off that of no metric.
+    Of the forms and iterates the one with the least error on the held-out part of the sample is
+    taken, unless it takes less than GAIN off that of no metric.
 
     Parameters
     ----------
@@ -229,81 +259,46 @@ def learn(
     kernel : str
         The method's; where its gradient is not known, KERNEL learns.
     forms : sequence of str
+    steps : int, optional
+        So many iterations of one form, whatever their error.
     weights : array, (n,), or None
+    seed : int
+        Of the sample.
     """
     n = X.shape[0]
     if n < FEWEST or not X.shape[1]:
-        return Learnt(None, {}, 0, 0)
-    sample = min(n, rows)
-    out, kept = drawn(n, seed, max(1, int(HELD_OUT * sample)), sample - int(HELD_OUT * sample))
-    parts = [_dense(X, kept), np.asarray(Y[kept]), _dense(X, out), np.asarray(Y[out])]
-    own = None if weights is None else weights[kept]
-    own_out = None if weights is None else weights[out]
+        return Learnt(None, 0, {}, 0, 0)
+    cut = int(HELD_OUT * min(n, ROWS))
+    out, kept = drawn(n, seed, cut, min(n, ROWS) - cut)
+    sample = Sample.of(X, Y, task, weights, kept, out)
     if not kernels.get_kernel(kernel).has_gradient:
         kernel = KERNEL
     errors: dict[str, list[float]] = {}
-    best: tuple[float, Metric | None] = np.inf, None
+    best: tuple[float, Metric | None, int] = np.inf, None, 0
     for form in allowed(forms, X, kernel):
         errors[form] = []
-        for one in iterates(
-            *parts,
-            kernel,
-            form,
-            task=task,
-            steps=steps,
-            weights=own,
-            weights_out=own_out,
-            seed=seed,
-        ):
+        last = None
+        for number, one in enumerate(machines(sample, kernel, form, steps or STEPS, seed)):
             errors[form].append(one.error)
             limit = best[0] if best[1] is not None else (1 - GAIN) * errors[form][0]
             if one.metric is not None and one.error < limit:
-                best = one.error, one.metric
-    return Learnt(best[1], errors, len(kept), len(out))
+                best = one.error, one.metric, number
+            last = one.error, one.metric, number
+        if steps is not None and last is not None:
+            best = last
+    return Learnt(best[1], best[2], errors, len(kept), len(out))
 
 
 def allowed(forms: Sequence[str], X: Any, kernel: str) -> list[str]:
-    """The forms that rows X (n, d) and the kernel can have; one is left in any case."""
+    """Those of the forms that rows X (n, d) and the kernel can have; diagonal where they can have
+    none of several.
+    """
     wide = X.shape[1] > MOST_INPUTS or scipy.sparse.issparse(X)
     diagonal = wide or kernels.get_kernel(kernel).metric == "l1"
     found = [form for form in forms if form == "diagonal" or not diagonal]
-    return found or ["diagonal"]
+    return found or ["diagonal"] * bool(forms)
 
 
-def _dense(X: Any, rows: np.ndarray) -> np.ndarray:
-    part = X[rows]
-    return np.asarray(part.toarray() if scipy.sparse.issparse(part) else part, np.float64)
-
-
-def fixed(
-    X: Any,
-    Y: Any,
-    *,
-    kernel: str,
-    form: str,
-    steps: int,
-    task: str = "regression",
-    weights: np.ndarray | None = None,
-    seed: int = 0,
-    rows: int = ROWS,
-) -> Metric | None:
-    """The metric after so many iterations, whatever its error; arguments as of `learn`."""
-    n = X.shape[0]
-    sample = min(n, rows)
-    out, kept = drawn(n, seed, max(1, int(HELD_OUT * sample)), sample - int(HELD_OUT * sample))
-    own = None if weights is None else weights[kept]
-    own_out = None if weights is None else weights[out]
-    parts = [_dense(X, kept), np.asarray(Y[kept]), _dense(X, out), np.asarray(Y[out])]
-    found = list(
-        iterates(
-            *parts,
-            kernel,
-            form,
-            task=task,
-            steps=steps,
-            weights=own,
-            weights_out=own_out,
-            seed=seed,
-        )
-    )
-    return found[-1].metric
+def dense(X: Any) -> np.ndarray:
+    """Rows as a float64 array."""
+    return np.asarray(X.toarray() if scipy.sparse.issparse(X) else X, np.float64)

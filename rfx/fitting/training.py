@@ -25,6 +25,9 @@ from rfx.fitting.selection import Choice, choose
 from rfx.fitting.settings import Settings
 from rfx.options import Path
 
+# The options by whose values a model whose inputs were chosen can be trained again.
+CHOSEN = ("scaling", "kernel", "metric", "metric_steps", "gamma", "lam")
+
 
 @dataclass(frozen=True)
 class Trainer:
@@ -132,6 +135,9 @@ class Trainer:
             trainer._pipeline(problem, preprocessing, choice, lam, fitted, seconds)
             for lam, fitted in zip(lams, fits)
         ]
+        if begun.steps:
+            numbers = {name: choice.settings[name] for name in CHOSEN if name in choice.settings}
+            made = [point.with_info(explicit=numbers) for point in made]
         return made[-1].replace(path=tuple(made)) if settings.get("lam_path") else made[-1]
 
     def _pipeline(
@@ -274,8 +280,8 @@ def begin(
     if chosen.scaler is not scaler:
         preprocessing = replace(preprocessing, scaler=chosen.scaler)
         problem = replace(problem, X=preprocessing.rows(X))
-    own_settings = settings.updated(**chosen.inputs, **chosen.numbers(problem, settings))
-    asked = settings.updated(**chosen.inputs)
+    own_settings = settings.updated(**chosen.options, **chosen.numbers(problem, settings))
+    asked = settings.updated(**chosen.options)
     seconds = time.perf_counter() - start
     return Begun(problem, preprocessing, own_settings, asked, chosen.steps, seconds)
 

@@ -49,8 +49,8 @@ def gradients(
     if not get_kernel(name).has_gradient:
         known = [other for other, kernel in KERNELS.items() if kernel.has_gradient]
         raise UsageError(
-            f"no metric can be learnt with kernel {name}, whose gradient is not known; choose one of"
-            f" {', '.join(known)}"
+            f"kernel {name} has no known gradient, so that no metric can be learnt with it; choose"
+            f" one of {', '.join(known)}"
         )
     prepared = prepare(name, X, params, np.float64)
     unit = np.ones((1, 1))

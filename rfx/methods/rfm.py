@@ -6,10 +6,11 @@ which M = A A' is the average outer product of the gradients of the machine befo
 """
 
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from rfx.fitting import weights
 from rfx.fitting.cache import Cache
+from rfx.fitting.expansion import ExpansionModel
 from rfx.fitting.inputs import KERNELS
 from rfx.fitting.method import Fitted
 from rfx.fitting.options import AUTO, CHOSEN_SCALING, METRIC
@@ -58,7 +59,8 @@ class RFM(Kernel):
             return super().fit(problem, settings, cache)
         offset = weights.mean(problem.Y, problem.weights)
         fitted = super().fit(problem.less(offset), settings, cache)
-        return replace(fitted, model=replace(fitted.model, intercept=offset))
+        model = cast(ExpansionModel, fitted.model)
+        return replace(fitted, model=replace(model, intercept=offset))
 
     def loss(self, settings: Settings, task: str) -> Loss:
         """Squared where nothing is said: classes are fitted as targets +-1."""

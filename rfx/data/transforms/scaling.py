@@ -122,8 +122,9 @@ class Scaler:
     becomes 0, at prediction too. Values outside the training range go on along the same line: they
     are not clipped.
 
-    `power`, `robust` and `quantile` transform each column first (`rfx.data.transforms.columns`),
-    and are learnt from at most 50,000 evenly spaced rows, of which weights count as repetitions.
+    `power`, `robust` and `quantile` transform each column first (`Power`, `Robust` and `Quantile`
+    of `rfx.data.transforms.columns`). They are learnt from at most 50,000 evenly spaced rows, whose
+    weights count as repetitions.
 
     Where the training rows are wide and mostly zeros (`keeps_sparse`), nothing is shifted:
     `minmax01` and `minmax11` divide each column by its largest magnitude, `standard` by its

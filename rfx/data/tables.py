@@ -613,7 +613,8 @@ def _table_training_rows(file: File, content: Table, reading: Reading, cut, aske
     if means:
         task = schema.task() or task or guess_task(y)
         schema, X = fitted(schema, rows, y, task, seed)
-        crossfit.say_gaps(schema, rows)
+        for message in crossfit.gaps(schema, rows):
+            learner.tell(message)
     else:
         X = schema.inputs_of(rows, {})
     if seed is not None:

@@ -1,5 +1,6 @@
 """The exact kernel machine, and its approximations by landmarks and by blocks."""
 
+from rfx.estimators.categories import Columns
 from rfx.estimators.weighted import WeightedClassifier, WeightedRegressor
 
 
@@ -40,6 +41,9 @@ class KernelClassifier(WeightedClassifier):
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
     scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
         Scaling of the inputs, learnt on the training rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -91,6 +95,7 @@ class KernelClassifier(WeightedClassifier):
         class_weight: dict | str | None = None,
         perceptron_scale: str | None = None,
         scaling: str = "minmax01",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -134,6 +139,9 @@ class KernelRegressor(WeightedRegressor):
         Scaling of the inputs, learnt on the training rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -183,6 +191,7 @@ class KernelRegressor(WeightedRegressor):
         perceptron_scale: str | None = None,
         scaling: str = "minmax01",
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -227,6 +236,9 @@ class NystromClassifier(WeightedClassifier):
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
     scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
         Scaling of the inputs, learnt on the training rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -280,6 +292,7 @@ class NystromClassifier(WeightedClassifier):
         class_weight: dict | str | None = None,
         perceptron_scale: str | None = None,
         scaling: str = "minmax01",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -324,6 +337,9 @@ class NystromRegressor(WeightedRegressor):
         Scaling of the inputs, learnt on the training rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -375,6 +391,7 @@ class NystromRegressor(WeightedRegressor):
         perceptron_scale: str | None = None,
         scaling: str = "minmax01",
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -419,6 +436,9 @@ class BlockClassifier(WeightedClassifier):
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
     scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
         Scaling of the inputs, learnt on the training rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -471,6 +491,7 @@ class BlockClassifier(WeightedClassifier):
         class_weight: dict | str | None = None,
         perceptron_scale: str | None = None,
         scaling: str = "minmax01",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -515,6 +536,9 @@ class BlockRegressor(WeightedRegressor):
         Scaling of the inputs, learnt on the training rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -565,6 +589,7 @@ class BlockRegressor(WeightedRegressor):
         perceptron_scale: str | None = None,
         scaling: str = "minmax01",
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:

@@ -1,5 +1,6 @@
 """Linear machines on random features: drawn, chosen by the targets, or found one by one."""
 
+from rfx.estimators.categories import Columns
 from rfx.estimators.weighted import WeightedClassifier, WeightedRegressor
 
 
@@ -50,6 +51,9 @@ class RFClassifier(WeightedClassifier):
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
     scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
         Scaling of the inputs, learnt on the training rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -107,6 +111,7 @@ class RFClassifier(WeightedClassifier):
         k: int | None = None,
         perceptron_scale: str | None = None,
         scaling: str = "minmax01",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -160,6 +165,9 @@ class RFRegressor(WeightedRegressor):
         Scaling of the inputs, learnt on the training rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -215,6 +223,7 @@ class RFRegressor(WeightedRegressor):
         perceptron_scale: str | None = None,
         scaling: str = "minmax01",
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -270,6 +279,9 @@ class SparseRFClassifier(WeightedClassifier):
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
     scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
         Scaling of the inputs, learnt on the training rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -326,6 +338,7 @@ class SparseRFClassifier(WeightedClassifier):
         k: int | None = None,
         perceptron_scale: str | None = None,
         scaling: str = "minmax01",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -381,6 +394,9 @@ class SparseRFRegressor(WeightedRegressor):
         Scaling of the inputs, learnt on the training rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -435,6 +451,7 @@ class SparseRFRegressor(WeightedRegressor):
         perceptron_scale: str | None = None,
         scaling: str = "minmax01",
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -508,6 +525,9 @@ class LKRFClassifier(WeightedClassifier):
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
     scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
         Scaling of the inputs, learnt on the training rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -570,6 +590,7 @@ class LKRFClassifier(WeightedClassifier):
         k: int | None = None,
         perceptron_scale: str | None = None,
         scaling: str = "minmax01",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -643,6 +664,9 @@ class LKRFRegressor(WeightedRegressor):
         Scaling of the inputs, learnt on the training rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -703,6 +727,7 @@ class LKRFRegressor(WeightedRegressor):
         perceptron_scale: str | None = None,
         scaling: str = "minmax01",
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -746,6 +771,9 @@ class BoostingClassifier(WeightedClassifier):
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
     scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
         Scaling of the inputs, learnt on the training rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -798,6 +826,7 @@ class BoostingClassifier(WeightedClassifier):
         class_weight: dict | str | None = None,
         perceptron_scale: str = "kernel",
         scaling: str = "minmax01",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -841,6 +870,9 @@ class BoostingRegressor(WeightedRegressor):
         Scaling of the inputs, learnt on the training rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -891,6 +923,7 @@ class BoostingRegressor(WeightedRegressor):
         perceptron_scale: str = "kernel",
         scaling: str = "minmax01",
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -933,6 +966,9 @@ class RBClassifier(WeightedClassifier):
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
     scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
         Scaling of the inputs, learnt on the training rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -983,6 +1019,7 @@ class RBClassifier(WeightedClassifier):
         solver: str | None = None,
         class_weight: dict | str | None = None,
         scaling: str = "minmax01",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -1025,6 +1062,9 @@ class RBRegressor(WeightedRegressor):
         Scaling of the inputs, learnt on the training rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -1073,6 +1113,7 @@ class RBRegressor(WeightedRegressor):
         solver: str | None = None,
         scaling: str = "minmax01",
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -1112,6 +1153,9 @@ class SparseRBClassifier(WeightedClassifier):
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
     scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
         Scaling of the inputs, learnt on the training rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -1161,6 +1205,7 @@ class SparseRBClassifier(WeightedClassifier):
         solver: str = "rfx",
         class_weight: dict | str | None = None,
         scaling: str = "minmax01",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -1200,6 +1245,9 @@ class SparseRBRegressor(WeightedRegressor):
         Scaling of the inputs, learnt on the training rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -1247,6 +1295,7 @@ class SparseRBRegressor(WeightedRegressor):
         solver: str = "rfx",
         scaling: str = "minmax01",
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:

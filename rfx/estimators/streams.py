@@ -1,6 +1,7 @@
 """Methods that learn step by step from batches of rows: those of Dai et al. among them."""
 
 from rfx.estimators.base import Classifier, Regressor
+from rfx.estimators.categories import Columns
 from rfx.estimators.incremental import IncrementalClassifier, IncrementalRegressor
 from rfx.estimators.weighted import ManyTargets, WeightedClassifier
 
@@ -87,6 +88,9 @@ class DoublySGDClassifier(IncrementalClassifier):
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
     scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
         Scaling of the inputs, learnt on the training rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -156,6 +160,7 @@ class DoublySGDClassifier(IncrementalClassifier):
         keep_values: bool = False,
         class_weight: dict | str | None = None,
         scaling: str = "minmax01",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -244,6 +249,9 @@ class DoublySGDRegressor(IncrementalRegressor):
         Scaling of the inputs, learnt on the training rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -311,6 +319,7 @@ class DoublySGDRegressor(IncrementalRegressor):
         keep_values: bool = False,
         scaling: str = "minmax01",
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -380,6 +389,9 @@ class NormaClassifier(IncrementalClassifier):
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
     scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
         Scaling of the inputs, learnt on the training rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -443,6 +455,7 @@ class NormaClassifier(IncrementalClassifier):
         step1: float = 0.0001,
         class_weight: dict | str | None = None,
         scaling: str = "minmax01",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -512,6 +525,9 @@ class NormaRegressor(IncrementalRegressor):
         Scaling of the inputs, learnt on the training rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -573,6 +589,7 @@ class NormaRegressor(IncrementalRegressor):
         step1: float = 0.0001,
         scaling: str = "minmax01",
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -632,6 +649,9 @@ class KSDCAClassifier(WeightedClassifier):
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
     scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
         Scaling of the inputs, learnt on the training rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -691,6 +711,7 @@ class KSDCAClassifier(WeightedClassifier):
         gap: bool = False,
         class_weight: dict | str | None = None,
         scaling: str = "minmax01",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -750,6 +771,9 @@ class KSDCARegressor(ManyTargets):
         Scaling of the inputs, learnt on the training rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -807,6 +831,7 @@ class KSDCARegressor(ManyTargets):
         gap: bool = False,
         scaling: str = "minmax01",
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -868,6 +893,9 @@ class NSDCAClassifier(WeightedClassifier):
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
     scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
         Scaling of the inputs, learnt on the training rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -928,6 +956,7 @@ class NSDCAClassifier(WeightedClassifier):
         gap: bool = False,
         class_weight: dict | str | None = None,
         scaling: str = "minmax01",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -989,6 +1018,9 @@ class NSDCARegressor(ManyTargets):
         Scaling of the inputs, learnt on the training rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -1047,6 +1079,7 @@ class NSDCARegressor(ManyTargets):
         gap: bool = False,
         scaling: str = "minmax01",
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -1110,6 +1143,9 @@ class RSDCAClassifier(WeightedClassifier):
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
     scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
         Scaling of the inputs, learnt on the training rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -1171,6 +1207,7 @@ class RSDCAClassifier(WeightedClassifier):
         gap: bool = False,
         class_weight: dict | str | None = None,
         scaling: str = "minmax01",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -1234,6 +1271,9 @@ class RSDCARegressor(ManyTargets):
         Scaling of the inputs, learnt on the training rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -1293,6 +1333,7 @@ class RSDCARegressor(ManyTargets):
         gap: bool = False,
         scaling: str = "minmax01",
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -1354,6 +1395,9 @@ class NPegasosClassifier(IncrementalClassifier):
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
     scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
         Scaling of the inputs, learnt on the training rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -1414,6 +1458,7 @@ class NPegasosClassifier(IncrementalClassifier):
         project: bool = False,
         class_weight: dict | str | None = None,
         scaling: str = "minmax01",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -1475,6 +1520,9 @@ class NPegasosRegressor(IncrementalRegressor):
         Scaling of the inputs, learnt on the training rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -1536,6 +1584,7 @@ class NPegasosRegressor(IncrementalRegressor):
         project: bool = False,
         scaling: str = "minmax01",
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -1599,6 +1648,9 @@ class RPegasosClassifier(IncrementalClassifier):
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
     scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
         Scaling of the inputs, learnt on the training rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -1660,6 +1712,7 @@ class RPegasosClassifier(IncrementalClassifier):
         project: bool = False,
         class_weight: dict | str | None = None,
         scaling: str = "minmax01",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -1723,6 +1776,9 @@ class RPegasosRegressor(IncrementalRegressor):
         Scaling of the inputs, learnt on the training rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -1785,6 +1841,7 @@ class RPegasosRegressor(IncrementalRegressor):
         project: bool = False,
         scaling: str = "minmax01",
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -1834,6 +1891,9 @@ class MLPClassifier(Classifier):
         Type of the features; sums are kept in float64.
     scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
         Scaling of the inputs, learnt on the training rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -1888,6 +1948,7 @@ class MLPClassifier(Classifier):
         rate: float = 0.001,
         dtype: str = "float64",
         scaling: str = "minmax01",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -1939,6 +2000,9 @@ class MLPRegressor(Regressor):
         Scaling of the inputs, learnt on the training rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -1992,6 +2056,7 @@ class MLPRegressor(Regressor):
         dtype: str = "float64",
         scaling: str = "minmax01",
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:

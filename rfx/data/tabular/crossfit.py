@@ -2,7 +2,7 @@
 row takes those of other rows.
 """
 
-import logging
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +11,6 @@ from rfx.data.tabular import targetmeans
 from rfx.data.tabular.schema import Schema
 from rfx.data.tabular.table import Table
 
-log = logging.getLogger(__name__)
 MOST_COLUMNS = 40
 """A column of more categories than this becomes means of the targets, not a column of 0 and 1 for
 each category."""
@@ -55,17 +54,14 @@ def fitted(schema: Schema, table: Table, Y: np.ndarray, seed: int, titles=()):
     return schema, schema.inputs_of(table, own)
 
 
-def say_gaps(schema: Schema, table: Table) -> None:
-    """Say that missing cells are the mean of the targets, where that is so."""
+def gaps(schema: Schema, table: Table) -> Iterator[str]:
+    """A sentence for each column whose missing cells are the mean of the targets."""
     for place in wanted(schema):
         column = schema.columns[place]
         gone = int((schema.codes(table, column.position, column, gaps=True) < 0).sum())
         if gone:
-            cells = "1 cell" if gone == 1 else f"{gone:,} cells"
-            log.warning(
-                "%s: %s of %s without a value %s the mean of the targets",
-                table.name,
-                cells,
-                table.title(column.position),
-                "becomes" if gone == 1 else "become",
+            cells, become = ("1 cell", "becomes") if gone == 1 else (f"{gone:,} cells", "become")
+            yield (
+                f"{table.name}: {cells} of {table.title(column.position)} without a value"
+                f" {become} the mean of the targets"
             )

@@ -237,9 +237,9 @@ class Learner:
             raise self._refusal(troubles)
         self._leave_out_names(troubles)
         if said:
-            log.warning("%s: read as numbers: %s", table.name, _some(said))
+            self.tell(f"{table.name}: read as numbers: {_some(said)}")
         if alike:
-            log.warning("%s: categories that may be one, kept apart: %s", table.name, _some(alike))
+            self.tell(f"{table.name}: categories that may be one, kept apart: {_some(alike)}")
         self._warn_of_ids()
         self._warn_of_dots()
         labels, form = target
@@ -326,15 +326,20 @@ class Learner:
     def _leave_out_names(self, troubles):
         """Leave out columns that name the rows, and say how to keep them."""
         for position, trouble in troubles.items():
-            log.warning(
-                "%s of %s is left out: it has %s; %s keeps it",
-                self.table.title(position),
-                self.table.name,
-                trouble.reason,
-                self._option("categorical", [position]),
+            self.tell(
+                f"{self.table.title(position)} of {self.table.name} is left out: it has"
+                f" {trouble.reason}; {self.kept_by(position)} keeps it"
             )
             self.ignored += (self.table.names[position],)
             del self._known[position]
+
+    def tell(self, message: str) -> None:
+        """Say what was done with a column."""
+        log.warning("%s", message)
+
+    def kept_by(self, position: int) -> str:
+        """What to type so that a column stays an input."""
+        return self._option("categorical", [position])
 
     def _leave_out_unnamed(self):
         """Leave out columns without a name that have nothing, or that number or name the rows."""
@@ -451,31 +456,29 @@ class Learner:
         )
         return name if good else str(position + 1)
 
-    def _refusal(self, troubles) -> DataError:
-        table = self.table
-        dates = [position for position, trouble in troubles.items() if trouble.dates]
-        leave = self._option("ignore", troubles)
-        whole = f"leave {'it' if len(troubles) == 1 else 'them'} out with {leave}"
+    def advice(self, troubles) -> list[str]:
+        """What to do about columns that are neither numbers nor categories, each a clause."""
+        them = "it" if len(troubles) == 1 else "them"
+        advice = [f"leave {them} out with {self._option('ignore', troubles)}"]
         if len(troubles) == len(self._known) - 1:
-            whole = f"{whole}, which leaves no input"
-        advice = (
-            [
-                f"turn {'it' if len(troubles) == 1 else 'dates'} into numbers with"
-                f" {self._option('dates', dates)}"
-            ]
-            if dates
-            else []
-        )
-        advice = [*advice, whole]
+            advice = [f"{advice[0]}, which leaves no input"]
+        dates = [position for position, trouble in troubles.items() if trouble.dates]
+        if dates:
+            them = "it" if len(troubles) == 1 else "dates"
+            advice.insert(0, f"turn {them} into numbers with {self._option('dates', dates)}")
+        (trouble, *others) = troubles.values()
+        if not others and (trouble.odd or trouble.names):
+            as_words = self._option("categorical", troubles)
+            advice.insert(0, f"read the column as categories with {as_words}")
+            if trouble.odd:
+                advice.insert(0, "correct it")
+        return advice
+
+    def _refusal(self, troubles) -> DataError:
+        table, advice = self.table, _either(self.advice(troubles))
         if len(troubles) == 1:
             ((position, trouble),) = troubles.items()
-            if trouble.odd or trouble.names:
-                advice = [
-                    *(["correct it"] if trouble.odd else []),
-                    f"read the column as categories with {self._option('categorical', troubles)}",
-                    *advice,
-                ]
-            return DataError(f"{trouble.sentence(table, position)}; {_either(advice)}")
+            return DataError(f"{trouble.sentence(table, position)}; {advice}")
         shown = list(troubles.items())[:_MOST_TROUBLES]
         each = "; ".join(
             trouble.sentence(table, position, among=True) for position, trouble in shown
@@ -484,7 +487,7 @@ class Learner:
             each += f"; and so on for {len(troubles) - len(shown):,} more"
         return DataError(
             f"{table.name} has {len(troubles)} columns that are neither numbers nor categories:"
-            f" {each}; {_either(advice)}"
+            f" {each}; {advice}"
         )
 
     def _fill(self, table, column, seen):

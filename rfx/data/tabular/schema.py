@@ -456,11 +456,7 @@ def _left_out(what, names, strict, like=(), fate="left out"):
 
 
 def _missing(table, position, row, hint=True):
-    advice = (
-        "; give it a value, or --missing mean, median or most_frequent when training"
-        if hint
-        else ""
-    )
+    advice = f"; {table.for_gaps}" if hint else ""
     return DataError(f"{table.place(row)}: {table.title(position)} has no value{advice}")
 
 

@@ -120,14 +120,15 @@ def cross_fitted(codes: np.ndarray, n_categories: int, Y: np.ndarray, part: np.n
     return found
 
 
-def outputs(y: np.ndarray, task: str) -> np.ndarray:
+def outputs(y: np.ndarray, task: str, classes: np.ndarray | None = None) -> np.ndarray:
     """The targets (n, k) that means are taken of: numbers as they are, 1 for the own class.
 
-    Two classes have one column, for the larger one. y: (n,), or (n, k) of a regression.
+    Two classes have one column, for the larger one. y: (n,), or (n, k) of a regression. classes:
+    all there are, ascending, where y may lack some.
     """
     if task == "regression":
         return np.asarray(y, np.float64).reshape(len(y), -1)
-    classes = np.unique(y)
+    classes = np.unique(y) if classes is None else classes
     if len(classes) <= 2:
         return (y == classes[-1]).astype(np.float64)[:, None]
     return (np.asarray(y)[:, None] == classes).astype(np.float64)

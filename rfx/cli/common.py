@@ -290,7 +290,7 @@ def reading_options(command):
         ),
         (
             "--categorical",
-            "Columns to read as categories although they are numbers, such as codes.",
+            "Columns to read as categories although they are numbers, such as codes, or names.",
         ),
         ("--ignore", "Columns of a table to leave out, such as one of names or numbers of rows."),
     ):

@@ -193,7 +193,9 @@ def command(
         taught = (
             None
             if train is None
-            else load(train, zero_based=zero_based, reading=asked, task=labelwords.KEPT)
+            else load(
+                train, zero_based=zero_based, reading=asked, task=labelwords.KEPT, means=False
+            )
         )
         learnt, schema = (None, None) if taught is None else (taught.X_train, taught.schema)
         X, y, labels = labelled_rows(

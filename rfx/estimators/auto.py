@@ -1,5 +1,6 @@
 """The best method for the rows, chosen on held-out rows."""
 
+from rfx.estimators.categories import Columns
 from rfx.estimators.weighted import WeightedClassifier, WeightedRegressor
 
 
@@ -21,6 +22,9 @@ class AutoClassifier(WeightedClassifier):
         others on held-out rows.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -58,6 +62,7 @@ class AutoClassifier(WeightedClassifier):
         scaling: str = "auto",
         metric: str = "auto",
         metric_steps: int | None = None,
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -82,6 +87,9 @@ class AutoRegressor(WeightedRegressor):
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -117,6 +125,7 @@ class AutoRegressor(WeightedRegressor):
         metric: str = "auto",
         metric_steps: int | None = None,
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:

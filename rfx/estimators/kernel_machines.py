@@ -1,5 +1,6 @@
 """The exact kernel machine, and its approximations by landmarks and by blocks."""
 
+from rfx.estimators.categories import Columns
 from rfx.estimators.weighted import WeightedClassifier, WeightedRegressor
 
 
@@ -46,6 +47,9 @@ class KernelClassifier(WeightedClassifier):
         others on held-out rows.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -99,6 +103,7 @@ class KernelClassifier(WeightedClassifier):
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -148,6 +153,9 @@ class KernelRegressor(WeightedRegressor):
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -199,6 +207,7 @@ class KernelRegressor(WeightedRegressor):
         metric: str = "none",
         metric_steps: int | None = None,
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -249,6 +258,9 @@ class NystromClassifier(WeightedClassifier):
         others on held-out rows.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -304,6 +316,7 @@ class NystromClassifier(WeightedClassifier):
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -354,6 +367,9 @@ class NystromRegressor(WeightedRegressor):
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -407,6 +423,7 @@ class NystromRegressor(WeightedRegressor):
         metric: str = "none",
         metric_steps: int | None = None,
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -457,6 +474,9 @@ class BlockClassifier(WeightedClassifier):
         others on held-out rows.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -511,6 +531,7 @@ class BlockClassifier(WeightedClassifier):
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -561,6 +582,9 @@ class BlockRegressor(WeightedRegressor):
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -664,6 +688,9 @@ class RFMClassifier(WeightedClassifier):
         others on held-out rows.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -717,6 +744,7 @@ class RFMClassifier(WeightedClassifier):
         scaling: str = "auto",
         metric: str = "auto",
         metric_steps: int | None = None,
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -818,6 +846,7 @@ class RFMRegressor(WeightedRegressor):
         metric: str = "auto",
         metric_steps: int | None = None,
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:

@@ -1,6 +1,7 @@
 """Methods that learn step by step from batches of rows: those of Dai et al. among them."""
 
 from rfx.estimators.base import Classifier, Regressor
+from rfx.estimators.categories import Columns
 from rfx.estimators.incremental import IncrementalClassifier, IncrementalRegressor
 from rfx.estimators.weighted import ManyTargets, WeightedClassifier
 
@@ -93,6 +94,9 @@ class DoublySGDClassifier(IncrementalClassifier):
         others on held-out rows.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -164,6 +168,7 @@ class DoublySGDClassifier(IncrementalClassifier):
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -258,6 +263,9 @@ class DoublySGDRegressor(IncrementalRegressor):
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -327,6 +335,7 @@ class DoublySGDRegressor(IncrementalRegressor):
         metric: str = "none",
         metric_steps: int | None = None,
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -402,6 +411,9 @@ class NormaClassifier(IncrementalClassifier):
         others on held-out rows.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -467,6 +479,7 @@ class NormaClassifier(IncrementalClassifier):
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -542,6 +555,9 @@ class NormaRegressor(IncrementalRegressor):
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -605,6 +621,7 @@ class NormaRegressor(IncrementalRegressor):
         metric: str = "none",
         metric_steps: int | None = None,
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -670,6 +687,9 @@ class KSDCAClassifier(WeightedClassifier):
         others on held-out rows.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -731,6 +751,7 @@ class KSDCAClassifier(WeightedClassifier):
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -796,6 +817,9 @@ class KSDCARegressor(ManyTargets):
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -855,6 +879,7 @@ class KSDCARegressor(ManyTargets):
         metric: str = "none",
         metric_steps: int | None = None,
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -922,6 +947,9 @@ class NSDCAClassifier(WeightedClassifier):
         others on held-out rows.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -984,6 +1012,7 @@ class NSDCAClassifier(WeightedClassifier):
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -1051,6 +1080,9 @@ class NSDCARegressor(ManyTargets):
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -1111,6 +1143,7 @@ class NSDCARegressor(ManyTargets):
         metric: str = "none",
         metric_steps: int | None = None,
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -1180,6 +1213,9 @@ class RSDCAClassifier(WeightedClassifier):
         others on held-out rows.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -1243,6 +1279,7 @@ class RSDCAClassifier(WeightedClassifier):
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -1312,6 +1349,9 @@ class RSDCARegressor(ManyTargets):
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -1373,6 +1413,7 @@ class RSDCARegressor(ManyTargets):
         metric: str = "none",
         metric_steps: int | None = None,
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -1440,6 +1481,9 @@ class NPegasosClassifier(IncrementalClassifier):
         others on held-out rows.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -1502,6 +1546,7 @@ class NPegasosClassifier(IncrementalClassifier):
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -1569,6 +1614,9 @@ class NPegasosRegressor(IncrementalRegressor):
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -1632,6 +1680,7 @@ class NPegasosRegressor(IncrementalRegressor):
         metric: str = "none",
         metric_steps: int | None = None,
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -1701,6 +1750,9 @@ class RPegasosClassifier(IncrementalClassifier):
         others on held-out rows.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -1764,6 +1816,7 @@ class RPegasosClassifier(IncrementalClassifier):
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -1833,6 +1886,9 @@ class RPegasosRegressor(IncrementalRegressor):
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -1897,6 +1953,7 @@ class RPegasosRegressor(IncrementalRegressor):
         metric: str = "none",
         metric_steps: int | None = None,
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -1952,6 +2009,9 @@ class MLPClassifier(Classifier):
         others on held-out rows.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -2008,6 +2068,7 @@ class MLPClassifier(Classifier):
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -2065,6 +2126,9 @@ class MLPRegressor(Regressor):
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -2120,6 +2184,7 @@ class MLPRegressor(Regressor):
         metric: str = "none",
         metric_steps: int | None = None,
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:

@@ -284,7 +284,7 @@ def rfx_command(name, X, y, X_out):
         )
         if done.returncode:
             raise SystemExit(done.stderr)
-        command = [*rfx, "predict", "--model", Path(folder, "m"), "--data", out]
+        command = [*rfx, "predict", Path(folder, "m"), out]
         text = subprocess.run([*map(str, command)], capture_output=True, text=True, check=True)
         found = json.loads(done.stdout)
         chosen = {key: found.get(key) for key in ("method", "kernel", "lam", "params")}

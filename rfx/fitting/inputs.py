@@ -37,7 +37,8 @@ KERNELS = tuple(WIDTHS)
 SCREENED, EVALUATED, KEPT = 1000, 1000, 4
 # The second: rows to fit to, of which so many learn a metric; rows that are held out together, in
 # at most so many parts; multiples of the first round's lambda.
-CONFIRMED, LEARNING, HELD_OUT, MOST_PARTS, AROUND = 4000, 1500, 600, 5, (3.0, 1.0, 1 / 3)
+CONFIRMED, LEARNING, HELD_OUT, MOST_PARTS = 4000, 1500, 600, 5
+AROUND = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
 # Below so many rows nothing is chosen.
 FEWEST = 50
 # Of classes the squared error counts this much beside the share of wrong labels: few rows have
@@ -216,29 +217,39 @@ class _Trials:
         return values + [math.inf] * (len(counts) - len(values))
 
     def _confirmed(self, point: Settings, counts: Sequence[int]) -> list[float]:
-        """Up to one iteration more than was best in the first round."""
-        name, kernel = _name(point), point["kernel"]
-        near = sorted({0, *range(1, self.steps[name] + 2)} & {*counts})
-        errors: dict[int, dict[tuple[float, float], list[float]]] = {count: {} for count in near}
+        """Of every number of iterations with the first round's lambda, then of the best of them
+        with other bandwidths and lambdas.
+        """
+        name = _name(point)
+        most = min(self.steps[name] + 1, counts[-1])
+        samples, metrics = [], []
         for kept, out in self.folds:
             few = self._sample(point, kept[evenly(len(kept), LEARNING)], out)
-            sample = self._sample(point, kept, out)
-            for count, one in enumerate(self._machines(point, few, near[-1])):
-                Z, _ = sample.mapped(one.metric)
-                lam = self.best.get((name, count), (one.lam, 0.0))[0]
-                for width in WIDTHS.get(kernel, (metric.WIDTH,)):
-                    params = metric.bandwidth(kernel, Z, self.seed, width)
-                    for own in (lam * factor for factor in AROUND):
-                        found = metric.machine(sample, kernel, one.metric, params, (own,))
-                        errors[count].setdefault((own, width), []).append(self._error(found))
-        values = [math.inf] * len(counts)
-        for count, of_options in errors.items():
-            whole = {key: own for key, own in of_options.items() if len(own) == len(self.folds)}
-            means = {key: float(np.mean(own)) for key, own in whole.items()}
-            if means:
-                self.best[name, count] = min(means, key=lambda key: means[key])
-                values[count] = min(means.values())
-        return values
+            metrics.append([one.metric for one in self._machines(point, few, most)])
+            samples.append(self._sample(point, kept, out))
+        known = min(map(len, metrics))
+        widths = WIDTHS.get(point["kernel"], (metric.WIDTH,))
+
+        def means(count: int, lams: Sequence[float], width: float) -> list[float]:
+            """Of each lambda, as far as all parts go."""
+            found = []
+            for sample, of_counts in zip(samples, metrics):
+                own, kernel = of_counts[count], point["kernel"]
+                params = metric.bandwidth(kernel, sample.mapped(own)[0], self.seed, width)
+                path = metric.path(sample, kernel, own, params, lams)
+                found.append([self._error(one) for one in path])
+            return [float(np.mean(values)) for values in zip(*found)] or [math.inf]
+
+        first = {count: self.best[name, count][0] for count in range(known)}
+        values = [means(count, [first[count]], widths[0])[0] for count in range(known)]
+        best = int(np.argmin(values))
+        lams = [first[best] * factor for factor in AROUND]
+        tried: dict[tuple[float, float], float] = {}
+        for width in widths:
+            tried |= {(lam, width): v for lam, v in zip(lams, means(best, lams, width))}
+        self.best[name, best] = min(tried, key=lambda option: tried[option])
+        values[best] = min(tried.values())
+        return values + [math.inf] * (len(counts) - known)
 
 
 # -------------------------------------------------------------------------- of one training

@@ -1,4 +1,4 @@
-"""The metric that recursive feature machines learn, and the choice of scaling, kernel and metric."""
+"""The metric of recursive feature machines, and the choice of scaling, kernel and metric."""
 
 import numpy as np
 import pytest

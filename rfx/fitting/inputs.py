@@ -34,11 +34,11 @@ from rfx.fitting.validation import Part, drawn, evenly
 WIDTHS = {"laplacian-l2": (0.3,), "laplacian": (2.0, 0.4)}
 KERNELS = tuple(WIDTHS)
 # The first round: rows to fit to and to evaluate on, and how many combinations go on from it.
-SCREENED, EVALUATED, KEPT = 1000, 1000, 4
+SCREENED, EVALUATED, KEPT = 1000, 1000, 3
 # The second: rows to fit to, of which so many learn a metric; rows that are held out together, in
 # at most so many parts; multiples of the first round's lambda.
 CONFIRMED, LEARNING, HELD_OUT, MOST_PARTS = 4000, 1500, 600, 5
-AROUND = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
+AROUND = (3.0, 1.0, 0.3, 0.1)
 # Below so many rows nothing is chosen.
 FEWEST = 50
 # Of classes the squared error counts this much beside the share of wrong labels: few rows have
@@ -138,19 +138,19 @@ def choose(
 
 def _step(found: Found, chosen: list[Any], folds: list[Part]) -> dict[str, Any]:
     tried = [
-        [*trial.point.values(), count, trial.round.rows, value]
+        [*trial.point.values(), count, trial.round.number + 1, value]
         for trial in found.trials
         for count, value in trial.path
         if math.isfinite(value)
     ]
     return {
         "by": "kernel ridge regression",
-        "options": ["scaling", "kernel", "metric", "metric_steps", "rows"],
+        "options": ["scaling", "kernel", "metric", "metric_steps", "round"],
         "fitted": found.best.round.rows,
         "held_out": sum(len(out) for _, out in folds),
         "error": found.measure.name,
         "tried": tried,
-        "chosen": [*chosen, found.best.round.rows],
+        "chosen": [*chosen, found.best.round.number + 1],
     }
 
 

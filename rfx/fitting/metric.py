@@ -30,6 +30,8 @@ FEWEST = 50
 STEPS, LAMS = 5, (10.0, 1.0, 0.1, 0.01, 0.001)
 # Smaller lambdas are not tried once the error is so many times the least.
 WORSE = 1.2
+# Systems whose lambda is more than this times the rows are solved in float32.
+SINGLE = 1e-6
 # The bandwidth of each machine is that of the median distance times this.
 WIDTH = 0.5
 # More inputs than this have a diagonal metric only.
@@ -183,10 +185,12 @@ def path(
     with np.errstate(divide="ignore"):
         unit = 1.0 if sample.weights is None else np.minimum(1 / sample.weights, 1e100)
     for lam in lams:
-        system = np.array(K, order="F")
+        dtype = np.float32 if lam > SINGLE * len(K) else np.float64
+        system = np.array(K, dtype, order="F")
         system.flat[:: len(K) + 1] += lam * unit
         try:
-            coef = cholesky.solve(cholesky.positive(system), Y - offset).reshape(Y.shape)
+            coef = cholesky.solve(cholesky.positive(system), Y - offset)
+            coef = coef.reshape(Y.shape).astype(np.float64)
         except scipy.linalg.LinAlgError:
             return
         decision = K_out @ coef + offset

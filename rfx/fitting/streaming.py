@@ -19,11 +19,21 @@ import scipy.sparse as sp
 from rfx import losses, parallel
 from rfx.data.stream import ArraySource, Source, Stream
 from rfx.data.survey import SAMPLE, Inputs, Survey
+from rfx.data.transforms.metric import FORMS
 from rfx.data.transforms.pca import PCA
 from rfx.errors import DataError, UsageError
-from rfx.fitting import bandwidth, checkpoints, stream_weights, targets, virtual_examples, weights
+from rfx.fitting import (
+    bandwidth,
+    checkpoints,
+    metric,
+    stream_weights,
+    targets,
+    virtual_examples,
+    weights,
+)
 from rfx.fitting.learned import Learned
 from rfx.fitting.method import Method, scalars
+from rfx.fitting.options import AUTO
 from rfx.fitting.pipeline import Pipeline, n_targets, silent
 from rfx.fitting.preprocessing import Preprocessing, input_dtype
 from rfx.fitting.problem import Progress
@@ -174,6 +184,16 @@ class StreamMethod(Method):
     def check(self, settings: Settings, given: dict[str, Any]) -> None:
         super().check(settings, given)
         virtual_examples.check(settings)
+        if settings.scaling == AUTO:
+            raise UsageError(
+                f"--scaling is auto, but method {self.name} scales rows before it has all of them;"
+                " name a scaling"
+            )
+        if settings.metric != "none" and (settings.unit or settings.pca):
+            raise UsageError(
+                f"--metric is {settings.metric}, which is of scaled rows, but --unit and --pca"
+                " change them; give one of the two"
+            )
 
     def check_source(self, settings: Settings, source: Source) -> None:
         """Refuse, with a UsageError, a source that the method can't learn from."""
@@ -286,6 +306,30 @@ class StreamMethod(Method):
             about,
             {},
         )
+
+
+def _with_metric(
+    found: Survey, settings: Settings, Y: np.ndarray, task: str
+) -> list[dict[str, Any]]:
+    """Learn the metric that --metric asks for from the survey's sample, whose rows and inputs have
+    it from then on; what was tried.
+    """
+    if settings.metric == "none":
+        return []
+    forms = FORMS if settings.metric == AUTO else (settings.metric,)
+    learnt = metric.learn(
+        found.X,
+        Y,
+        kernel=settings.get("kernel") or metric.KERNEL,
+        forms=forms,
+        steps=settings.metric_steps if len(forms) == 1 else None,
+        task=task,
+        seed=settings.seed,
+    )
+    if learnt.metric is not None:
+        found.inputs.scaler = replace(found.inputs.scaler, metric=learnt.metric)
+        found.X = learnt.metric.transform(found.X)
+    return [learnt.step()] if learnt.errors else []
 
 
 @dataclass(frozen=True)
@@ -544,8 +588,10 @@ class Session:
         self.batch_weights.check(task, labels, s.get("class_weight"), schema)
         loss = method.loss(s, task)
         softmax = loss.name == "softmax"
-        encode = lambda y: targets.encode(y, labels, scaler, softmax, schema)
+        encode: Encode = lambda y: targets.encode(y, labels, scaler, softmax, schema)
+        known = _with_metric(found, s, encode(found.y), task)
         params, steps = method.bandwidth(found, s, encode)
+        steps = known + steps
         sample = np.asarray(found.X.toarray() if sp.issparse(found.X) else found.X)
         self.learned = Learned(
             task,

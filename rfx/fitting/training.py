@@ -26,7 +26,8 @@ from rfx.fitting.settings import Settings
 from rfx.options import Path
 
 # The options by whose values a model whose inputs were chosen can be trained again.
-CHOSEN = ("scaling", "kernel", "metric", "metric_steps", "gamma", "lam")
+INPUTS = ("scaling", "kernel", "metric", "metric_steps")
+CHOSEN = (*INPUTS, "gamma", "lam")
 
 
 @dataclass(frozen=True)
@@ -135,8 +136,9 @@ class Trainer:
             trainer._pipeline(problem, preprocessing, choice, lam, fitted, seconds)
             for lam, fitted in zip(lams, fits)
         ]
-        if begun.steps:
-            numbers = {name: choice.settings[name] for name in CHOSEN if name in choice.settings}
+        numbers = {name: choice.settings[name] for name in CHOSEN if name in choice.settings}
+        words = [name for name in INPUTS if self.settings.get(name) != numbers.get(name)]
+        if begun.steps and words:
             made = [point.with_info(explicit=numbers) for point in made]
         return made[-1].replace(path=tuple(made)) if settings.get("lam_path") else made[-1]
 

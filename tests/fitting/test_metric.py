@@ -60,7 +60,7 @@ def test_weights_count_as_repetitions(kernel):
     out = np.arange(20)
 
     def machine(rows, weights):
-        sample = metric.Sample.of(X, Y, "regression", weights, rows, out)
+        sample = metric.Sample(X[rows], Y[rows], X[out], Y[out], weights, None, "regression")
         # the bandwidth is that of a sample of pairs, which repetitions change
         params = {"gamma": 0.4}
         found = metric.machine(sample, kernel, None, params, (0.1,))
@@ -69,9 +69,8 @@ def test_weights_count_as_repetitions(kernel):
         )
         return found.error, outer
 
-    own = counts.astype(float)
-    alone = np.flatnonzero(own)
-    error, outer = machine(alone, own)
+    alone = np.flatnonzero(counts)
+    error, outer = machine(alone, counts[alone].astype(float))
     repeated = machine(again, None)
     assert error == pytest.approx(repeated[0], rel=1e-8)
     np.testing.assert_allclose(outer, repeated[1], rtol=1e-8)
@@ -103,15 +102,15 @@ def test_many_inputs_have_a_diagonal_metric_only():
 
 @pytest.mark.parametrize("task", ["regression", "binary", "multiclass"])
 def test_the_choice_has_the_same_bits_with_any_number_of_threads(task):
-    X, Y = planted(300, 5)
+    X, Y = planted(150, 5)
     if task != "regression":
         cuts = [0.0] if task == "binary" else [-0.5, 0.5]
         codes = np.digitize(Y[:, 0], cuts)
         Y = np.where(codes[:, None] == np.unique(codes)[1 if task == "binary" else 0 :], 1.0, -1.0)
     found = []
     for threads in (1, 2, 3):
-        with parallel.limited(threads) if hasattr(parallel, "limited") else _threads(threads):
-            chosen = inputs.choose(X, Y, task)
+        with _threads(threads), parallel.one_blas_thread():
+            chosen = inputs.choose(X, Y, task, scalings=("standard", "robust"), steps=2)
         found.append((chosen.scaling, chosen.kernel, chosen.form, chosen.lam, chosen.step["tried"]))
     assert found[0] == found[1] == found[2]
 
@@ -140,13 +139,13 @@ def test_too_few_rows_are_not_chosen_by():
 
 
 def test_the_choice_is_of_the_least_error_that_was_tried():
-    X, Y = planted(400, 6)
-    chosen = inputs.choose(X, Y, "regression")
+    X, Y = planted(200, 6)
+    chosen = inputs.choose(X, Y, "regression", scalings=("standard", "robust"))
     step = chosen.step
     last = [row for row in step["tried"] if row[4] == step["chosen"][4]]
     best = min(last, key=lambda row: row[-1])
     assert best[:2] == step["chosen"][:2] and best[3] == step["chosen"][3]
-    assert step["held_out"] >= 80
+    assert step["held_out"] == 200
 
 
 # ------------------------------------------------------------------------- in a pipeline
@@ -171,7 +170,8 @@ def test_a_model_keeps_its_metric(tmp_path):
 def test_every_method_gains_by_the_metric_of_a_planted_signal(name):
     X, Y = planted(500, 20)
     kept, out = np.arange(400), np.arange(400, 500)
-    options = {"task": "regression", "scaling": "standard"}
+    options = {"task": "regression", "scaling": "standard", "lam": 0.3}
+    options |= {"kernel": "laplacian"} if name.endswith("rb") else {"kernel": "gaussian"}
     errors = []
     for kind in ("none", "auto"):
         trained = methods.create(name, metric=kind, **options).fit(X[kept], Y[kept, 0])
@@ -190,7 +190,9 @@ def test_the_explicit_options_give_the_same_model():
 
 def test_the_machine_predicts_the_mean_far_from_all_rows():
     X, Y = planted(100, 2)
-    trained = methods.create("rfm", task="regression", kernel="gaussian").fit(X, Y[:, 0] + 100)
+    trained = methods.create(
+        "rfm", task="regression", kernel="gaussian", scaling="standard", metric="none"
+    ).fit(X, Y[:, 0] + 100)
     far = trained.predict(np.full((1, 2), 1e3))
     assert far == pytest.approx(np.mean(Y) + 100)
 

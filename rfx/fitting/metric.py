@@ -183,10 +183,10 @@ def path(
     offset = np.average(Y, axis=0, weights=sample.weights)
     # a row of weight 0 has no say
     with np.errstate(divide="ignore"):
-        unit = 1.0 if sample.weights is None else np.minimum(1 / sample.weights, 1e100)
+        unit = 1.0 if sample.weights is None else np.minimum(1 / sample.weights, 1e30)
     for lam in lams:
         dtype = np.float32 if lam > SINGLE * len(K) else np.float64
-        system = np.array(K, dtype, order="F")
+        system: Any = np.array(K, dtype, order="F")
         system.flat[:: len(K) + 1] += lam * unit
         try:
             coef = cholesky.solve(cholesky.positive(system), Y - offset)

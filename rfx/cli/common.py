@@ -394,7 +394,7 @@ def _readable(row):
     )
     yield "method", f"{row.method}{kernel}, lambda {row.lam:g}"
     for step in row.params.get("validation", ()):
-        if "metric" in step["options"]:
+        if {"metric", "method"} & {*step["options"]}:
             yield "chosen", chosen_words(step)
     of = (
         f" of {row.n_features} features"

@@ -1,15 +1,15 @@
 """`auto`: the method, scaling, kernel and metric with the least error on held-out rows.
 
-Scaling, kernel and metric are chosen as for `rfm` (`rfx.fitting.inputs`). Up to some thousand rows
-the exact machine is the model. Of more rows a sample is taken, on which the exact machine and the
-methods whose cost grows with the rows alone are compared with these inputs.
+Scaling, kernel and metric are chosen as for `rfm` (`rfx.fitting.inputs`). With these inputs methods
+are compared on held-out rows: up to some thousand rows the exact machines with squared loss and, of
+classes, squared hinge loss; of more rows those whose cost grows with the rows alone, on a sample.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,22 +22,40 @@ from rfx.fitting.pipeline import Pipeline
 from rfx.fitting.problem import Progress
 from rfx.fitting.search import Grid, Measure, Round, Stop, search
 from rfx.fitting.settings import Settings
-from rfx.fitting.training import CHOSEN, Trainer, begin
+from rfx.fitting.training import CHOSEN, INPUTS, Begun, Trainer, begin
 from rfx.fitting.validation import LAMS, drawn
 from rfx.options import Option
 
-# Up to so many rows the exact machine is fitted to all of them.
+# Up to so many rows the exact machines are fitted to all of them.
 EXACT = 20_000
-# Rows of the sample that the methods are compared on, fitted to and evaluated on.
+# Rows of the sample that methods are compared on, fitted to and evaluated on, at most.
 FITTED, EVALUATED = 8000, 4000
-# What is compared: methods with their options.
-CANDIDATES: tuple[tuple[str, dict[str, Any]], ...] = (
+# Lambdas of the machine with squared hinge loss.
+FEW_LAMS = LAMS[::2]
+# What is compared of more rows: methods with their options.
+LARGE: tuple[tuple[str, dict[str, Any]], ...] = (
     ("rf", {"kernel": "gaussian", "n_features": 2000}),
     ("rf", {"kernel": "laplacian-l2", "n_features": 2000}),
     ("rb", {"kernel": "laplacian"}),
     ("nystrom", {"kernel": "laplacian-l2", "n_features": 1000}),
     ("sparse-rf", {"kernel": "gaussian", "n_features": 2000}),
 )
+# Options that are handed on to the method, and those that a command that repeats it needs.
+_PASSED = ("task", "scaling", "metric", "metric_steps", "target_scaling", "seed", "timeout")
+_EXPLICIT = (*CHOSEN, "loss", "n_features", "n_grids")
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A method with its options, and the lambdas that are tried."""
+
+    name: str
+    options: dict[str, Any]
+    lams: Sequence[float]
+
+    @property
+    def point(self) -> Settings:
+        return Settings(self.name, {"kernel": self.options["kernel"]})
 
 
 class AutoTrainer(Trainer):
@@ -57,66 +75,101 @@ class AutoTrainer(Trainer):
             raise UsageError(
                 "curves are not supported for method auto; name a method, such as --method rf"
             )
-        own = {name: self.settings[name] for name in _PASSED if self.settings.get(name) is not None}
-        exact = replace(methods.create("rfm", **own), schema=self.schema)
-        if X.shape[0] <= EXACT:
-            return exact.fit(X, y, sample_weight, progress=progress)
         start = time.monotonic()
-        chosen, steps = self._compared(exact, X, np.asarray(y, np.float64), sample_weight, progress)
+        passed = {name: self.settings[name] for name in _PASSED if name in self.settings}
+        exact = replace(methods.create("rfm", **passed), schema=self.schema)
+        n = X.shape[0]
+        if n > EXACT:
+            kept, out = drawn(n, self.settings.seed, FITTED, EVALUATED)
+            own = None if sample_weight is None else np.asarray(sample_weight)[kept]
+            begun = begin(exact, X[kept], np.asarray(y)[kept], own, progress)
+        else:
+            out, kept = drawn(n, self.settings.seed, n // 5, n - n // 5)
+            begun = begin(exact, X, y, sample_weight, progress)
+        candidates = _candidates(n, begun)
+        chosen, steps = candidates[0], begun.steps
+        given = self._given(begun)
+        if len(candidates) > 1 and len(out):
+            chosen, step = _compared(candidates, given, X, np.asarray(y, np.float64), kept, out)
+            steps = [*steps, step]
+        trainer = replace(methods.create(chosen.name, **given | chosen.options), schema=self.schema)
         seconds = time.monotonic() - start
-        fitted = replace(chosen, schema=self.schema).fit(X, y, sample_weight, progress=progress)
-        more = fitted.info.get("seconds_validation", 0.0)
-        given = {
-            name: chosen.settings[name]
-            for name in (*CHOSEN, "n_features", "n_grids")
-            if name in chosen.settings
-        }
+        fitted = trainer.fit(X, y, sample_weight, progress=progress)
+        explicit = {name: trainer.settings.get(name) for name in _EXPLICIT}
+        explicit["lam"] = fitted.info["lam"]
         evidence = {
-            "explicit": given | fitted.info.get("explicit", {}),
+            "explicit": {name: value for name, value in explicit.items() if value is not None},
             "validation": steps + fitted.info.get("validation", []),
-            "seconds_validation": seconds + more,
+            "seconds_validation": seconds + fitted.info.get("seconds_validation", 0.0),
         }
         return fitted.with_info(**evidence)
 
-    def _compared(
-        self, exact: Trainer, X: Any, y: np.ndarray, sample_weight: Any, progress: Progress | None
-    ) -> tuple[Trainer, list[dict[str, Any]]]:
-        """The best method for a sample of the rows, with its options, and what was tried."""
-        seed = self.settings.seed
-        kept, out = drawn(len(y), seed, FITTED, EVALUATED)
-        own = None if sample_weight is None else np.asarray(sample_weight)[kept]
-        begun = begin(exact, X[kept], y[kept], own, progress)
-        inputs = {
-            name: begun.asked.get(name) for name in ("task", "scaling", "metric", "metric_steps")
-        }
-        inputs["task"] = begun.problem.task
-        trainers = [
-            methods.create(name, seed=seed, **inputs, **options) for name, options in CANDIDATES
-        ]
-        measure = Measure("rmse" if begun.problem.task == "regression" else "share of wrong labels")
-        points = [Settings(name, {"kernel": options["kernel"]}) for name, options in CANDIDATES]
-
-        def errors(point: Settings, round: Round, lams: Sequence[float]) -> list[float]:
-            trainer = trainers[points.index(point)]
-            found: list[float] = []
-            for fitted, decision in trainer.along(X[kept], y[kept], list(lams), X[out]):
-                found.append(fitted.preprocessing.error(decision, y[out]))
-                if Stop()(found):
-                    break
-            return found
-
-        grid = Grid(
-            points, {name: LAMS for name, _ in CANDIDATES}, [Round(len(kept))], lenient=True
-        )
-        found = search(errors, grid, measure)
-        best = found.best
-        name, options = CANDIDATES[points.index(best.point)]
-        trainer = methods.create(name, seed=seed, **inputs, **options, lam=best.lam)
-        return trainer, [*begun.steps, found.step(True, len(out))]
+    def _given(self, begun: Begun) -> dict[str, Any]:
+        """The options that every candidate has."""
+        given = {name: begun.asked.get(name) for name in INPUTS if name != "kernel"}
+        more = {name: self.settings.get(name) for name in ("target_scaling", "seed", "timeout")}
+        return given | more | {"task": begun.problem.task}
 
 
-# Options that are handed on to the method.
-_PASSED = ("task", "scaling", "metric", "metric_steps", "target_scaling", "seed", "timeout")
+def _candidates(n: int, begun: Begun) -> list[_Candidate]:
+    """What is compared for so many rows; the first is taken where nothing can be held out."""
+    if n > EXACT:
+        return [_Candidate(name, options, LAMS) for name, options in LARGE]
+    settings = begun.settings
+    inputs = {"kernel": settings.kernel, "gamma": settings.gamma}
+    lam = settings.lam
+    found = [
+        _Candidate("rfm", inputs | {"lam": lam}, LAMS if isinstance(lam, str) else (lam,)),
+    ]
+    if begun.problem.task != "regression":
+        found.append(_Candidate("kernel", inputs | {"loss": "squared_hinge"}, FEW_LAMS))
+    return found
+
+
+def _compared(
+    candidates: list[_Candidate],
+    given: dict[str, Any],
+    X: Any,
+    y: np.ndarray,
+    kept: np.ndarray,
+    out: np.ndarray,
+) -> tuple[_Candidate, dict[str, Any]]:
+    """The candidate with the least error on the rows `out`, with its lambda, and what was tried."""
+    points = [one.point for one in candidates]
+
+    def errors(point: Settings, round: Round, lams: Sequence[float]) -> list[float]:
+        own = candidates[points.index(point)]
+        trainer = methods.create(own.name, **given | own.options | {"lam": 1.0})
+        # lambda is that of all rows
+        share = len(kept) / len(y) if len(y) <= EXACT else 1.0
+        found: list[float] = []
+        scaled = [lam * share for lam in lams]
+        for fitted, decision in trainer.along(X[kept], y[kept], scaled, X[out]):
+            found.append(fitted.preprocessing.error(decision, y[out]))
+            if Stop()(found):
+                break
+        return found
+
+    lams = {one.name: one.lams for one in candidates}
+    what = "share of wrong labels" if given["task"] != "regression" else "RMSE"
+    grid = Grid(points, lams, [Round(len(kept))], lenient=True)
+    found = search(errors, grid, Measure(what))
+    own = candidates[points.index(found.best.point)]
+    tried = [
+        [trial.point.method, *trial.point.values(), lam, value]
+        for trial in found.trials
+        for lam, value in trial.path
+    ]
+    step = {
+        "by": "auto",
+        "options": ["method", "kernel", "lam"],
+        "fitted": len(kept),
+        "held_out": len(out),
+        "error": what,
+        "tried": tried,
+        "chosen": [own.name, own.options["kernel"], found.best.lam],
+    }
+    return replace(own, options=own.options | {"lam": found.best.lam}), step
 
 
 class Auto(Method):

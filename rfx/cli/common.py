@@ -438,7 +438,7 @@ def chosen_words(step: dict) -> str:
         if isinstance(value, (int, float))
         else f"{name} {value}"
         for name, value in zip(step["options"], step["chosen"])
-        if value is not None and name != "round"
+        if name != "round" and (value or name != "metric_steps")
     ]
     return (
         f"{', '.join(said)}: the best of {len(step['tried'])} on {step['held_out']} held-out rows"

@@ -121,7 +121,7 @@ def _parameters(kind, method) -> dict:
     )
     found = {
         name: value
-        for name, value in method.settings.items()
+        for name, value in (dict(method.settings) | method.info.get("asked", {})).items()
         if name in known and value != defaults.get(name)
     }
     if found.get("class_weight") not in (None, LabelWeights.BALANCED):

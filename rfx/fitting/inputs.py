@@ -382,4 +382,5 @@ def _learnt(
     )
     options = {"metric": found.form, "metric_steps": found.steps or None}
     scaler = scaler if found.metric is None else replace(scaler, metric=found.metric)
-    return Resolved(scaler, options, [found.step()] if found.errors else [])
+    chosen = fixed is None and bool(found.errors)
+    return Resolved(scaler, options, [found.step()] if chosen else [])

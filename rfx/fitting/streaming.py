@@ -329,7 +329,8 @@ def _with_metric(
     if learnt.metric is not None:
         found.inputs.scaler = replace(found.inputs.scaler, metric=learnt.metric)
         found.X = learnt.metric.transform(found.X)
-    return [learnt.step()] if learnt.errors else []
+    chosen = settings.metric_steps is None or len(forms) > 1
+    return [learnt.step()] if chosen and learnt.errors else []
 
 
 @dataclass(frozen=True)

@@ -138,8 +138,9 @@ class Trainer:
         ]
         numbers = {name: choice.settings[name] for name in CHOSEN if name in choice.settings}
         words = [name for name in INPUTS if self.settings.get(name) != numbers.get(name)]
-        if begun.steps and words:
-            made = [point.with_info(explicit=numbers) for point in made]
+        if words:
+            asked = {name: self.settings.get(name) for name in words}
+            made = [point.with_info(explicit=numbers, asked=asked) for point in made]
         return made[-1].replace(path=tuple(made)) if settings.get("lam_path") else made[-1]
 
     def _pipeline(

@@ -41,7 +41,16 @@ LARGE: tuple[tuple[str, dict[str, Any]], ...] = (
     ("sparse-rf", {"kernel": "gaussian", "n_features": 2000}),
 )
 # Options that are handed on to the method, and those that a command that repeats it needs.
-_PASSED = ("task", "scaling", "metric", "metric_steps", "target_scaling", "seed", "timeout")
+_PASSED = (
+    "task",
+    "scaling",
+    "metric",
+    "metric_steps",
+    "target_scaling",
+    "seed",
+    "timeout",
+    "class_weight",
+)
 _EXPLICIT = (*CHOSEN, "loss", "n_features", "n_grids")
 
 
@@ -86,7 +95,8 @@ class AutoTrainer(Trainer):
         else:
             out, kept = drawn(n, self.settings.seed, n // 5, n - n // 5)
             begun = begin(exact, X, y, sample_weight, progress)
-        candidates = _candidates(n, begun)
+        weighted = sample_weight is not None or self.settings.get("class_weight") is not None
+        candidates = _candidates(n, begun, weighted)
         chosen, steps = candidates[0], begun.steps
         given = self._given(begun)
         if len(candidates) > 1 and len(out):
@@ -107,14 +117,22 @@ class AutoTrainer(Trainer):
     def _given(self, begun: Begun) -> dict[str, Any]:
         """The options that every candidate has."""
         given = {name: begun.asked.get(name) for name in INPUTS if name != "kernel"}
-        more = {name: self.settings.get(name) for name in ("target_scaling", "seed", "timeout")}
-        return given | more | {"task": begun.problem.task}
+        more = {name: self.settings.get(name) for name in _PASSED if name not in INPUTS}
+        found = given | more | {"task": begun.problem.task}
+        return {name: value for name, value in found.items() if value is not None}
 
 
-def _candidates(n: int, begun: Begun) -> list[_Candidate]:
-    """What is compared for so many rows; the first is taken where nothing can be held out."""
+def _candidates(n: int, begun: Begun, weighted: bool) -> list[_Candidate]:
+    """What is compared for so many rows; the first is taken where nothing can be held out.
+
+    weighted: only methods that take sample weights.
+    """
     if n > EXACT:
-        return [_Candidate(name, options, LAMS) for name, options in LARGE]
+        return [
+            _Candidate(name, options, LAMS)
+            for name, options in LARGE
+            if methods.get(name).weighted or not weighted
+        ]
     settings = begun.settings
     inputs = {"kernel": settings.kernel, "gamma": settings.gamma}
     lam = settings.lam

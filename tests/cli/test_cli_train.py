@@ -738,6 +738,7 @@ def test_methods_lists_all_options(capfd):
         "lkrf",
         "nystrom",
         "rf",
+        "rfm",
         "sparse-rf",
     ]
     assert "one of squared, squared_hinge, hinge, logistic" in sections["kernel"]

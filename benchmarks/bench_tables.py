@@ -4,11 +4,11 @@ Run: python benchmarks/bench_tables.py run --out ROWS.csv [--sets pol,wine] [--r
      [--splits 5] [--by hgb-tuned,rfx] [--python PYTHON]
      python benchmarks/bench_tables.py show ROWS.csv [--reference hgb-tuned]
 
-`run` appends a row for each set, split and contestant that the file does not have yet. A split draws
-the training rows and at most 5,000 others to evaluate on. Each contestant runs in its own process
-with one thread a library, and its processor seconds are those of that process and its children. It
-chooses by training rows alone. The error is the RMSE over the standard deviation of the targets of
-the evaluated rows, or the share of wrong labels.
+`run` appends a row for each set, split and contestant that the file does not have yet. A split
+draws the training rows and at most 5,000 others to evaluate on. Each contestant runs in its own
+process with one thread a library, and its processor seconds are those of that process and its
+children. It chooses by training rows alone. The error is the RMSE over the standard deviation of
+the targets of the evaluated rows, or the share of wrong labels.
 
 RFX_MIRROR names the folder of the data sets. Contestants other than rfx and scikit-learn's need
 their packages: --python names an interpreter that has them.
@@ -386,8 +386,8 @@ def show(args):
         own = np.array(ratios[by])
         mean = np.mean([np.mean(seconds[by, name]) for name in names if (by, name) in seconds])
         print(
-            f"{by}: geometric mean {np.exp(np.log(own).mean()):.3f} over {len(own)} sets; below 1 on"
-            f" {(own < 1).sum()}, above 1.15 on {(own > 1.15).sum()}; {mean:.1f} processor seconds"
+            f"{by}: geometric mean {np.exp(np.log(own).mean()):.3f} over {len(own)} sets; below 1"
+            f" on {(own < 1).sum()}, above 1.15 on {(own > 1.15).sum()}; {mean:.1f} processor s"
         )
 
 

@@ -380,7 +380,8 @@ def show(args):
             ratio = max(FLOOR, np.mean(errors)) / base
             if by != args.reference:
                 ratios[by].append(ratio)
-            cells.append(f"{np.mean(errors):.4f}±{np.std(errors):.4f} {ratio:.2f}".rjust(16))
+            spread = f"±{np.std(errors, ddof=1):.4f}" if len(errors) > 1 else ""
+            cells.append(f"{np.mean(errors):.4f}{spread} {ratio:.2f}".rjust(16))
         print(name.ljust(12), *cells)
     for by in others:
         own = np.array(ratios[by])

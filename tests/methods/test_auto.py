@@ -62,6 +62,19 @@ def test_a_metric_of_a_named_method_is_learnt(table, capfd):
     assert code == 0 and "chosen       metric diagonal" in out
 
 
+def test_info_has_the_inputs_by_their_shares_of_the_metric(table, capfd, monkeypatch):
+    monkeypatch.chdir(table.parent)
+    command = ("train", "--data", table.name, "--method", "rfm", "--scaling", "standard")
+    options = ("--metric", "diagonal", "--metric-steps", "2", "--kernel", "laplacian-l2")
+    assert run(capfd, *command, *options, "--model", "m.npz")[0] == 0
+    code, out, _ = run(capfd, "info", "m.npz")
+    assert code == 0 and "metric       diagonal: a 9" in out
+    shares = json.loads(run(capfd, "info", "m.npz", "--json")[1])["metric_shares"]
+    assert sum(shares) == pytest.approx(1) and shares[0] > 0.9
+    assert run(capfd, *command, "--metric", "none", "--model", "none.npz")[0] == 0
+    assert json.loads(run(capfd, "info", "none.npz", "--json")[1])["metric_shares"] is None
+
+
 def test_curves_need_a_method():
     X, y = np.eye(60), np.arange(60.0)
     with pytest.raises(UsageError, match="curves are not supported for method auto"):

@@ -109,7 +109,8 @@ def choose(
     """
     if X.shape[0] < FEWEST or not X.shape[1]:
         return None
-    some = evenly(X.shape[0], CONFIRMED + CONFIRMED // 4)
+    most = min(CONFIRMED + CONFIRMED // 4, metric.most_rows(X.shape[1]))
+    some = evenly(X.shape[0], most)
     own = None if weights is None else weights[some]
     raw = X[some]
     rows = {name: metric.dense(Scaler.fit(raw, name, own).transform(raw)) for name in scalings}
@@ -227,7 +228,8 @@ class _Trials:
             few = self._sample(point, kept[evenly(len(kept), LEARNING)], out)
             metrics.append([one.metric for one in self._machines(point, few, most)])
             samples.append(self._sample(point, kept, out))
-        known = min(map(len, metrics))
+        # a machine of either round may have been constant, and the last
+        known = min(*map(len, metrics), sum((name, count) in self.best for count in counts))
         widths = WIDTHS.get(point["kernel"], (metric.WIDTH,))
 
         def means(count: int, lams: Sequence[float], width: float) -> list[float]:

@@ -38,6 +38,8 @@ WIDTH = 0.5
 MOST_INPUTS = 300
 # A metric is kept where it takes this share off the held-out mean squared error.
 GAIN = 0.01
+# Numbers of the rows that are dense at a time, at most.
+VALUES = 1 << 25
 # The kernel that learns for kernels whose gradient is not known.
 KERNEL = "laplacian-l2"
 
@@ -284,8 +286,9 @@ def learn(
     n = X.shape[0]
     if n < FEWEST or not X.shape[1]:
         return Learnt(None, 0, {}, 0, 0)
-    cut = int(HELD_OUT * min(n, ROWS))
-    out, kept = drawn(n, seed, cut, min(n, ROWS) - cut)
+    rows = min(n, ROWS, most_rows(X.shape[1]))
+    cut = int(HELD_OUT * rows)
+    out, kept = drawn(n, seed, cut, rows - cut)
     sample = Sample.of(X, Y, task, weights, kept, out)
     if not kernels.get_kernel(kernel).has_gradient:
         kernel = KERNEL
@@ -313,6 +316,11 @@ def allowed(forms: Sequence[str], X: Any, kernel: str) -> list[str]:
     diagonal = wide or kernels.get_kernel(kernel).metric == "l1"
     found = [form for form in forms if form == "diagonal" or not diagonal]
     return found or ["diagonal"] * bool(forms)
+
+
+def most_rows(n_inputs: int) -> int:
+    """Rows of so many inputs that may be dense at a time."""
+    return max(FEWEST, VALUES // max(1, n_inputs))
 
 
 def dense(X: Any) -> np.ndarray:

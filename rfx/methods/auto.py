@@ -16,6 +16,7 @@ import numpy as np
 
 from rfx import methods, parallel
 from rfx.errors import UsageError
+from rfx.fitting.inputs import FEWEST
 from rfx.fitting.method import Method
 from rfx.fitting.options import AUTO, CHOSEN_SCALING, METRIC
 from rfx.fitting.pipeline import Pipeline
@@ -99,7 +100,7 @@ class AutoTrainer(Trainer):
         candidates = _candidates(n, begun, weighted)
         chosen, steps = candidates[0], begun.steps
         given = self._given(begun)
-        if len(candidates) > 1 and len(out):
+        if len(candidates) > 1 and n >= FEWEST:
             chosen, step = _compared(candidates, given, X, np.asarray(y, np.float64), kept, out)
             steps = [*steps, step]
         trainer = replace(methods.create(chosen.name, **given | chosen.options), schema=self.schema)
@@ -123,7 +124,7 @@ class AutoTrainer(Trainer):
 
 
 def _candidates(n: int, begun: Begun, weighted: bool) -> list[_Candidate]:
-    """What is compared for so many rows; the first is taken where nothing can be held out.
+    """What is compared for so many rows; the first is taken where there are too few to hold out.
 
     weighted: only methods that take sample weights.
     """

@@ -5,6 +5,7 @@ import shlex
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from rfx import methods
 from rfx.cli import main
@@ -115,3 +116,24 @@ def test_of_classes_two_losses_are_compared():
     assert {row[0] for row in step["tried"]} == {"rfm", "kernel"}
     best = min(step["tried"], key=lambda row: row[-1])
     assert step["chosen"] == best[:3] and trained.name == best[0]
+
+
+def test_a_few_rows_are_enough():
+    X = np.random.default_rng(2).normal(size=(6, 2))
+    y = np.array([1.0, 1, 1, 1, 1, -1])
+    trained = methods.create("auto", task="binary").fit(X, y)
+    assert trained.name == "rfm" and set(trained.predict(X)) <= {1.0, -1.0}
+
+
+def test_wide_sparse_rows_stay_sparse_and_have_a_diagonal_metric(tmp_path):
+    rng = np.random.default_rng(3)
+    X = scipy.sparse.random(200, 1500, 0.01, "csr", random_state=rng)
+    y = np.where(np.asarray(X[:, :300].sum(axis=1)).ravel() > 1.4, 1.0, -1.0)
+    options = {"scaling": "none", "kernel": "laplacian-l2", "metric": "diagonal", "metric_steps": 1}
+    trained = methods.create("rfm", task="binary", **options).fit(X, y)
+    assert trained.preprocessing.scaler.metric.form == "diagonal"
+    assert scipy.sparse.issparse(trained.preprocessing.rows(X))
+    trained.save(tmp_path / "m.npz")
+    loaded = methods.load(tmp_path / "m.npz")
+    np.testing.assert_array_equal(loaded.predict(X), trained.predict(X))
+    assert methods.create("auto", task="binary").fit(X, y).name in ("rfm", "kernel")

@@ -283,6 +283,8 @@ class Resolved:
         with another loss, the words by which other methods choose them.
         """
         found = self.choice if problem.loss.name == "squared" else None
+        if found is not None and settings.get("kernel") not in (AUTO, found.kernel):
+            found = None
         known: dict[str, Any] = {}
         if settings.get("gamma") == AUTO:
             known["gamma"] = "loo"
@@ -318,14 +320,14 @@ def resolved(
     if AUTO not in (settings.scaling, kernel):
         if not forms:
             return Resolved(scaler, {}, [])
-        return _learnt(scaler, settings, forms, problem, kernel or metric.KERNEL)
+        return _learnt(scaler, settings, forms, problem, metric.learner(kernel))
     if isinstance(X, Rows):
         raise UsageError(
             "--scaling or --kernel is auto, but rows on workers are not scaled several times; name"
             " a scaling and a kernel"
         )
     scalings = _scalings(X) if settings.scaling == AUTO else (settings.scaling,)
-    tried = method.tried_kernels if kernel == AUTO else (kernel or metric.KERNEL,)
+    tried = method.tried_kernels if kernel == AUTO else (metric.learner(kernel),)
     choice = choose(
         X,
         problem.Y,

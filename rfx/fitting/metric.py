@@ -290,8 +290,7 @@ def learn(
     cut = int(HELD_OUT * rows)
     out, kept = drawn(n, seed, cut, rows - cut)
     sample = Sample.of(X, Y, task, weights, kept, out)
-    if not kernels.get_kernel(kernel).has_gradient:
-        kernel = KERNEL
+    kernel = learner(kernel)
     errors: dict[str, list[float]] = {}
     best: tuple[float, Metric | None, int] = np.inf, None, 0
     for form in allowed(forms, X, kernel):
@@ -306,6 +305,12 @@ def learn(
         if steps is not None and last is not None:
             best = last
     return Learnt(best[1], best[2], errors, len(kept), len(out))
+
+
+def learner(kernel: str | None) -> str:
+    """The kernel that learns for a method's kernel, or for a method that has none."""
+    known = kernel is not None and kernels.get_kernel(kernel).has_gradient
+    return kernel if kernel is not None and known else KERNEL
 
 
 def allowed(forms: Sequence[str], X: Any, kernel: str) -> list[str]:

@@ -198,6 +198,16 @@ def test_the_machine_predicts_the_mean_far_from_all_rows():
     assert far == pytest.approx(np.mean(Y) + 100)
 
 
+@pytest.mark.parametrize("kernel", ["linear", "arccosine-0"])
+def test_kernels_without_a_bandwidth_take_a_metric(kernel):
+    X, Y = planted(100, 3)
+    trained = methods.create("rfm", task="regression", kernel=kernel, scaling="auto")
+    trained = trained.fit(X, Y[:, 0])
+    assert trained.settings.kernel == kernel and trained.settings.scaling != "auto"
+    again = methods.create("rfm", task="regression", **trained.info["explicit"]).fit(X, Y[:, 0])
+    np.testing.assert_allclose(again.predict(X), trained.predict(X), rtol=1e-9)
+
+
 def test_steps_without_a_metric_are_refused():
     with pytest.raises(UsageError, match="--metric-steps is 3, which has no effect"):
         methods.create("rf", metric_steps=3, metric="none")

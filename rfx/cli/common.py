@@ -586,8 +586,9 @@ def command_of(run: Run) -> str:
     from rfx.data.reading import typed
 
     words: list[str] = ["rfx", "train", "--method", run.method, "--data", run.dataset]
-    for name in ("split", "test"):
-        words += [f"--{name}", getattr(run, name)] if getattr(run, name) else []
+    for name in ("split", "test", "sample_weight", "cv", "holdout", "calibrate"):
+        if (value := getattr(run, name)) is not None:
+            words += [f"--{name.replace('_', '-')}", str(value)]
     words += ["--zero-based"] if run.zero_based else []
     for name, value in (run.reading.given() if run.reading else {}).items():
         words += (

@@ -7,8 +7,8 @@ from rfx.estimators.weighted import WeightedClassifier, WeightedRegressor
 class AutoClassifier(WeightedClassifier):
     """The method, scaling, kernel and metric with the least held-out error (classification).
 
-    Up to 20,000 rows the recursive feature machine; of more rows the best of several methods for a
-    sample of them.
+    Up to 20,000 rows the recursive feature machine or a support vector machine with the same
+    inputs; of more rows the best of several methods for a sample of them.
 
     Parameters
     ----------

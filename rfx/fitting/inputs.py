@@ -316,11 +316,12 @@ def resolved(
         Where rows on workers would have to be scaled in several ways.
     """
     asked, kernel = settings.metric, settings.get("kernel")
-    forms: Sequence[str] = {"none": (), AUTO: FORMS}.get(asked, (asked,))
+    forms = _forms(asked)
     if AUTO not in (settings.scaling, kernel):
         if not forms:
             return Resolved(scaler, {}, [])
-        return _learnt(scaler, settings, forms, problem, metric.learner(kernel))
+        own = (problem.X, problem.Y, problem.task, problem.weights)
+        return with_metric(scaler, settings, *own)
     if isinstance(X, Rows):
         raise UsageError(
             "--scaling or --kernel is auto, but rows on workers are not scaled several times; name"
@@ -350,9 +351,10 @@ def resolved(
     scaler = Scaler.fit(X, choice.scaling, problem.weights)
     if choice.steps:
         options["metric_steps"] = choice.steps
-        of_steps = settings.updated(metric_steps=choice.steps)
-        rows = replace(problem, X=scaler.transform(X, dtype=input_dtype(settings)))
-        scaler = _learnt(scaler, of_steps, (choice.form,), rows, choice.kernel).scaler
+        rows = scaler.transform(X, dtype=input_dtype(settings))
+        chosen = settings.updated(**options | {"kernel": choice.kernel})
+        own = (rows, problem.Y, problem.task, problem.weights)
+        scaler = with_metric(scaler, chosen, *own).scaler
     return Resolved(scaler, options, [choice.step], choice)
 
 
@@ -369,19 +371,39 @@ def _telling(problem: Problem) -> Tell | None:
     return lambda tried, total: progress({"choosing": what, "tried": tried, "of": total})
 
 
-def _learnt(
-    scaler: Scaler, settings: Settings, forms: Sequence[str], problem: Problem, kernel: str
+def _forms(asked: str) -> Sequence[str]:
+    """The forms of a metric that a value of --metric stands for."""
+    return {"none": (), AUTO: FORMS}.get(asked, (asked,))
+
+
+def with_metric(
+    scaler: Scaler,
+    settings: Settings,
+    X: Any,
+    Y: Any,
+    task: str,
+    weights: np.ndarray | None = None,
 ) -> Resolved:
-    """The scaler with a metric of the problem's rows."""
+    """The scaler with the metric that --metric asks for, learnt from scaled rows.
+
+    Parameters
+    ----------
+    X : array, CSR matrix, or rows on workers, (n, d)
+        The scaler's rows.
+    Y : array, (n, k)
+        Encoded targets.
+    weights : array, (n,), or None
+    """
+    forms = _forms(settings.metric)
     fixed = settings.metric_steps if len(forms) == 1 else None
     found = metric.learn(
-        problem.X,
-        problem.Y,
-        kernel=kernel,
+        X,
+        Y,
+        kernel=metric.learner(settings.get("kernel")),
         forms=forms,
         steps=fixed,
-        task=problem.task,
-        weights=problem.weights,
+        task=task,
+        weights=weights,
         seed=settings.seed,
     )
     options = {"metric": found.form, "metric_steps": found.steps or None}

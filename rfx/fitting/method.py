@@ -100,9 +100,6 @@ class Method:
         evaluate on (None: all), and the fewest to evaluate on (see `validation.parts`).
     tried_kernels : tuple of str
         Those that ``--kernel auto`` chooses among.
-    exact : bool
-        Whether with squared loss it is kernel ridge regression, so that bandwidth and lambda of the
-        choice of inputs are its own.
     loo_slack : float
         See `bandwidth.loo`.
     evaluates_steps : bool
@@ -123,7 +120,6 @@ class Method:
     fewest_evaluated: ClassVar[int] = FEWEST_EVALUATED
     loo_slack: ClassVar[float] = 0.0
     tried_kernels: ClassVar[tuple[str, ...]] = ()
-    exact: ClassVar[bool] = False
     evaluates_steps: ClassVar[bool] = False
     weighted: ClassVar[bool] = False
     incremental: ClassVar[bool] = False

@@ -19,13 +19,12 @@ import scipy.sparse as sp
 from rfx import losses, parallel
 from rfx.data.stream import ArraySource, Source, Stream
 from rfx.data.survey import SAMPLE, Inputs, Survey
-from rfx.data.transforms.metric import FORMS
 from rfx.data.transforms.pca import PCA
 from rfx.errors import DataError, UsageError
 from rfx.fitting import (
     bandwidth,
     checkpoints,
-    metric,
+    inputs,
     stream_weights,
     targets,
     virtual_examples,
@@ -316,21 +315,11 @@ def _with_metric(
     """
     if settings.metric == "none":
         return []
-    forms = FORMS if settings.metric == AUTO else (settings.metric,)
-    learnt = metric.learn(
-        found.X,
-        Y,
-        kernel=settings.get("kernel") or metric.KERNEL,
-        forms=forms,
-        steps=settings.metric_steps if len(forms) == 1 else None,
-        task=task,
-        seed=settings.seed,
-    )
-    if learnt.metric is not None:
-        found.inputs.scaler = replace(found.inputs.scaler, metric=learnt.metric)
-        found.X = learnt.metric.transform(found.X)
-    chosen = settings.metric_steps is None or len(forms) > 1
-    return [learnt.step()] if chosen and learnt.errors else []
+    learnt = inputs.with_metric(found.inputs.scaler, settings, found.X, Y, task)
+    found.inputs.scaler = learnt.scaler
+    if learnt.scaler.metric is not None:
+        found.X = learnt.scaler.metric.transform(found.X)
+    return learnt.steps
 
 
 @dataclass(frozen=True)

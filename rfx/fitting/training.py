@@ -110,6 +110,19 @@ class Trainer:
             raise UsageError(f"curves are not supported for {what}; drop --curve")
         start = time.perf_counter()
         begun = begin(self, X, y, sample_weight, progress)
+        return self.finish(begun, start, held_out, progress)
+
+    def finish(
+        self,
+        begun: Begun,
+        start: float,
+        held_out: tuple[Any, Any] | None = None,
+        progress: Progress | None = None,
+    ) -> Pipeline:
+        """Choose what is left to choose and fit; start: by `time.perf_counter`, the rest as of
+        `fit`.
+        """
+        method = self.method
         problem, preprocessing, settings = begun.problem, begun.preprocessing, begun.settings
         if held_out is not None:
             rows, y_out = held_out[0], np.asarray(held_out[1], np.float64)

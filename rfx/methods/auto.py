@@ -85,32 +85,38 @@ class AutoTrainer(Trainer):
             raise UsageError(
                 "curves are not supported for method auto; name a method, such as --method rf"
             )
-        start = time.monotonic()
+        start = time.perf_counter()
         passed = {name: self.settings[name] for name in _PASSED if name in self.settings}
         exact = replace(methods.create("rfm", **passed), schema=self.schema)
-        n = X.shape[0]
+        n, seed = X.shape[0], self.settings.seed
         if n > EXACT:
-            kept, out = drawn(n, self.settings.seed, FITTED, EVALUATED)
+            kept, out = drawn(n, seed, FITTED, EVALUATED)
             own = None if sample_weight is None else np.asarray(sample_weight)[kept]
             begun = begin(exact, X[kept], np.asarray(y)[kept], own, progress)
         else:
-            out, kept = drawn(n, self.settings.seed, n // 5, n - n // 5)
+            out, kept = drawn(n, seed, n // 5, n - n // 5)
             begun = begin(exact, X, y, sample_weight, progress)
         weighted = sample_weight is not None or self.settings.get("class_weight") is not None
-        candidates = _candidates(n, begun, weighted)
-        chosen, steps = candidates[0], begun.steps
-        given = self._given(begun)
+        candidates, given = _candidates(n, begun, weighted), self._given(begun)
+        chosen, steps, compared = candidates[0], [], time.perf_counter()
         if len(candidates) > 1 and n >= FEWEST:
             chosen, step = _compared(candidates, given, X, np.asarray(y, np.float64), kept, out)
-            steps = [*steps, step]
-        trainer = replace(methods.create(chosen.name, **given | chosen.options), schema=self.schema)
-        seconds = time.monotonic() - start
-        fitted = trainer.fit(X, y, sample_weight, progress=progress)
-        explicit = {name: trainer.settings.get(name) for name in _EXPLICIT}
-        explicit["lam"] = fitted.info["lam"]
+            steps = [step]
+        seconds = time.perf_counter() - compared
+        if chosen.name == exact.name:
+            settings = begun.settings
+            fitted = exact.finish(begun, start + seconds, progress=progress)
+            steps = fitted.info.get("validation", []) + steps
+        else:
+            trainer = methods.create(chosen.name, **given | chosen.options)
+            settings, seconds = trainer.settings, time.perf_counter() - start
+            trainer = replace(trainer, schema=self.schema)
+            fitted = trainer.fit(X, y, sample_weight, progress=progress)
+            steps = begun.steps + steps + fitted.info.get("validation", [])
+        explicit = {name: settings.get(name) for name in _EXPLICIT} | {"lam": fitted.info["lam"]}
         evidence = {
             "explicit": {name: value for name, value in explicit.items() if value is not None},
-            "validation": steps + fitted.info.get("validation", []),
+            "validation": steps,
             "seconds_validation": seconds + fitted.info.get("seconds_validation", 0.0),
         }
         return fitted.with_info(**evidence)

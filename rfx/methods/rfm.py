@@ -30,7 +30,6 @@ class RFM(Kernel):
     name = "rfm"
     summary = "recursive feature machine: kernel ridge regression with a learnt metric"
     tried_kernels = KERNELS
-    exact = True
     options: ClassVar[tuple[Option, ...]] = (
         CHOSEN_SCALING.but(default=AUTO),
         METRIC.but(default=AUTO),

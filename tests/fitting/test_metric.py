@@ -181,6 +181,19 @@ def test_every_method_gains_by_the_metric_of_a_planted_signal(name):
     assert errors[1] < 0.8 * errors[0]
 
 
+@pytest.mark.parametrize("name", ["doubly-sgd", "r-sdca", "norma"])
+def test_streaming_methods_learn_it_from_their_first_rows_and_go_on_with_it(name, tmp_path):
+    X, Y = planted(400, 20)
+    options = {"task": "regression", "scaling": "standard", "metric": "diagonal", "epochs": 2}
+    whole = methods.create(name, metric_steps=2, **options).fit(X, Y[:, 0])
+    assert whole.preprocessing.scaler.metric.shares()[:2].sum() > 0.6
+    place = tmp_path / "checkpoint.npz"
+    trainer = methods.create(name, metric_steps=2, **options)
+    trainer.keep(place).fit(X, Y[:, 0])
+    again = trainer.keep(place, resume=True).fit(X, Y[:, 0])
+    np.testing.assert_array_equal(again.predict(X), whole.predict(X))
+
+
 def test_the_explicit_options_give_the_same_model():
     X, Y = planted(300, 5)
     chosen = methods.create("rfm", task="regression").fit(X, Y[:, 0])

@@ -116,6 +116,32 @@ def test_of_classes_two_losses_are_compared():
     assert {row[0] for row in step["tried"]} == {"rfm", "kernel"}
     best = min(step["tried"], key=lambda row: row[-1])
     assert step["chosen"] == best[:3] and trained.name == best[0]
+    again = methods.create(trained.name, task="binary", **trained.info["explicit"]).fit(X, y)
+    np.testing.assert_array_equal(again.decision_function(X), trained.decision_function(X))
+
+
+def test_the_machine_with_squared_hinge_loss_is_repeated_by_its_options(monkeypatch):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(200, 2))
+    y = np.where(np.hypot(*X.T) > 1.2, 1.0, -1.0)
+    monkeypatch.setattr(auto, "_candidates", _second(auto._candidates))
+    trained = methods.create("auto", task="binary", scaling="standard").fit(X, y)
+    assert trained.name == "kernel" and trained.info["explicit"]["loss"] == "squared_hinge"
+    again = methods.create("kernel", task="binary", **trained.info["explicit"]).fit(X, y)
+    np.testing.assert_array_equal(again.decision_function(X), trained.decision_function(X))
+
+
+def _second(candidates):
+    return lambda *given: candidates(*given)[1:]
+
+
+def test_the_printed_command_has_weights_and_held_out_rows(table, capfd, tmp_path):
+    weights = tmp_path / "weights.txt"
+    weights.write_text("\n".join(["1", "2"] * 75) + "\n")
+    options = ("--sample-weight", weights, "--holdout", "0.2", "--scaling", "standard")
+    code, out, _ = run(capfd, "train", "--data", table, *options, "--metric", "none", "--json")
+    found = json.loads(out)["command"]
+    assert code == 0 and f"--sample-weight {weights}" in found and "--holdout 0.2" in found
 
 
 def test_a_few_rows_are_enough():

@@ -12,9 +12,8 @@ import scipy.sparse
 from rfx.errors import UsageError
 from rfx.parallel import matmul
 
-# What `--metric` takes, and the forms of a map.
+# The forms of a map.
 FORMS = ("diagonal", "full")
-KINDS = ("none", *FORMS, "auto")
 
 
 @dataclass(frozen=True)
@@ -49,10 +48,6 @@ class Metric:
     def form(self) -> str:
         """``diagonal`` or ``full``."""
         return FORMS[self.map.ndim - 1]
-
-    @property
-    def n_inputs(self) -> int:
-        return len(self.map)
 
     def matrix(self) -> np.ndarray:
         """M: (d,) its diagonal where the map is diagonal, else (d, d)."""

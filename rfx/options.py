@@ -90,7 +90,8 @@ class Option:
     kind: int, float, bool, str, Path, LabelWeights or Widths. choices: the values of a str, or what
     may stand instead of a number: names, or a dict from each to what it means ('' where its name
     says it), or a function that returns either, called when it is asked for. default: None where
-    there is none, or where it depends on the rest.
+    there is none, or where it depends on the rest. fixed: the default beside a bandwidth that is a
+    number, where that is another one.
     """
 
     name: str
@@ -101,6 +102,7 @@ class Option:
     high: float = math.inf
     open_low: bool = False
     default: object = None
+    fixed: object = None
 
     @property
     def flag(self) -> str:

@@ -26,11 +26,14 @@ from rfx.cli.common import complete_figure, force_option
     "--setting",
     help="Rows of this setting, such as paper or tuned.  [default: the first that there is]",
 )
+@click.option("--model", metavar="FILE", help="Draw a figure of this model instead: importance.")
 @force_option
 @click.option("--list", "as_list", is_flag=True, help="List the figures there are, and stop.")
-def command(name, results, output, trace, setting, force, as_list):
+def command(name, results, output, trace, setting, model, force, as_list):
     """Draw the figure NAME from the rows of a results file, as PNG, SVG and PDF, its numbers as
     CSV, and print the files' names.
+
+    importance is a figure of a model: rfx figure importance --model m.npz.
 
     The numbers are those of every point that is drawn; `rfx table NAME` has them as a table. The
     same rows give the same files.
@@ -40,17 +43,38 @@ def command(name, results, output, trace, setting, force, as_list):
     from rfx.plans.catalogue import rows_for
     from rfx.records.results import read
     from rfx.records.traces import beside, chosen
-    from rfx.reporting import figures
+    from rfx.reporting import figures, figures_general
 
-    known = papers.figures()
+    known, of_models = papers.figures(), figures_general.OF_MODELS
     if as_list:
-        click.echo("\n".join(known))
+        click.echo("\n".join([*known, *of_models]))
         return
     if name is None:
-        raise UsageError(f"which figure? There are: {', '.join(known)}")
+        raise UsageError(f"which figure? There are: {', '.join([*known, *of_models])}")
+    if model is not None or name in of_models:
+        _of_model(name, model, output, force)
+        return
     rows = rows_for(known.get(name), lambda: read(results, chosen(trace, results)))
     trace = beside(results) if trace is None else trace
     for path in figures.draw(
         name, rows, output, setting, known, [("--results", results), ("--trace", trace)], force
     ):
+        click.echo(path)
+
+
+def _of_model(name, model, output, force):
+    """Draw a figure of a model file."""
+    from rfx import methods
+    from rfx.errors import UsageError, or_near
+    from rfx.reporting import figures
+    from rfx.reporting.figures_general import OF_MODELS
+
+    if name not in OF_MODELS:
+        raise UsageError(
+            f"figure {name} is not one of a model{or_near(name, list(OF_MODELS), 'there are')};"
+            " leave --model out"
+        )
+    if model is None:
+        raise UsageError(f"figure {name} is one of a model; name it by --model FILE")
+    for path in figures.draw_model(name, methods.load(model), output, [("--model", model)], force):
         click.echo(path)

@@ -53,9 +53,20 @@ def _facts(method, size) -> dict:
         "model_bytes": size,
         "probabilities": calibration.words(method),
         "metric_shares": None if metric is None else metric.shares().tolist(),
+        "importances": _importances(method),
         "params": dict(method.settings),
         "info": method.info,
     }
+
+
+def _importances(method):
+    """{column: share of the learnt metric}, the largest first; None without a metric."""
+    found = method.importances()
+    if found is None:
+        return None
+    names = method.input_names()
+    order = sorted(range(len(names)), key=lambda place: -found[place])
+    return {names[place]: float(found[place]) for place in order}
 
 
 def _lines(method, found):
@@ -99,12 +110,11 @@ def _lines(method, found):
 
 def _metric(method, found):
     """The inputs with the largest shares of a learnt metric."""
-    shares = found["metric_shares"]
+    shares = found["importances"]
     if shares is None:
         return
-    names = found["columns"] or [str(place + 1) for place in range(len(shares))]
-    order = sorted(range(len(shares)), key=lambda place: -shares[place])
-    said = ", ".join(f"{names[place]} {shares[place]:.1%}" for place in order[:MOST_SHARES])
+    first = list(shares.items())[:MOST_SHARES]
+    said = ", ".join(f"{name} {share:.1%}" for name, share in first)
     form = method.preprocessing.scaler.metric.form
     yield "metric", f"{form}: {said}" + (", …" if len(shares) > MOST_SHARES else "")
     yield (

@@ -124,6 +124,7 @@ def words(entry: dict) -> str:
     if "choosing" in entry:
         parts.append(
             f"choosing {', '.join(entry['choosing'])}: {entry['tried']} of {entry['of']} tried"
+            + (f", least error {entry['least']:.4g}" if "least" in entry else "")
         )
     if entry.get("outputs", 1) > 1 and "output" in entry:
         parts.append(f"class {entry['output'] + 1} of {entry['outputs']}")

@@ -25,6 +25,9 @@ from rfx.cli.common import (
 )
 from rfx.cli.progress import Progress, quiet_option
 
+# Options of methods that a search has no use for: its own --budget-seconds bounds all of it.
+_NOT_SEARCHED = ("lam_path", "budget_seconds")
+
 
 class TuneCommand(MethodCommand):
     """Has the options of the method that its --method names; of `auto`, or where none is
@@ -37,13 +40,12 @@ class TuneCommand(MethodCommand):
         from rfx.runs.tune import AUTO, SIZES
 
         if name is not None and name != "auto":
-            return [option for option in methods.options_of(name) if option.name != "lam_path"]
+            return [o for o in methods.options_of(name) if o.name not in _NOT_SEARCHED]
         having: dict[str, list] = {}
         for method in AUTO if name == "auto" else SIZES:
             for option in methods.options_of(method):
                 having.setdefault(option.name, []).append((method, option))
-        having.pop("lam_path", None)
-        return [union(declared) for declared in having.values()]
+        return [union(own) for name, own in having.items() if name not in _NOT_SEARCHED]
 
 
 def _methods():
@@ -166,7 +168,6 @@ def command(
     """
     from pathlib import Path
 
-    from rfx import methods
     from rfx.cli.train import check_outputs
     from rfx.data import guess_task
     from rfx.errors import UsageError, or_near
@@ -197,7 +198,6 @@ def command(
     check_outputs(source, model, results, None, force)
     seed = given.pop("seed", 0)
     loaded = single.load(dataclasses.replace(source, seed=seed))
-    given.setdefault("scaling", methods.get(names[0]).defaults()["scaling"])
     given["task"] = given.get("task") or loaded.task or guess_task(loaded.y_train)
     if not as_json and not quiet:
         click.echo(

@@ -25,6 +25,7 @@ from rfx.distributed import cluster
 from rfx.distributed.rows import DistributedRows
 from rfx.distributed.workers import Workers
 from rfx.errors import DataError, UsageError
+from rfx.fitting.options import AUTO
 from rfx.fitting.validation import error
 from rfx.records.run import Run
 
@@ -63,11 +64,12 @@ def check_method(trainer) -> None:
     if s.get("solver") not in _SOLVERS:
         raise UsageError(f"--solver is {s.solver}, which needs all rows in one process; choose rfx")
     for name in trainer.method.searched:
-        word = isinstance(s.get(name), str) and (name != "gamma" or s.gamma == "validation")
+        word = isinstance(s.get(name), str) and s[name] != AUTO
+        word = word and (name != "gamma" or s.gamma == "validation")
         if word and not (name == "lam" and s.get("lam_path")):
             raise UsageError(
-                f"--{name.replace('_', '-')} is {s[name]}, which needs rows in one process; give a"
-                " number, such as one found on some of the rows"
+                f"--{name.replace('_', '-')} is {s[name]}, which needs rows in one process;"
+                " give auto or a number"
             )
     for name in ("class_weight", "grow"):
         if s.get(name) is not None:

@@ -22,6 +22,8 @@ class AutoClassifier(WeightedClassifier):
         others on held-out rows.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    budget_seconds : float, default=None
+        Seconds after which no further scaling, kernel or metric is tried; by default all are.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
         Columns of categories: their names, positions or a mask; from_dtype: the columns of words
         and categories of a data frame; None: none.
@@ -40,6 +42,8 @@ class AutoClassifier(WeightedClassifier):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of inputs, and their names where the rows of fit had some.
 
@@ -62,6 +66,7 @@ class AutoClassifier(WeightedClassifier):
         scaling: str = "auto",
         metric: str = "auto",
         metric_steps: int | None = None,
+        budget_seconds: float | None = None,
         categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
@@ -85,6 +90,8 @@ class AutoRegressor(WeightedRegressor):
         others on held-out rows.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    budget_seconds : float, default=None
+        Seconds after which no further scaling, kernel or metric is tried; by default all are.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
@@ -103,6 +110,8 @@ class AutoRegressor(WeightedRegressor):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of inputs, and their names where the rows of fit had some.
 
@@ -124,6 +133,7 @@ class AutoRegressor(WeightedRegressor):
         scaling: str = "auto",
         metric: str = "auto",
         metric_steps: int | None = None,
+        budget_seconds: float | None = None,
         target_scaling: str = "none",
         categorical_features: Columns = "from_dtype",
         seed: int = 0,

@@ -218,6 +218,21 @@ class MethodEstimator(Parametrised):
         check_is_fitted(self)
         return self.method_.info
 
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Each input's share of the learnt metric, the average squared gradient by scaled inputs.
+
+        They sum to 1. AttributeError where no metric was learnt.
+        """
+        check_is_fitted(self)
+        found = self.method_.importances()
+        if found is None:
+            raise AttributeError(
+                f"{type(self).__name__} has no feature_importances_, because it has no learnt"
+                " metric; set metric to diagonal or full"
+            )
+        return found
+
     def save(self, path) -> int:
         """Write the model file, which `rfx.load` and the command line read; returns its size in
         bytes.

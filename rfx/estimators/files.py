@@ -115,10 +115,8 @@ def _parameters(kind, method) -> dict:
     """The parameters that the estimator has, of the method's options, where they are not at
     their defaults.
     """
-    defaults, known = (
-        method.method.defaults(method.settings.get("kernel")),
-        inspect.signature(kind).parameters,
-    )
+    defaults = method.method.defaults({"kernel": method.settings.get("kernel")})
+    known = inspect.signature(kind).parameters
     found = {
         name: value
         for name, value in (dict(method.settings) | method.info.get("asked", {})).items()

@@ -12,8 +12,9 @@ class KernelClassifier(WeightedClassifier):
 
     Parameters
     ----------
-    kernel : str, default="gaussian"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods kernel` lists the kernels.
+    kernel : str, default="auto"
+        Such as gaussian, laplacian or matern-3/2; `rfx methods kernel` lists the kernels. auto:
+        laplacian-l2 or laplacian by held-out rows, gaussian where gamma is a number.
     gamma : float or {"paper", "median", "tuned", "loo", "validation"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
@@ -24,9 +25,9 @@ class KernelClassifier(WeightedClassifier):
         Type of the features; sums are kept in float64.
     max_memory : float, default=None
         MiB that features or kernel values may take at a time; by default a third of what is free.
-    lam : float or "validation", default="validation"
+    lam : float or {"validation", "auto"}, default="auto"
         Weight of lam/2 ||f||^2. validation: the best of 100, 30, 10, …, 0.01 on held-out rows, by
-        fits to 5,000 rows at most.
+        fits to 5,000 rows at most. auto: validation on 10,000 rows at most.
     loss : {"squared", "squared_hinge", "hinge", "logistic"}, default=None
         The loss; by default squared for regression, squared_hinge for classes.
     bias : bool, default=None
@@ -39,14 +40,17 @@ class KernelClassifier(WeightedClassifier):
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
     perceptron_scale : {"kernel", "unit"}, default=None
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
-    scaling : str, default="minmax01"
+    scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
-    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        power, robust or quantile, or auto: the best of these on held-out rows, minmax01 where gamma
+        is a number.
+    metric : {"none", "diagonal", "full", "auto"}, default="auto"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
-        others on held-out rows.
+        others on held-out rows, none where gamma is a number.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    budget_seconds : float, default=None
+        Seconds after which no further scaling, kernel or metric is tried; by default all are.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
         Columns of categories: their names, positions or a mask; from_dtype: the columns of words
         and categories of a data frame; None: none.
@@ -65,6 +69,8 @@ class KernelClassifier(WeightedClassifier):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of inputs, and their names where the rows of fit had some.
 
@@ -88,21 +94,22 @@ class KernelClassifier(WeightedClassifier):
     def __init__(
         self,
         *,
-        kernel: str = "gaussian",
+        kernel: str = "auto",
         gamma: float | str = "loo",
         max_iter: int | None = None,
         dtype: str = "float64",
         max_memory: float | None = None,
-        lam: float | str = "validation",
+        lam: float | str = "auto",
         loss: str | None = None,
         bias: bool | None = None,
         solver: str = "rfx",
         tol: float | None = None,
         class_weight: dict | str | None = None,
         perceptron_scale: str | None = None,
-        scaling: str = "minmax01",
-        metric: str = "none",
+        scaling: str = "auto",
+        metric: str = "auto",
         metric_steps: int | None = None,
+        budget_seconds: float | None = None,
         categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
@@ -118,8 +125,9 @@ class KernelRegressor(WeightedRegressor):
 
     Parameters
     ----------
-    kernel : str, default="gaussian"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods kernel` lists the kernels.
+    kernel : str, default="auto"
+        Such as gaussian, laplacian or matern-3/2; `rfx methods kernel` lists the kernels. auto:
+        laplacian-l2 or laplacian by held-out rows, gaussian where gamma is a number.
     gamma : float or {"paper", "median", "tuned", "loo", "validation"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
@@ -130,9 +138,9 @@ class KernelRegressor(WeightedRegressor):
         Type of the features; sums are kept in float64.
     max_memory : float, default=None
         MiB that features or kernel values may take at a time; by default a third of what is free.
-    lam : float or "validation", default="validation"
+    lam : float or {"validation", "auto"}, default="auto"
         Weight of lam/2 ||f||^2. validation: the best of 100, 30, 10, …, 0.01 on held-out rows, by
-        fits to 5,000 rows at most.
+        fits to 5,000 rows at most. auto: validation on 10,000 rows at most.
     loss : {"squared", "squared_hinge", "hinge", "logistic"}, default=None
         The loss; by default squared for regression, squared_hinge for classes.
     bias : bool, default=None
@@ -143,14 +151,17 @@ class KernelRegressor(WeightedRegressor):
         Relative duality gap at which the solver stops; with LIBSVM its `-e`.
     perceptron_scale : {"kernel", "unit"}, default=None
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
-    scaling : str, default="minmax01"
+    scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
-    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        power, robust or quantile, or auto: the best of these on held-out rows, minmax01 where gamma
+        is a number.
+    metric : {"none", "diagonal", "full", "auto"}, default="auto"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
-        others on held-out rows.
+        others on held-out rows, none where gamma is a number.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    budget_seconds : float, default=None
+        Seconds after which no further scaling, kernel or metric is tried; by default all are.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
@@ -169,6 +180,8 @@ class KernelRegressor(WeightedRegressor):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of inputs, and their names where the rows of fit had some.
 
@@ -192,20 +205,21 @@ class KernelRegressor(WeightedRegressor):
     def __init__(
         self,
         *,
-        kernel: str = "gaussian",
+        kernel: str = "auto",
         gamma: float | str = "loo",
         max_iter: int | None = None,
         dtype: str = "float64",
         max_memory: float | None = None,
-        lam: float | str = "validation",
+        lam: float | str = "auto",
         loss: str | None = None,
         bias: bool | None = None,
         solver: str = "rfx",
         tol: float | None = None,
         perceptron_scale: str | None = None,
-        scaling: str = "minmax01",
-        metric: str = "none",
+        scaling: str = "auto",
+        metric: str = "auto",
         metric_steps: int | None = None,
+        budget_seconds: float | None = None,
         target_scaling: str = "none",
         categorical_features: Columns = "from_dtype",
         seed: int = 0,
@@ -222,8 +236,9 @@ class NystromClassifier(WeightedClassifier):
 
     Parameters
     ----------
-    kernel : str, default="gaussian"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods nystrom` lists the kernels.
+    kernel : str, default="auto"
+        Such as gaussian, laplacian or matern-3/2; `rfx methods nystrom` lists the kernels. auto:
+        laplacian-l2 or laplacian by held-out rows, gaussian where gamma is a number.
     gamma : float or {"paper", "median", "tuned", "loo", "validation"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
@@ -238,8 +253,9 @@ class NystromClassifier(WeightedClassifier):
         Rows drawn at random, centres of k-means, or pivots of randomly pivoted Cholesky.
     n_features : int, default=1000
         Number D of landmarks.
-    lam : float or "validation", default="validation"
+    lam : float or {"validation", "auto"}, default="auto"
         Weight of lam/2 ||w||^2. validation: the best of 100, 30, 10, …, 0.01 on held-out rows.
+        auto: validation on 10,000 rows at most.
     loss : {"squared", "squared_hinge", "logistic"}, default=None
         The loss; by default squared for regression, squared_hinge for classes.
     solver : {"rfx", "cg", "liblinear"}, default="rfx"
@@ -250,14 +266,17 @@ class NystromClassifier(WeightedClassifier):
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
     perceptron_scale : {"kernel", "unit"}, default=None
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
-    scaling : str, default="minmax01"
+    scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
-    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        power, robust or quantile, or auto: the best of these on held-out rows, minmax01 where gamma
+        is a number.
+    metric : {"none", "diagonal", "full", "auto"}, default="auto"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
-        others on held-out rows.
+        others on held-out rows, none where gamma is a number.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    budget_seconds : float, default=None
+        Seconds after which no further scaling, kernel or metric is tried; by default all are.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
         Columns of categories: their names, positions or a mask; from_dtype: the columns of words
         and categories of a data frame; None: none.
@@ -276,6 +295,8 @@ class NystromClassifier(WeightedClassifier):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of inputs, and their names where the rows of fit had some.
 
@@ -300,22 +321,23 @@ class NystromClassifier(WeightedClassifier):
     def __init__(
         self,
         *,
-        kernel: str = "gaussian",
+        kernel: str = "auto",
         gamma: float | str = "loo",
         max_iter: int | None = None,
         dtype: str = "float32",
         max_memory: float | None = None,
         landmarks: str = "uniform",
         n_features: int = 1000,
-        lam: float | str = "validation",
+        lam: float | str = "auto",
         loss: str | None = None,
         solver: str = "rfx",
         tol: float | None = None,
         class_weight: dict | str | None = None,
         perceptron_scale: str | None = None,
-        scaling: str = "minmax01",
-        metric: str = "none",
+        scaling: str = "auto",
+        metric: str = "auto",
         metric_steps: int | None = None,
+        budget_seconds: float | None = None,
         categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
@@ -331,8 +353,9 @@ class NystromRegressor(WeightedRegressor):
 
     Parameters
     ----------
-    kernel : str, default="gaussian"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods nystrom` lists the kernels.
+    kernel : str, default="auto"
+        Such as gaussian, laplacian or matern-3/2; `rfx methods nystrom` lists the kernels. auto:
+        laplacian-l2 or laplacian by held-out rows, gaussian where gamma is a number.
     gamma : float or {"paper", "median", "tuned", "loo", "validation"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
@@ -347,8 +370,9 @@ class NystromRegressor(WeightedRegressor):
         Rows drawn at random, centres of k-means, or pivots of randomly pivoted Cholesky.
     n_features : int, default=1000
         Number D of landmarks.
-    lam : float or "validation", default="validation"
+    lam : float or {"validation", "auto"}, default="auto"
         Weight of lam/2 ||w||^2. validation: the best of 100, 30, 10, …, 0.01 on held-out rows.
+        auto: validation on 10,000 rows at most.
     loss : {"squared", "squared_hinge", "logistic"}, default=None
         The loss; by default squared for regression, squared_hinge for classes.
     solver : {"rfx", "cg", "liblinear"}, default="rfx"
@@ -357,14 +381,17 @@ class NystromRegressor(WeightedRegressor):
         Relative duality gap at which the solver stops; of cg the residual, of LIBLINEAR `-e`.
     perceptron_scale : {"kernel", "unit"}, default=None
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
-    scaling : str, default="minmax01"
+    scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
-    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        power, robust or quantile, or auto: the best of these on held-out rows, minmax01 where gamma
+        is a number.
+    metric : {"none", "diagonal", "full", "auto"}, default="auto"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
-        others on held-out rows.
+        others on held-out rows, none where gamma is a number.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    budget_seconds : float, default=None
+        Seconds after which no further scaling, kernel or metric is tried; by default all are.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
@@ -383,6 +410,8 @@ class NystromRegressor(WeightedRegressor):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of inputs, and their names where the rows of fit had some.
 
@@ -407,21 +436,22 @@ class NystromRegressor(WeightedRegressor):
     def __init__(
         self,
         *,
-        kernel: str = "gaussian",
+        kernel: str = "auto",
         gamma: float | str = "loo",
         max_iter: int | None = None,
         dtype: str = "float32",
         max_memory: float | None = None,
         landmarks: str = "uniform",
         n_features: int = 1000,
-        lam: float | str = "validation",
+        lam: float | str = "auto",
         loss: str | None = None,
         solver: str = "rfx",
         tol: float | None = None,
         perceptron_scale: str | None = None,
-        scaling: str = "minmax01",
-        metric: str = "none",
+        scaling: str = "auto",
+        metric: str = "auto",
         metric_steps: int | None = None,
+        budget_seconds: float | None = None,
         target_scaling: str = "none",
         categorical_features: Columns = "from_dtype",
         seed: int = 0,
@@ -437,8 +467,9 @@ class BlockClassifier(WeightedClassifier):
 
     Parameters
     ----------
-    kernel : str, default="gaussian"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods block` lists the kernels.
+    kernel : str, default="auto"
+        Such as gaussian, laplacian or matern-3/2; `rfx methods block` lists the kernels. auto:
+        laplacian-l2 or laplacian by held-out rows, gaussian where gamma is a number.
     gamma : float or {"paper", "median", "tuned", "loo", "validation"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
@@ -454,8 +485,9 @@ class BlockClassifier(WeightedClassifier):
         that it falls into; uniform: dealt out at random, a row predicted by the mean of all blocks.
     block_size : int, default=1000
         Most rows R of a block.
-    lam : float or "validation", default="validation"
+    lam : float or {"validation", "auto"}, default="auto"
         Weight of lam/2 ||w||^2. validation: the best of 100, 30, 10, …, 0.01 on held-out rows.
+        auto: validation on 10,000 rows at most.
     loss : {"squared", "squared_hinge", "logistic"}, default=None
         The loss; by default squared for regression, squared_hinge for classes.
     solver : {"rfx", "liblinear"}, default=None
@@ -466,14 +498,17 @@ class BlockClassifier(WeightedClassifier):
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
     perceptron_scale : {"kernel", "unit"}, default=None
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
-    scaling : str, default="minmax01"
+    scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
-    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        power, robust or quantile, or auto: the best of these on held-out rows, minmax01 where gamma
+        is a number.
+    metric : {"none", "diagonal", "full", "auto"}, default="auto"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
-        others on held-out rows.
+        others on held-out rows, none where gamma is a number.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    budget_seconds : float, default=None
+        Seconds after which no further scaling, kernel or metric is tried; by default all are.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
         Columns of categories: their names, positions or a mask; from_dtype: the columns of words
         and categories of a data frame; None: none.
@@ -492,6 +527,8 @@ class BlockClassifier(WeightedClassifier):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of inputs, and their names where the rows of fit had some.
 
@@ -515,22 +552,23 @@ class BlockClassifier(WeightedClassifier):
     def __init__(
         self,
         *,
-        kernel: str = "gaussian",
+        kernel: str = "auto",
         gamma: float | str = "loo",
         max_iter: int | None = None,
         dtype: str = "float64",
         max_memory: float | None = None,
         partition: str = "hyperplanes",
         block_size: int = 1000,
-        lam: float | str = "validation",
+        lam: float | str = "auto",
         loss: str | None = None,
         solver: str | None = None,
         tol: float | None = None,
         class_weight: dict | str | None = None,
         perceptron_scale: str | None = None,
-        scaling: str = "minmax01",
-        metric: str = "none",
+        scaling: str = "auto",
+        metric: str = "auto",
         metric_steps: int | None = None,
+        budget_seconds: float | None = None,
         categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
@@ -545,8 +583,9 @@ class BlockRegressor(WeightedRegressor):
 
     Parameters
     ----------
-    kernel : str, default="gaussian"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods block` lists the kernels.
+    kernel : str, default="auto"
+        Such as gaussian, laplacian or matern-3/2; `rfx methods block` lists the kernels. auto:
+        laplacian-l2 or laplacian by held-out rows, gaussian where gamma is a number.
     gamma : float or {"paper", "median", "tuned", "loo", "validation"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
@@ -562,8 +601,9 @@ class BlockRegressor(WeightedRegressor):
         that it falls into; uniform: dealt out at random, a row predicted by the mean of all blocks.
     block_size : int, default=1000
         Most rows R of a block.
-    lam : float or "validation", default="validation"
+    lam : float or {"validation", "auto"}, default="auto"
         Weight of lam/2 ||w||^2. validation: the best of 100, 30, 10, …, 0.01 on held-out rows.
+        auto: validation on 10,000 rows at most.
     loss : {"squared", "squared_hinge", "logistic"}, default=None
         The loss; by default squared for regression, squared_hinge for classes.
     solver : {"rfx", "liblinear"}, default=None
@@ -572,14 +612,17 @@ class BlockRegressor(WeightedRegressor):
         Relative duality gap at which the solver stops.
     perceptron_scale : {"kernel", "unit"}, default=None
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
-    scaling : str, default="minmax01"
+    scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
-    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        power, robust or quantile, or auto: the best of these on held-out rows, minmax01 where gamma
+        is a number.
+    metric : {"none", "diagonal", "full", "auto"}, default="auto"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
-        others on held-out rows.
+        others on held-out rows, none where gamma is a number.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    budget_seconds : float, default=None
+        Seconds after which no further scaling, kernel or metric is tried; by default all are.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
@@ -598,6 +641,8 @@ class BlockRegressor(WeightedRegressor):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of inputs, and their names where the rows of fit had some.
 
@@ -621,21 +666,22 @@ class BlockRegressor(WeightedRegressor):
     def __init__(
         self,
         *,
-        kernel: str = "gaussian",
+        kernel: str = "auto",
         gamma: float | str = "loo",
         max_iter: int | None = None,
         dtype: str = "float64",
         max_memory: float | None = None,
         partition: str = "hyperplanes",
         block_size: int = 1000,
-        lam: float | str = "validation",
+        lam: float | str = "auto",
         loss: str | None = None,
         solver: str | None = None,
         tol: float | None = None,
         perceptron_scale: str | None = None,
-        scaling: str = "minmax01",
-        metric: str = "none",
+        scaling: str = "auto",
+        metric: str = "auto",
         metric_steps: int | None = None,
+        budget_seconds: float | None = None,
         target_scaling: str = "none",
         categorical_features: Columns = "from_dtype",
         seed: int = 0,
@@ -689,6 +735,8 @@ class RFMClassifier(WeightedClassifier):
         others on held-out rows.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    budget_seconds : float, default=None
+        Seconds after which no further scaling, kernel or metric is tried; by default all are.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
         Columns of categories: their names, positions or a mask; from_dtype: the columns of words
         and categories of a data frame; None: none.
@@ -707,6 +755,8 @@ class RFMClassifier(WeightedClassifier):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of inputs, and their names where the rows of fit had some.
 
@@ -745,6 +795,7 @@ class RFMClassifier(WeightedClassifier):
         scaling: str = "auto",
         metric: str = "auto",
         metric_steps: int | None = None,
+        budget_seconds: float | None = None,
         categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
@@ -794,6 +845,8 @@ class RFMRegressor(WeightedRegressor):
         others on held-out rows.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    budget_seconds : float, default=None
+        Seconds after which no further scaling, kernel or metric is tried; by default all are.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
@@ -812,6 +865,8 @@ class RFMRegressor(WeightedRegressor):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of inputs, and their names where the rows of fit had some.
 
@@ -849,6 +904,7 @@ class RFMRegressor(WeightedRegressor):
         scaling: str = "auto",
         metric: str = "auto",
         metric_steps: int | None = None,
+        budget_seconds: float | None = None,
         target_scaling: str = "none",
         categorical_features: Columns = "from_dtype",
         seed: int = 0,

@@ -12,8 +12,9 @@ class RFClassifier(WeightedClassifier):
 
     Parameters
     ----------
-    kernel : str, default="gaussian"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods rf` lists the kernels.
+    kernel : str, default="auto"
+        Such as gaussian, laplacian or matern-3/2; `rfx methods rf` lists the kernels. auto:
+        laplacian-l2, laplacian or gaussian by held-out rows, gaussian where gamma is a number.
     gamma : float or {"paper", "median", "tuned", "loo", "validation"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
@@ -35,8 +36,9 @@ class RFClassifier(WeightedClassifier):
         leverage: draw the features from a pool by their ridge leverage on the training rows.
     pool : int, default=None
         Number of features in the pool that choose takes them from; by default 10 for each.
-    lam : float or "validation", default="validation"
+    lam : float or {"validation", "auto"}, default="auto"
         Weight of lam/2 ||w||^2. validation: the best of 100, 30, 10, …, 0.01 on held-out rows.
+        auto: validation on 10,000 rows at most.
     offset : {"mean"}, default=None
         With squared loss, mean: subtract the mean of the targets, labels too.
     solver : {"rfx", "cg", "liblinear"}, default="rfx"
@@ -49,14 +51,17 @@ class RFClassifier(WeightedClassifier):
         Letters of the longest words of the kernel kmers.
     perceptron_scale : {"kernel", "unit"}, default=None
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
-    scaling : str, default="minmax01"
+    scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
-    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        power, robust or quantile, or auto: the best of these on held-out rows, minmax01 where gamma
+        is a number.
+    metric : {"none", "diagonal", "full", "auto"}, default="auto"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
-        others on held-out rows.
+        others on held-out rows, none where gamma is a number.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    budget_seconds : float, default=None
+        Seconds after which no further scaling, kernel or metric is tried; by default all are.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
         Columns of categories: their names, positions or a mask; from_dtype: the columns of words
         and categories of a data frame; None: none.
@@ -75,6 +80,8 @@ class RFClassifier(WeightedClassifier):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of inputs, and their names where the rows of fit had some.
 
@@ -99,7 +106,7 @@ class RFClassifier(WeightedClassifier):
     def __init__(
         self,
         *,
-        kernel: str = "gaussian",
+        kernel: str = "auto",
         gamma: float | str = "loo",
         features: str = "offset",
         n_features: int = 1000,
@@ -109,16 +116,17 @@ class RFClassifier(WeightedClassifier):
         max_memory: float | None = None,
         choose: str | None = None,
         pool: int | None = None,
-        lam: float | str = "validation",
+        lam: float | str = "auto",
         offset: str | None = None,
         solver: str = "rfx",
         tol: float | None = None,
         class_weight: dict | str | None = None,
         k: int | None = None,
         perceptron_scale: str | None = None,
-        scaling: str = "minmax01",
-        metric: str = "none",
+        scaling: str = "auto",
+        metric: str = "auto",
         metric_steps: int | None = None,
+        budget_seconds: float | None = None,
         categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
@@ -134,8 +142,9 @@ class RFRegressor(WeightedRegressor):
 
     Parameters
     ----------
-    kernel : str, default="gaussian"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods rf` lists the kernels.
+    kernel : str, default="auto"
+        Such as gaussian, laplacian or matern-3/2; `rfx methods rf` lists the kernels. auto:
+        laplacian-l2, laplacian or gaussian by held-out rows, gaussian where gamma is a number.
     gamma : float or {"paper", "median", "tuned", "loo", "validation"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
@@ -157,8 +166,9 @@ class RFRegressor(WeightedRegressor):
         leverage: draw the features from a pool by their ridge leverage on the training rows.
     pool : int, default=None
         Number of features in the pool that choose takes them from; by default 10 for each.
-    lam : float or "validation", default="validation"
+    lam : float or {"validation", "auto"}, default="auto"
         Weight of lam/2 ||w||^2. validation: the best of 100, 30, 10, …, 0.01 on held-out rows.
+        auto: validation on 10,000 rows at most.
     offset : {"mean"}, default=None
         With squared loss, mean: subtract the mean of the targets, labels too.
     solver : {"rfx", "cg", "liblinear"}, default="rfx"
@@ -169,14 +179,17 @@ class RFRegressor(WeightedRegressor):
         Letters of the longest words of the kernel kmers.
     perceptron_scale : {"kernel", "unit"}, default=None
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
-    scaling : str, default="minmax01"
+    scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
-    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        power, robust or quantile, or auto: the best of these on held-out rows, minmax01 where gamma
+        is a number.
+    metric : {"none", "diagonal", "full", "auto"}, default="auto"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
-        others on held-out rows.
+        others on held-out rows, none where gamma is a number.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    budget_seconds : float, default=None
+        Seconds after which no further scaling, kernel or metric is tried; by default all are.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
@@ -195,6 +208,8 @@ class RFRegressor(WeightedRegressor):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of inputs, and their names where the rows of fit had some.
 
@@ -219,7 +234,7 @@ class RFRegressor(WeightedRegressor):
     def __init__(
         self,
         *,
-        kernel: str = "gaussian",
+        kernel: str = "auto",
         gamma: float | str = "loo",
         features: str = "offset",
         n_features: int = 1000,
@@ -229,15 +244,16 @@ class RFRegressor(WeightedRegressor):
         max_memory: float | None = None,
         choose: str | None = None,
         pool: int | None = None,
-        lam: float | str = "validation",
+        lam: float | str = "auto",
         offset: str | None = None,
         solver: str = "rfx",
         tol: float | None = None,
         k: int | None = None,
         perceptron_scale: str | None = None,
-        scaling: str = "minmax01",
-        metric: str = "none",
+        scaling: str = "auto",
+        metric: str = "auto",
         metric_steps: int | None = None,
+        budget_seconds: float | None = None,
         target_scaling: str = "none",
         categorical_features: Columns = "from_dtype",
         seed: int = 0,
@@ -254,8 +270,9 @@ class SparseRFClassifier(WeightedClassifier):
 
     Parameters
     ----------
-    kernel : str, default="gaussian"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods sparse-rf` lists the kernels.
+    kernel : str, default="auto"
+        Such as gaussian, laplacian or matern-3/2; `rfx methods sparse-rf` lists the kernels. auto:
+        laplacian-l2, laplacian or gaussian by held-out rows, gaussian where gamma is a number.
     gamma : float or {"paper", "median", "tuned", "loo", "validation"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
@@ -277,10 +294,10 @@ class SparseRFClassifier(WeightedClassifier):
         leverage: draw the features from a pool by their ridge leverage on the training rows.
     pool : int, default=None
         Number of features in the pool that choose takes them from; by default 10 for each.
-    lam : float or {"validation", "match-rf"}, default="validation"
+    lam : float or {"validation", "match-rf", "auto"}, default="auto"
         Weight of lam ||w||_1. validation: the best of 1000, 100, 10, 1 on held-out rows; of a
         regression, of multiples of the targets' range; match-rf: the one whose error is closest to
-        that of rf there.
+        that of rf there. auto: validation on 10,000 rows at most.
     solver : {"rfx", "liblinear", "prcd"}, default="rfx"
         Rfx's own, parallel randomised coordinate descent, or LIBLINEAR in a child process.
     tol : float, default=None
@@ -293,14 +310,17 @@ class SparseRFClassifier(WeightedClassifier):
         Letters of the longest words of the kernel kmers.
     perceptron_scale : {"kernel", "unit"}, default=None
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
-    scaling : str, default="minmax01"
+    scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
-    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        power, robust or quantile, or auto: the best of these on held-out rows, minmax01 where gamma
+        is a number.
+    metric : {"none", "diagonal", "full", "auto"}, default="auto"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
-        others on held-out rows.
+        others on held-out rows, none where gamma is a number.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    budget_seconds : float, default=None
+        Seconds after which no further scaling, kernel or metric is tried; by default all are.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
         Columns of categories: their names, positions or a mask; from_dtype: the columns of words
         and categories of a data frame; None: none.
@@ -319,6 +339,8 @@ class SparseRFClassifier(WeightedClassifier):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of inputs, and their names where the rows of fit had some.
 
@@ -342,7 +364,7 @@ class SparseRFClassifier(WeightedClassifier):
     def __init__(
         self,
         *,
-        kernel: str = "gaussian",
+        kernel: str = "auto",
         gamma: float | str = "loo",
         features: str = "offset",
         n_features: int = 1000,
@@ -352,16 +374,17 @@ class SparseRFClassifier(WeightedClassifier):
         max_memory: float | None = None,
         choose: str | None = None,
         pool: int | None = None,
-        lam: float | str = "validation",
+        lam: float | str = "auto",
         solver: str = "rfx",
         tol: float | None = None,
         rounds: int = 10,
         class_weight: dict | str | None = None,
         k: int | None = None,
         perceptron_scale: str | None = None,
-        scaling: str = "minmax01",
-        metric: str = "none",
+        scaling: str = "auto",
+        metric: str = "auto",
         metric_steps: int | None = None,
+        budget_seconds: float | None = None,
         categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
@@ -377,8 +400,9 @@ class SparseRFRegressor(WeightedRegressor):
 
     Parameters
     ----------
-    kernel : str, default="gaussian"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods sparse-rf` lists the kernels.
+    kernel : str, default="auto"
+        Such as gaussian, laplacian or matern-3/2; `rfx methods sparse-rf` lists the kernels. auto:
+        laplacian-l2, laplacian or gaussian by held-out rows, gaussian where gamma is a number.
     gamma : float or {"paper", "median", "tuned", "loo", "validation"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
@@ -400,10 +424,10 @@ class SparseRFRegressor(WeightedRegressor):
         leverage: draw the features from a pool by their ridge leverage on the training rows.
     pool : int, default=None
         Number of features in the pool that choose takes them from; by default 10 for each.
-    lam : float or {"validation", "match-rf"}, default="validation"
+    lam : float or {"validation", "match-rf", "auto"}, default="auto"
         Weight of lam ||w||_1. validation: the best of 1000, 100, 10, 1 on held-out rows; of a
         regression, of multiples of the targets' range; match-rf: the one whose error is closest to
-        that of rf there.
+        that of rf there. auto: validation on 10,000 rows at most.
     solver : {"rfx", "liblinear", "prcd"}, default="rfx"
         Rfx's own, parallel randomised coordinate descent, or LIBLINEAR in a child process.
     tol : float, default=None
@@ -414,14 +438,17 @@ class SparseRFRegressor(WeightedRegressor):
         Letters of the longest words of the kernel kmers.
     perceptron_scale : {"kernel", "unit"}, default=None
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
-    scaling : str, default="minmax01"
+    scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
-    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        power, robust or quantile, or auto: the best of these on held-out rows, minmax01 where gamma
+        is a number.
+    metric : {"none", "diagonal", "full", "auto"}, default="auto"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
-        others on held-out rows.
+        others on held-out rows, none where gamma is a number.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    budget_seconds : float, default=None
+        Seconds after which no further scaling, kernel or metric is tried; by default all are.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
@@ -440,6 +467,8 @@ class SparseRFRegressor(WeightedRegressor):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of inputs, and their names where the rows of fit had some.
 
@@ -463,7 +492,7 @@ class SparseRFRegressor(WeightedRegressor):
     def __init__(
         self,
         *,
-        kernel: str = "gaussian",
+        kernel: str = "auto",
         gamma: float | str = "loo",
         features: str = "offset",
         n_features: int = 1000,
@@ -473,15 +502,16 @@ class SparseRFRegressor(WeightedRegressor):
         max_memory: float | None = None,
         choose: str | None = None,
         pool: int | None = None,
-        lam: float | str = "validation",
+        lam: float | str = "auto",
         solver: str = "rfx",
         tol: float | None = None,
         rounds: int = 10,
         k: int | None = None,
         perceptron_scale: str | None = None,
-        scaling: str = "minmax01",
-        metric: str = "none",
+        scaling: str = "auto",
+        metric: str = "auto",
         metric_steps: int | None = None,
+        budget_seconds: float | None = None,
         target_scaling: str = "none",
         categorical_features: Columns = "from_dtype",
         seed: int = 0,
@@ -498,8 +528,9 @@ class LKRFClassifier(WeightedClassifier):
 
     Parameters
     ----------
-    kernel : str, default="gaussian"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods lkrf` lists the kernels.
+    kernel : str, default="auto"
+        Such as gaussian, laplacian or matern-3/2; `rfx methods lkrf` lists the kernels. auto:
+        laplacian-l2, laplacian or gaussian by held-out rows, gaussian where gamma is a number.
     gamma : float or {"paper", "median", "tuned", "loo", "validation"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
@@ -543,8 +574,9 @@ class LKRFClassifier(WeightedClassifier):
         scores.
     joint_rows : int, default=2000
         Training rows that joint takes.
-    lam : float or "validation", default=1.0
-        Weight of lam/2 ||w||^2. validation: 0.01, 0.1, 1, 10 or 100.
+    lam : float or {"validation", "auto"}, default="auto"
+        Weight of lam/2 ||w||^2. validation: 0.01, 0.1, 1, 10 or 100. auto: validation on 10,000
+        rows at most.
     solver : {"rfx", "cg", "liblinear"}, default="rfx"
         Rfx's own, plain conjugate gradients (squared loss), or LIBLINEAR in a child process.
     tol : float, default=None
@@ -555,14 +587,17 @@ class LKRFClassifier(WeightedClassifier):
         Letters of the longest words of the kernel kmers.
     perceptron_scale : {"kernel", "unit"}, default=None
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
-    scaling : str, default="minmax01"
+    scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
-    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        power, robust or quantile, or auto: the best of these on held-out rows, minmax01 where gamma
+        is a number.
+    metric : {"none", "diagonal", "full", "auto"}, default="auto"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
-        others on held-out rows.
+        others on held-out rows, none where gamma is a number.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    budget_seconds : float, default=None
+        Seconds after which no further scaling, kernel or metric is tried; by default all are.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
         Columns of categories: their names, positions or a mask; from_dtype: the columns of words
         and categories of a data frame; None: none.
@@ -581,6 +616,8 @@ class LKRFClassifier(WeightedClassifier):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of inputs, and their names where the rows of fit had some.
 
@@ -603,7 +640,7 @@ class LKRFClassifier(WeightedClassifier):
     def __init__(
         self,
         *,
-        kernel: str = "gaussian",
+        kernel: str = "auto",
         gamma: float | str = "loo",
         features: str = "offset",
         n_features: int | str | None = None,
@@ -621,15 +658,16 @@ class LKRFClassifier(WeightedClassifier):
         sparse: bool = False,
         joint: int | None = None,
         joint_rows: int = 2000,
-        lam: float | str = 1.0,
+        lam: float | str = "auto",
         solver: str = "rfx",
         tol: float | None = None,
         class_weight: dict | str | None = None,
         k: int | None = None,
         perceptron_scale: str | None = None,
-        scaling: str = "minmax01",
-        metric: str = "none",
+        scaling: str = "auto",
+        metric: str = "auto",
         metric_steps: int | None = None,
+        budget_seconds: float | None = None,
         categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
@@ -645,8 +683,9 @@ class LKRFRegressor(WeightedRegressor):
 
     Parameters
     ----------
-    kernel : str, default="gaussian"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods lkrf` lists the kernels.
+    kernel : str, default="auto"
+        Such as gaussian, laplacian or matern-3/2; `rfx methods lkrf` lists the kernels. auto:
+        laplacian-l2, laplacian or gaussian by held-out rows, gaussian where gamma is a number.
     gamma : float or {"paper", "median", "tuned", "loo", "validation"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
@@ -690,8 +729,9 @@ class LKRFRegressor(WeightedRegressor):
         scores.
     joint_rows : int, default=2000
         Training rows that joint takes.
-    lam : float or "validation", default=1.0
-        Weight of lam/2 ||w||^2. validation: 0.01, 0.1, 1, 10 or 100.
+    lam : float or {"validation", "auto"}, default="auto"
+        Weight of lam/2 ||w||^2. validation: 0.01, 0.1, 1, 10 or 100. auto: validation on 10,000
+        rows at most.
     solver : {"rfx", "cg", "liblinear"}, default="rfx"
         Rfx's own, plain conjugate gradients (squared loss), or LIBLINEAR in a child process.
     tol : float, default=None
@@ -700,14 +740,17 @@ class LKRFRegressor(WeightedRegressor):
         Letters of the longest words of the kernel kmers.
     perceptron_scale : {"kernel", "unit"}, default=None
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
-    scaling : str, default="minmax01"
+    scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
-    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        power, robust or quantile, or auto: the best of these on held-out rows, minmax01 where gamma
+        is a number.
+    metric : {"none", "diagonal", "full", "auto"}, default="auto"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
-        others on held-out rows.
+        others on held-out rows, none where gamma is a number.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    budget_seconds : float, default=None
+        Seconds after which no further scaling, kernel or metric is tried; by default all are.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
@@ -726,6 +769,8 @@ class LKRFRegressor(WeightedRegressor):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of inputs, and their names where the rows of fit had some.
 
@@ -748,7 +793,7 @@ class LKRFRegressor(WeightedRegressor):
     def __init__(
         self,
         *,
-        kernel: str = "gaussian",
+        kernel: str = "auto",
         gamma: float | str = "loo",
         features: str = "offset",
         n_features: int | str | None = None,
@@ -766,14 +811,15 @@ class LKRFRegressor(WeightedRegressor):
         sparse: bool = False,
         joint: int | None = None,
         joint_rows: int = 2000,
-        lam: float | str = 1.0,
+        lam: float | str = "auto",
         solver: str = "rfx",
         tol: float | None = None,
         k: int | None = None,
         perceptron_scale: str | None = None,
-        scaling: str = "minmax01",
-        metric: str = "none",
+        scaling: str = "auto",
+        metric: str = "auto",
         metric_steps: int | None = None,
+        budget_seconds: float | None = None,
         target_scaling: str = "none",
         categorical_features: Columns = "from_dtype",
         seed: int = 0,
@@ -843,6 +889,8 @@ class BoostingClassifier(WeightedClassifier):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of inputs, and their names where the rows of fit had some.
 
@@ -948,6 +996,8 @@ class BoostingRegressor(WeightedRegressor):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of inputs, and their names where the rows of fit had some.
 
@@ -1019,8 +1069,9 @@ class RBClassifier(WeightedClassifier):
     n_grids : int, default=None
         Number R of random grids; a row is in one bin of each. By default 1024, of more than 16,384
         rows fewer, of 65,536 and more 256.
-    lam : float or "validation", default="validation"
+    lam : float or {"validation", "auto"}, default="auto"
         Weight of lam/2 ||w||^2. validation: the best of 100, 30, 10, …, 0.01 on held-out rows.
+        auto: validation on 10,000 rows at most.
     grow : float, default=None
         Share of the rows to hold out while R is doubled from 16 up to n_grids, as long as that
         lowers their error by 1 % or more; by default R is n_grids.
@@ -1028,14 +1079,17 @@ class RBClassifier(WeightedClassifier):
         Rfx's own, the default, or LIBLINEAR in a child process.
     class_weight : dict or str, default=None
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
-    scaling : str, default="minmax01"
+    scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
-    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        power, robust or quantile, or auto: the best of these on held-out rows, minmax01 where gamma
+        is a number.
+    metric : {"none", "diagonal", "full", "auto"}, default="auto"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
-        others on held-out rows.
+        others on held-out rows, none where gamma is a number.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    budget_seconds : float, default=None
+        Seconds after which no further scaling, kernel or metric is tried; by default all are.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
         Columns of categories: their names, positions or a mask; from_dtype: the columns of words
         and categories of a data frame; None: none.
@@ -1054,6 +1108,8 @@ class RBClassifier(WeightedClassifier):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of inputs, and their names where the rows of fit had some.
 
@@ -1084,13 +1140,14 @@ class RBClassifier(WeightedClassifier):
         max_iter: int | None = None,
         max_memory: float | None = None,
         n_grids: int | None = None,
-        lam: float | str = "validation",
+        lam: float | str = "auto",
         grow: float | None = None,
         solver: str | None = None,
         class_weight: dict | str | None = None,
-        scaling: str = "minmax01",
-        metric: str = "none",
+        scaling: str = "auto",
+        metric: str = "auto",
         metric_steps: int | None = None,
+        budget_seconds: float | None = None,
         categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
@@ -1123,21 +1180,25 @@ class RBRegressor(WeightedRegressor):
     n_grids : int, default=None
         Number R of random grids; a row is in one bin of each. By default 1024, of more than 16,384
         rows fewer, of 65,536 and more 256.
-    lam : float or "validation", default="validation"
+    lam : float or {"validation", "auto"}, default="auto"
         Weight of lam/2 ||w||^2. validation: the best of 100, 30, 10, …, 0.01 on held-out rows.
+        auto: validation on 10,000 rows at most.
     grow : float, default=None
         Share of the rows to hold out while R is doubled from 16 up to n_grids, as long as that
         lowers their error by 1 % or more; by default R is n_grids.
     solver : {"rfx", "liblinear"}, default=None
         Rfx's own, the default, or LIBLINEAR in a child process.
-    scaling : str, default="minmax01"
+    scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
-    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        power, robust or quantile, or auto: the best of these on held-out rows, minmax01 where gamma
+        is a number.
+    metric : {"none", "diagonal", "full", "auto"}, default="auto"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
-        others on held-out rows.
+        others on held-out rows, none where gamma is a number.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    budget_seconds : float, default=None
+        Seconds after which no further scaling, kernel or metric is tried; by default all are.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
@@ -1156,6 +1217,8 @@ class RBRegressor(WeightedRegressor):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of inputs, and their names where the rows of fit had some.
 
@@ -1186,12 +1249,13 @@ class RBRegressor(WeightedRegressor):
         max_iter: int | None = None,
         max_memory: float | None = None,
         n_grids: int | None = None,
-        lam: float | str = "validation",
+        lam: float | str = "auto",
         grow: float | None = None,
         solver: str | None = None,
-        scaling: str = "minmax01",
-        metric: str = "none",
+        scaling: str = "auto",
+        metric: str = "auto",
         metric_steps: int | None = None,
+        budget_seconds: float | None = None,
         target_scaling: str = "none",
         categorical_features: Columns = "from_dtype",
         seed: int = 0,
@@ -1224,21 +1288,24 @@ class SparseRBClassifier(WeightedClassifier):
         MiB that features may take.
     n_grids : int, default=256
         Number R of random grids; a row is in one bin of each.
-    lam : float or "validation", default="validation"
+    lam : float or {"validation", "auto"}, default="auto"
         Weight of lam ||w||_1. validation: the best of 100, 10, 1, 0.1 on held-out rows; of a
-        regression, of multiples of the targets' range.
+        regression, of multiples of the targets' range. auto: validation on 10,000 rows at most.
     solver : {"rfx", "prcd", "liblinear"}, default="rfx"
         Rfx's own, parallel randomised coordinate descent, or LIBLINEAR in a child process.
     class_weight : dict or str, default=None
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
-    scaling : str, default="minmax01"
+    scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
-    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        power, robust or quantile, or auto: the best of these on held-out rows, minmax01 where gamma
+        is a number.
+    metric : {"none", "diagonal", "full", "auto"}, default="auto"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
-        others on held-out rows.
+        others on held-out rows, none where gamma is a number.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    budget_seconds : float, default=None
+        Seconds after which no further scaling, kernel or metric is tried; by default all are.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
         Columns of categories: their names, positions or a mask; from_dtype: the columns of words
         and categories of a data frame; None: none.
@@ -1257,6 +1324,8 @@ class SparseRBClassifier(WeightedClassifier):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of inputs, and their names where the rows of fit had some.
 
@@ -1287,12 +1356,13 @@ class SparseRBClassifier(WeightedClassifier):
         max_iter: int | None = None,
         max_memory: float | None = None,
         n_grids: int = 256,
-        lam: float | str = "validation",
+        lam: float | str = "auto",
         solver: str = "rfx",
         class_weight: dict | str | None = None,
-        scaling: str = "minmax01",
-        metric: str = "none",
+        scaling: str = "auto",
+        metric: str = "auto",
         metric_steps: int | None = None,
+        budget_seconds: float | None = None,
         categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
@@ -1324,19 +1394,22 @@ class SparseRBRegressor(WeightedRegressor):
         MiB that features may take.
     n_grids : int, default=256
         Number R of random grids; a row is in one bin of each.
-    lam : float or "validation", default="validation"
+    lam : float or {"validation", "auto"}, default="auto"
         Weight of lam ||w||_1. validation: the best of 100, 10, 1, 0.1 on held-out rows; of a
-        regression, of multiples of the targets' range.
+        regression, of multiples of the targets' range. auto: validation on 10,000 rows at most.
     solver : {"rfx", "prcd", "liblinear"}, default="rfx"
         Rfx's own, parallel randomised coordinate descent, or LIBLINEAR in a child process.
-    scaling : str, default="minmax01"
+    scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
-    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        power, robust or quantile, or auto: the best of these on held-out rows, minmax01 where gamma
+        is a number.
+    metric : {"none", "diagonal", "full", "auto"}, default="auto"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
-        others on held-out rows.
+        others on held-out rows, none where gamma is a number.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    budget_seconds : float, default=None
+        Seconds after which no further scaling, kernel or metric is tried; by default all are.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
@@ -1355,6 +1428,8 @@ class SparseRBRegressor(WeightedRegressor):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of inputs, and their names where the rows of fit had some.
 
@@ -1385,11 +1460,12 @@ class SparseRBRegressor(WeightedRegressor):
         max_iter: int | None = None,
         max_memory: float | None = None,
         n_grids: int = 256,
-        lam: float | str = "validation",
+        lam: float | str = "auto",
         solver: str = "rfx",
-        scaling: str = "minmax01",
-        metric: str = "none",
+        scaling: str = "auto",
+        metric: str = "auto",
         metric_steps: int | None = None,
+        budget_seconds: float | None = None,
         target_scaling: str = "none",
         categorical_features: Columns = "from_dtype",
         seed: int = 0,

@@ -112,6 +112,8 @@ class DoublySGDClassifier(IncrementalClassifier):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of inputs, and their names where the rows of fit had some.
 
@@ -279,6 +281,8 @@ class DoublySGDRegressor(IncrementalRegressor):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of inputs, and their names where the rows of fit had some.
 
@@ -429,6 +433,8 @@ class NormaClassifier(IncrementalClassifier):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of inputs, and their names where the rows of fit had some.
 
@@ -571,6 +577,8 @@ class NormaRegressor(IncrementalRegressor):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of inputs, and their names where the rows of fit had some.
 
@@ -705,6 +713,8 @@ class KSDCAClassifier(WeightedClassifier):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of inputs, and their names where the rows of fit had some.
 
@@ -833,6 +843,8 @@ class KSDCARegressor(ManyTargets):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of inputs, and their names where the rows of fit had some.
 
@@ -965,6 +977,8 @@ class NSDCAClassifier(WeightedClassifier):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of inputs, and their names where the rows of fit had some.
 
@@ -1096,6 +1110,8 @@ class NSDCARegressor(ManyTargets):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of inputs, and their names where the rows of fit had some.
 
@@ -1231,6 +1247,8 @@ class RSDCAClassifier(WeightedClassifier):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of inputs, and their names where the rows of fit had some.
 
@@ -1365,6 +1383,8 @@ class RSDCARegressor(ManyTargets):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of inputs, and their names where the rows of fit had some.
 
@@ -1499,6 +1519,8 @@ class NPegasosClassifier(IncrementalClassifier):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of inputs, and their names where the rows of fit had some.
 
@@ -1630,6 +1652,8 @@ class NPegasosRegressor(IncrementalRegressor):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of inputs, and their names where the rows of fit had some.
 
@@ -1768,6 +1792,8 @@ class RPegasosClassifier(IncrementalClassifier):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of inputs, and their names where the rows of fit had some.
 
@@ -1902,6 +1928,8 @@ class RPegasosRegressor(IncrementalRegressor):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of inputs, and their names where the rows of fit had some.
 
@@ -2027,6 +2055,8 @@ class MLPClassifier(Classifier):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of inputs, and their names where the rows of fit had some.
 
@@ -2142,6 +2172,8 @@ class MLPRegressor(Regressor):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
         Number of inputs, and their names where the rows of fit had some.
 

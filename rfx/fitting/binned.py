@@ -16,7 +16,16 @@ from rfx.features.binning import BinMap, BinningMap, Bins, sample_grids
 from rfx.features.widths import WIDTHS
 from rfx.fitting.callbacks import StepCallback, evaluating
 from rfx.fitting.method import Fitted, Method, budget, each_output, kernel_params
-from rfx.fitting.options import CHOSEN_GAMMA, KERNEL, LOSS, MAX_ITER, MAX_MEMORY, MOST, TOL
+from rfx.fitting.options import (
+    CHOSEN_GAMMA,
+    CHOSEN_INPUTS,
+    KERNEL,
+    LOSS,
+    MAX_ITER,
+    MAX_MEMORY,
+    MOST,
+    TOL,
+)
 from rfx.fitting.problem import Clock, Problem
 from rfx.fitting.settings import Settings
 from rfx.model import Array
@@ -34,6 +43,7 @@ N_GRIDS = Option(
     default=256,
 )
 OPTIONS = (
+    *CHOSEN_INPUTS,
     KERNEL.but(choices=tuple(WIDTHS), default="laplacian"),
     CHOSEN_GAMMA,
     LOSS,

@@ -12,15 +12,28 @@ from rfx import kernels
 from rfx.errors import DataError
 from rfx.fitting import memory
 from rfx.fitting.method import Method, scalars
-from rfx.fitting.options import CHOSEN_GAMMA, DTYPE, KERNEL, MAX_ITER, MAX_MEMORY
+from rfx.fitting.options import (
+    CHOSEN_GAMMA,
+    CHOSEN_INPUTS,
+    DTYPE,
+    MAX_ITER,
+    MAX_MEMORY,
+    chosen_kernel,
+)
 from rfx.fitting.settings import Settings
 from rfx.model import Array
 
 # Sparse rows that are dense at a time, at least, where kernel values are made (rfx.kernels.blocks).
 SPARSE_ROWS = 128
 
+TRIED_KERNELS = ("laplacian-l2", "laplacian")
 OPTIONS = (
-    KERNEL.but(choices=lambda: [name for name, own in kernels.KERNELS.items() if own.metric]),
+    *CHOSEN_INPUTS,
+    chosen_kernel(
+        lambda: [name for name, own in kernels.KERNELS.items() if own.metric],
+        TRIED_KERNELS,
+        "gaussian",
+    ),
     CHOSEN_GAMMA,
     MAX_ITER,
     DTYPE,
@@ -123,6 +136,7 @@ class ExpansionModel:
 class ExpansionMethod(Method):
     """A method whose model is an `ExpansionModel`."""
 
+    tried_kernels = TRIED_KERNELS
     arrays: ClassVar[dict[str, Array]] = {
         "coef": Array("f", "vectors outputs"),
         "intercept": Array("f", "outputs"),

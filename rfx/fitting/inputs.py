@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,8 +18,7 @@ import numpy as np
 
 from rfx.data.rows import Rows
 from rfx.data.transforms.metric import FORMS
-from rfx.data.transforms.scaling import TRIED, Scaler, keeps_sparse
-from rfx.errors import UsageError
+from rfx.data.transforms.scaling import TRIED, Scaler, is_text, keeps_sparse
 from rfx.fitting import metric
 from rfx.fitting.method import Method
 from rfx.fitting.metric import Sample
@@ -29,15 +29,11 @@ from rfx.fitting.search import Budget, Found, Grid, Measure, Round, search
 from rfx.fitting.settings import Settings
 from rfx.fitting.validation import Part, drawn, evenly
 
-# The kernels that `auto` tries, with multiples of the median's bandwidth that the second round
-# tries.
-WIDTHS = {"laplacian-l2": (0.3,), "laplacian": (2.0, 0.4)}
-KERNELS = tuple(WIDTHS)
-# The first round: rows to fit to and to evaluate on, and how many combinations go on from it.
-SCREENED, EVALUATED, KEPT = 1000, 1000, 3
-# The second: rows to fit to, of which so many learn a metric; rows that are held out together, in
-# at most so many parts; multiples of the first round's lambda.
-CONFIRMED, LEARNING, HELD_OUT, MOST_PARTS = 4000, 1500, 600, 5
+# Multiples of the median's bandwidth that are tried with each kernel, and the kernels that `auto`
+# and `rfm` try.
+WIDTHS = {"laplacian-l2": (0.3,), "laplacian": (2.0, 0.4), "gaussian": (2.0, 0.1)}
+KERNELS = ("laplacian-l2", "laplacian")
+# Multiples of the first round's lambda that the second tries.
 AROUND = (3.0, 1.0, 0.3, 0.1)
 # Below so many rows nothing is chosen.
 FEWEST = 50
@@ -46,6 +42,42 @@ FEWEST = 50
 TIE = 0.1
 # (tried, of all) as the choice goes on.
 Tell = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How many rows the choice takes.
+
+    Parameters
+    ----------
+    screened, evaluated : int
+        Of the first round: rows to fit to and to evaluate on.
+    kept : int
+        How many combinations go on to the second round.
+    confirmed : int
+        Rows of the second round, without a fifth of them that is held out.
+    learning : int
+        How many of these learn a metric.
+    held_out, parts : int
+        Rows that the second round holds out in all, in at most so many parts.
+    """
+
+    screened: int
+    evaluated: int
+    kept: int
+    confirmed: int
+    learning: int
+    held_out: int
+    parts: int
+
+    @property
+    def rows(self) -> int:
+        """Rows that the choice sees."""
+        return self.confirmed + self.confirmed // 4
+
+
+THOROUGH = Effort(1000, 1000, 3, 4000, 1500, 600, 5)
+QUICK = Effort(500, 800, 2, 1600, 1000, 400, 2)
 
 
 @dataclass(frozen=True)
@@ -82,6 +114,7 @@ def choose(
     kernels: Sequence[str] = KERNELS,
     forms: Sequence[str] = FORMS,
     steps: int = metric.STEPS,
+    effort: Effort = THOROUGH,
     weights: np.ndarray | None = None,
     seed: int = 0,
     deadline: float = math.inf,
@@ -91,7 +124,7 @@ def choose(
 
     Parameters
     ----------
-    X : array or CSR matrix, (n, d)
+    X : array, CSR matrix, or rows on workers, (n, d)
         Raw rows.
     Y : array, (n, k)
         Encoded targets.
@@ -100,6 +133,7 @@ def choose(
         To choose from; forms of a metric, beside none.
     steps : int
         Most iterations of a metric.
+    effort : Effort
     weights : array, (n,), or None
     seed : int
         Of the held-out rows.
@@ -109,12 +143,12 @@ def choose(
     """
     if X.shape[0] < FEWEST or not X.shape[1]:
         return None
-    most = min(CONFIRMED + CONFIRMED // 4, metric.most_rows(X.shape[1]))
+    most = min(effort.rows, metric.most_rows(X.shape[1]))
     some = evenly(X.shape[0], most)
     own = None if weights is None else weights[some]
-    raw = X[some]
+    raw = X.unscaled(some) if isinstance(X, Rows) else X[some]
     rows = {name: metric.dense(Scaler.fit(raw, name, own).transform(raw)) for name in scalings}
-    folds = _folds(len(some), seed)
+    folds = _folds(len(some), seed, effort)
     of_forms = {kernel: metric.allowed(forms, X, kernel) or ["none"] for kernel in kernels}
     points = [
         Settings("inputs", {"scaling": scaling, "kernel": kernel, "metric": form})
@@ -122,10 +156,11 @@ def choose(
         for scaling in scalings
         for form in of_forms[kernel]
     ]
-    trials = _Trials(rows, Y[some], task, own, seed, folds, tell, len(points) + KEPT)
+    total = len(points) + min(effort.kept, len(points))
+    trials = _Trials(rows, np.asarray(Y[some]), task, own, seed, folds, effort, tell, total)
     what = "mean squared error" if task == "regression" else f"wrong labels + {TIE} squared error"
     rounds = [
-        Round(len(trials.first[0]), 1, 0, KEPT),
+        Round(len(trials.first[0]), 1, 0, effort.kept),
         Round(len(folds[0][0]), len(folds), 1),
     ]
     grid = Grid(points, {"inputs": tuple(range(steps + 1))}, rounds)
@@ -159,10 +194,10 @@ def _name(point: Settings) -> tuple[Any, ...]:
     return tuple(point.values())
 
 
-def _folds(n: int, seed: int) -> list[Part]:
+def _folds(n: int, seed: int, effort: Effort) -> list[Part]:
     """Parts of n rows, a fifth of them held out in each, as many as hold out enough."""
     size = n // 5
-    number = min(MOST_PARTS, math.ceil(HELD_OUT / size))
+    number = min(effort.parts, math.ceil(effort.held_out / size))
     return [(np.setdiff1d(np.arange(n), out), out) for out in drawn(n, seed, *[size] * number)]
 
 
@@ -179,6 +214,7 @@ class _Trials:
     weights: np.ndarray | None
     seed: int
     folds: list[Part]
+    effort: Effort
     tell: Tell | None
     total: int
     best: dict[tuple[Any, int], tuple[float, float]] = field(default_factory=dict)
@@ -190,7 +226,8 @@ class _Trials:
         """The rows of the first round."""
         kept, out = self.folds[0]
         rng = np.random.default_rng(self.seed)
-        return np.sort(rng.permutation(kept)[:SCREENED]), np.sort(rng.permutation(out)[:EVALUATED])
+        screened, evaluated = self.effort.screened, self.effort.evaluated
+        return np.sort(rng.permutation(kept)[:screened]), np.sort(rng.permutation(out)[:evaluated])
 
     def errors(self, point: Settings, round: Round, counts: Sequence[int]) -> list[float]:
         """The error for each number of iterations; infinite where it is not tried."""
@@ -210,12 +247,24 @@ class _Trials:
         return list(metric.machines(sample, point["kernel"], point["metric"], most, self.seed))
 
     def _screened(self, point: Settings, counts: Sequence[int]) -> list[float]:
-        found = self._machines(point, self._sample(point, *self.first), counts[-1])
+        name, kernel, sample = _name(point), point["kernel"], self._sample(point, *self.first)
+        found = self._machines(point, sample, counts[-1])
         values = [self._error(one) for one in found]
-        self.steps[_name(point)] = int(np.argmin(values))
         for count, one in enumerate(found):
-            self.best[_name(point), count] = one.lam, metric.WIDTH
+            self.best[name, count] = one.lam, self._widths(kernel)[0] if count else metric.WIDTH
+        # a metric adapts the inputs to the bandwidth; without one there is only the bandwidth
+        for width in self._widths(kernel):
+            params = metric.bandwidth(kernel, sample.X, self.seed, width)
+            one = metric.machine(sample, kernel, None, params)
+            if self._error(one) < values[0]:
+                values[0], self.best[name, 0] = self._error(one), (one.lam, width)
+        self.steps[name] = int(np.argmin(values))
         return values + [math.inf] * (len(counts) - len(values))
+
+    @staticmethod
+    def _widths(kernel: str) -> tuple[float, ...]:
+        """Multiples of the median's bandwidth that are tried besides `metric.WIDTH`."""
+        return WIDTHS.get(kernel, (metric.WIDTH,))
 
     def _confirmed(self, point: Settings, counts: Sequence[int]) -> list[float]:
         """Of every number of iterations with the first round's lambda, then of the best of them
@@ -225,12 +274,11 @@ class _Trials:
         most = min(self.steps[name] + 1, counts[-1])
         samples, metrics = [], []
         for kept, out in self.folds:
-            few = self._sample(point, kept[evenly(len(kept), LEARNING)], out)
+            few = self._sample(point, kept[evenly(len(kept), self.effort.learning)], out)
             metrics.append([one.metric for one in self._machines(point, few, most)])
             samples.append(self._sample(point, kept, out))
         # a machine of either round may have been constant, and the last
         known = min(*map(len, metrics), sum((name, count) in self.best for count in counts))
-        widths = WIDTHS.get(point["kernel"], (metric.WIDTH,))
 
         def means(count: int, lams: Sequence[float], width: float) -> list[float]:
             """Of each lambda, as far as all parts go."""
@@ -242,12 +290,12 @@ class _Trials:
                 found.append([self._error(one) for one in path])
             return [float(np.mean(values)) for values in zip(*found)] or [math.inf]
 
-        first = {count: self.best[name, count][0] for count in range(known)}
-        values = [means(count, [first[count]], widths[0])[0] for count in range(known)]
+        first = [self.best[name, count] for count in range(known)]
+        values = [means(count, [lam], width)[0] for count, (lam, width) in enumerate(first)]
         best = int(np.argmin(values))
-        lams = [first[best] * factor for factor in AROUND]
+        lams = [first[best][0] * factor for factor in AROUND]
         tried: dict[tuple[float, float], float] = {}
-        for width in widths:
+        for width in dict.fromkeys((*self._widths(point["kernel"]), first[best][1])):
             tried |= {(lam, width): v for lam, v in zip(lams, means(best, lams, width))}
         self.best[name, best] = min(tried, key=lambda option: tried[option])
         values[best] = min(tried.values())
@@ -278,10 +326,12 @@ class Resolved:
     steps: list[dict[str, Any]]
     choice: Choice | None = None
 
-    def numbers(self, problem: Problem, settings: Settings) -> dict[str, Any]:
-        """Bandwidth and lambda where they are ``auto``: those of the choice, and without one, or
-        with another loss, the words by which other methods choose them.
+    def numbers(self, method: Method, problem: Problem, settings: Settings) -> dict[str, Any]:
+        """Bandwidth and lambda of a thorough choice where they are ``auto``; without one, or with
+        another loss, the words by which other methods choose them.
         """
+        if not method.thorough:
+            return {}
         found = self.choice if problem.loss.name == "squared" else None
         if found is not None and settings.get("kernel") not in (AUTO, found.kernel):
             found = None
@@ -310,23 +360,14 @@ def resolved(
     problem : Problem
         Of the rows that this scaler gives.
 
-    Raises
-    ------
-    UsageError
-        Where rows on workers would have to be scaled in several ways.
     """
-    asked, kernel = settings.metric, settings.get("kernel")
+    asked, kernel, budget = settings.metric, settings.get("kernel"), settings.get("budget_seconds")
     forms = _forms(asked)
     if AUTO not in (settings.scaling, kernel):
         if not forms:
             return Resolved(scaler, {}, [])
         own = (problem.X, problem.Y, problem.task, problem.weights)
         return with_metric(scaler, settings, *own)
-    if isinstance(X, Rows):
-        raise UsageError(
-            "--scaling or --kernel is auto, but rows on workers are not scaled several times; name"
-            " a scaling and a kernel"
-        )
     scalings = _scalings(X) if settings.scaling == AUTO else (settings.scaling,)
     tried = method.tried_kernels if kernel == AUTO else (metric.learner(kernel),)
     choice = choose(
@@ -337,9 +378,13 @@ def resolved(
         kernels=tried,
         forms=forms,
         steps=settings.metric_steps or metric.STEPS,
+        effort=THOROUGH if method.thorough else QUICK,
         weights=problem.weights,
         seed=settings.seed,
-        deadline=math.inf if problem.deadline is None else problem.deadline,
+        deadline=min(
+            math.inf if problem.deadline is None else problem.deadline,
+            math.inf if budget is None else time.monotonic() + budget,
+        ),
         tell=_telling(problem),
     )
     options = {"scaling": scalings[0], "metric": "none", "metric_steps": None}
@@ -360,7 +405,11 @@ def resolved(
 
 def _scalings(X: Any) -> Sequence[str]:
     """Those that `auto` tries of rows X: zeros of text stay zeros."""
-    return ("minmax01", "none") if keeps_sparse(X) else TRIED
+    if isinstance(X, Rows):
+        text = is_text(*X.shape, X.survey.entries)
+    else:
+        text = keeps_sparse(X)
+    return ("minmax01", "none") if text else TRIED
 
 
 def _telling(problem: Problem) -> Tell | None:

@@ -15,13 +15,14 @@ from rfx.fitting.callbacks import StepCallback, evaluating
 from rfx.fitting.method import Method, kernel_params, scalars
 from rfx.fitting.options import (
     CHOSEN_GAMMA,
+    CHOSEN_INPUTS,
     DTYPE,
-    KERNEL,
     LOSS,
     MAX_ITER,
     MAX_MEMORY,
     MOST,
     N_FEATURES,
+    chosen_kernel,
 )
 from rfx.fitting.problem import Problem
 from rfx.fitting.settings import Settings
@@ -70,8 +71,10 @@ OFFSET = Option(
     {"none": "", "mean": ""},
     default="none",
 )
+TRIED_KERNELS = ("laplacian-l2", "laplacian", "gaussian")
 OPTIONS = (
-    KERNEL.but(choices=lambda: list(MAPS)),
+    *CHOSEN_INPUTS,
+    chosen_kernel(lambda: list(MAPS), TRIED_KERNELS, "gaussian"),
     CHOSEN_GAMMA,
     FEATURES,
     N_FEATURES,
@@ -140,11 +143,13 @@ class LinearMethod(Method):
     """A method whose model is a `LinearModel`. `offsets` says which settings save an offset."""
 
     arrays: ClassVar[dict[str, Array]] = {"coef": Array("f", "features outputs")}
+    tried_kernels = TRIED_KERNELS
 
     def check(self, settings: Settings, given: dict[str, Any]) -> None:
         super().check(settings, given)
-        kernel, pool = settings.kernel, settings.get("pool")
-        MAPS[kernel].check_variant(kernel, self.n_drawn(settings), settings.features)
+        pool = settings.get("pool")
+        for kernel in self.kernels_of(settings):
+            MAPS[kernel].check_variant(kernel, self.n_drawn(settings), settings.features)
         if "choose" in settings and pool and not settings.choose:
             raise UsageError(
                 f"--pool is {pool}, which has no effect unless --choose says how features are"
@@ -165,7 +170,7 @@ class LinearMethod(Method):
         return count
 
     def vectors(self, settings: Settings, X: Any) -> int:
-        width: int = MAPS[settings.kernel].width
+        width: int = max(MAPS[kernel].width for kernel in self.kernels_of(settings))
         return self.n_drawn(settings) * width
 
     def offsets(self, settings: dict[str, Any] | Settings) -> bool:

@@ -16,7 +16,6 @@ from rfx.fitting.cache import Cache
 from rfx.fitting.options import AUTO, COMMON
 from rfx.fitting.preprocessing import Preprocessing
 from rfx.fitting.problem import Problem
-from rfx.fitting.search import Stop
 from rfx.fitting.settings import Settings
 from rfx.fitting.validation import (
     FEWEST_EVALUATED,
@@ -100,6 +99,8 @@ class Method:
         evaluate on (None: all), and the fewest to evaluate on (see `validation.parts`).
     tried_kernels : tuple of str
         Those that ``--kernel auto`` chooses among.
+    thorough : bool
+        Whether the choice of scaling, kernel and metric may take longer than the fit.
     loo_slack : float
         See `bandwidth.loo`.
     evaluates_steps : bool
@@ -120,6 +121,7 @@ class Method:
     fewest_evaluated: ClassVar[int] = FEWEST_EVALUATED
     loo_slack: ClassVar[float] = 0.0
     tried_kernels: ClassVar[tuple[str, ...]] = ()
+    thorough: ClassVar[bool] = False
     evaluates_steps: ClassVar[bool] = False
     weighted: ClassVar[bool] = False
     incremental: ClassVar[bool] = False
@@ -150,15 +152,17 @@ class Method:
         return (*cls.options, weights.CLASS_WEIGHT) if cls.weighted else cls.options
 
     @classmethod
-    def defaults(cls, kernel: str | None = None) -> dict[str, Any]:
-        """The default of every option that it has with that kernel (None: its default kernel)."""
-        own = [*COMMON, *cls.all_options()]
-        found = {option.name: option.default for option in own}
-        if "kernel" in found:
-            kernel = kernel or str(found["kernel"])
-            more = () if kernel == AUTO else kernels.get_kernel(kernel).options
-            own += [option for option in more if option.name not in found]
-        return {option.name: option.default for option in own}
+    def defaults(cls, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The default of every option that it has beside those that are given, in their types."""
+        given = given or {}
+        fixed = _fixes_inputs(given)
+        found = {
+            option.name: option.default if option.fixed is None or not fixed else option.fixed
+            for option in (*COMMON, *cls.all_options())
+        }
+        kernel = given.get("kernel") or found.get("kernel", AUTO)
+        more = () if kernel == AUTO else kernels.get_kernel(str(kernel)).options
+        return {option.name: option.default for option in more} | found
 
     @classmethod
     def converted(cls, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -184,6 +188,10 @@ class Method:
                     raise UsageError(f"{error} (method {cls.name})") from None
         return found
 
+    def kernels_of(self, settings: Settings) -> tuple[str, ...]:
+        """The settings' kernel, or those that it is chosen from."""
+        return self.tried_kernels if settings.kernel == AUTO else (settings.kernel,)
+
     def check(self, settings: Settings, given: dict[str, Any]) -> None:
         """Refuse options, among those that were given, that others make meaningless.
 
@@ -191,7 +199,7 @@ class Method:
         ------
         UsageError
         """
-        for name in given.keys() - self.defaults(settings.get("kernel")).keys():
+        for name in given.keys() - self.defaults(given).keys():
             flag = f"--{name.replace('_', '-')}"
             raise UsageError(f"{flag} is {given[name]}, which is not for kernel {settings.kernel}")
         for other in ("lam", "rounds"):
@@ -305,7 +313,7 @@ class Method:
         out: Problem,
         settings: Settings,
         lams: list[float],
-        stop: Stop,
+        stop: Callable[[list[float]], bool],
         cache: Cache,
     ) -> list[float]:
         """The error on the held-out rows for each lambda, largest first, until `stop` says
@@ -339,6 +347,16 @@ class Method:
     ) -> Model:
         """The model of a file's header and arrays, which have the declared forms."""
         raise TypeError(f"{type(self).__name__} does not define restore")
+
+
+def _fixes_inputs(given: Mapping[str, Any]) -> bool:
+    """Whether the options that are given leave nothing to choose: a bandwidth has a meaning for one
+    scaling, and a kernel without one knows no other.
+    """
+    kernel, gamma = given.get("kernel", AUTO), given.get("gamma")
+    if kernel not in (None, AUTO) and not bandwidth.has_gamma(str(kernel)):
+        return True
+    return gamma == "paper" or (gamma is not None and not isinstance(gamma, str))
 
 
 # ---------------------------------------------------------------------- for the files of methods

@@ -1,5 +1,7 @@
 """The options that several methods share. What one method alone has is declared in its own file."""
 
+from collections.abc import Callable, Iterable, Sequence
+
 from rfx.data.transforms import scaling
 from rfx.fitting import validation
 from rfx.options import Option, Path
@@ -61,9 +63,32 @@ SEED = Option(
 TIMEOUT = Option(
     "timeout", float, "Seconds after which training is given up.", low=0, high=2e6, open_low=True
 )
+BUDGET_SECONDS = Option(
+    "budget_seconds",
+    float,
+    "Seconds after which no further scaling, kernel or metric is tried; by default all are.",
+    low=0,
+    high=2e6,
+    open_low=True,
+)
 COMMON = (TASK, CHOSEN_SCALING, METRIC, METRIC_STEPS, TARGET_SCALING, SEED, TIMEOUT)
 
 KERNEL = Option("kernel", str, "The kernel, exact or approximated.", default="gaussian")
+# Of methods that choose scaling and metric. A bandwidth has a meaning for one scaling only: where
+# it is given, nothing is chosen.
+CHOSEN_INPUTS = (
+    CHOSEN_SCALING.but(
+        help=f"{SCALING.help} {SCALING.default} by default where --gamma is a number.",
+        default=AUTO,
+        fixed=SCALING.default,
+    ),
+    METRIC.but(
+        help=f"{METRIC.help} {METRIC.default} by default where --gamma is a number.",
+        default=AUTO,
+        fixed=METRIC.default,
+    ),
+    BUDGET_SECONDS,
+)
 GAMMA = Option(
     "gamma",
     float,
@@ -80,6 +105,33 @@ GAMMA = Option(
     open_low=True,
     default="median",
 )
+
+
+def chosen_kernel(
+    known: Callable[[], Iterable[str]], tried: Sequence[str], fixed: str | None = None
+) -> Option:
+    """--kernel with `auto` as its default, and another one beside a bandwidth that is a number.
+
+    Parameters
+    ----------
+    known : callable
+        Returns the kernels that the method has.
+    tried : sequence of str
+        Those that ``auto`` chooses among.
+    fixed : str, optional
+    """
+    by_default = f" {fixed} by default where --gamma is a number." if fixed else ""
+    return KERNEL.but(
+        help=KERNEL.help + by_default,
+        choices=lambda: {
+            AUTO: f"the best of {' and '.join(tried)} on held-out rows",
+            **dict.fromkeys(known(), ""),
+        },
+        default=AUTO,
+        fixed=fixed,
+    )
+
+
 N_FEATURES = Option(
     "n_features", int, "Number D of random features.", low=1, high=MOST, default=1000
 )
@@ -102,7 +154,8 @@ CHOSEN_GAMMA = GAMMA.but(
     },
     default="loo",
 )
-CHOSEN_LAM = LAM.but(choices={"validation": validation.LAM_HELP}, default="validation")
+ON_SAMPLE = {AUTO: f"validation on {validation.SAMPLE:,} rows at most"}
+CHOSEN_LAM = LAM.but(choices={"validation": validation.LAM_HELP} | ON_SAMPLE, default=AUTO)
 LAM_L1 = LAM.but(help="Regularisation lambda_N of an un-normalised sum of losses: lam ||w||_1.")
 LAM_PATH = Option(
     "lam_path",

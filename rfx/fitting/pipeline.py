@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -94,6 +95,32 @@ class Pipeline:
             changes["preprocessing"] = replace(self.preprocessing, **inner)
             changes["path"] = tuple(point.replace(**inner) for point in self.path)
         return replace(self, **changes)
+
+    def input_names(self) -> list[str]:
+        """The columns of a table, or the inputs' numbers from 1 on."""
+        inputs = None if self.schema is None else self.schema.inputs
+        if inputs is None:
+            return [str(number) for number in range(1, self.info["n_inputs"] + 1)]
+        return [column.name for column in inputs]
+
+    def importances(self) -> np.ndarray | None:
+        """Each input's share of the learnt metric, the average squared gradient by scaled inputs.
+
+        Returns
+        -------
+        array, (columns,), or None
+            They sum to 1. A column of a table has the sum of the inputs that it became. None where
+            there is no metric.
+        """
+        metric = self.preprocessing.scaler.metric
+        if metric is None:
+            return None
+        shares = metric.shares()
+        inputs = None if self.schema is None else self.schema.inputs
+        if inputs is None:
+            return shares
+        starts = np.cumsum([0, *(column.width for column in inputs)])
+        return np.array([shares[a:b].sum() for a, b in itertools.pairwise(starts)])
 
     def with_info(self, **more: Any) -> Pipeline:
         """The same pipeline, and those of its path, with more entries of ``info``."""

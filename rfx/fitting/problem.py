@@ -87,7 +87,7 @@ class Problem:
     def rows(self, index: np.ndarray) -> Problem:
         """The problem of some of the rows, by their numbers, to which nobody listens."""
         weights = None if self.weights is None else self.weights[index]
-        return replace(self, X=self.X[index], Y=self.Y[index], weights=weights).quiet()
+        return replace(self, X=self.X[index], Y=np.asarray(self.Y[index]), weights=weights).quiet()
 
     def less(self, offset: np.ndarray) -> Problem:
         """The problem with the offset (k,) subtracted from the targets."""

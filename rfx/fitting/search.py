@@ -362,7 +362,7 @@ class _Search:
 
         def some(start: int, end: int) -> None:
             for number in range(start, end):
-                late = time.monotonic() > self.budget.deadline and bool(self.trials)
+                late = time.monotonic() > self.budget.deadline and bool(number or self.trials)
                 made[number] = None if late else self._trial(points[number], round)
 
         parallel.for_ranges(some, len(points), parts=len(points))

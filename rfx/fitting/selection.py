@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import itertools
 import logging
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from rfx.data.rows import Rows
 from rfx.fitting import bandwidth
 from rfx.fitting.cache import Cache
 from rfx.fitting.method import Method
+from rfx.fitting.options import AUTO
 from rfx.fitting.problem import Problem
 from rfx.fitting.search import Grid, Measure, Round, Stop, search
 from rfx.fitting.settings import Settings
-from rfx.fitting.validation import Part, evenly, parts
+from rfx.fitting.validation import SAMPLE, Part, evenly, parts
 
 log = logging.getLogger(__name__)
 # Below so many rows lambda is not chosen, but this.
@@ -118,12 +121,17 @@ def _validated(
     until then. Of equal errors the first is taken.
     """
     given = " and ".join(f"--{name.replace('_', '-')} is {asked[name]!r}" for name in grid)
-    most, share, fewest = method.held_out_rows, method.held_out_share, method.fewest_evaluated
+    share, fewest = method.held_out_share, method.fewest_evaluated
+    most, total = method.held_out_rows, problem.n_rows
+    if AUTO in (asked[name] for name in grid):
+        most = min(most or SAMPLE, SAMPLE)
+    if isinstance(problem.X, Rows):
+        problem = problem.rows(evenly(total, SAMPLE + SAMPLE // 4))
     folds = [
         (kept[evenly(len(kept), most)], out[evenly(len(out), most)])
         for kept, out in parts(problem.n_rows, share, fewest, settings.seed, given)
     ]
-    own = _HeldOut(method, problem, method.evaluation(settings), folds, Stop(), cache)
+    own = _HeldOut(method, problem, total, method.evaluation(settings), folds, Stop(), cache)
     target = own.target()
     if target is not None:
         # of several parts the mean error is the one to come close to: no part alone tells
@@ -143,10 +151,14 @@ def _validated(
 
 @dataclass(frozen=True)
 class _HeldOut:
-    """Held-out rows of a problem, for models of the other rows: (fitted, held out) in each part."""
+    """Held-out rows of a problem, for models of the other rows: (fitted, held out) in each part.
+
+    total: rows of the training, of which the problem may have some only.
+    """
 
     method: Method
     problem: Problem
+    total: int
     settings: Settings
     folds: list[Part]
     stop: Stop
@@ -157,7 +169,7 @@ class _HeldOut:
         found = []
         for kept, out in self.folds:
             some, others = self.problem.rows(kept), self.problem.rows(out)
-            share = len(kept) / self.problem.n_rows
+            share = len(kept) / self.total
             found.append(self.method.target_error(some, others, self.settings, share, self.cache))
         known = [value for value in found if value is not None]
         return float(np.mean(known)) if known else None
@@ -173,30 +185,45 @@ class _HeldOut:
             Settings(method.name, dict(zip(others, values)))
             for values in itertools.product(*others.values())
         ]
-        count, total = itertools.count(), len(points) * len(self.folds)
+        count, total = itertools.count(1), len(points) * len(self.folds) * len(lams)
+        least = math.inf
 
-        def tell() -> None:
-            if progress is not None:
-                progress({"choosing": list(grid), "tried": next(count), "of": total})
+        def tell(error: float | None) -> None:
+            """Of one lambda more; without an error it is one that is not tried."""
+            nonlocal least
+            tried = next(count)
+            if progress is not None and error is not None:
+                least = min(least, error)
+                entry = {"choosing": list(grid), "tried": tried, "of": total, "least": least}
+                progress(entry)
 
         def fit(point: Settings, round: Round, lams: Sequence[float]) -> list[float]:
             return self._errors(method.with_choice(self.settings, best | dict(point)), lams, tell)
+
+        if progress is not None:
+            progress({"choosing": list(grid), "tried": 0, "of": total})
 
         rounds = [Round(len(self.folds[0][0]), len(self.folds))]
         found = search(fit, Grid(points, {method.name: lams}, rounds), measure)
         step = found.step("lam" in grid, sum(len(out) for _, out in self.folds))
         return step if measure.target is None else step | {"target": measure.target}
 
-    def _errors(self, settings: Settings, lams: Sequence[float], tell: Any) -> list[float]:
+    def _errors(
+        self, settings: Settings, lams: Sequence[float], tell: Callable[[float | None], None]
+    ) -> list[float]:
         """The mean error over all held-out rows for each lambda."""
         problem, rows = self.problem, []
+
+        def stop(errors: list[float]) -> bool:
+            tell(errors[-1])
+            return self.stop(errors)
+
         for kept, out in self.folds:
-            tell()
-            own = [lam * (len(kept) / problem.n_rows) for lam in lams]
+            own = [lam * (len(kept) / self.total) for lam in lams]
             some, others = problem.rows(kept), problem.rows(out)
-            rows.append(
-                self.method.errors_along(some, others, settings, own, self.stop, self.cache)
-            )
+            rows.append(self.method.errors_along(some, others, settings, own, stop, self.cache))
+            for _ in lams[len(rows[-1]) :]:
+                tell(None)
         # where one part went on to smaller lambdas than another, the other's last error stands
         most = max(map(len, rows))
         rows = [own + own[-1:] * (most - len(own)) for own in rows]

@@ -47,7 +47,7 @@ class Settings(Mapping[str, Any]):
             For an option that the method does not have, or a value that it does not take.
         """
         converted = method.converted(given)
-        return cls(method.name, method.defaults(converted.get("kernel")) | converted)
+        return cls(method.name, method.defaults(converted) | converted)
 
     def updated(self, **changes: Any) -> Settings:
         """The same settings with other values for some options."""

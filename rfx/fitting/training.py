@@ -296,7 +296,7 @@ def begin(
     if chosen.scaler is not scaler:
         preprocessing = replace(preprocessing, scaler=chosen.scaler)
         problem = replace(problem, X=preprocessing.rows(X))
-    own_settings = settings.updated(**chosen.options, **chosen.numbers(problem, settings))
+    own_settings = settings.updated(**chosen.options, **chosen.numbers(method, problem, settings))
     asked = settings.updated(**chosen.options)
     seconds = time.perf_counter() - start
     return Begun(problem, preprocessing, own_settings, asked, chosen.steps, seconds)

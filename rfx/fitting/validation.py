@@ -28,6 +28,8 @@ SMALLER = (0.003, 0.001)
 L1_SHARES = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
 # Relative duality gap of models that are only evaluated, where --tol says nothing.
 TOL = 1e-2
+# Rows to fit to and to evaluate on, at most, where an option is `auto`.
+SAMPLE = 10_000
 # Of the training rows, where a method says nothing else.
 HELD_OUT = 0.2
 # Rows that a choice is evaluated on, at least: where one part has fewer, all parts are in turn.

@@ -18,7 +18,7 @@ from rfx import methods, parallel
 from rfx.errors import UsageError
 from rfx.fitting.inputs import FEWEST
 from rfx.fitting.method import Method
-from rfx.fitting.options import AUTO, CHOSEN_SCALING, METRIC
+from rfx.fitting.options import AUTO, BUDGET_SECONDS, CHOSEN_SCALING, METRIC
 from rfx.fitting.pipeline import Pipeline
 from rfx.fitting.problem import Progress
 from rfx.fitting.search import Grid, Measure, Round, Stop, search
@@ -48,6 +48,7 @@ _PASSED = (
     "metric",
     "metric_steps",
     "target_scaling",
+    "budget_seconds",
     "seed",
     "timeout",
     "class_weight",
@@ -207,4 +208,5 @@ class Auto(Method):
     options: ClassVar[tuple[Option, ...]] = (
         CHOSEN_SCALING.but(default=AUTO),
         METRIC.but(default=AUTO),
+        BUDGET_SECONDS,
     )

@@ -7,6 +7,7 @@ With --sparse the penalty is lam ||w||_1, and features are not divided by the ro
 The model keeps the chosen features only.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -27,9 +28,18 @@ from rfx.fitting.linear import (
     target_offset,
 )
 from rfx.fitting.method import Fitted, budget, each_output, kernel_params
-from rfx.fitting.options import CG, LAM, LIBLINEAR, MOST, N_FEATURES, SOLVER, TOL
+from rfx.fitting.options import (
+    AUTO,
+    CG,
+    LAM,
+    LIBLINEAR,
+    MOST,
+    N_FEATURES,
+    ON_SAMPLE,
+    SOLVER,
+    TOL,
+)
 from rfx.fitting.problem import Clock, Problem
-from rfx.fitting.search import Stop
 from rfx.fitting.settings import Settings
 from rfx.fitting.validation import error, evenly
 from rfx.operators.mapped import feature_matrix
@@ -121,7 +131,7 @@ class LKRF(LinearMethod):
         Option(
             "joint_rows", int, "Training rows that --joint takes.", low=2, high=MOST, default=2000
         ),
-        LAM.but(choices={"validation": "0.01, 0.1, 1, 10 or 100"}),
+        LAM.but(choices={"validation": "0.01, 0.1, 1, 10 or 100"} | ON_SAMPLE, default=AUTO),
         SOLVER.adding(CG, LIBLINEAR),
         TOL.but(help=f"{TOL.help} cg: relative residual; the `-e` of LIBLINEAR."),
     )
@@ -206,7 +216,7 @@ class LKRF(LinearMethod):
         out: Problem,
         settings: Settings,
         lams: list[float],
-        stop: Stop,
+        stop: Callable[[list[float]], bool],
         cache: Cache,
     ) -> list[float]:
         # the pool and its scores stay as they are as long as gamma does
@@ -218,6 +228,8 @@ class LKRF(LinearMethod):
         for lam in lams:
             model = _solved(features, problem, settings.updated(lam=lam)).model
             errors.append(error(problem.task, model.decision(out.X), out.Y, out.weights))
+            # its lambdas are in no order, so that all are tried
+            stop(errors)
         return errors
 
 

@@ -13,7 +13,7 @@ from rfx.fitting.cache import Cache
 from rfx.fitting.expansion import ExpansionModel
 from rfx.fitting.inputs import KERNELS
 from rfx.fitting.method import Fitted
-from rfx.fitting.options import AUTO, CHOSEN_SCALING, METRIC
+from rfx.fitting.options import AUTO, CHOSEN_SCALING, METRIC, chosen_kernel
 from rfx.fitting.problem import Problem
 from rfx.fitting.settings import Settings
 from rfx.kernels import KERNELS as ALL
@@ -30,26 +30,18 @@ class RFM(Kernel):
     name = "rfm"
     summary = "recursive feature machine: kernel ridge regression with a learnt metric"
     tried_kernels = KERNELS
+    thorough = True
     options: ClassVar[tuple[Option, ...]] = (
-        CHOSEN_SCALING.but(default=AUTO),
-        METRIC.but(default=AUTO),
         *(
             option.adding({AUTO: OF_THE_CHOICE}).but(default=AUTO)
             if option.name in ("gamma", "lam")
             else option
             for option in Kernel.options
-            if option.name != "kernel"
+            if option.name not in ("scaling", "metric", "kernel")
         ),
-        Option(
-            "kernel",
-            str,
-            "The kernel.",
-            lambda: {
-                AUTO: f"the best of {' and '.join(KERNELS)} on held-out rows",
-                **{name: "" for name, own in ALL.items() if own.metric},
-            },
-            default=AUTO,
-        ),
+        CHOSEN_SCALING.but(default=AUTO),
+        METRIC.but(default=AUTO),
+        chosen_kernel(lambda: [name for name, own in ALL.items() if own.metric], KERNELS),
     )
 
     def fit(self, problem: Problem, settings: Settings, cache: Cache) -> Fitted:

@@ -22,7 +22,7 @@ from rfx.fitting.binned import (
 )
 from rfx.fitting.cache import Cache
 from rfx.fitting.method import Fitted, budget, each_output
-from rfx.fitting.options import LAM_L1, LIBLINEAR, PRCD, SOLVER
+from rfx.fitting.options import AUTO, LAM_L1, LIBLINEAR, ON_SAMPLE, PRCD, SOLVER
 from rfx.fitting.problem import Clock, Problem
 from rfx.fitting.settings import Settings
 from rfx.fitting.validation import GAMMA_FACTORS, L1_HELP, l1_lams
@@ -48,8 +48,9 @@ class SparseRB(BinnedMethod):
         *OPTIONS,
         N_GRIDS,
         LAM_L1.but(
-            choices={"validation": f"the best of 100, 10, 1, 0.1 on held-out rows; {L1_HELP}"},
-            default="validation",
+            choices={"validation": f"the best of 100, 10, 1, 0.1 on held-out rows; {L1_HELP}"}
+            | ON_SAMPLE,
+            default=AUTO,
         ),
         SOLVER.adding(PRCD, LIBLINEAR),
     )

@@ -27,7 +27,17 @@ from rfx.fitting.linear import (
     step_callback,
 )
 from rfx.fitting.method import Fitted, budget, each_output
-from rfx.fitting.options import LAM_L1, LAM_PATH, LIBLINEAR, MOST, PRCD, SOLVER, TOL
+from rfx.fitting.options import (
+    AUTO,
+    LAM_L1,
+    LAM_PATH,
+    LIBLINEAR,
+    MOST,
+    ON_SAMPLE,
+    PRCD,
+    SOLVER,
+    TOL,
+)
 from rfx.fitting.problem import Clock, Problem
 from rfx.fitting.settings import Settings
 from rfx.fitting.validation import GAMMA_FACTORS, L1_HELP, error, l1_lams
@@ -74,8 +84,9 @@ class SparseRF(LinearMethod):
                     "closest to rf there, as Yen et al. choose it, of those until the error is at"
                     " most rf's or rises"
                 ),
-            },
-            default="validation",
+            }
+            | ON_SAMPLE,
+            default=AUTO,
         ),
         LAM_PATH.but(help=f"{LAM_PATH.help} Each is started at the one before."),
         SOLVER.adding(LIBLINEAR, PRCD),

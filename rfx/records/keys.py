@@ -90,7 +90,8 @@ def resolved(run: Run) -> dict[str, Any]:
         given |= _converted(
             run.method, {name: value for name, value in given.items() if name not in _NOT_DECLARED}
         )
-        return _defaults(run.method, given.get("kernel")) | given
+        of = tuple((name, given[name]) for name in ("kernel", "gamma") if name in given)
+        return _defaults(run.method, of) | given
     except UsageError:
         # of a method or option that is not there: the run fails, and its row has a key all the same
         return given
@@ -115,13 +116,14 @@ def _converted_once(method: str, given: tuple[tuple[str, type, Any], ...]) -> di
 
 
 @lru_cache
-def _defaults(method: str, kernel: str | None) -> dict[str, Any]:
+def _defaults(method: str, given: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
+    """Beside the kernel and the bandwidth that are given."""
     found = {
         name: value
-        for name, value in methods.get(method).defaults(kernel).items()
+        for name, value in methods.get(method).defaults(dict(given)).items()
         if value is not None and name != "seed"
     }
-    kernel = found.get("kernel") if kernel is None else kernel
+    kernel = dict(given).get("kernel") or found.get("kernel")
     if "gamma" in found and lacks_gamma(kernel):
         found["gamma"] = _NO_GAMMA
     return found

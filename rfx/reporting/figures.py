@@ -14,8 +14,9 @@ from typing import Any
 
 from rfx import files
 from rfx.errors import DataError, UsageError, or_near
+from rfx.fitting.pipeline import Pipeline
 from rfx.plans import catalogue
-from rfx.reporting import charts, style
+from rfx.reporting import charts, figures_general, style
 
 FORMATS = ("png", "svg", "pdf", "csv")
 DPI = 150
@@ -82,11 +83,23 @@ def draw(
     known = catalogue.figures() if known is None else known
     if name not in known:
         raise UsageError(f"there is no figure {name}{or_near(name, known)}")
+    return _drawn(name, lambda: known[name](rows, setting), output, inputs, force)
+
+
+def draw_model(name: str, model: Pipeline, output=None, inputs=(), force: bool = False):
+    """Draw a figure of a model as `draw` draws those of rows; name: of figures_general.OF_MODELS.
+
+    Raises DataError where the model has nothing to draw.
+    """
+    return _drawn(name, lambda: figures_general.OF_MODELS[name](model), output, inputs, force)
+
+
+def _drawn(name, build, output, inputs, force) -> list[Path]:
     stem = _stem(name, output)
     for form in FORMATS:
         files.guard(("--output", _target(stem, form)), inputs, _kind(form), force)
     with styled():
-        chart = known[name](rows, setting)
+        chart = build()
         return save(chart, charts.paint(chart), stem)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rfx.errors import DataError, UsageError
+from rfx.fitting.pipeline import Pipeline
 from rfx.records.result import having
 from rfx.reporting import columns, convergence, seeds, style
 from rfx.reporting.builders import Builder
@@ -18,6 +19,8 @@ from rfx.reporting.charts import Chart, Curve, Heat, Panel, in_lines
 MOST = 12
 # Most curves of a panel, and values of an option in a grid.
 MOST_CURVES, MOST_VALUES = 100, 200
+# Most inputs that are drawn.
+MOST_INPUTS = 40
 SIZES = ("n_features", "n_grids", "block_size")
 
 
@@ -504,3 +507,42 @@ FIGURES = {
     "tune": tune,
     "map-convergence": Builder("map-convergence", map_convergence, alone=True),
 }
+
+
+# ------------------------------------------------------------------------------------ of a model
+
+
+def importance(model: Pipeline) -> Chart:
+    """The inputs by their share of the learnt metric, the largest first; DataError without one."""
+    found = model.importances()
+    if found is None:
+        raise DataError(
+            "the model has no learnt metric, which would say how much its inputs matter; train it"
+            " with --metric diagonal or full"
+        )
+    order = np.argsort(-found, kind="stable")[:MOST_INPUTS]
+    names, shares = [model.input_names()[place] for place in order], found[order]
+    places = np.arange(len(order), 0, -1)
+    look = style.numbered(0) | {"linestyle": "none"}
+    curves = [
+        Curve([0.0, share], [place, place], {"color": "0.7", "linewidth": 0.9})
+        for share, place in zip(shares, places)
+    ]
+    curves.append(Curve(shares, places, look, gid="importance"))
+
+    def dress(axes) -> None:
+        axes.set_yticks(places, names)
+        axes.set_xlim(left=0.0)
+
+    notes = [
+        "The average squared gradient of the predictions by each scaled input, as a share of all:"
+        " how much predictions change with an input, not what changes them."
+    ]
+    if len(found) > len(order):
+        notes.append(f"The first {len(order)} of {len(found)} inputs.")
+    panel = Panel("", "share of the metric", "", curves, dress=dress)
+    return Chart("What the predictions change with", notes, [[panel]], 0.8 + 0.16 * len(order))
+
+
+# Figures of a model rather than of rows, by name.
+OF_MODELS = {"importance": importance}

@@ -20,14 +20,14 @@ import numpy as np
 
 from rfx import env, kernels, methods
 from rfx.data.loading import Split
-from rfx.data.transforms.scaling import Scaler
 from rfx.errors import DataError, UsageError
-from rfx.fitting import validation
+from rfx.fitting import metric, validation
 from rfx.fitting.bandwidth import has_gamma
 from rfx.fitting.calibration import Calibration
 from rfx.fitting.pipeline import Pipeline
 from rfx.fitting.search import Budget, Found, Grid, Measure, Round, Size, Stop, Trial, search
 from rfx.fitting.settings import Settings
+from rfx.fitting.training import begin
 from rfx.records import keys, results
 from rfx.records.result import Result
 from rfx.records.run import Run
@@ -56,6 +56,8 @@ L1_LAMS = tuple(float(f"{10 ** (3 - step / 2):.1g}") for step in range(9))
 # lambdas above the last best that are tried again; the share of the budget that is for the search.
 ROWS, EVALUATED, KEPT, ABOVE = (2000, 10_000), 10_000, (4, 2), 2
 SEARCHING = 0.7
+# The share that the choice of scaling, kernel and metric may take.
+CHOOSING = 0.2
 # The size is doubled up to so many times the rows.
 LARGEST = 4
 METRICS = {name: Measure(name, larger=True) for name in ("accuracy", "balanced_accuracy", "auc")}
@@ -120,27 +122,30 @@ class Tuning:
         tell: Callable[[Trial, bool], None] | None = None,
     ) -> None:
         asked = asked or Asked()
+        start = time.monotonic()
         self.X: Any = split.X_train
-        self.y, self.names, self.given = np.asarray(split.y_train), list(names), given
+        self.y, self.names, self.given = np.asarray(split.y_train), list(names), dict(given)
         self.split, self.asked, self.tell = split, asked, tell
         task = given["task"]
-        metric = asked.measure or ("rmse" if task == "regression" else "accuracy")
-        if (metric == "rmse") != (task == "regression"):
-            raise UsageError(f"--measure is {metric}, but the task is {task}")
-        self.measure = METRICS[metric]
+        name = asked.measure or ("rmse" if task == "regression" else "accuracy")
+        if (name == "rmse") != (task == "regression"):
+            raise UsageError(f"--measure is {name}, but the task is {task}")
+        self.measure = METRICS[name]
         share = None if asked.cv else asked.holdout or held_out.SHARE
         self.parts = validation.folds(
             self.y, task != "regression", asked.seed, asked.cv, share, split.schema
         )
         self.how = {"cv": asked.cv, "holdout": share}
+        self.rows = self._choose_inputs()
         self.source = asked.source or Run(dataset=split.name, split=split.split, method="")
         file = asked.results_file
         known = results.read(file) if file is not None and file.exists() else []
         self.known = {row["key"]: row for row in known if row["status"] == "ok"}
+        self.deadline = start + SEARCHING * asked.budget
 
     def run(self) -> Found:
         """All trials, and the best of the last round that was reached."""
-        budget = Budget(time.monotonic() + SEARCHING * self.asked.budget, self.asked.trials)
+        budget = Budget(self.deadline, self.asked.trials)
         return search(self._scores, self._grid(), self.measure, budget, self._known, self._keep)
 
     def options(self, point: Settings) -> dict[str, Any]:
@@ -164,6 +169,29 @@ class Tuning:
         return said
 
     # ------------------------------------------------------------------ the grid
+
+    def _choose_inputs(self) -> np.ndarray:
+        """Add scaling and metric to the given options, and the kernel, chosen on the rows that the
+        models of the first part are fitted to; returns these rows, scaled and mapped.
+
+        A trial learns its own scaling and metric of that kind, from the rows that it is fitted to.
+        """
+        defaults = methods.get(self.names[0]).defaults(self.given)
+        options = {name: self.given.get(name, defaults[name]) for name in ("scaling", "metric")}
+        options |= {"budget_seconds": CHOOSING * self.asked.budget, "seed": self.asked.seed}
+        passed = ("task", "metric_steps", "target_scaling", "kernel", "class_weight")
+        options |= {name: self.given[name] for name in passed if name in self.given}
+        known = methods.get("rfm").declared()["kernel"].meanings()
+        if "kernel" in options and options["kernel"] not in known:
+            options["kernel"] = metric.KERNEL
+        trainer = replace(methods.create("rfm", **options), schema=self.split.schema)
+        kept, out = self.parts[0]
+        X, _ = self.split.part(kept, out)
+        begun = begin(trainer, X, self.y[kept])
+        found = {name: begun.asked[name] for name in ("scaling", "metric", "metric_steps")}
+        self.given |= {name: value for name, value in found.items() if value is not None}
+        self.kernel = begun.asked.kernel
+        return np.asarray(metric.dense(begun.problem.X), np.float32)
 
     def _grid(self) -> Grid:
         n_rows, alone = self.X.shape[0], len(self.names) == 1
@@ -195,7 +223,8 @@ class Tuning:
         """The kernels of a method that are tried."""
         declared = methods.get(name).declared()["kernel"]
         wanted = [kernel for kernel in self.asked.kernels if kernel in declared.meanings()]
-        return wanted or [self.given.get("kernel") or declared.default]
+        chosen = self.kernel if self.kernel in declared.meanings() else declared.default
+        return wanted or [self.given.get("kernel") or str(chosen)]
 
     def _gammas(self, kernel: str) -> list[dict[str, float]]:
         """The kernel's bandwidths that are tried first; where it has none, one point without."""
@@ -204,10 +233,7 @@ class Tuning:
             return [{}]
         if isinstance(given, (int, float)):
             return [{"gamma": float(given)}]
-        # that of all training rows, scaled as the method scales them
-        scaler = Scaler.fit(self.X, self.given["scaling"])
-        scaled = scaler.transform(self.X, dtype=np.float32)
-        base = kernels.parameters(kernel, scaled, given or "median", self.asked.seed)["gamma"]
+        base = kernels.parameters(kernel, self.rows, given or "median", self.asked.seed)["gamma"]
         return [{"gamma": base * factor} for factor in (FACTORS if given is None else (1.0,))]
 
     def _size(self, name: str) -> Size | None:
@@ -245,26 +271,26 @@ class Tuning:
         return [float(np.mean(column)) for column in zip(*found)]
 
     def _score(self, model: Pipeline, decision: np.ndarray, y: np.ndarray) -> float:
-        metric = self.measure.name
-        if metric in ("accuracy", "rmse"):
+        name = self.measure.name
+        if name in ("accuracy", "rmse"):
             return model.evaluate(decision, y)["score"]
         classes = model.classes
         assert classes is not None
-        if metric == "log_loss":
+        if name == "log_loss":
             # by Platt's curve, of two numbers, from the rows that it is evaluated on: none gains by
             # it more than others
             by = "the rows that were held out"
             curve = Calibration.fit("platt", decision, y, classes, by, self.split.schema)
             model = model.replace(calibration=curve)
         # a class of a few rows may be missing among those that a trial is fitted to
-        known = np.isin(y, classes) if metric in ("auc", "log_loss") else slice(None)
+        known = np.isin(y, classes) if name in ("auc", "log_loss") else slice(None)
         found = metrics.measures(model, decision[known], y[known])
-        if metric not in found:
+        if name not in found:
             raise DataError(
-                f"--measure {metric} is not defined where held-out rows are all of one class;"
+                f"--measure {name} is not defined where held-out rows are all of one class;"
                 " choose accuracy"
             )
-        return found[metric]
+        return found[name]
 
     # ------------------------------------------------------------------ rows
 

@@ -22,12 +22,14 @@ TARGETS = {
     "binary": np.where(SMOOTH + 0.5 * RNG.standard_normal(300) > 0, 1.0, -1.0),
     "multiclass": np.digitize(SMOOTH + 0.3 * RNG.standard_normal(300), [-0.5, 0.5]).astype(float),
 }
+# Inputs that nothing chooses.
+FIXED = {"scaling": "none", "metric": "none"}
 OWN = {
-    "rf": {"n_features": 150},
-    "sparse-rf": {"n_features": 60, "rounds": 2},
-    "kernel": {},
-    "nystrom": {"n_features": 50},
-    "block": {"block_size": 80},
+    "rf": {"kernel": "gaussian", "n_features": 150},
+    "sparse-rf": {"kernel": "gaussian", "n_features": 60, "rounds": 2},
+    "kernel": {"kernel": "gaussian"},
+    "nystrom": {"kernel": "gaussian", "n_features": 50},
+    "block": {"kernel": "gaussian", "block_size": 80},
     "rb": {"kernel": "laplacian", "n_grids": 40},
     "sparse-rb": {"kernel": "laplacian", "n_grids": 20},
 }
@@ -58,7 +60,7 @@ def by_hand(name, task, gammas, lams, **options):
 def test_gamma_and_lambda_are_those_of_the_least_held_out_error(name):
     for task in TARGETS if name in ("rf", "rb") else ("regression", "binary"):
         method = methods.create(
-            name, task=task, scaling="none", gamma="validation", lam="validation", **OWN[name]
+            name, task=task, gamma="validation", lam="validation", **FIXED, **OWN[name]
         ).fit(X, TARGETS[task])
         (step,) = method.info["validation"]
         kernel = method.settings.kernel
@@ -102,7 +104,7 @@ def test_gamma_and_lambda_are_those_of_the_least_held_out_error(name):
 
 def test_gamma_alone_lambda_alone_and_neither():
     for words in ({"gamma": "validation", "lam": 0.5}, {"gamma": 0.7, "lam": "validation"}):
-        method = methods.create("rf", scaling="none", n_features=80, **words).fit(
+        method = methods.create("rf", **FIXED, kernel="gaussian", n_features=80, **words).fit(
             X, TARGETS["regression"]
         )
         (step,) = method.info["validation"]
@@ -129,7 +131,7 @@ def test_gamma_alone_lambda_alone_and_neither():
 def test_tuned_is_the_same_for_every_method_and_leaves_its_scores():
     chosen = {}
     for name in ("rf", "kernel", "nystrom", "block"):
-        method = methods.create(name, scaling="none", gamma="tuned", lam=0.5, **OWN[name]).fit(
+        method = methods.create(name, gamma="tuned", lam=0.5, **FIXED, **OWN[name]).fit(
             X, TARGETS["regression"]
         )
         (step,) = method.info["validation"]
@@ -140,7 +142,7 @@ def test_tuned_is_the_same_for_every_method_and_leaves_its_scores():
         )
         chosen[name] = (method.info["kernel_params"]["gamma"], *step["chosen"])
     assert len(set(chosen.values())) == 1 and len(set(chosen["rf"])) == 1
-    both = methods.create("rf", gamma="tuned", lam="validation", n_features=80).fit(
+    both = methods.create("rf", gamma="tuned", lam="validation", **FIXED, **OWN["rf"]).fit(
         X, TARGETS["regression"]
     )
     assert [step["options"] for step in both.info["validation"]] == [["gamma", "lam"], ["lam"]]

@@ -46,6 +46,10 @@ def test_errors_are_those_of_models_without_the_row(weights):
         assert error == pytest.approx(total / own.sum(), rel=1e-6)
 
 
+# Inputs that nothing chooses.
+FIXED = {"kernel": "gaussian", "scaling": "none", "metric": "none"}
+
+
 def test_every_method_of_a_kernel_gets_the_same_and_says_it():
     y, chosen = Y[:, 0], {}
     for name, own in {
@@ -54,16 +58,16 @@ def test_every_method_of_a_kernel_gets_the_same_and_says_it():
         "nystrom": {"n_features": 20},
         "sparse-rf": {"n_features": 20},
     }.items():
-        method = methods.create(name, scaling="none", lam=1.0, **own).fit(X, y)
+        method = methods.create(name, lam=1.0, **FIXED, **own).fit(X, y)
         assert (
             method.settings.gamma == "loo"
             and method.info["validation"][0]["by"] == "kernel ridge regression"
         )
         chosen[name] = method.info["kernel_params"]["gamma"]
     assert np.ptp(list(chosen.values())) < 1e-5 * chosen["kernel"]  # some take the rows in float32
-    again = methods.create("kernel", scaling="none", lam=1.0, gamma=chosen["kernel"]).fit(X, y)
+    again = methods.create("kernel", **FIXED, lam=1.0, gamma=chosen["kernel"]).fit(X, y)
     np.testing.assert_array_equal(
-        again.predict(X), methods.create("kernel", scaling="none", lam=1.0).fit(X, y).predict(X)
+        again.predict(X), methods.create("kernel", **FIXED, lam=1.0).fit(X, y).predict(X)
     )
 
 
@@ -86,14 +90,14 @@ def test_with_slack_it_is_the_closest_to_the_median_of_those_that_are_nearly_as_
 
 def test_smooth_targets_without_noise_get_smaller_lambdas_but_by_this_word_only():
     y = X[:, 0] + X[:, 1] * X[:, 2]
-    assert methods.create("kernel", scaling="none").fit(X, y).info["lam"] == 0.001
-    assert methods.create("kernel", scaling="none", gamma="median").fit(X, y).info["lam"] == 0.01
-    classes = methods.create("kernel", scaling="none").fit(X, np.sign(y))
+    assert methods.create("kernel", **FIXED).fit(X, y).info["lam"] == 0.001
+    assert methods.create("kernel", **FIXED, gamma="median").fit(X, y).info["lam"] == 0.01
+    classes = methods.create("kernel", **FIXED).fit(X, np.sign(y))
     assert min(lam for _, lam, _ in classes.info["validation"][0]["tried"]) == 0.01
 
 
 def test_few_rows_and_kernels_without_a_bandwidth_have_nothing_to_choose():
-    few = methods.create("rf", lam=1.0, n_features=20).fit(X[:10], Y[:10, 0])
+    few = methods.create("rf", kernel="gaussian", lam=1.0, n_features=20).fit(X[:10], Y[:10, 0])
     assert "validation" not in few.info
     assert (
         few.info["kernel_params"]["gamma"]

@@ -44,7 +44,8 @@ def rfx(*args):
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_command_and_the_estimator_predict_the_same(kind, tmp_path):
     train, test = files(tmp_path)
-    options = {"n_features": 50, "lam": 0.1, "gamma": "median", "seed": 3}
+    options = {"kernel": "gaussian", "metric": "none", "n_features": 50, "lam": 0.1, "seed": 3}
+    options |= {"gamma": "median"}
     flags = [part for name in options for part in ("--" + name.replace("_", "-"), options[name])]
     path = tmp_path / "m.npz"
     rfx("train", "--method", "rf", "--data", train, "--scaling", kind, *flags, "--model", path)

@@ -59,6 +59,7 @@ def test_an_option_of_a_named_method_is_refused(table, capfd):
 
 def test_a_metric_of_a_named_method_is_learnt(table, capfd):
     command = ("train", "--data", table, "--method", "rf", "--metric", "diagonal", "--lam", "0.1")
+    command += ("--kernel", "gaussian", "--scaling", "standard")
     code, out, _ = run(capfd, *command)
     assert code == 0 and "chosen       metric diagonal" in out
 

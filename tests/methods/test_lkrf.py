@@ -276,6 +276,7 @@ def test_sparse_rows_equal_dense_ones(kernel):
     options = {
         "kernel": kernel,
         "scaling": "none",
+        "metric": "none",
         "task": "binary",
         "dtype": "float64",
         "pool": 40,
@@ -307,6 +308,9 @@ def test_regression_and_several_classes(tmp_path):
 def test_validation(sphere):
     method = fitted(
         sphere,
+        kernel="gaussian",
+        scaling="minmax01",
+        metric="none",
         pool=1000,
         loss="squared",
         gamma="validation",

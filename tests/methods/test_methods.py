@@ -344,7 +344,7 @@ def test_match_rf_is_the_rf_of_the_same_scale(monkeypatch):
     with pytest.raises(
         UsageError, match="--perceptron-scale is unit, which is not for kernel gaussian"
     ):
-        methods.create("rf", perceptron_scale="unit")
+        methods.create("rf", kernel="gaussian", perceptron_scale="unit")
 
 
 def test_sparse_rows_unscaled():
@@ -385,7 +385,10 @@ def test_refusals():
         methods.create("rf", lam=-1)
     with pytest.raises(
         UsageError,
-        match=r"--lam is 'match-rf'; it must be a number above 0 or validation \(method rf\)",
+        match=(
+            r"--lam is 'match-rf'; it must be a number above 0 or one of validation, auto"
+            r" \(method rf\)"
+        ),
     ):
         methods.create("rf", lam="match-rf")
     with pytest.raises(

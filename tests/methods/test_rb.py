@@ -429,7 +429,8 @@ def test_refusals():
     ):
         methods.create("rb", kernel="hat", gamma="tuned").fit(X, VALUES)
     with pytest.raises(
-        UsageError, match="--lam is 'match-rf'; it must be a number above 0 or validation"
+        UsageError,
+        match="--lam is 'match-rf'; it must be a number above 0 or one of validation, auto",
     ):
         methods.create("rb", lam="match-rf")
     with pytest.raises(

@@ -15,7 +15,7 @@ SPEC = {
     "dataset": "cpu",
     "split": "yen2014",
     "method": "rf",
-    "options": {"kernel": "gaussian", "lam": 1},
+    "options": {"lam": 1},
     "seed": 0,
 }
 
@@ -24,8 +24,8 @@ def test_key_counts_what_decides_the_run_and_nothing_else():
     same = [
         SPEC | {"threads": 4, "timeout": 5, "checkpoint": "m.npz", "every": 3, "resume": True},
         SPEC | {"test": None, "zero_based": False, "train_score": False},
-        SPEC | {"options": {"lam": 1.0, "kernel": "gaussian", "tol": None, "timeout": 9}},
-        SPEC | {"options": {"lam": 1}},
+        SPEC | {"options": {"lam": 1.0, "kernel": "auto", "tol": None, "timeout": 9}},
+        SPEC | {"options": {"lam": 1, "scaling": "auto", "metric": "auto"}},
         SPEC | {"options": {"lam": 1, "n_features": methods.create("rf").settings.n_features}},
         SPEC | {"options": {"lam": 1, "gamma": "loo"}},
         {name: value for name, value in SPEC.items() if name != "seed"},
@@ -38,8 +38,10 @@ def test_key_counts_what_decides_the_run_and_nothing_else():
         SPEC | {"label": "tuned"},
         SPEC | {"method": "sparse-rf"},
         SPEC | {"train_score": True},
-        SPEC | {"options": {"kernel": "gaussian", "lam": 2}},
-        SPEC | {"options": {"kernel": "gaussian", "lam": 1, "tol": 1}},
+        SPEC | {"options": {"lam": 2}},
+        SPEC | {"options": {"lam": 1, "tol": 1}},
+        SPEC | {"options": {"lam": 1, "kernel": "gaussian"}},
+        SPEC | {"options": {"lam": 1, "gamma": 0.5}},
         SPEC | {"fixed_threads": True, "threads": 1},
         SPEC | {"fixed_threads": True, "threads": 2},
     ]

@@ -2,7 +2,12 @@
 
 import click
 
+from rfx import papers
 from rfx.cli.common import complete_figure, force_option
+from rfx.errors import UsageError
+from rfx.plans.catalogue import rows_for
+from rfx.records.results import read
+from rfx.records.traces import beside, chosen
 
 
 @click.command(
@@ -35,11 +40,6 @@ def command(name, results, output, trace, setting, force, as_list):
     The numbers are those of every point that is drawn; `rfx table NAME` has them as a table. The
     same rows give the same files.
     """
-    from rfx import papers
-    from rfx.errors import UsageError
-    from rfx.plans.catalogue import rows_for
-    from rfx.records.results import read
-    from rfx.records.traces import beside, chosen
     from rfx.reporting import figures
 
     known = papers.figures()

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rfx import lazy
 from rfx.compiled import njit
 from rfx.data import encodings
 from rfx.data.tabular.header import CELLS, ROWS, Guess, guess
@@ -766,8 +767,6 @@ def _is_grouped(text, low, high):
 
 
 def _cells(raw, shape, separator, forced) -> list:
-    import pandas
-
     if raw.startswith(_MARK):
         # in the middle of a text it is part of a cell, but pandas takes one away at a beginning
         raw = _MARK + raw
@@ -783,7 +782,7 @@ def _cells(raw, shape, separator, forced) -> list:
             }
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return pandas.read_csv(
+            return lazy.pandas.read_csv(
                 io.BytesIO(raw),
                 sep=separator,
                 header=None,
@@ -823,10 +822,9 @@ def _gaps_in_words(frame) -> set:
 
 
 def _is_truth(series) -> bool:
-    import pandas
-
     return series.dtype.kind == "b" or (
-        series.dtype == object and pandas.api.types.infer_dtype(series, skipna=True) == "boolean"
+        series.dtype == object
+        and lazy.pandas.api.types.infer_dtype(series, skipna=True) == "boolean"
     )
 
 
@@ -834,11 +832,9 @@ def _column(series, forced: bool, commas: bool):
     """Numbers or Words of a column as pandas has read it; commas: numbers may be written
     with a decimal comma.
     """
-    import pandas
-
     if series.dtype.kind in "iuf":
         return series.to_numpy(np.float64)
-    codes, values = pandas.factorize(series)
+    codes, values = lazy.pandas.factorize(series)
     values = [str(value).strip() for value in values]
     if not forced and (found := numbers_of(values, commas)) is not None:
         return np.array([*found, np.nan])[codes]

@@ -11,6 +11,6 @@ __all__ = ["__distribution__", "__version__", "load"]
 
 def load(path):
     """The estimator of a model file; see `rfx.estimators.load`, which this is."""
-    from rfx import estimators
+    from rfx import estimators  # which imports rfx
 
     return estimators.load(path)

@@ -1,5 +1,6 @@
 """What makes a row reproducible: folders, threads, memory, versions, processor, git revision."""
 
+import atexit
 import os
 import resource
 import signal
@@ -10,10 +11,11 @@ from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
+from rfx import lazy
 from rfx._version import __version__
 from rfx.errors import UsageError
 
-# Imported with rfx itself, before anything can catch Ctrl-C: what takes time is imported where it
+# Imported with rfx itself, before anything can catch Ctrl-C: what takes time is loaded when it
 # is used.
 
 _threads = None
@@ -47,10 +49,8 @@ def home_dir() -> Path | None:
 
 
 def _temporary_dir() -> Path:
-    import tempfile
-
     try:
-        return Path(tempfile.gettempdir())
+        return Path(lazy.tempfile.gettempdir())
     except OSError:  # it writes to what it finds, which fails where the disk is full
         return Path(os.environ.get("TMPDIR") or "/tmp")
 
@@ -151,23 +151,17 @@ def _is_out_of_reach(path) -> bool:
 
 def _passing_folder() -> str:
     """A fresh private folder that goes when this process ends."""
-    import atexit
-    import logging
-    import shutil
-    import tempfile
-
+    remove = lazy.shutil.rmtree  # now: when the process ends it is late for imports
     try:
-        folder, owner = tempfile.mkdtemp(prefix="rfx-numba-"), os.getpid()
+        folder, owner = lazy.tempfile.mkdtemp(prefix="rfx-numba-"), os.getpid()
     except OSError:
         return os.path.join(os.devnull, "rfx")
-    atexit.register(
-        lambda: shutil.rmtree(folder, ignore_errors=True) if os.getpid() == owner else None
-    )
+    atexit.register(lambda: remove(folder, ignore_errors=True) if os.getpid() == owner else None)
     message = (
         "compiled code can't be kept in %s, so that every command compiles anew; RFX_CACHE may name"
         " a folder of your own"
     )
-    logging.getLogger(__name__).warning(message, cache_dir() / "numba")
+    lazy.logging.getLogger(__name__).warning(message, cache_dir() / "numba")
     return folder
 
 
@@ -192,9 +186,7 @@ def set_threads(count: int | None) -> None:
     _threads = count
     os.environ["OMP_NUM_THREADS"] = str(threads())
     if "numpy" in sys.modules:
-        import threadpoolctl
-
-        threadpoolctl.threadpool_limits(threads(), user_api="openmp")
+        lazy.threadpoolctl.threadpool_limits(threads(), user_api="openmp")
 
 
 def check_environment() -> None:
@@ -251,25 +243,21 @@ def keep_freed_memory() -> None:
     nothing changes, nor where the user has said something of it (MALLOC_TRIM_THRESHOLD_,
     MALLOC_MMAP_THRESHOLD_, GLIBC_TUNABLES). For processes that are rfx's own.
     """
-    import ctypes
-
     told = {"MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"} & set(os.environ)
     if told or "glibc.malloc" in os.environ.get("GLIBC_TUNABLES", ""):
         return
     M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
     with suppress(OSError, AttributeError):
-        mallopt = ctypes.CDLL(None).mallopt
+        mallopt = lazy.ctypes.CDLL(None).mallopt
         mallopt(M_TRIM_THRESHOLD, KEPT_BYTES)
         mallopt(M_MMAP_THRESHOLD, KEPT_ARRAY_BYTES)
 
 
 def die_with(parent: int) -> None:
     """Have the kernel kill this process when the process `parent` ends, however it ends (Linux)."""
-    import ctypes
-
     PR_SET_PDEATHSIG = 1
     try:
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        lazy.ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     except (OSError, AttributeError):
         return
     if os.getppid() != parent:
@@ -382,8 +370,6 @@ def _left_mb(folder, limit, held, cached) -> float:
 
 @lru_cache
 def cpu_name() -> str:
-    import platform
-
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as lines:
             for line in lines:
@@ -391,14 +377,12 @@ def cpu_name() -> str:
                     return line.split(":", 1)[1].strip()
     except OSError:
         pass
-    return platform.processor() or platform.machine()
+    return lazy.platform.processor() or lazy.platform.machine()
 
 
 @lru_cache
 def blas_name() -> str:
-    import threadpoolctl
-
-    libraries = [lib for lib in threadpoolctl.threadpool_info() if lib["user_api"] == "blas"]
+    libraries = [lib for lib in lazy.threadpoolctl.threadpool_info() if lib["user_api"] == "blas"]
     return (
         " ".join(sorted({f"{lib['internal_api']} {lib['version']}" for lib in libraries}))
         or "unknown"
@@ -410,14 +394,12 @@ def git_revision() -> str:
     """Revision of the checkout that rfx runs from, with `+` when files were changed; empty
     when installed.
     """
-    import subprocess
-
     root = Path(__file__).resolve().parent.parent
     if not (root / ".git").exists():
         return ""
 
     def git(*words):
-        return subprocess.run(
+        return lazy.subprocess.run(
             ["git", "-C", str(root), *words], capture_output=True, text=True, check=True
         ).stdout.strip()
 
@@ -425,24 +407,20 @@ def git_revision() -> str:
         return git("rev-parse", "--short=12", "HEAD") + (
             "+" if git("status", "--porcelain", "-uno") else ""
         )
-    except (OSError, subprocess.CalledProcessError):
+    except (OSError, lazy.subprocess.CalledProcessError):
         return ""
 
 
 def _version(package: str) -> str:
-    from importlib import metadata
-
     try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
+        return lazy.metadata.version(package)
+    except lazy.metadata.PackageNotFoundError:
         return ""
 
 
 def describe() -> dict[str, str]:
     """The last columns of a results row: versions, BLAS, processor, git revision."""
-    import platform
-
     packages = ["numpy", "scipy", "numba", "liblinear-official", "libsvm-official"]
-    row = {"rfx": __version__, "python": platform.python_version()}
+    row = {"rfx": __version__, "python": lazy.platform.python_version()}
     row |= {name.replace("-official", ""): _version(name) for name in packages}
     return row | {"blas": blas_name(), "cpu": cpu_name(), "git_revision": git_revision()}

@@ -1,5 +1,7 @@
 """The exceptions that a user sees as one sentence, without a traceback."""
 
+import difflib
+
 _BREAKS = {ord(mark): repr(mark)[1:-1] for mark in "\n\r\t\v\f\x1c\x1d\x1e\x85\u2028\u2029"}
 
 
@@ -58,8 +60,6 @@ def or_near(name: str, known, otherwise: str = "there are") -> str:
     """The end of a sentence about a name that is not among the known: those that are like
     it, else all.
     """
-    import difflib
-
     near = difflib.get_close_matches(str(name)[:100], known, n=3)
     return f"; did you mean {' or '.join(near)}?" if near else f" ({otherwise}: {', '.join(known)})"
 

@@ -22,7 +22,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from rfx import env
+from rfx import env, lazy
 
 # Parts of a product's rows.
 _PARTS = 16
@@ -266,9 +266,11 @@ def _libraries() -> tuple[list, list]:
     """BLAS libraries whose number of threads belongs to the process, and those with one for
     each thread that calls them.
     """
-    from threadpoolctl import ThreadpoolController
-
-    found = [own for own in ThreadpoolController().lib_controllers if own.user_api == "blas"]
+    found = [
+        own
+        for own in lazy.threadpoolctl.ThreadpoolController().lib_controllers
+        if own.user_api == "blas"
+    ]
     by_caller = [own for own in found if getattr(own, "threading_layer", None) == "openmp"]
     return [own for own in found if own not in by_caller], by_caller
 

@@ -6,25 +6,30 @@ maps by `rfx.feature_maps`: the entry's name is the method's or the kernel's, it
 See docs/plugins.md.
 """
 
+from __future__ import annotations
+
 import functools
 import importlib
 import importlib.util
 import pkgutil
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from importlib import metadata
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from rfx import lazy
 from rfx.errors import DataError, RfxWarning
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
 @functools.cache
-def entries(group: str) -> dict[str, metadata.EntryPoint]:
+def entries(group: str) -> dict[str, EntryPoint]:
     """The entry points of a group by name; of two of a name the one of the package first in
     the alphabet, with a warning.
     """
-    found: dict[str, metadata.EntryPoint] = {}
-    for entry in sorted(metadata.entry_points(group=group), key=package_of):
+    found: dict[str, EntryPoint] = {}
+    for entry in sorted(lazy.metadata.entry_points(group=group), key=package_of):
         other = found.setdefault(entry.name, entry)
         if package_of(other) != package_of(entry):
             _warn(
@@ -34,7 +39,7 @@ def entries(group: str) -> dict[str, metadata.EntryPoint]:
     return found
 
 
-def package_of(entry: metadata.EntryPoint) -> str:
+def package_of(entry: EntryPoint) -> str:
     """Name and version of the package of an entry point."""
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist else "?"
 
@@ -60,7 +65,7 @@ class Registry(Mapping):
         self._own: dict | None = None
         self._at_once: dict = {}  # what was found in files of its name
 
-    def _entries(self) -> dict[str, metadata.EntryPoint]:
+    def _entries(self) -> dict[str, EntryPoint]:
         return entries(self.group) if self.group else {}
 
     def own(self) -> dict:
@@ -98,7 +103,7 @@ class Registry(Mapping):
             found = self.own()[name] if name in self.own() else self._load(self._entries()[name])
         return found
 
-    def _load(self, entry: metadata.EntryPoint):
+    def _load(self, entry: EntryPoint):
         about = f"{self.kind} {entry.name} of package {package_of(entry)}"
         try:
             value = entry.load()

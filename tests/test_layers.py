@@ -10,6 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from rfx import lazy
+
 ROOT = Path(__file__).resolve().parent.parent / "rfx"
 # top to bottom; a module may import from its own room and from those below
 ROOMS = [
@@ -39,6 +41,7 @@ ROOMS = [
         "terminal",
         "interrupts",
         "errors",
+        "lazy",
         "numerals",
         "env",
         "parallel",
@@ -166,6 +169,130 @@ def test_no_room_of_data_imports_itself_in_a_circle():
         own = outer(".".join(path.relative_to(ROOT).with_suffix("").parts))
         graph.setdefault(own, set()).update({outer(name) for name in below(path)} - {own, "data"})
     assert {"libsvm", "tabular", "registry", "transforms"} <= rooms and circle(graph) == []
+
+
+# What may be imported inside a function, and why; all else of rfx is imported at the top of a file,
+# and a library that is slow to import by `rfx.lazy`.
+INSIDE = {
+    "__init__": "the estimators import the package",
+    "__main__": "Ctrl-C shows no traceback while the command line is imported",
+    "data/registry/checked": "numba, for a file whose size alone is known",
+    "data/registry/fetch": "http.client and numba, for what is not fetched yet",
+    "methods/__init__": "the command line names methods without numba",
+    "runs/child": "the number of BLAS threads is set before numpy is imported",
+}
+# Slow to import. A command imports what needs them when it runs, and help and usage do without.
+SLOW = {"numpy", "scipy", "numba", "pandas", "sklearn", "matplotlib", "asyncio"}
+
+
+def inside(tree) -> list:
+    """The imports inside functions of a parsed file."""
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    found = {
+        node
+        for function in ast.walk(tree)
+        if isinstance(function, functions)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    }
+    return sorted(found, key=lambda node: node.lineno)
+
+
+def on_import(tree) -> set[str]:
+    """The full names of all that a file imports as it is imported itself."""
+    later = set(inside(tree))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and getattr(node.test, "id", None) == "TYPE_CHECKING":
+            later |= {own for statement in node.body for own in ast.walk(statement)}
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import) and node not in later:
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node not in later:
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def slow_modules() -> set[str]:
+    """The modules of rfx, by their dotted names below it, whose import imports something SLOW."""
+    graph = {}
+    for path in ROOT.rglob("*.py"):
+        parts = list(path.relative_to(ROOT).with_suffix("").parts)
+        own = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        graph[own] = on_import(ast.parse(path.read_text()))
+    found: set[str] = set()
+    while True:
+        more = {
+            own
+            for own, names in graph.items()
+            if any(
+                module(name.split(".")[1:]) in found
+                if name.split(".")[0] == "rfx"
+                else name.split(".")[0] in SLOW
+                for name in names
+            )
+        }
+        if more == found:
+            return found
+        found = more
+
+
+def test_imports_stand_at_the_top_of_a_file():
+    slow, wrong, seen = slow_modules(), [], set()
+    assert {"features", "solvers.l2", "data.loading"} <= slow
+    assert not {"errors", "lazy", "methods", "cli", "cli.common"} & slow
+    for path in sorted(ROOT.rglob("*.py")):
+        name = path.relative_to(ROOT).with_suffix("").as_posix()
+        for node in inside(ast.parse(path.read_text())):
+            if name in INSIDE:
+                seen.add(name)
+                continue
+            targets = [alias.name for alias in node.names]
+            if isinstance(node, ast.ImportFrom):
+                targets = [f"{node.module}.{own}" for own in targets]
+            put_off = name.startswith("cli/") and all(
+                target.split(".")[0] == "rfx" and module(target.split(".")[1:]) in slow
+                for target in targets
+            )
+            if not put_off:
+                wrong.append(f"{name}.py:{node.lineno}: {ast.unparse(node)}")
+    assert wrong == [] and seen == set(INSIDE)
+
+
+@pytest.mark.parametrize("name", sorted(lazy.LIBRARIES))
+def test_a_library_is_loaded_at_its_first_use(name):
+    pytest.importorskip(lazy.LIBRARIES[name][-1])
+    found = getattr(lazy, name)
+    assert found is sys.modules[lazy.LIBRARIES[name][-1]] and getattr(lazy, name) is found
+
+
+def test_threads_that_ask_at_once_get_one_library():
+    code = (
+        "import threading\nfrom rfx import lazy\nfound, start = [], threading.Barrier(8)\ndef"
+        " ask():\n    start.wait()\n    found.append(lazy.pyarrow.parquet.ParquetFile)\n"
+        "threads = [threading.Thread(target=ask) for _ in range(8)]\nfor thread in threads:\n"
+        "    thread.start()\nfor thread in threads:\n    thread.join()\n"
+        "print(len(found), len(set(found)))"
+    )
+    pytest.importorskip("pyarrow")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "8 1\n"
+
+
+def test_what_is_no_library_is_no_attribute():
+    with pytest.raises(AttributeError, match="rfx.lazy.*nothing"):
+        lazy.nothing  # noqa: B018
+
+
+def test_the_command_line_loads_no_lazy_library():
+    # click needs some of Python's own
+    code = (
+        "import sys\nimport click\nown = set(sys.modules)\nimport rfx.cli\nfrom rfx import lazy\n"
+        "print(sorted({one for own in lazy.LIBRARIES.values() for one in own} & (set(sys.modules) -"
+        " own)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 def test_help_imports_nothing_heavy():

@@ -1,10 +1,15 @@
 """`rfx check`: what is wrong with a file of rows, or how large it is."""
 
 import sys
+from pathlib import Path
 
 import click
 
+from rfx import lazy
 from rfx.cli.common import text_options
+from rfx.data import archives
+from rfx.data.reading import Reading
+from rfx.errors import DataError
 
 _MOST_LABELS = 20
 _HEAD = 1 << 16  # bytes that tell what a file is
@@ -21,11 +26,8 @@ def command(file, zero_based, header, encoding):
     labels. Of a table (CSV, TSV, .npy, .npz, Parquet) the first problem is printed, or a line for
     each column: numbers or words, and how many cells are missing.
     """
-    from pathlib import Path
-
-    from rfx.data import archives, tables
+    from rfx.data import tables
     from rfx.data.libsvm import scan, sequences
-    from rfx.data.reading import Reading
 
     reading = Reading(header=header, encoding=encoding)
     if Path(file).is_file() and (table := tables.File(file, encoding=encoding)).kind != "libsvm":
@@ -58,11 +60,9 @@ def command(file, zero_based, header, encoding):
 
 
 def _check_table(file, reading):
-    import numpy as np
-
     from rfx.data.tabular.table import Table, Words, check_finite
-    from rfx.errors import DataError
 
+    np = lazy.numpy
     try:
         found = file.read(reading)
         if isinstance(found, Table):
@@ -99,9 +99,7 @@ def _check_table(file, reading):
 
 
 def _counted(y):
-    import numpy as np
-
-    return *np.unique(y, return_counts=True), y.min(), y.max(), y.mean()
+    return *lazy.numpy.unique(y, return_counts=True), y.min(), y.max(), y.mean()
 
 
 def _plural(count, word):

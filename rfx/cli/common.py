@@ -6,12 +6,16 @@ import json
 import math
 import os
 import shlex
+import shutil
 import sys
 from typing import TYPE_CHECKING
 
 import click
 
-from rfx.errors import quoted
+from rfx import env, files, methods, papers
+from rfx.data.reading import listed, typed
+from rfx.data.registry import fetch, registry
+from rfx.errors import UsageError, quoted
 from rfx.numerals import is_not_finite, is_number
 from rfx.options import Path as LamPath
 
@@ -70,9 +74,6 @@ class OutputFile(click.ParamType):
         self.such_as = such_as
 
     def convert(self, value, param, ctx):
-        from rfx import files
-        from rfx.errors import UsageError
-
         if files.names_folder(value):
             shown = shlex.quote(os.path.join(value, self.such_as))
             raise UsageError(
@@ -125,8 +126,6 @@ class MethodCommand(DeclaredCommand):
     flag = "--method"
 
     def declared(self, name):
-        from rfx import methods
-
         return methods.options_of(name)
 
     def parse_args(self, ctx, args):
@@ -135,7 +134,6 @@ class MethodCommand(DeclaredCommand):
         except click.NoSuchOption as error:
             if ctx.meta["rfx.named"] is None:
                 raise
-            from rfx import methods
 
             raise methods.no_option(ctx.meta["rfx.named"], error.option_name) from None
 
@@ -157,34 +155,24 @@ def completing(names):
 
 
 def _method_names():
-    from rfx import methods
-
     return methods.names()
 
 
 def data_names():
     """The names of the data sets, for shells that complete them."""
-    from rfx.data.registry import registry
-
     return registry.names()
 
 
 def plan_names():
     """The names of the plans that come with rfx."""
-    from rfx import papers
-
     return list(papers.plans())
 
 
 def _table_names():
-    from rfx import papers
-
     return list(papers.tables())
 
 
 def _figure_names():
-    from rfx import papers
-
     return list(papers.figures())
 
 
@@ -198,8 +186,6 @@ complete_method, complete_data, complete_plan = (
 
 def given_options(method: str, values: dict) -> dict:
     """The options of the method that were given on the command line, converted and checked."""
-    from rfx import methods
-
     known = methods.get(method).declared()
     return methods.get(method).converted(
         {name: value for name, value in values.items() if name in known}
@@ -221,8 +207,6 @@ def threads_option(command):
 
 def _set_threads(ctx, param, value):
     if value is not None:
-        from rfx import env
-
         if value > (cores := env.cores()):
             there = "1 core is" if cores == 1 else f"{cores} cores are"
             click.echo(
@@ -305,8 +289,6 @@ def reading_options(command):
 
 def reading(target, ignore, categorical, dates, header, missing, encoding) -> dict:
     """What reading_options give that is not as by default: fields of rfx.data.reading.Reading."""
-    from rfx.data.reading import listed
-
     given = {
         "target": target,
         "ignore": listed(ignore) or None,
@@ -330,8 +312,6 @@ def named(option: str, source: str | None) -> list[tuple[str, object]]:
     """What is read for a data set's name or a file, given with an option, in the form that
     `files.guard` takes.
     """
-    from rfx.data.registry import fetch
-
     return [] if source is None else [(option, path) for path in fetch.paths(source)]
 
 
@@ -362,8 +342,6 @@ def print_table(text: str, form: str) -> None:
 
 
 def _width(ctx, param, value):
-    import shutil
-
     return value or shutil.get_terminal_size((80, 24)).columns
 
 
@@ -583,8 +561,6 @@ def finish(rows: list[Result]) -> None:
 
 def command_of(run: Run) -> str:
     """The command that trains this model, to be copied."""
-    from rfx.data.reading import typed
-
     words: list[str] = ["rfx", "train", "--method", run.method, "--data", run.dataset]
     for name in ("split", "test", "sample_weight", "cv", "holdout", "calibrate"):
         if (value := getattr(run, name)) is not None:

@@ -5,6 +5,7 @@ import gc
 import click
 
 from rfx.cli.common import format_option, print_table
+from rfx.records.results import read
 
 
 @click.command(
@@ -20,7 +21,6 @@ def command(a, b, form, width):
     Runs are matched by their keys, else by all that they were given. `rfx table summary --group-by`
     looks into one file.
     """
-    from rfx.records.results import read
     from rfx.reporting.tables_general import COMPARED, compare
     from rfx.reporting.tables_render import render
 

@@ -6,7 +6,9 @@ import json
 
 import click
 
+from rfx import files
 from rfx.cli.common import force_option, json_option, reading, reading_options, strict_option
+from rfx.data.reading import Reading
 
 
 @click.command("convert")
@@ -48,10 +50,8 @@ def command(
     rfx convert train.csv train.libsvm --target price --missing mean
     rfx convert test.csv test.libsvm --target price --missing mean --train train.csv
     """
-    from rfx import files
     from rfx.data import tables
     from rfx.data.libsvm import svmlight
-    from rfx.data.reading import Reading
     from rfx.data.tabular import labelwords
 
     files.guard(

@@ -4,6 +4,9 @@ import json
 
 import click
 
+from rfx.data.registry import checked, registry
+from rfx.data.registry.fetch import is_fetched, is_obtainable
+
 COLUMNS = ("name", "task", "n", "d", "classes", "papers", "status", "checked", "stands_in_for")
 
 
@@ -30,8 +33,6 @@ def command(paper, as_json):
 
     Behind NAME there may be settings for generated sets: sphere:n=1000,d=5,seed=1.
     """
-    from rfx.data.registry import registry
-
     infos = (
         registry.for_paper(paper)
         if paper is not None
@@ -53,9 +54,6 @@ def command(paper, as_json):
 
 
 def _row(info):
-    from rfx.data.registry import checked
-    from rfx.data.registry.fetch import is_fetched, is_obtainable
-
     if info.own is not None:
         status = "own file"
     elif info.builtin:

@@ -1,7 +1,11 @@
 """`rfx eval`: score a model."""
 
+import os
+from dataclasses import replace
+
 import click
 
+from rfx import files, methods
 from rfx.cli.common import (
     OutputFile,
     complete_data,
@@ -14,6 +18,8 @@ from rfx.cli.common import (
     text_options,
     threads_option,
 )
+from rfx.data.reading import Reading
+from rfx.records import results as results_file
 
 
 @click.command("eval")
@@ -47,13 +53,7 @@ def command(model, dataset, split, results, zero_based, header, encoding, strict
     log-loss are left out. Regression: RMSE, MAE and R2 in the target's own units; `rmse` in the row
     is in units of the scaled target.
     """
-    import os
-    from dataclasses import replace
-
-    from rfx import files, methods
     from rfx.cli.rows import rows_for
-    from rfx.data.reading import Reading
-    from rfx.records import results as results_file
     from rfx.runs import single
 
     if results is not None:

@@ -1,7 +1,10 @@
 """`rfx featurize`: the random features of the rows of a file, as a LIBSVM file."""
 
+import math
+
 import click
 
+from rfx import files, methods
 from rfx.cli.common import (
     DeclaredCommand,
     Whole,
@@ -11,6 +14,9 @@ from rfx.cli.common import (
     reading_options,
     threads_option,
 )
+from rfx.data.reading import Reading
+from rfx.data.registry import registry
+from rfx.errors import UsageError
 from rfx.fitting.options import GAMMA, SCALING
 
 
@@ -159,14 +165,10 @@ def command(
     rfx featurize train.libsvm --map binning -n 256 -o a.libsvm
     rfx featurize test.libsvm --train train.libsvm --map binning -n 256 -o b.libsvm
     """
-    import math
-
-    from rfx import features, files
+    from rfx import features
     from rfx.cli.rows import labelled_rows
-    from rfx.data import load
     from rfx.data.libsvm import svmlight
-    from rfx.data.reading import Reading
-    from rfx.data.registry import registry
+    from rfx.data.loading import load
     from rfx.data.tabular import labelwords
     from rfx.data.tabular.table import Words
     from rfx.data.transforms.scaling import Scaler
@@ -217,9 +219,7 @@ def command(
 
 def _by_model(model, source, train, asked):
     """(X, y, labels, scaler, feature map) of the rows of `source`, read and mapped as a model's."""
-    from rfx import methods
     from rfx.cli.rows import labelled_rows
-    from rfx.errors import UsageError
 
     if train is not None:
         raise UsageError(

@@ -5,6 +5,8 @@ import sys
 
 import click
 
+from rfx.data.registry import registry
+from rfx.data.registry.fetch import fetch, is_obtainable
 from rfx.errors import RfxError
 
 
@@ -44,9 +46,6 @@ def command(names, everything, paper, offline, trust, as_json):
     checksum (`rfx datasets` says which) when it has changed. Exits with 3 when some of several sets
     can't be had, with the reasons on standard error.
     """
-    from rfx.data.registry import registry
-    from rfx.data.registry.fetch import fetch, is_obtainable
-
     if bool(names) + everything + (paper is not None) != 1:
         raise click.UsageError(
             "give data set names, or --all, or --paper PAPER (`rfx datasets` lists them)"

@@ -2,7 +2,12 @@
 
 import click
 
+from rfx import papers
 from rfx.cli.common import complete_figure, force_option
+from rfx.errors import UsageError, or_near
+from rfx.plans.catalogue import rows_for
+from rfx.records.results import read
+from rfx.records.traces import beside, chosen
 
 
 @click.command(
@@ -38,11 +43,6 @@ def command(name, results, output, trace, setting, model, force, as_list):
     The numbers are those of every point that is drawn; `rfx table NAME` has them as a table. The
     same rows give the same files.
     """
-    from rfx import papers
-    from rfx.errors import UsageError
-    from rfx.plans.catalogue import rows_for
-    from rfx.records.results import read
-    from rfx.records.traces import beside, chosen
     from rfx.reporting import figures, figures_general
 
     known, of_models = papers.figures(), figures_general.OF_MODELS
@@ -65,7 +65,6 @@ def command(name, results, output, trace, setting, model, force, as_list):
 def _of_model(name, model, output, force):
     """Draw a figure of a model file."""
     from rfx import methods
-    from rfx.errors import UsageError, or_near
     from rfx.reporting import figures
     from rfx.reporting.figures_general import OF_MODELS
 

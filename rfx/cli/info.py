@@ -1,7 +1,10 @@
 """`rfx info`: what a model file is and how it was made."""
 
+import os
+
 import click
 
+from rfx import lazy, methods
 from rfx.cli.common import chosen_words, print_json
 
 MOST_SHARES = 10  # inputs of a metric that are printed
@@ -22,10 +25,6 @@ def command(model, as_json):
 
     Labels stand in the order of the columns of `rfx predict --proba` and `--decision`.
     """
-    import os
-
-    from rfx import methods
-
     method = methods.load(model)
     found = _facts(method, os.path.getsize(model))
     if as_json:
@@ -126,8 +125,6 @@ def _metric(method, found):
 
 def _outputs(method, found):
     """What is said of labels or targets."""
-    import numpy as np
-
     if found["labels"] is not None:
         yield "labels", f"{len(found['labels'])}" + _named(found["labels"])
         yield (
@@ -136,7 +133,7 @@ def _outputs(method, found):
         )
     elif method.target_scaler.kind != "none":
         shift, scale = (
-            ", ".join(f"{one:g}" for one in np.ravel(part))
+            ", ".join(f"{one:g}" for one in lazy.numpy.ravel(part))
             for part in (method.target_scaler.shift, method.target_scaler.scale)
         )
         yield "target", f"scaled by {method.target_scaler.kind}: less {shift}, divided by {scale}"

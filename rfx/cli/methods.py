@@ -4,6 +4,7 @@ import json
 
 import click
 
+from rfx import methods
 from rfx.cli.common import complete_method, json_option
 
 
@@ -12,8 +13,6 @@ from rfx.cli.common import complete_method, json_option
 @json_option
 def command(names, as_json):
     """List the methods and their options with defaults and allowed values."""
-    from rfx import methods
-
     listed = [methods.get(name) for name in names or methods.names()]
     if as_json:
         table = [{"name": m.name, "summary": m.summary, "options": m.defaults()} for m in listed]

@@ -1,7 +1,10 @@
 """`rfx predict`: the predictions of a model, a line a row."""
 
+import json
+
 import click
 
+from rfx import files, methods
 from rfx.cli.common import (
     complete_data,
     force_option,
@@ -10,6 +13,8 @@ from rfx.cli.common import (
     text_options,
     threads_option,
 )
+from rfx.data.reading import Reading
+from rfx.errors import UsageError
 
 
 @click.command("predict")
@@ -61,14 +66,9 @@ def command(
     """Print the model's prediction for each row of a file (default: standard input), which
     needs no labels; those it has are ignored.
     """
-    import json
-
-    from rfx import files, methods
     from rfx.cli.rows import rows_for
     from rfx.data.libsvm import svmlight
-    from rfx.data.reading import Reading
     from rfx.data.tabular import schema
-    from rfx.errors import UsageError
     from rfx.fitting import calibration
 
     # any text of numbers could be somebody's data

@@ -2,12 +2,11 @@
 
 import click
 
+from rfx import papers
 from rfx.cli.common import completing, force_option
 
 
 def _papers():
-    from rfx import papers
-
     return papers.names()
 
 
@@ -45,7 +44,6 @@ def command(paper, results, output, force):
     has no good row. What was not run is said, with what to type. The figures lie beside the page as
     PNG, SVG, PDF, and their numbers as CSV.
     """
-    from rfx import papers
     from rfx.reporting.report import page
 
     click.echo(page.write(results, output, papers.folders(paper), papers.plans(), force))

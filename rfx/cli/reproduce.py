@@ -1,8 +1,16 @@
 """rfx reproduce: a table or figure of a paper, or all of them and the report."""
 
+from pathlib import Path
+
 import click
 
-from rfx.cli.common import Count, complete_plan, force_option
+from rfx import papers
+from rfx.cli.common import Count, complete_plan, force_option, print_table
+from rfx.cli.progress import Progress
+from rfx.errors import UsageError, or_near
+from rfx.plans.catalogue import rows_for
+from rfx.records.results import read
+from rfx.records.traces import beside, finder
 
 
 @click.command("reproduce", short_help="Make a table or figure of a paper, or all and the report.")
@@ -50,7 +58,6 @@ def command(name, paper, form, results, output, jobs, dry_run, force):
     """
     if name is not None:
         return _one(name, paper, form, results, jobs, dry_run, force)
-    from rfx import papers
     from rfx.reporting.report import page
     from rfx.runs import reproduce
 
@@ -69,10 +76,6 @@ def _one(name, paper, form, results, jobs, dry_run, force) -> int:
     """Run the plan of one table or figure, with --full that of its long rows, too; print
     the table and draw the figure.
     """
-    from pathlib import Path
-
-    from rfx import papers
-    from rfx.errors import UsageError
     from rfx.plans import plan
 
     if paper:
@@ -110,8 +113,6 @@ def _rows_of(name, builders, plans, known) -> str:
     """The plan whose rows these builders of a table and a figure take; UsageError where
     there is none and one is needed.
     """
-    from rfx.errors import UsageError, or_near
-
     rows = next(
         (
             f"{name.partition('-')[0]}-{builder.plan}"
@@ -131,7 +132,6 @@ def _rows_of(name, builders, plans, known) -> str:
 
 
 def _ran(wanted, path, jobs, dry_run) -> int:
-    from rfx.cli.progress import Progress
     from rfx.cli.run import dry_run as said
     from rfx.runs import runner
 
@@ -145,10 +145,6 @@ def _show(name, path, stem, tables, figures, force) -> None:
     """Print the table and draw the figure of that name from the rows of a results file,
     where there are such.
     """
-    from rfx.cli.common import print_table
-    from rfx.plans.catalogue import rows_for
-    from rfx.records.results import read
-    from rfx.records.traces import beside, finder
     from rfx.reporting import figures as figures_module
     from rfx.reporting import tables as tables_module
     from rfx.reporting.tables_render import render

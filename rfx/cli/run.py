@@ -4,14 +4,19 @@ import contextlib
 import dataclasses
 import functools
 import json
+import os
 import shlex
 import sys
+from pathlib import Path
 
 import click
 
+from rfx import files, papers
 from rfx.cli.common import Count, complete_plan, named
 from rfx.cli.progress import Progress, quiet_option, stamp
+from rfx.errors import DataError, RfxError, UsageError
 from rfx.fitting.options import TIMEOUT
+from rfx.records import results, traces
 
 
 @click.command("run", short_help="Run the missing rows of a plan; resumes, one process per row.")
@@ -104,8 +109,6 @@ def command(
     others go on. Exit code 0: all done; 3: some failed or did not converge; 4: another rfx run
     holds the results file.
     """
-    from rfx import papers
-    from rfx.errors import UsageError
     from rfx.plans import plan as plans
 
     known = papers.plans()
@@ -172,7 +175,6 @@ def _pool(jobs, scheduler):
         return None
     from rfx.distributed import cluster
     from rfx.distributed.pool import pool
-    from rfx.errors import UsageError
 
     cluster.workers_of(scheduler)
     if jobs > 1:
@@ -205,7 +207,6 @@ def _report(log):
     if log is None:
         yield lambda text: click.echo(text, err=True)
         return
-    from rfx.errors import DataError, RfxError
 
     try:
         file = open(log, "a", encoding="utf-8", errors="replace", buffering=1)
@@ -228,10 +229,6 @@ def _report(log):
 
 def _guard(plan, loaded, *outputs):
     """Refuse to add rows or lines to, or to lock, the plan or a data file that it names."""
-    import os
-
-    from rfx import files
-
     inputs = [("the plan", plan)] if os.path.isfile(plan) else []
     for name in dict.fromkeys(
         name for run in loaded.runs for name in (run.dataset, run.test) if name
@@ -242,10 +239,7 @@ def _guard(plan, loaded, *outputs):
 
 
 def dry_run(loaded, path, retry_failed, trace, as_json):
-    from pathlib import Path
-
     from rfx.plans import plan as plans
-    from rfx.records import results, traces
     from rfx.runs import runner
 
     rows = results.read(path) if Path(path).exists() else []

@@ -4,7 +4,12 @@ import gc
 
 import click
 
+from rfx import papers
 from rfx.cli.common import complete_table, format_option, print_table
+from rfx.errors import UsageError
+from rfx.plans.catalogue import rows_for
+from rfx.records.results import read
+from rfx.records.traces import chosen
 
 
 @click.command(
@@ -45,11 +50,6 @@ def command(name, results, form, width, trace, setting, group_by, mean_over, as_
     `rfx table summary` lists all rows, with all that varies among them; --mean-over seed gives
     means and their noise.
     """
-    from rfx import papers
-    from rfx.errors import UsageError
-    from rfx.plans.catalogue import rows_for
-    from rfx.records.results import read
-    from rfx.records.traces import chosen
     from rfx.reporting import tables
     from rfx.reporting.tables_render import render
 

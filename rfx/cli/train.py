@@ -1,9 +1,11 @@
 """`rfx train`: one model from a data set or file."""
 
 import dataclasses
+from pathlib import Path
 
 import click
 
+from rfx import files, methods
 from rfx.cli.common import (
     Count,
     MethodCommand,
@@ -26,6 +28,10 @@ from rfx.cli.common import (
     threads_option,
 )
 from rfx.cli.progress import Progress, quiet_option
+from rfx.errors import UsageError
+from rfx.records import results as results_file
+from rfx.records import traces
+from rfx.records.run import Run
 
 
 class TrainCommand(MethodCommand):
@@ -214,15 +220,10 @@ def command(
         --scaling minmax11 --n-features 10000 --lam 10 --seed 0 --model m.npz
     """
     given = given_options(method, options)
-    from pathlib import Path
-
-    from rfx.errors import UsageError
 
     if curve and trace is None:
         raise UsageError("--curve goes into --trace; give --trace FILE")
-    from rfx import methods
     from rfx.fitting import weights
-    from rfx.records.run import Run
     from rfx.runs import held_out, single, streamed
 
     # a wrong option or file is refused before the data is read
@@ -297,12 +298,7 @@ def _repeating(run, row):
 
 def check_outputs(run, model, results, trace, force):
     """Refuse an output that is an input, another output, or a file of something else."""
-    from pathlib import Path
-
-    from rfx import files
     from rfx import model as model_file
-    from rfx.records import results as results_file
-    from rfx.records import traces
     from rfx.runs import single
 
     sources = named("--data", run.dataset) + named("--test", run.test)
@@ -328,9 +324,6 @@ def check_outputs(run, model, results, trace, force):
 
 def _keep(rows, results, trace):
     """Append the rows and their solvers' steps to the files that are asked for."""
-    from rfx.records import results as results_file
-    from rfx.records import traces
-
     for row in rows:
         if trace is not None:
             traces.append(trace, row.key, row.steps)

@@ -2,9 +2,11 @@
 
 import dataclasses
 import math
+from pathlib import Path
 
 import click
 
+from rfx import methods
 from rfx.cli.common import (
     Count,
     MethodCommand,
@@ -24,6 +26,11 @@ from rfx.cli.common import (
     threads_option,
 )
 from rfx.cli.progress import Progress, quiet_option
+from rfx.cli.train import check_outputs
+from rfx.errors import UsageError, or_near
+from rfx.options import union
+from rfx.records import results as results_file
+from rfx.records.run import Run
 
 # Options of methods that a search has no use for: its own --budget-seconds bounds all of it.
 _NOT_SEARCHED = ("lam_path", "budget_seconds")
@@ -35,8 +42,6 @@ class TuneCommand(MethodCommand):
     """
 
     def declared(self, name):
-        from rfx import methods
-        from rfx.options import union
         from rfx.runs.tune import AUTO, SIZES
 
         if name is not None and name != "auto":
@@ -166,13 +171,7 @@ def command(
     rfx tune --method rf --data ijcnn1 --split yen2014 --budget-seconds 120 \\
         --results tune.csv --model m.npz
     """
-    from pathlib import Path
-
-    from rfx.cli.train import check_outputs
-    from rfx.data import guess_task
-    from rfx.errors import UsageError, or_near
-    from rfx.records import results as results_file
-    from rfx.records.run import Run
+    from rfx.data.tasks import guess_task
     from rfx.runs import held_out, single
     from rfx.runs.tune import AUTO, Asked, Tuning
 
@@ -246,9 +245,6 @@ def command(
 
 def _options(names, options) -> dict:
     """The options that are given, converted and checked by each of the methods that has them."""
-    from rfx import methods
-    from rfx.errors import UsageError
-
     given: dict = {}
     for name in names:
         known = methods.get(name).declared()
@@ -274,9 +270,6 @@ def _options(names, options) -> dict:
 
 def _kernels(text, method, names, given) -> list[str]:
     """The kernels that --kernels lists."""
-    from rfx import methods
-    from rfx.errors import UsageError, or_near
-
     asked = [name.strip() for name in text.split(",")] if text else []
     allowed = sorted(
         {kernel for one in names for kernel in methods.get(one).declared()["kernel"].meanings()}

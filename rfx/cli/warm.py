@@ -4,6 +4,9 @@ import time
 
 import click
 
+from rfx import lazy, methods
+from rfx.errors import RfxError
+
 # Small sizes for the options that say how much there is to do.
 _SMALL = {
     "n_features": 32,
@@ -23,12 +26,10 @@ def command():
     Every method is trained on a few made-up rows; the machine code is kept in rfx's cache
     ($RFX_CACHE).
     """
-    import numpy as np
-
-    from rfx import methods
     from rfx.data.libsvm import svmtext
     from rfx.operators import integer_gram
 
+    np = lazy.numpy
     random = np.random.default_rng(0)
     X = random.uniform(size=(300, 5))
     labels, values = (
@@ -55,8 +56,6 @@ def command():
 
 
 def _train(trainer, X, y):
-    from rfx.errors import RfxError
-
     try:
         trainer.fit(X, y).decision_function(X)
     except RfxError:

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
-from rfx import files
+import scipy.sparse
+
+from rfx import files, lazy
 from rfx.data import archives, encodings, tables
 from rfx.data.libsvm import labelled
 from rfx.data.libsvm.scan import LONGEST_LINE
@@ -85,13 +87,13 @@ def found(path) -> list[str]:
 
 def _filesystem(path):
     try:
-        import fsspec.core
+        core = lazy.fsspec
     except ImportError:
         raise UsageError(
             f"{path} is an address that fsspec opens; pip install 'rfx-kernels[distributed]'"
         ) from None
     try:
-        return fsspec.core.url_to_fs(str(path))
+        return core.url_to_fs(str(path))
     except (ImportError, ValueError, OSError) as error:
         raise DataError(f"{path} can't be opened: {error}") from None
 
@@ -249,8 +251,6 @@ class LibsvmRanges:
         """(X, y) of the rows of a piece, some megabytes of text at a time; X is CSR, as
         wide as the chunk's largest index.
         """
-        import scipy.sparse
-
         for raw, begin in texts(piece):
             raw = raw if begin else raw.removeprefix(_MARK)
             found = self.labels.parse(raw, self.zero_based, piece.path)

@@ -11,6 +11,7 @@ import logging
 import multiprocessing
 import os
 import pkgutil
+import platform
 import shutil
 import signal
 import tempfile
@@ -328,8 +329,6 @@ def dask_setup(worker) -> None:
 @lru_cache
 def versions() -> dict[str, str]:
     """Those of `ALIKE` in this process."""
-    import platform
-
     known = {"rfx": __version__, "python": platform.python_version()}
     return {name: known[name] if name in known else metadata.version(name) for name in ALIKE}
 

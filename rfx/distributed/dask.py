@@ -1,26 +1,22 @@
-"""Dask's distributed: an optional package that is slow to import, so it is imported here
-alone and when it is first needed.
-"""
+"""Dask's distributed, an optional package: here alone it is said how to install it."""
 
 from types import ModuleType
 
+from rfx import lazy
 from rfx.errors import ClusterError
 
 
 def distributed() -> ModuleType:
     """The package; ClusterError where it is not installed."""
     try:
-        import distributed
+        return lazy.distributed
     except ModuleNotFoundError:
         raise ClusterError(
             "this needs Dask's distributed, which is not installed; pip install"
             " 'rfx-kernels[distributed]'"
         ) from None
-    return distributed
 
 
 def configured(settings: dict[str, object]):
     """The context in which Dask has these settings."""
-    import dask
-
-    return dask.config.set(settings)
+    return lazy.dask.config.set(settings)

@@ -9,7 +9,7 @@ elsewhere or a worker has gone, there is none, and the caller asks by tasks.
 import time
 from dataclasses import dataclass
 
-from rfx import parallel
+from rfx import lazy, parallel
 from rfx.distributed import dask
 
 # Seconds between looks at the clock and the cluster while an answer is waited for.
@@ -30,15 +30,13 @@ class Applier:
         """[run(*common, *own) for own in calls] in the threads that the worker's tasks
         have; None where it does not hold a value.
         """
-        import asyncio
-
         worker = dask.distributed().get_worker()
         try:
             common, calls = _values(common, worker.data), _values(calls, worker.data)
         except KeyError:
             return None
         threads = worker.executors["default"]
-        return await asyncio.gather(
+        return await lazy.asyncio.gather(
             *(worker.loop.run_in_executor(threads, run, *common, *own) for own in calls)
         )
 

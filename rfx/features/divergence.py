@@ -17,6 +17,7 @@ import math
 
 import numpy as np
 
+from rfx import lazy
 from rfx.errors import DataError, UsageError
 
 DIVERGENCES = ("chi2", "kl", "tv", "reverse-kl")
@@ -152,8 +153,6 @@ def _root(function, target, high, least=-math.inf):
     target; no less than `least`.
 
     Rounding falls on the side where the constraint holds."""
-    from scipy.optimize import brentq
-
     high = max(high, least)
     step, low = 1.0, high
     while function(low) < target:
@@ -162,7 +161,9 @@ def _root(function, target, high, least=-math.inf):
         high, low, step = low, max(least, low - step), 2 * step
     if low == high:
         return high
-    return brentq(lambda t: math.log(function(t) / target), low, high, xtol=1e-14, rtol=1e-14)
+    return lazy.optimize.brentq(
+        lambda t: math.log(function(t) / target), low, high, xtol=1e-14, rtol=1e-14
+    )
 
 
 def _tv(below, rho):

@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from rfx import lazy
 from rfx.features.divergence import distance
 
 _STEPS = 100
@@ -22,8 +23,6 @@ def best_distribution(w, rho: float) -> np.ndarray:
     outside, every q_m > 0 solves lam q^3 + mu q^2 = w^2, with lam from the ball and mu from the
     sum.
     """
-    from scipy.optimize import brentq
-
     sizes = np.abs(np.asarray(w, dtype=np.float64))
     sizes = sizes / sizes.sum()
     if rho <= 0:
@@ -34,7 +33,9 @@ def best_distribution(w, rho: float) -> np.ndarray:
     def found(log_lam):
         lam = math.exp(log_lam)
         # at -lam each alone is one or more; at 1 each is at most its size
-        mu = brentq(lambda mu: _roots(sizes, lam, mu).sum() - 1, -lam, 1.0, xtol=1e-15, rtol=1e-14)
+        mu = lazy.optimize.brentq(
+            lambda mu: _roots(sizes, lam, mu).sum() - 1, -lam, 1.0, xtol=1e-15, rtol=1e-14
+        )
         q = _roots(sizes, lam, mu)
         return q / q.sum()
 
@@ -43,7 +44,7 @@ def best_distribution(w, rho: float) -> np.ndarray:
         high += 2
     while distance(found(low)) <= rho:
         low -= 2
-    return found(brentq(lambda t: distance(found(t)) - rho, low, high, xtol=1e-12))
+    return found(lazy.optimize.brentq(lambda t: distance(found(t)) - rho, low, high, xtol=1e-12))
 
 
 def _roots(sizes, lam, mu):

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import blas, lapack
 
-from rfx import kernels, parallel
+from rfx import kernels, lazy, parallel
 from rfx.errors import DataError, UsageError
 from rfx.features.random import uniforms
 from rfx.operators.pivoted import each_chunk, pivoted_cholesky
@@ -165,15 +165,13 @@ def _centres(X, count, seed):
     """(count, d) centres of clusters, by Lloyd's algorithm, by mini-batches where that
     would take long.
     """
-    from sklearn.cluster import KMeans, MiniBatchKMeans
-    from sklearn.exceptions import ConvergenceWarning
-    from threadpoolctl import threadpool_limits
-
     state = seed % 2**32
     if X.shape[0] * count <= _LLOYD:
-        model = KMeans(count, init="random", n_init=1, max_iter=_TURNS, random_state=state)
+        model = lazy.cluster.KMeans(
+            count, init="random", n_init=1, max_iter=_TURNS, random_state=state
+        )
     else:
-        model = MiniBatchKMeans(
+        model = lazy.cluster.MiniBatchKMeans(
             count,
             init="random",
             n_init=1,
@@ -182,8 +180,12 @@ def _centres(X, count, seed):
             random_state=state,
         )
     # one thread: sums of several would depend on their number
-    with parallel.one_blas_thread(), threadpool_limits(1, "openmp"), warnings.catch_warnings():
+    with (
+        parallel.one_blas_thread(),
+        lazy.threadpoolctl.threadpool_limits(1, "openmp"),
+        warnings.catch_warnings(),
+    ):
         # fewer different rows than clusters: centres repeat, and repeated landmarks are dropped
-        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", lazy.sklearn_exceptions.ConvergenceWarning)
         centres = model.fit(X).cluster_centers_.astype(X.dtype)
     return sp.csr_matrix(centres) if sp.issparse(X) else centres

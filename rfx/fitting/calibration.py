@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import expit, softmax
 
+from rfx import lazy
 from rfx.data.tabular.schema import Schema, label_text
 from rfx.errors import DataError, UsageError
 
@@ -128,13 +129,11 @@ def _platt(values: np.ndarray, hit: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     """Slope and intercept of the sigmoid: logistic regression, each row taken as both
     outcomes by Platt's target.
     """
-    from sklearn.linear_model import LogisticRegression
-
     # the solver is at ease with numbers about one
     scale = float(np.abs(values).max()) or 1.0
     target = np.where(hit, (hit.sum() + 1) / (hit.sum() + 2), 1 / ((~hit).sum() + 2))
     both = np.concatenate([values, values])[:, None] / scale
-    model = LogisticRegression(C=1e10, tol=1e-8, max_iter=1000)
+    model = lazy.linear_model.LogisticRegression(C=1e10, tol=1e-8, max_iter=1000)
     model.fit(
         both, np.repeat([1, 0], len(values)), sample_weight=np.concatenate([target, 1 - target])
     )
@@ -142,9 +141,7 @@ def _platt(values: np.ndarray, hit: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 def _isotonic(values: np.ndarray, hit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    from sklearn.isotonic import IsotonicRegression
-
-    curve = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip").fit(
+    curve = lazy.isotonic.IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip").fit(
         values, hit.astype(float)
     )
     return curve.X_thresholds_.astype(np.float64), curve.y_thresholds_.astype(np.float64)

@@ -1,12 +1,13 @@
 """The methods, one file each, and the registry that finds them by name when they are asked for."""
 
 from rfx.errors import DataError, RfxError, UsageError, or_near
+from rfx.options import union
 from rfx.plugins import Registry
 
 
 def _declares(value) -> dict[str, type]:
     """The method that a class at the top of a module is."""
-    from rfx.fitting.method import Method
+    from rfx.fitting.method import Method  # brings numba; names are looked up without it
 
     return (
         {value.name: value}
@@ -50,8 +51,6 @@ def options_of(name: str | None) -> list:
     """
     if name is not None:
         return list(get(name).declared().values())
-    from rfx.options import union
-
     having: dict[str, list] = {}
     for method in names():
         for option in get(method).declared().values():

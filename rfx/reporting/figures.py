@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rfx import files
+from rfx import files, lazy
 from rfx.errors import DataError, UsageError, or_near
 from rfx.fitting.pipeline import Pipeline
 from rfx.plans import catalogue
@@ -108,9 +108,7 @@ def styled(**more):
     """Within it figures are drawn and written: rfx's own style, and more of matplotlib's
     settings.
     """
-    import matplotlib
-
-    with matplotlib.rc_context(_STYLE | more):
+    with lazy.matplotlib.rc_context(_STYLE | more):
         yield
 
 

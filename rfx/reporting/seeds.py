@@ -9,6 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+import numpy as np
+from scipy.special import stdtrit
+
 from rfx import methods
 from rfx.errors import UsageError
 from rfx.records.keys import canonical, lacks_gamma
@@ -68,8 +71,6 @@ def mean_of(known: Sequence[float]) -> Mean:
 
 def slope(points: Sequence[tuple[float, float]]) -> float:
     """Of the line through points, both axes logarithmic."""
-    import numpy as np
-
     xs, ys = np.log(np.array(points)).T
     return float(np.polyfit(xs, ys, 1)[0])
 
@@ -84,8 +85,6 @@ def verdict(ours: Mean | None, printed: Printed | None, best: str) -> str | None
     """
     if ours is None or printed is None or ours.sd is None or not best:
         return None
-    from scipy.special import stdtrit
-
     slack = (
         0.5 * 10.0**-printed.decimals
         + stdtrit(ours.n - 1, 0.5 + CONFIDENCE / 2) * ours.sd * (1 + 1 / ours.n) ** 0.5

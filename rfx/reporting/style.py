@@ -2,7 +2,7 @@
 axes, legend, remarks.
 
 Methods are told apart without colour too, by mark and dashes. Ours is drawn solid with filled
-marks, the authors' pale with hollow ones. matplotlib is imported inside what draws.
+marks, the authors' pale with hollow ones. matplotlib is loaded when something is drawn.
 """
 
 import math
@@ -10,7 +10,7 @@ import textwrap
 import zlib
 from functools import cache
 
-from rfx import terminal
+from rfx import lazy, terminal
 
 # Okabe and Ito's colours first, told apart by the colour-blind, then Tol's.
 _LOOKS = {
@@ -139,18 +139,15 @@ _BREAKS = dict.fromkeys(map(ord, "\t\n\r\v\f\x85\u2028\u2029"), " ")
 @cache
 def _signs() -> frozenset[int]:
     """The characters that the font of figures has."""
-    from matplotlib.font_manager import findfont, get_font
-
-    return frozenset(get_font(findfont(FONT)).get_charmap())
+    return frozenset(lazy.font_manager.get_font(lazy.font_manager.findfont(FONT)).get_charmap())
 
 
 def grid(lines: int, columns: int, height: float = 2.1):
     """A figure with lines x columns panels, and the panels line by line."""
-    from matplotlib.figure import Figure
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
-
-    engine = ConstrainedLayoutEngine(h_pad=0.06, w_pad=0.06)
-    figure = Figure(figsize=(3.1 * max(columns, 2) + 0.6, height * lines + 1.3), layout=engine)
+    engine = lazy.layout_engine.ConstrainedLayoutEngine(h_pad=0.06, w_pad=0.06)
+    figure = lazy.figure.Figure(
+        figsize=(3.1 * max(columns, 2) + 0.6, height * lines + 1.3), layout=engine
+    )
     return figure, figure.subplots(lines, columns, squeeze=False)
 
 
@@ -181,20 +178,17 @@ def log_values(axes) -> None:
     """A logarithmic y axis, labelled at 1, 2 and 5 where it spans little; a linear one
     where nothing can be drawn on that.
     """
-    from matplotlib.ticker import LogLocator
-
     if not log_scale(axes, "y"):
         return
     low, high = axes.get_ylim()
     axes.yaxis.set_major_locator(
-        LogLocator(subs=(1.0, 2.0, 5.0) if high < 150 * low else (1.0,), numticks=12)
+        lazy.ticker.LogLocator(subs=(1.0, 2.0, 5.0) if high < 150 * low else (1.0,), numticks=12)
     )
     plain_ticks(axes.yaxis)
 
 
 def plain_ticks(axis) -> None:
     """0.01, 5, 1000 as they are, 10^4 and beyond as powers."""
-    from matplotlib.ticker import FuncFormatter, NullFormatter
 
     def write(value, _):
         exponent = math.log10(value) if value > 0 else 0
@@ -204,8 +198,8 @@ def plain_ticks(axis) -> None:
             else f"{value:g}"
         )
 
-    axis.set_major_formatter(FuncFormatter(write))
-    axis.set_minor_formatter(NullFormatter())
+    axis.set_major_formatter(lazy.ticker.FuncFormatter(write))
+    axis.set_minor_formatter(lazy.ticker.NullFormatter())
 
 
 def _pairs(labels) -> list[str]:

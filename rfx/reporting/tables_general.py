@@ -9,6 +9,8 @@ from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from scipy.special import stdtr
+
 from rfx.errors import UsageError
 from rfx.records.result import picker, seconds_train
 from rfx.reporting import columns, convergence, seeds
@@ -143,8 +145,6 @@ def _paired(one: dict[tuple, float], best: dict[tuple, float]) -> tuple[float | 
     less = seeds.mean(one[name] - best[name] for name in one if name in best)
     if less is None or not less.sd:
         return None, 0 if less is None else less.n
-    from scipy.special import stdtr
-
     return float(2 * stdtr(less.n - 1, -abs(less.value) / (less.sd / less.n**0.5))), less.n
 
 

@@ -14,6 +14,7 @@ from contextlib import suppress
 
 from rfx import env
 from rfx.errors import LockedError, NoData, OutOfTime, RfxError
+from rfx.records.run import Run
 
 # Seconds between two steps that are told.
 TELL = 0.2
@@ -61,8 +62,7 @@ def outcome(asked: dict, progress=None, execute=None) -> dict:
 
 def _run(asked: dict):
     """The run; of one that another machine asks for, the data are here those that its key names."""
-    from rfx.records import keys
-    from rfx.records.run import Run
+    from rfx.records import keys  # brings numpy, which `outcome` puts off
 
     values = dict(asked)
     wanted = values.pop("key", None)

@@ -4,6 +4,7 @@ definitions.
 
 import numpy as np
 
+from rfx import lazy
 from rfx.data.tabular import schema
 from rfx.fitting import calibration
 
@@ -26,8 +27,7 @@ def measures(method, decision, y) -> dict:
     found = method.labels(decision)
     if method.task == "regression":
         return _of_numbers(y.astype(np.float64), found)
-    from sklearn import metrics
-
+    metrics = lazy.metrics
     labels = np.unique(np.concatenate([method.classes, y]))
     known = len(labels) == len(method.classes)
     two = known and len(method.classes) == 2

@@ -5,6 +5,7 @@ as people write them, declared categories.
 import json
 import logging
 import shlex
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -350,6 +351,54 @@ def test_dots_that_may_mark_thousands_are_warned_of_where_semicolons_separate(tm
     assert "each dot" not in trained(capfd, tmp_path / "t.csv")[1]
 
 
+def padded(path):
+    zips = ["00501", "10001", "94105", "60601"]
+    lines = [f"{zips[i % 4]},{1 + i % 12:02d},{a},{y}\n" for i, (a, y) in enumerate(zip(A, Y))]
+    path.write_text("zip,month,a,y\n" + "".join(lines))
+    return path
+
+
+ZEROS = "without the zeros in front"
+
+
+def test_codes_with_zeros_in_front_that_are_read_as_numbers_are_warned_of(tmp_path, capfd):
+    data = padded(tmp_path / "t.csv")
+    model, said = trained(capfd, data)
+    assert model.schema.titles() == ["zip", "month", "a"]
+    assert (
+        f"t.csv: read as numbers, {ZEROS}: column 'zip' (00501), column 'month' (01);"
+        " --categorical zip,month reads them as codes"
+        in said
+        and said.count(ZEROS) == 1
+    )
+    SAID.clear()
+    assert len(predicted(capfd, data)[0]) == 60 and ZEROS not in "".join(SAID)
+    model, said = trained(capfd, data, "--categorical", "zip")
+    assert "zip=00501" in model.schema.titles()
+    assert f"{ZEROS}: column 'month' (01); --categorical zip,month reads it as codes" in said
+    assert ZEROS not in trained(capfd, data, "--categorical", "zip", "--ignore", "month")[1]
+    # labels keep their zeros
+    assert ZEROS not in trained(capfd, data, "--target", "month", "--ignore", "zip")[1]
+    data.write_text(data.read_text().replace(",0", ",").replace("\n00", "\n"))
+    assert ZEROS not in trained(capfd, data)[1]
+
+
+def test_codes_with_zeros_in_front_are_warned_of_in_streams_and_parts(tmp_path, caplog):
+    data = padded(tmp_path / "t.csv")
+    source = CsvSource(data, chunk=100)
+    assert source.schema.titles() == ["zip", "month", "a"]
+    assert caplog.text.count(f"{ZEROS}: column 'zip' (00501), column 'month' (01)") == 1
+    table = Table("t", ["zip", "a", "y"], True, [A, A, A], own_target=2)
+    parts = [
+        Learner(Reading(), bounded=True).update(replace(table, padded=cells))
+        for cells in ({}, {0: "012"}, {0: "013", 1: "01"})
+    ]
+    parts[0].merge(parts[1])
+    parts[0].merge(parts[2])
+    parts[0].finish()
+    assert f"{ZEROS}: column 'zip' (012), column 'a' (01)" in caplog.text
+
+
 def test_long_numbers_stay_apart_as_categories(tmp_path, capfd):
     """Two ids of 17 digits are the same double."""
     pandas, _ = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
@@ -370,8 +419,23 @@ def test_spellings_that_differ_in_case_alone_are_kept_apart_and_said(tmp_path, c
     model, said = trained(capfd, path)
     assert model.schema.inputs[1].categories == ["Paris", "Rome", "paris"]
     assert "categories that may be one, kept apart: column 'city' ('Paris' and 'paris')" in said
+    assert "labels that may be one" not in said
     saved(tmp_path / "new.csv", a=[1.0], city=["ROME"])
     assert "'ROME' (the model has 'Rome')" in predicted(capfd, tmp_path / "new.csv")[1]
+
+
+def test_labels_that_differ_in_case_or_blanks_alone_are_kept_apart_and_said(tmp_path, capfd):
+    labels = np.array(["Yes", "No", "yes"])[np.arange(60) % 3]
+    model, said = trained(capfd, saved(tmp_path / "t.csv", a=A, y=labels))
+    assert model.classes.tolist() == [0, 1, 2]
+    assert "t.csv: labels that may be one, kept apart: column 'y' ('Yes' and 'yes')" in said
+    pytest.importorskip("pyarrow")
+    frame = pytest.importorskip("pandas").DataFrame({"a": A, "y": np.where(A > 0, "no", "no ")})
+    frame.to_parquet(tmp_path / "t.parquet")
+    assert "column 'y' ('no' and 'no ')" in trained(capfd, tmp_path / "t.parquet")[1]
+    # numbers keep their spelling without a word
+    numbers = np.array(["1.1", "1.10"])[np.arange(60) % 2]
+    assert "may be one" not in trained(capfd, saved(tmp_path / "t.csv", a=A, y=numbers))[1]
 
 
 # ---------------------------------------------------------------------- numbers written for people

@@ -134,6 +134,28 @@ def test_dots_that_may_stand_between_thousands_are_told(chunk):
     assert read("a,b\n1.234,2\n", chunk).dotted == {}
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("separator", [",", ";", "\t", " "])
+@pytest.mark.parametrize("chunk", [4, 1 << 20])
+def test_zeros_in_front_of_digits_are_told(chunk, separator, end):
+    rows = [
+        ["k", "01", "c", "d", "e", "f", "g", "h"],  # a header may be digits
+        ["10", "7", "0.5", "0", "00:30", '"12"', "3", "1"],
+        ["02134", "8", "00.5", "0", "01/02", '"012"', "-07", "1"],
+        ["00501", "9", "01e2", "0", "0x", '"013"', "04", "02"],
+    ]
+    text = "".join(separator.join(row) + end for row in rows)
+    assert read(text, chunk, True).padded == {0: "02134", 5: "012", 6: "04", 7: "02"}
+    assert read(text.removesuffix(end), chunk, True).padded[7] == "02"
+    # the first row of a text without a header counts
+    assert read(text.split(end, 1)[1].replace("10", "09", 1), chunk, False).padded[0] == "09"
+
+
+def test_zeros_in_front_of_digits_in_cells_with_blanks_and_quotes():
+    table = read('a,b,c,d\n 07 , "08" ,"0""9","0,1"\n1,2,3,4\n')
+    assert table.padded == {0: "07", 1: "08"}
+
+
 @pytest.mark.parametrize("chunk", [5, 1 << 20])
 @pytest.mark.parametrize(
     "header, again",

@@ -90,6 +90,7 @@ def _same(first: Table, second: Table) -> bool:
     if (
         first.names != second.names
         or first.dotted != second.dotted
+        or first.padded != second.padded
         or not np.array_equal(first.lines, second.lines)
     ):
         return False

@@ -156,7 +156,7 @@ def in_place(info, entry, target, trust: bool = False) -> None:
 
 
 def _check_size(info, entry, path, origin, advice):
-    from rfx.data.libsvm import scan
+    from rfx.data.libsvm import scan  # brings numba, and a check may end before it is needed
 
     advice = f"{advice}`rfx fetch --trust {info.name}` takes it as it is"
     try:

@@ -10,7 +10,9 @@ import math
 import tarfile
 
 import numpy as np
+import scipy.sparse
 
+from rfx import lazy
 from rfx.data import archives
 from rfx.data.libsvm import svmlight
 from rfx.data.transforms import virtual
@@ -46,26 +48,22 @@ def _member(path, ending) -> bytes:
 
 def _matlab(file, names) -> dict:
     """The variables of those names in a MATLAB file, a path or a binary handle."""
-    import scipy.io
-
     try:
         # the sizes first, without the numbers: they may unpack to any number of bytes
         large = [
             name
-            for name, shape, _ in scipy.io.whosmat(file)
+            for name, shape, _ in lazy.scipy_io.whosmat(file)
             if 8 * math.prod(map(int, shape)) > _LARGEST
         ]
         if large:
             raise ValueError(f"its variable {large[0]} is too large")
-        return scipy.io.loadmat(file, variable_names=names)
+        return lazy.scipy_io.loadmat(file, variable_names=names)
     except Exception as error:  # whatever a damaged file makes of the parser's inside
         raise ValueError(f"no MATLAB file: {error}") from None
 
 
 def _cpu(paths, handle, part):
     """Rahimi & Recht's cpu.mat: rows are columns there."""
-    import scipy.sparse
-
     saved = _matlab(io.BytesIO(_member(paths[0], "cpu.mat")), [f"X{part}", f"y{part}"])
     X = scipy.sparse.csr_matrix(saved[f"X{part}"].T, dtype=np.float64)
     svmlight.write_rows(handle, X.toarray(), np.asarray(saved[f"y{part}"], np.float64).ravel())

@@ -11,7 +11,7 @@ import time
 import urllib.error
 import urllib.request
 
-from rfx import terminal
+from rfx import lazy, terminal
 from rfx._version import __version__
 from rfx.errors import NoData
 
@@ -209,9 +209,7 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
 
 def _bar(total, progress):
-    import tqdm
-
-    return tqdm.tqdm(
+    return lazy.tqdm.tqdm(
         total=total,
         unit="B",
         unit_scale=True,

@@ -205,7 +205,7 @@ class _Fetch:
 
     def download(self, url, path, limit) -> bool:
         """Download a file; False when it is not there."""
-        from rfx.data.registry import download
+        from rfx.data.registry import download  # brings http.client and ssl
 
         try:
             download.download(url, path, limit, self.progress)
@@ -293,7 +293,7 @@ def _in_folder(folder, candidates):
 
 
 def _convert(entry, paths, plain, origin):
-    from rfx.data.registry import convert
+    from rfx.data.registry import convert  # brings numpy and numba
 
     try:
         with open(plain, "wb") as handle:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rfx import lazy
 from rfx.data import splits
 from rfx.errors import UsageError
 
@@ -203,9 +204,7 @@ def _rows(problem, n, d, seed, role):
 
 
 def _bundled(name, seed, n_train, n_test):
-    import sklearn.datasets
-
-    X, y = getattr(sklearn.datasets, _BUNDLED[name])(return_X_y=True)
+    X, y = getattr(lazy.sklearn_datasets, _BUNDLED[name])(return_X_y=True)
     train, test = splits.cut(len(y), None, None, 0)
     train, test = (
         train[splits.draw(len(train), n_train, seed, 0)],

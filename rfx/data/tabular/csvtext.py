@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rfx import lazy
 from rfx.compiled import njit
 from rfx.data import encodings
 from rfx.data.tabular.header import CELLS, ROWS, Guess, guess
@@ -475,15 +476,33 @@ def _cell_end(text, at, separator):
 
 
 @njit(cache=True, nogil=True)
-def _records(text, separator, starts, ends, cells, lines, line):
+def _look(text, at, separator, padded, column):
+    """Note in `padded`, as of Records, the cell that begins at `at`, if it is the column's first
+    one of two digits or more, alone, with a 0 in front.
+    """
+    begin, size = at, len(text)
+    if column >= len(padded) or padded[column, 1] > 0 or at + 1 >= size or text[at] != 48:
+        return
+    while at < size and 48 <= text[at] <= 57:
+        at += 1
+    end, at = at, _behind_blanks(text, at, size, separator)
+    closed = at == size or text[at] == separator or text[at] == 10 or text[at] == 13
+    if end - begin > 1 and (closed or (separator == 32 and text[at] == 9)):
+        padded[column] = begin, end
+
+
+@njit(cache=True, nogil=True)
+def _records(text, separator, starts, ends, cells, lines, line, skipped, padded):
     """Where the records of `text` begin and end, how many cells each has, on which line it begins.
 
+    padded: takes, for each of its columns, where the first cell of digits with a 0 in front begins
+    and ends in the records behind those that are skipped.
     Returns (records, the end of the last one that a line end closes, the line there, whether the
     rest is inside of quotes, whether there are blank lines or carriage returns that end lines).
     """
     count, at, size = 0, 0, len(text)
     done, done_line, odd = 0, line, False
-    spaced = separator == 32
+    spaced, looked = separator == 32, len(padded) > 0
     least = 0 if spaced else 1  # cells of a line of blanks
     while at < size:
         start, start_line, fields, state = at, line, least, _BEFORE
@@ -507,7 +526,13 @@ def _records(text, separator, starts, ends, cells, lines, line):
             else:
                 fields += c == separator
             if state == _INSIDE:
+                # one test of both characters: no processor can foresee what the first is
+                if looked and at < size and (c == 48) & (text[at] >= 48) & (text[at] <= 57):
+                    if before == _BEFORE and count >= skipped:
+                        _look(text, at - 1, separator, padded, fields - 1)
                 at = _cell_end(text, at, separator)
+            elif c == 34 and before == _BEFORE and count >= skipped:
+                _look(text, at, separator, padded, fields - 1)
         if fields > least or state != _BEFORE:
             starts[count], ends[count], cells[count], lines[count] = start, stop, fields, start_line
             count += 1
@@ -549,6 +574,8 @@ class Records(NamedTuple):
 
     end: where those that a line end closes end, and the line there; open: whether the rest is
     inside of quotes; odd: whether there are blank lines, or carriage returns that end lines.
+    padded: for each of the columns that are asked about, where the first cell of digits with a 0 in
+    front, such as 007, begins and ends; (0, 0) for none.
     """
 
     starts: np.ndarray
@@ -559,16 +586,23 @@ class Records(NamedTuple):
     line: int
     open: bool
     odd: bool
+    padded: np.ndarray
 
 
-def records(raw, separator: str, line: int = 1) -> Records:
+def records(raw, separator: str, line: int = 1, skipped: int = 0, n_columns: int = 0) -> Records:
     """The records in raw, whose first line has that number; those from `end` on are not
     complete yet.
+
+    n_columns: how many of the columns are looked through for cells with a 0 in front, behind the
+    records that are skipped.
     """
     text = np.frombuffer(raw, np.uint8)
     most = int(np.count_nonzero(text == 10) + np.count_nonzero(text == 13)) + 1
     starts, ends, cells, lines = (np.empty(most, np.int64) for _ in range(4))
-    count, end, at, inside, odd = _records(text, ord(separator), starts, ends, cells, lines, line)
+    padded = np.zeros((n_columns, 2), np.int64)
+    count, end, at, inside, odd = _records(
+        text, ord(separator), starts, ends, cells, lines, line, skipped, padded
+    )
     return Records(
         starts[:count],
         ends[:count],
@@ -578,6 +612,7 @@ def records(raw, separator: str, line: int = 1) -> Records:
         int(at),
         bool(inside),
         bool(odd),
+        padded,
     )
 
 
@@ -599,11 +634,12 @@ def parse(
     if b"\0" in raw:
         raise _binary(shape.name)
     encodings.check(raw, shape.name, line)
-    found = records(raw, shape.separator, line)
+    header = first and shape.header
+    found = records(raw, shape.separator, line, int(header), len(shape.names))
     starts, ends, cells, lines = found[:4]
     if found.open:
         raise DataError(f"{shape.name}, line {lines[-1]}: a quote is opened there and never closed")
-    if first and shape.header:
+    if header:
         starts, ends, cells, lines = starts[1:], ends[1:], cells[1:], lines[1:]
     if not len(cells):
         return None
@@ -619,6 +655,11 @@ def parse(
         )
     decimal = _DECIMAL.get(shape.separator)
     dotted = _dotted(raw, shape, starts, ends) if decimal == "," else {}
+    padded = {
+        position: raw[begin:end].decode("ascii")
+        for position, (begin, end) in enumerate(found.padded.tolist())
+        if end
+    }
     separator = shape.separator
     if found.odd or separator == SPACED:
         out = np.empty(len(raw) + len(starts), np.uint8)
@@ -649,6 +690,7 @@ def parse(
         decimal=decimal,
         doubtful=DOUBTFUL,
         dotted=dotted,
+        padded=padded,
         texts=True,
     )
 
@@ -766,8 +808,6 @@ def _is_grouped(text, low, high):
 
 
 def _cells(raw, shape, separator, forced) -> list:
-    import pandas
-
     if raw.startswith(_MARK):
         # in the middle of a text it is part of a cell, but pandas takes one away at a beginning
         raw = _MARK + raw
@@ -783,7 +823,7 @@ def _cells(raw, shape, separator, forced) -> list:
             }
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return pandas.read_csv(
+            return lazy.pandas.read_csv(
                 io.BytesIO(raw),
                 sep=separator,
                 header=None,
@@ -823,10 +863,9 @@ def _gaps_in_words(frame) -> set:
 
 
 def _is_truth(series) -> bool:
-    import pandas
-
     return series.dtype.kind == "b" or (
-        series.dtype == object and pandas.api.types.infer_dtype(series, skipna=True) == "boolean"
+        series.dtype == object
+        and lazy.pandas.api.types.infer_dtype(series, skipna=True) == "boolean"
     )
 
 
@@ -834,11 +873,9 @@ def _column(series, forced: bool, commas: bool):
     """Numbers or Words of a column as pandas has read it; commas: numbers may be written
     with a decimal comma.
     """
-    import pandas
-
     if series.dtype.kind in "iuf":
         return series.to_numpy(np.float64)
-    codes, values = pandas.factorize(series)
+    codes, values = lazy.pandas.factorize(series)
     values = [str(value).strip() for value in values]
     if not forced and (found := numbers_of(values, commas)) is not None:
         return np.array([*found, np.nan])[codes]

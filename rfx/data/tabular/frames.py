@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from rfx import lazy
 from rfx.data.tabular.table import Words
 from rfx.data.tabular.written import shortest
 
@@ -18,12 +19,10 @@ def kind_of_words(column) -> str | None:
 
     A column of objects has words where one of its cells is a text.
     """
-    import pandas
-
     kind = column.dtype
-    if isinstance(kind, pandas.CategoricalDtype):
+    if isinstance(kind, lazy.pandas.CategoricalDtype):
         return "categories"
-    if isinstance(kind, pandas.StringDtype) or str(kind) == "string[pyarrow]":
+    if isinstance(kind, lazy.pandas.StringDtype) or str(kind) == "string[pyarrow]":
         return "words"
     if kind == np.dtype(object) and not hasattr(column, "__dask_graph__"):
         return "words" if any(isinstance(value, (str, bytes)) for value in column) else None
@@ -38,10 +37,8 @@ def check_columns(X, advice: str = _ADVICE) -> None:
     """
     if not is_frame(X):
         return
-    import pandas
-
     for place, (name, kind) in enumerate(zip(X.columns, X.dtypes)):
-        types = pandas.api.types
+        types = lazy.pandas.api.types
         if types.is_numeric_dtype(kind) or types.is_bool_dtype(kind):
             continue
         if kind_of_words(X[name] if hasattr(X, "__dask_graph__") else X.iloc[:, place]) is not None:
@@ -61,9 +58,7 @@ def words_of(column) -> Words:
     """A column of a data frame of pandas, or of an array, as words: numbers in their shortest
     digits, so that 3, 3.0 and "3" are one.
     """
-    import pandas
-
-    codes, found = pandas.factorize(column)
+    codes, found = lazy.pandas.factorize(column)
     numbers: dict[str, int] = {}
     places = [numbers.setdefault(_text(value), len(numbers)) for value in found]
     return Words(np.array([*places, -1], np.int32)[codes], list(numbers))

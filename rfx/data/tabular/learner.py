@@ -5,7 +5,7 @@ categories, what replaces missing cells, the labels.
 import itertools
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -66,12 +66,14 @@ class Learner:
         self.behind: frozenset[int] = frozenset()
         self.columns: dict[int, _Seen] | None = None
         self.dotted: dict[int, str] = {}
+        self.padded: dict[int, str] = {}
 
     def update(self, table: Table) -> "Learner":
         if self.columns is None:
             self._begin(table)
         self.n_rows += table.n_rows
         add_dotted(self.dotted, table.dotted)
+        self.padded = table.padded | self.padded
         for position, seen in self._known.items():
             seen.update(table, position)
         return self
@@ -196,6 +198,7 @@ class Learner:
             )
         self.n_rows += other.n_rows
         add_dotted(self.dotted, other.dotted)
+        self.padded = other.padded | self.padded
         for position, seen in self._known.items():
             seen.merge(other._known[position])
 
@@ -242,6 +245,7 @@ class Learner:
             self.tell(f"{table.name}: categories that may be one, kept apart: {_some(alike)}")
         self._warn_of_ids()
         self._warn_of_dots()
+        self._warn_of_zeros(inputs)
         labels, form = target
         assert self.target is not None
         place = (table.names[self.target], self.target)
@@ -282,6 +286,23 @@ class Learner:
                 " digits behind it: %s; take the dots out where they mark thousands",
                 self.table.name,
                 _some(each),
+            )
+
+    def _warn_of_zeros(self, inputs: list[Input]) -> None:
+        """Warn of numbers with zeros in front, which may be codes, such as those of the post."""
+        found = {
+            column.position: self.padded[column.position]
+            for column in inputs
+            if column.position in self.padded
+            and column.categories is None
+            and (column.form is None or column.form.kind != "dates")
+        }
+        if found:
+            each = [f"{self.table.title(position)} ({cell})" for position, cell in found.items()]
+            them = "it" if len(found) == 1 else "them"
+            self.tell(
+                f"{self.table.name}: read as numbers, without the zeros in front: {_some(each)};"
+                f" {self._option('categorical', found)} reads {them} as codes"
             )
 
     def say(self, schema: Schema) -> None:
@@ -435,6 +456,15 @@ class Learner:
         if labels is not None and self.regression:
             seen.check_numbers(table.name)
             labels = None
+        alike = _alike(labels or (), lambda word: word.strip().casefold())
+        if alike:
+            each = [" and ".join(map(repr, group)) for group in alike]
+            log.warning(
+                "%s: labels that may be one, kept apart: %s (%s)",
+                table.name,
+                table.title(self.target),
+                _some(each),
+            )
         return labels, form
 
     # ------------------------------------------------------------------ what can't be used
@@ -536,14 +566,19 @@ def _some(parts) -> str:
     return ", ".join(parts[:_SHOWN]) + more
 
 
-def _alike(categories):
-    """Groups of categories that differ only in their case, in blanks around them, or in how
-    a number is written.
+def _common(category: str):
+    """What categories have in common that differ only in their case, in blanks around them, or in
+    how a number is written.
     """
+    key = written.same(category)
+    return key.casefold() if isinstance(key, str) else key
+
+
+def _alike(words: Iterable[str], common: Callable = _common) -> list[list[str]]:
+    """Groups of words that have the same in common."""
     groups: dict = {}
-    for word in categories:
-        key = written.same(word)
-        groups.setdefault(key.casefold() if isinstance(key, str) else key, []).append(word)
+    for word in words:
+        groups.setdefault(common(word), []).append(word)
     return [group for group in groups.values() if len(group) > 1]
 
 

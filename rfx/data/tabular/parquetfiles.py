@@ -1,11 +1,10 @@
-"""Tables out of Parquet files, which pyarrow reads: an optional package that is slow to import, so
-it is imported here alone and when it is first needed. No more is read than memory allows.
+"""Tables out of Parquet files, which pyarrow reads: an optional package, used here alone. No more
+is read than memory allows.
 """
-
-from types import ModuleType
 
 import numpy as np
 
+from rfx import lazy
 from rfx.data import archives
 from rfx.data.tabular import parquetpages
 from rfx.data.tabular.table import (
@@ -24,15 +23,6 @@ _A_WORD = 64  # bytes of a str besides its letters
 _LONGEST_FIXED = 64  # bytes of numbers and names of a fixed length
 
 
-def _pyarrow() -> ModuleType:
-    """The package, with its readers of Parquet and its functions of columns."""
-    import pyarrow
-    import pyarrow.compute
-    import pyarrow.parquet
-
-    return pyarrow
-
-
 def parquet_file(file, name: str, words=()):
     """The pyarrow ParquetFile of a seekable binary handle; DataError where it is none, or pyarrow
     is missing.
@@ -41,7 +31,7 @@ def parquet_file(file, name: str, words=()):
     twice.
     """
     try:
-        pyarrow = _pyarrow()
+        pyarrow = lazy.pyarrow
     except ImportError:
         raise DataError(
             f"{name} is a Parquet file, which pyarrow reads; pip install 'rfx-kernels[parquet]'"
@@ -104,7 +94,7 @@ class ParquetGroups:
         self._content = parquet_file(file, name, self._words)
 
     def _check_kinds(self):
-        types = _pyarrow().types
+        types = lazy.pyarrow.types
         for field in self.schema:
             kind = getattr(field.type, "storage_type", field.type)
             kind = kind.value_type if types.is_dictionary(kind) else kind
@@ -118,7 +108,7 @@ class ParquetGroups:
 
     def sized(self, groups):
         """(Table, bytes that it takes) of row groups, by their numbers."""
-        pyarrow = _pyarrow()
+        pyarrow = lazy.pyarrow
         for group in groups:
             try:
                 read = self._read(group)
@@ -158,7 +148,7 @@ class ParquetGroups:
         """A column whose words are written as differences: a few at a time, for each may be
         as long as all pages are.
         """
-        pyarrow = _pyarrow()
+        pyarrow = lazy.pyarrow
         rows, parts, held = (
             int(min(_BATCH, max(1, archives.most_held() // (4 * max(1, size))))),
             [],
@@ -177,7 +167,7 @@ class ParquetGroups:
         """Bytes of a column: of numbers 8 each; of words, where RFX_MAX_BYTES is set, as
         many as they have in a text.
         """
-        pyarrow = _pyarrow()
+        pyarrow = lazy.pyarrow
         size = 8 * len(column)
         if not pyarrow.types.is_dictionary(column.type) or not _is_bytes(column.type.value_type):
             return size
@@ -197,7 +187,7 @@ class ParquetGroups:
 
 def _is_bytes(kind) -> bool:
     """Whether a pyarrow type is of words or bytes of any length."""
-    types = _pyarrow().types
+    types = lazy.pyarrow.types
     return (
         types.is_string(kind)
         or types.is_large_string(kind)
@@ -219,7 +209,7 @@ def parquet_table(read, name: str, schema, exact: frozenset = frozenset()) -> Ta
     schema: the pyarrow schema of the file, which says what is an index and what are categories.
     exact: the names of columns that are wanted as words although they are numbers.
     """
-    pyarrow = _pyarrow()
+    pyarrow = lazy.pyarrow
     names = list(read.column_names)
     index, declared = _pandas_columns(schema)
     declared |= {field.name for field in schema if pyarrow.types.is_dictionary(field.type)}
@@ -258,7 +248,7 @@ _UNITS = {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}  # of durations, in a second
 
 
 def _arrow(column, title, name, as_words):
-    pyarrow = _pyarrow()
+    pyarrow = lazy.pyarrow
     types, kind = pyarrow.types, column.type
     if types.is_dictionary(kind) and _is_bytes(kind.value_type):
         return _numbered(column, title, name)
@@ -298,7 +288,7 @@ def _without_zeros(column):
     """Decimal numbers without the zeros that their type puts behind them: 1.50 is 1.5, and
     2.00 is 2.
     """
-    return _pyarrow().compute.replace_substring_regex(
+    return lazy.pyarrow.compute.replace_substring_regex(
         column, r"^(-?[0-9]+(?:\.[0-9]*[1-9])?)\.?0*$", r"\1"
     )
 

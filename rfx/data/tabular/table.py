@@ -54,8 +54,10 @@ class Table:
     None where that says nothing. doubtful: a word that means a missing cell in most columns, None
     where the file tells the two apart. dotted: the positions of columns of a text with a decimal
     comma that have dots in their cells, and the first such cell where all of them may have marks of
-    thousands, else "". texts: whether the numbers were texts, too, which may have spelled them
-    otherwise. for_gaps: what to do about a missing cell, as messages say it.
+    thousands, else "". padded: the positions of columns of a text with a cell of digits alone that
+    begin with 0, such as 007, and the first such cell. texts: whether the numbers were texts, too,
+    which may have spelled them otherwise. for_gaps: what to do about a missing cell, as messages
+    say it.
     """
 
     name: str
@@ -70,6 +72,7 @@ class Table:
     decimal: str | None = None
     doubtful: str | None = None
     dotted: dict[int, str] = field(default_factory=dict)
+    padded: dict[int, str] = field(default_factory=dict)
     texts: bool = False
     for_gaps: str = "give it a value, or --missing mean, median or most_frequent when training"
 
@@ -202,9 +205,11 @@ def joined(tables) -> Table:
     ]
     lines = None if first.lines is None else np.concatenate([table.lines for table in tables])
     dotted: dict[int, str] = {}
+    padded: dict[int, str] = {}
     for table in tables:
         add_dotted(dotted, table.dotted)
-    return replace(first, columns=columns, lines=lines, dotted=dotted)
+        padded = table.padded | padded
+    return replace(first, columns=columns, lines=lines, dotted=dotted, padded=padded)
 
 
 def add_dotted(known: dict[int, str], more: dict[int, str]) -> None:

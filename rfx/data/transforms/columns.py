@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse
 from scipy.special import ndtri
 
+from rfx import lazy
 from rfx.errors import DataError
 from rfx.model import Array
 
@@ -251,8 +252,6 @@ def _yeo_johnson(size: np.ndarray, below: np.ndarray, lam: Any) -> np.ndarray:
 
 def _likeliest(column: Sorted, z: np.ndarray) -> float:
     """The lambda of the column's numbers z (n,) of the largest likelihood."""
-    from scipy.optimize import minimize_scalar
-
     size, below = np.log1p(np.abs(z)), z < 0
     tilt, _ = column.moments(np.where(below, -size, size))
 
@@ -261,7 +260,7 @@ def _likeliest(column: Sorted, z: np.ndarray) -> float:
         _, deviation = column.moments(_yeo_johnson(size, below, lam))
         return float(np.log(deviation) - (lam - 1.0) * tilt)
 
-    found = minimize_scalar(
+    found = lazy.optimize.minimize_scalar(
         cost, bounds=(LOWEST, HIGHEST), method="bounded", options={"xatol": 1e-6}
     )
     return float(found.x)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from scipy.special import ndtri
 
 from rfx.compiled import njit
 from rfx.counters import uniforms
@@ -261,8 +262,6 @@ def permute(matrices, index, seed: int, noise: float | None = None) -> np.ndarra
     if noise is None:
         keys = np.where(norms > 0, draws, -1.0)
     else:
-        from scipy.special import ndtri
-
         keys = np.where(norms > 0, norms + noise * ndtri(draws), -np.inf)
     return _permuted(chosen, np.argsort(-keys, axis=1, kind="stable"))
 

@@ -6,7 +6,10 @@ from statistics import mean
 
 import numpy as np
 
+from rfx import data
 from rfx.errors import DataError
+from rfx.features import alignment, sample
+from rfx.features.divergence import maximise
 from rfx.papers.sinha2016 import curves
 from rfx.reporting import style
 from rfx.reporting.builders import Builder
@@ -58,10 +61,6 @@ def _picture(row) -> Panel:
     """Rows of the plane by their class, and the frequencies of the row's support, found
     anew from its seed and options.
     """
-    from rfx import data
-    from rfx.features import alignment, sample
-    from rfx.features.divergence import maximise
-
     params = row["params"]
     split = data.load(row["dataset"], seed=row["seed"])
     pool = sample(

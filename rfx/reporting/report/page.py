@@ -4,7 +4,7 @@ import shlex
 from collections import Counter
 from pathlib import Path
 
-from rfx import _version, files, methods
+from rfx import _version, files, lazy, methods
 from rfx.errors import DataError, RfxError, UsageError
 from rfx.plans import catalogue
 from rfx.records.result import picker
@@ -113,15 +113,13 @@ def _settings(name, plan, covered) -> dict:
 
 
 def _rendered(papers, shelf, results) -> str:
-    import jinja2
-
-    place = jinja2.PackageLoader("rfx.reporting.report", "templates")
-    engine = jinja2.Environment(
+    place = lazy.jinja2.PackageLoader("rfx.reporting.report", "templates")
+    engine = lazy.jinja2.Environment(
         loader=place,
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
+        undefined=lazy.jinja2.StrictUndefined,
     )
     used = {
         one.source.path: one.source

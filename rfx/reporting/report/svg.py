@@ -6,7 +6,7 @@ import io
 import re
 import xml.etree.ElementTree as xml
 
-from rfx import methods
+from rfx import lazy, methods
 from rfx.reporting import figures, style
 from rfx.reporting.report.colours import Colours
 
@@ -129,10 +129,8 @@ def _rounded(text: str) -> str:
 
 def key(name: str, shelf: Shelf) -> str:
     """A method's mark and line as they are in every figure, as a small <svg> for running text."""
-    from matplotlib.markers import MarkerStyle
-
     looks = style.look(name)
-    mark = MarkerStyle(looks["marker"])
+    mark = lazy.markers.MarkerStyle(looks["marker"])
     path = mark.get_path().transformed(mark.get_transform())
     letters = {1: "M", 2: "L", 3: "Q", 4: "C", 79: "Z"}
     parts = []

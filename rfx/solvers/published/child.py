@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from rfx import env
+from rfx import env, lazy
 from rfx.solvers.published.backend import NODE
 
 
@@ -40,8 +40,7 @@ def map_problem(
 
 
 def run_liblinear(descriptor: int, job: dict[str, Any]) -> dict[str, np.ndarray]:
-    from liblinear import liblinear as binding
-
+    binding = lazy.liblinear
     problem = binding.problem.__new__(binding.problem)
     keep = map_problem(descriptor, job, problem, binding.feature_node)
     problem.n, problem.bias = job["n_columns"], -1.0
@@ -62,8 +61,7 @@ def run_liblinear(descriptor: int, job: dict[str, Any]) -> dict[str, np.ndarray]
 
 
 def run_libsvm(descriptor: int, job: dict[str, Any]) -> dict[str, np.ndarray]:
-    from libsvm import svm as binding
-
+    binding = lazy.libsvm
     problem = binding.svm_problem.__new__(binding.svm_problem)
     keep = map_problem(descriptor, job, problem, binding.svm_node)
     text = (

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rfx import lazy
 from rfx.parallel import one_blas_thread
 
 if TYPE_CHECKING:
@@ -28,9 +29,8 @@ class Network:
     def __init__(
         self, layers: Sequence[int], n_outputs: int, loss: Loss, nu: float, rate: float, seed: int
     ) -> None:
-        from sklearn.neural_network import MLPClassifier, MLPRegressor
-
-        self.kind = MLPRegressor if loss.name == "squared" else MLPClassifier
+        networks = lazy.neural_network
+        self.kind = networks.MLPRegressor if loss.name == "squared" else networks.MLPClassifier
         self.model = self.kind(
             hidden_layer_sizes=layers,
             learning_rate_init=rate,

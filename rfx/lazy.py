@@ -1,0 +1,90 @@
+"""Libraries that are slow to import, or that not every user has, loaded at their first use.
+
+`lazy.optimize` is scipy.optimize, and so on down the table: an attribute of this module, which is
+imported when it is asked for (PEP 562). `sys.modules` is the only memory: asking again costs a
+microsecond, and two threads that ask at once wait for one import, as with any import statement.
+
+A library that is missing raises ModuleNotFoundError; who needs an optional one says what to
+install.
+"""
+
+import importlib
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio as asyncio
+    import ctypes as ctypes
+    import logging as logging
+    import platform as platform
+    import shutil as shutil
+    import subprocess as subprocess
+    import tempfile as tempfile
+    from importlib import metadata as metadata
+
+    import dask as dask
+    import distributed as distributed
+    import jinja2 as jinja2
+    import matplotlib as matplotlib
+    import numpy as numpy
+    import pandas as pandas
+    import pyarrow as pyarrow
+    import threadpoolctl as threadpoolctl
+    import tqdm as tqdm
+    from liblinear import liblinear as liblinear
+    from matplotlib import figure as figure
+    from matplotlib import font_manager as font_manager
+    from matplotlib import layout_engine as layout_engine
+    from matplotlib import markers as markers
+    from matplotlib import ticker as ticker
+    from scipy import optimize as optimize
+    from sklearn import cluster as cluster
+    from sklearn import isotonic as isotonic
+    from sklearn import linear_model as linear_model
+    from sklearn import metrics as metrics
+    from sklearn import neural_network as neural_network
+
+# name here: the module, after those that have to be imported, too, to be attributes of it
+LIBRARIES = {
+    # of Python's own, those that `rfx --help` does without
+    "asyncio": ["asyncio"],
+    "ctypes": ["ctypes"],
+    "logging": ["logging"],
+    "metadata": ["importlib.metadata"],
+    "platform": ["platform"],
+    "shutil": ["shutil"],
+    "subprocess": ["subprocess"],
+    "tempfile": ["tempfile"],
+    "cluster": ["sklearn.cluster"],
+    "dask": ["dask"],
+    "distributed": ["distributed"],
+    "figure": ["matplotlib.figure"],
+    "font_manager": ["matplotlib.font_manager"],
+    "fsspec": ["fsspec.core"],
+    "isotonic": ["sklearn.isotonic"],
+    "jinja2": ["jinja2"],
+    "layout_engine": ["matplotlib.layout_engine"],
+    "liblinear": ["liblinear.liblinear"],
+    "libsvm": ["libsvm.svm"],
+    "linear_model": ["sklearn.linear_model"],
+    "markers": ["matplotlib.markers"],
+    "matplotlib": ["matplotlib"],
+    "metrics": ["sklearn.metrics"],
+    "neural_network": ["sklearn.neural_network"],
+    "numpy": ["numpy"],
+    "optimize": ["scipy.optimize"],
+    "pandas": ["pandas"],
+    "pyarrow": ["pyarrow.compute", "pyarrow.parquet", "pyarrow"],
+    "scipy_io": ["scipy.io"],
+    "sklearn_datasets": ["sklearn.datasets"],
+    "sklearn_exceptions": ["sklearn.exceptions"],
+    "threadpoolctl": ["threadpoolctl"],
+    "ticker": ["matplotlib.ticker"],
+    "tqdm": ["tqdm"],
+}
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name not in LIBRARIES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return [importlib.import_module(module) for module in LIBRARIES[name]][-1]

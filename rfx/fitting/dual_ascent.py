@@ -12,10 +12,13 @@ import numpy as np
 
 from rfx.data.stream import Source, Stream
 from rfx.errors import UsageError
-from rfx.fitting import virtual_examples
+from rfx.fitting import stream_choice, virtual_examples
 from rfx.fitting.learned import Learned
+from rfx.fitting.options import MOST
 from rfx.fitting.preprocessing import input_dtype
+from rfx.fitting.problem import Problem
 from rfx.fitting.settings import Settings
+from rfx.fitting.stream_options import BATCH
 from rfx.fitting.streaming import Learner, StreamMethod
 from rfx.options import Option
 
@@ -25,6 +28,19 @@ GAP = Option(
     "Compute the duality gap at the end, which takes another pass over the rows.",
     default=False,
 )
+
+
+SWEEPS = Option(
+    "sweeps",
+    int,
+    "Most times that the rows of a step are gone through, until their variables hardly move.",
+    low=1,
+    high=MOST,
+    default=200,
+)
+
+# A batch is gone through many times, which is quick where its kernel values stay in the cache.
+DUAL = (BATCH.but(default=1024), GAP, SWEEPS)
 
 
 class DualLearner(Learner):
@@ -43,7 +59,7 @@ class DualMethod(StreamMethod):
 
     incremental = False
     without = ("softmax",)
-    default_losses = StreamMethod.default_losses | {"multiclass": "hinge"}
+    default_losses = StreamMethod.default_losses | {"multiclass": "squared_hinge"}
 
     def check(self, settings: Settings, given: dict[str, Any]) -> None:
         super().check(settings, given)
@@ -80,6 +96,11 @@ class DualMethod(StreamMethod):
         raise UsageError(
             f"method {self.name} keeps a number for every row of a set; use fit, or another method"
         )
+
+    def candidates(self, name: str, problem: Problem, settings: Settings) -> list[float]:
+        values = super().candidates(name, problem, settings)
+        # variables between -1 and 1 make f as large as targets in any unit by a small nu
+        return [value / stream_choice.unit(problem) for value in values]
 
     def finished(
         self, learned: Learned, settings: Settings, learner: Learner, source: Source | None

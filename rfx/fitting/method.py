@@ -19,6 +19,7 @@ from rfx.fitting.problem import Problem
 from rfx.fitting.search import Stop
 from rfx.fitting.settings import Settings
 from rfx.fitting.validation import (
+    FEW_LAM,
     FEWEST_EVALUATED,
     HELD_OUT,
     LAMS,
@@ -98,8 +99,13 @@ class Method:
     held_out_share, held_out_rows, fewest_evaluated
         The share of the rows that is held out to choose options, the most rows to fit to and to
         evaluate on (None: all), and the fewest to evaluate on (see `validation.parts`).
+    few_rows : dict
+        What options that are to be chosen by validation become where there are too few rows.
     loo_slack : float
         See `bandwidth.loo`.
+    loo_multiples : tuple
+        The multiples of the bandwidth that `bandwidth.loo` finds, of which the best on held-out
+        rows is taken.
     evaluates_steps : bool
         Whether its solver reports weights, so that held-out rows can be evaluated at every step.
     weighted, incremental, several_targets, distributed : bool
@@ -116,7 +122,9 @@ class Method:
     held_out_share: ClassVar[float] = HELD_OUT
     held_out_rows: ClassVar[int | None] = None
     fewest_evaluated: ClassVar[int] = FEWEST_EVALUATED
+    few_rows: ClassVar[dict[str, float]] = {"lam": FEW_LAM}
     loo_slack: ClassVar[float] = 0.0
+    loo_multiples: ClassVar[tuple[float, ...]] = (1.0,)
     evaluates_steps: ClassVar[bool] = False
     weighted: ClassVar[bool] = False
     incremental: ClassVar[bool] = False

@@ -24,8 +24,10 @@ from rfx.fitting.settings import Settings
 from rfx.fitting.validation import Part, evenly, parts
 
 log = logging.getLogger(__name__)
-# Below so many rows lambda is not chosen, but this.
-FEWEST, FEW_LAM = 5, 1.0
+_TOO_FEW = "too few rows for validation; using %s = %g (set it with --%s)"
+_CALLED = {"lam": "lambda"}
+# Below so many rows nothing is chosen by validation.
+FEWEST = 5
 
 
 @dataclass(frozen=True)
@@ -63,10 +65,11 @@ def choose(method: Method, problem: Problem, settings: Settings, cache: Cache) -
     grid = {name: method.candidates(name, problem, settings) for name in asked if name != "gamma"}
     if settings.get("lam_path"):
         grid.pop("lam", None)
-    elif "lam" in grid and problem.n_rows < FEWEST:
-        del grid["lam"]
-        chosen["lam"] = FEW_LAM
-        log.warning("too few rows for validation; using lambda = %g (set it with --lam)", FEW_LAM)
+    elif problem.n_rows < FEWEST:
+        for name in grid.keys() & method.few_rows.keys():
+            del grid[name]
+            chosen[name] = value = method.few_rows[name]
+            log.warning(_TOO_FEW, _CALLED.get(name, name), value, name.replace("_", "-"))
     if "gamma" in settings and bandwidth.has_gamma(settings.kernel):
         known, tried, wanted = _gamma(method, problem, settings, bool(grid))
         chosen |= known
@@ -90,7 +93,9 @@ def _gamma(
     if word == "loo":
         lams = method.ridge_lams(problem)
         value, steps = bandwidth.loo(kernel, X, Y, lams, seed, problem.weights, method.loo_slack)
-        return {"gamma": value}, steps, {}
+        if method.loo_multiples == (1.0,) or problem.n_rows < FEWEST:
+            return {"gamma": value}, steps, {}
+        return {}, steps, {"gamma": [value * factor for factor in method.loo_multiples]}
     if word == "tuned":
         lams = method.tuning_lams(settings)
         value, steps = bandwidth.tuned(kernel, X, Y, lams, seed, problem.weights)
@@ -192,7 +197,8 @@ class _HeldOut:
         problem, rows = self.problem, []
         for kept, out in self.folds:
             tell()
-            own = [lam * (len(kept) / problem.n_rows) for lam in lams]
+            share = len(kept) / problem.n_rows
+            own = [lam if lam is None else lam * share for lam in lams]
             some, others = problem.rows(kept), problem.rows(out)
             rows.append(
                 self.method.errors_along(some, others, settings, own, self.stop, self.cache)

@@ -18,8 +18,15 @@ from rfx.fitting.learned import Learned
 from rfx.fitting.options import MOST
 from rfx.fitting.preprocessing import input_dtype
 from rfx.fitting.settings import Settings
-from rfx.fitting.step_sizes import STEPS, steps_of
-from rfx.fitting.stream_options import FEATURES
+from rfx.fitting.step_sizes import STEPS, check_steps, steps_of
+from rfx.fitting.stream_options import (
+    AVERAGING,
+    FEATURES,
+    NUS,
+    PRECONDITION,
+    STEPS_TRIED,
+    passes,
+)
 from rfx.fitting.stream_weights import BatchWeights
 from rfx.fitting.streaming import Learner, Restored, StreamMethod
 from rfx.model import Array
@@ -83,12 +90,7 @@ class DoublySgd(StreamMethod):
             high=MOST,
         ),
         *STEPS,
-        Option(
-            "precondition",
-            bool,
-            "Multiply the step of a block by the inverse of its covariance on the batch.",
-            default=False,
-        ),
+        PRECONDITION,
         Option(
             "damping",
             float,
@@ -97,17 +99,7 @@ class DoublySgd(StreamMethod):
             open_low=True,
             default=DAMPING,
         ),
-        Option(
-            "averaging",
-            str,
-            "What predicts.",
-            {
-                "none": "the last f, as in the paper",
-                "uniform": "the mean over all steps",
-                "linear": "the mean with weight t",
-            },
-            default="none",
-        ),
+        AVERAGING,
         MEMORY,
         Option(
             "keep_values",
@@ -118,13 +110,14 @@ class DoublySgd(StreamMethod):
             default=False,
         ),
     )
+    searched: ClassVar[dict[str, tuple[float, ...]]] = {"nu": NUS, "step0": STEPS_TRIED}
     arrays = StreamMethod.arrays | {"coef": Array("f", "features outputs")}
 
     def check(self, settings: Settings, given: dict[str, Any]) -> None:
         super().check(settings, given)
         s = settings
         MAPS[s.kernel].check_variant(s.kernel, s.block, s.features)
-        steps_of(s)
+        check_steps(s)
         if not s.keep_values:
             return
         if virtual_examples.endless(s):
@@ -206,9 +199,9 @@ def held_mb(learned: Learned, settings: Settings, rewindable: bool) -> float:
     whose values of f are summed in another order than from features that are kept.
     """
     s = settings
-    passes = s.budget_samples / learned.n_rows if s.budget_samples else s.epochs
+    rounds = s.budget_samples / learned.n_rows if s.budget_samples else passes(s, learned.n_rows)
     again = rewindable and not s["head"] and not virtual_examples.endless(s)
-    if not (s.max_blocks and again and passes >= 3):
+    if not (s.max_blocks and again and rounds >= 3):
         return 0.0
     if learned.n_outputs == 1 and s.batch > ROWS:
         return 0.0

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 from rfx.fitting.learned import Learned
 from rfx.fitting.preprocessing import input_dtype
 from rfx.fitting.settings import Settings
-from rfx.fitting.step_sizes import STEPS, steps_of
+from rfx.fitting.step_sizes import STEPS, check_steps, steps_of
+from rfx.fitting.stream_options import AVERAGING, NUS, PRECONDITION
 from rfx.fitting.stream_weights import BatchWeights
 from rfx.fitting.streaming import Learner
 from rfx.fitting.support_rows import SupportLearner, SupportMethod
@@ -32,11 +33,23 @@ class NormaMethod(SupportMethod):
         "stochastic gradients with the exact kernel, the rows kept: what doubly-sgd would be"
         " without its second approximation"
     )
-    options: ClassVar[tuple[Option, ...]] = (*SupportMethod.options, *STEPS)
+    options: ClassVar[tuple[Option, ...]] = (
+        *SupportMethod.options,
+        *STEPS,
+        PRECONDITION,
+        AVERAGING,
+    )
+
+    searched: ClassVar[dict[str, tuple[float, ...]]] = {"nu": NUS, "step0": (1.0,)}
+
+    @staticmethod
+    def passes(settings: Settings, n_rows: int | None) -> int:
+        """One by default: it would keep a row once for each pass."""
+        return settings.epochs or 1
 
     def check(self, settings: Settings, given: dict[str, Any]) -> None:
         super().check(settings, given)
-        steps_of(settings)
+        check_steps(settings)
 
     def learner(
         self, learned: Learned, settings: Settings, own: BatchWeights, rewindable: bool
@@ -49,5 +62,7 @@ class NormaMethod(SupportMethod):
             settings.nu,
             steps_of(settings),
             input_dtype(settings),
+            precondition=settings.precondition,
+            averaging=settings.averaging,
         )
         return NormaLearner(solver)

@@ -20,10 +20,9 @@ import numpy as np
 from rfx.counters import uniforms
 from rfx.errors import UsageError
 from rfx.losses import times
-from rfx.operators.cholesky import factor_in_place, solve
-from rfx.parallel import for_ranges, one_blas_thread
-from rfx.solvers.stochastic.expansion import SUMMED, Expansion, cross
+from rfx.solvers.stochastic.expansion import Expansion, cross
 from rfx.solvers.stochastic.held import Held
+from rfx.solvers.stochastic.precondition import solve_covariance
 
 if TYPE_CHECKING:
     from rfx.features.growing import GrowingMap
@@ -36,8 +35,6 @@ AVERAGING = ("none", "uniform", "linear")
 # inverted.
 DAMPING = 1e-7
 VISIT = 77
-# Features on a side of a tile of their covariance, which one thread adds up.
-TILE = 512
 
 
 class DoublySGD:
@@ -168,16 +165,14 @@ class DoublySGD:
         """(C + (nu + damping) I)^-1 gradient for the unscaled features Z (n, block) of the
         batch.
         """
-        C = _lower_gram(Z)
-        C /= len(Z) * self.block
-        C[np.diag_indices(self.block)] += self.nu + self.damping
-        if factor_in_place(C):
+        ridge = self.nu + self.damping
+        found = solve_covariance(Z, gradient, len(Z) * self.block, ridge)
+        if found is None:
             raise UsageError(
                 f"--damping is {self.damping:g}, below the rounding of the features' covariance;"
                 " choose a larger one"
             )
-        with one_blas_thread():
-            return solve(C, gradient)
+        return found
 
     def predictions(self, X: Inputs) -> np.ndarray:
         """(n, n_outputs) float64 values of f, or of the average over the steps (algorithm 2)."""
@@ -197,25 +192,3 @@ class DoublySGD:
         if self.known is not None:
             self.known.raw[:], self.known.seen[:] = state["known"], state["seen"]
         self.t, self.largest = (int(value) for value in state["t"])
-
-
-def _lower_gram(Z: np.ndarray) -> np.ndarray:
-    """Z'Z (m, m), Fortran order, at least its lower triangle: products in Z's type, summed over
-    rows in float64.
-
-    The same to the last bit for any number of threads, which share its tiles.
-    """
-    C = np.zeros((Z.shape[1], Z.shape[1]), order="F")
-    starts = range(0, len(C), TILE)
-    pairs = [(slice(i, i + TILE), slice(j, j + TILE)) for i in starts for j in starts if j <= i]
-
-    def add(start: int, stop: int) -> None:
-        for rows, columns in pairs[start:stop]:
-            tile = C[rows, columns].T
-            for first in range(0, len(Z), SUMMED):
-                part = Z[first : first + SUMMED]
-                tile += part[:, columns].T @ part[:, rows]
-
-    with one_blas_thread():
-        for_ranges(add, len(pairs))
-    return C

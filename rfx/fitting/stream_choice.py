@@ -1,0 +1,121 @@
+"""How the methods that learn batch by batch choose options: by short trainings on a sample.
+
+The sample are at most ROWS of the rows that are surveyed before the first step, drawn at random. A
+fifth of them is held out. Each combination of the values that are tried learns from the others as
+the training will, in as many passes, and what predicts the held-out rows best is taken. nu is of
+the mean loss, so that it is the same for the sample as for all rows. A stream that can be read
+twice is surveyed in full, one that can't in its first rows.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rfx.data.stream import ArraySource, Stream
+from rfx.data.survey import SAMPLE, Inputs
+from rfx.data.transforms.scaling import Scaler
+from rfx.fitting import bandwidth, selection
+from rfx.fitting.cache import Cache
+from rfx.fitting.learned import Learned
+from rfx.fitting.problem import Problem
+from rfx.fitting.settings import Settings
+from rfx.fitting.stream_options import PASSES, PLAIN_STEPS_TRIED, passes
+from rfx.fitting.stream_weights import BatchWeights
+from rfx.fitting.validation import LAMS
+
+if TYPE_CHECKING:
+    from rfx.fitting.streaming import Learner, StreamMethod
+
+# Rows of the sample.
+ROWS = SAMPLE
+# Losses whose derivatives are as large in every unit of the targets.
+BOUNDED = ("absolute", "epsilon_insensitive")
+
+
+def choose(
+    method: StreamMethod, problem: Problem, settings: Settings, n_rows: int | None
+) -> selection.Choice:
+    """Replace every word among the settings that stands for a choice by the number it becomes.
+
+    Parameters
+    ----------
+    method : StreamMethod
+    problem : Problem
+        Prepared rows of the sample in random order, and their encoded targets.
+    settings : Settings
+    n_rows : int or None
+        Of the whole set; None where their number is not known.
+    """
+    if settings.get("gamma") == "tuned" and bandwidth.has_gamma(settings.kernel):
+        known = n_rows or problem.n_rows
+        lams = list(LAMS) if isinstance(settings.nu, str) else [settings.nu * known]
+        gamma, steps = bandwidth.tuned(
+            settings.kernel, problem.X, problem.Y, lams, settings.seed, problem.weights
+        )
+        choice = choose(method, problem, settings.updated(gamma=gamma), n_rows)
+        found = {"gamma": gamma} | choice.chosen
+        return selection.Choice(choice.settings, found, steps + choice.steps, choice.seconds)
+    trial = settings
+    if "epochs" in settings:
+        trial = settings.updated(epochs=_trial_passes(settings, n_rows))
+    choice = selection.choose(method, problem, trial, Cache())
+    return selection.Choice(
+        method.with_choice(settings, choice.chosen), choice.chosen, choice.steps, choice.seconds
+    )
+
+
+def _trial_passes(settings: Settings, n_rows: int | None) -> int:
+    """Passes over the sample: those of the training, but no more than PASSES."""
+    count: float = passes(settings, n_rows)
+    if settings.budget_samples is not None and n_rows is not None:
+        count = math.ceil(settings.budget_samples / n_rows)
+    return int(min(PASSES, count))
+
+
+def trained(method: StreamMethod, problem: Problem, settings: Settings) -> Learner:
+    """A learner of prepared rows in memory, in a random order of every pass's own."""
+    weights = BatchWeights(problem.weights)
+    n_inputs, seed = problem.n_inputs, settings.seed
+    order = np.random.default_rng(seed).permutation(problem.n_rows)
+    sample = problem.X[order[: max(1, method.n_landmarks(settings))]]
+    known = Learned(
+        problem.task,
+        None,
+        None,
+        problem.loss,
+        Inputs(Scaler("none", np.zeros(n_inputs), np.ones(n_inputs))),
+        method.kernel_params(settings, problem.X),
+        problem.n_rows,
+        n_inputs,
+        problem.n_outputs,
+        n_inputs,
+        sample if isinstance(sample, np.ndarray) else sample.toarray(),
+        [],
+    )
+    learner = method.learner(known, settings, weights, True)
+    numbers = np.arange(problem.n_rows, dtype=np.float64)
+    stream = Stream(ArraySource(problem.X, numbers, seed), settings.batch, 0, seed, settings.epochs)
+    for X, y, index in stream:
+        learner.step(X, problem.Y[index], index, weights.of(y, index))
+    return learner
+
+
+def step_candidates(problem: Problem, settings: Settings, values: Any) -> list[float]:
+    """The values of step0 to try, in the unit of the targets where the loss makes that matter."""
+    if settings.step in ("theorem", "root"):
+        # which have no step0
+        return [1.0]
+    tried = values if settings.precondition else PLAIN_STEPS_TRIED
+    return [value * unit(problem) for value in tried]
+
+
+def unit(problem: Problem) -> float:
+    """How far the targets are from 0 where the loss has the same derivatives in every unit; else
+    1.
+    """
+    if problem.loss.name not in BOUNDED:
+        return 1.0
+    return float(np.sqrt(np.mean(np.square(problem.Y)))) or 1.0

@@ -18,9 +18,9 @@ from pairs import machine
 from rfx import data, methods
 
 SPLITS = {
-    "a9a": "dai2014",
-    "ijcnn1": "wu2016",
-    "cod-rna": "yen2014",
+    "a9a": None,
+    "ijcnn1": None,
+    "cod-rna": None,
     "covtype-20k": "80/20",
     "cadata": "80/20",
     "cpusmall": "80/20",

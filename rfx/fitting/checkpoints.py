@@ -317,12 +317,12 @@ def _chosen(session: Session, found: Any) -> dict[str, float]:
     """The numbers that words among the options had become."""
     settings = session.trainer.settings
     for name, value in _table(found, "chosen").items():
-        if not isinstance(settings.get(name), str):
+        known = name == "gamma" or name in session.method.searched
+        if not known or type(settings.get(name)) in (int, float):
             raise DataError(f"{name!r:.40} was chosen, which is no choice of the options")
         _number(value, name, 0)
-    words = [name for name in session.method.searched if isinstance(settings.get(name), str)]
-    if lacking := sorted(set(words) - {"gamma"} - found.keys()):
-        raise DataError(f"no {lacking[0]} was chosen")
+    if isinstance(settings.get("nu"), str) and "nu" not in found:
+        raise DataError("no nu was chosen")
     return dict(found)
 
 

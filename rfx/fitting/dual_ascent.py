@@ -18,7 +18,6 @@ from rfx.fitting.options import MOST
 from rfx.fitting.preprocessing import input_dtype
 from rfx.fitting.problem import Problem
 from rfx.fitting.settings import Settings
-from rfx.fitting.stream_options import BATCH
 from rfx.fitting.streaming import Learner, StreamMethod
 from rfx.options import Option
 
@@ -39,8 +38,7 @@ SWEEPS = Option(
     default=200,
 )
 
-# A batch is gone through many times, which is quick where its kernel values stay in the cache.
-DUAL = (BATCH.but(default=1024), GAP, SWEEPS)
+DUAL = (GAP, SWEEPS)
 
 
 class DualLearner(Learner):

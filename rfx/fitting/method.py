@@ -108,6 +108,9 @@ class Method:
         rows is taken.
     evaluates_steps : bool
         Whether its solver reports weights, so that held-out rows can be evaluated at every step.
+    simplest : bool
+        Whether of shares of wrong labels within a standard error of the least that of the first
+        values is taken, not the least.
     weighted, incremental, several_targets, distributed : bool
         Whether it takes sample weights, learns batch by batch, takes several targets a row, and
         learns from rows on the workers of a cluster.
@@ -125,6 +128,7 @@ class Method:
     few_rows: ClassVar[dict[str, float]] = {"lam": FEW_LAM}
     loo_slack: ClassVar[float] = 0.0
     loo_multiples: ClassVar[tuple[float, ...]] = (1.0,)
+    simplest: ClassVar[bool] = False
     evaluates_steps: ClassVar[bool] = False
     weighted: ClassVar[bool] = False
     incremental: ClassVar[bool] = False

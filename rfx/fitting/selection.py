@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ from rfx.fitting import bandwidth
 from rfx.fitting.cache import Cache
 from rfx.fitting.method import Method
 from rfx.fitting.problem import Problem
-from rfx.fitting.search import Grid, Measure, Round, Stop, search
+from rfx.fitting.search import Found, Grid, Measure, Round, Stop, Trial, search
 from rfx.fitting.settings import Settings
 from rfx.fitting.validation import Part, evenly, parts
 
@@ -189,8 +190,17 @@ class _HeldOut:
 
         rounds = [Round(len(self.folds[0][0]), len(self.folds))]
         found = search(fit, Grid(points, {method.name: lams}, rounds), measure)
-        step = found.step("lam" in grid, sum(len(out) for _, out in self.folds))
+        count_out = sum(len(out) for _, out in self.folds)
+        step = found.step("lam" in grid, count_out, self._best(found, count_out))
         return step if measure.target is None else step | {"target": measure.target}
+
+    def _best(self, found: Found, count_out: int) -> Trial:
+        """The trial that is taken; count_out: rows that were evaluated on."""
+        least = found.best.score
+        if not self.method.simplest or self.problem.task == "regression" or least > 1:
+            return found.best
+        most = least + math.sqrt(least * (1 - least) / count_out)
+        return next(trial for trial in found.trials if trial.score <= most)
 
     def _errors(self, settings: Settings, lams: Sequence[float], tell: Any) -> list[float]:
         """The mean error over all held-out rows for each lambda."""

@@ -1,16 +1,19 @@
 """How the methods that learn batch by batch choose options: by short trainings on a sample.
 
 The sample are at most ROWS of the rows that are surveyed before the first step, drawn at random. A
-fifth of them is held out. Each combination of the values that are tried learns from the others as
-the training will, in as many passes, and what predicts the held-out rows best is taken. nu is of
-the mean loss, so that it is the same for the sample as for all rows. A stream that can be read
-twice is surveyed in full, one that can't in its first rows.
+fifth of them is held out. Every value that is tried learns from the others as the training will, in
+as many passes. nu is chosen first, with the bandwidth that kernel ridge regression has the least
+leave-one-out error with, then the bandwidth, of that and larger multiples of gamma. What predicts
+the held-out rows best is taken; of shares of wrong labels, which are uncertain on so few rows, the
+first of the values that are within a standard error of the least: the largest nu, the smallest
+gamma. nu is of the mean loss, so that it is the same for the sample as for all rows. A stream that
+can be read twice is surveyed in full, one that can't in its first rows.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,15 +25,15 @@ from rfx.fitting.cache import Cache
 from rfx.fitting.learned import Learned
 from rfx.fitting.problem import Problem
 from rfx.fitting.settings import Settings
-from rfx.fitting.stream_options import PASSES, PLAIN_STEPS_TRIED, passes
+from rfx.fitting.stream_options import PASSES, THETAS
 from rfx.fitting.stream_weights import BatchWeights
 from rfx.fitting.validation import LAMS
 
 if TYPE_CHECKING:
     from rfx.fitting.streaming import Learner, StreamMethod
 
-# Rows of the sample.
-ROWS = SAMPLE
+# Rows of the sample; words for the bandwidth other than loo are resolved by SAMPLE of them.
+ROWS = 6144
 # Losses whose derivatives are as large in every unit of the targets.
 BOUNDED = ("absolute", "epsilon_insensitive")
 
@@ -50,26 +53,26 @@ def choose(
         Of the whole set; None where their number is not known.
     """
     if settings.get("gamma") == "tuned" and bandwidth.has_gamma(settings.kernel):
-        known = n_rows or problem.n_rows
+        known, first = n_rows or problem.n_rows, problem.rows(np.arange(problem.n_rows)[:SAMPLE])
         lams = list(LAMS) if isinstance(settings.nu, str) else [settings.nu * known]
         gamma, steps = bandwidth.tuned(
-            settings.kernel, problem.X, problem.Y, lams, settings.seed, problem.weights
+            settings.kernel, first.X, first.Y, lams, settings.seed, first.weights
         )
         choice = choose(method, problem, settings.updated(gamma=gamma), n_rows)
         found = {"gamma": gamma} | choice.chosen
         return selection.Choice(choice.settings, found, steps + choice.steps, choice.seconds)
-    trial = settings
-    if "epochs" in settings:
-        trial = settings.updated(epochs=_trial_passes(settings, n_rows))
+    trial = settings.updated(epochs=_trial_passes(method, settings, n_rows))
+    if settings.get("step") == "root" and settings.theta is None:
+        trial = trial.updated(theta="validation")
     choice = selection.choose(method, problem, trial, Cache())
     return selection.Choice(
         method.with_choice(settings, choice.chosen), choice.chosen, choice.steps, choice.seconds
     )
 
 
-def _trial_passes(settings: Settings, n_rows: int | None) -> int:
+def _trial_passes(method: StreamMethod, settings: Settings, n_rows: int | None) -> int:
     """Passes over the sample: those of the training, but no more than PASSES."""
-    count: float = passes(settings, n_rows)
+    count: float = method.passes(settings, n_rows)
     if settings.budget_samples is not None and n_rows is not None:
         count = math.ceil(settings.budget_samples / n_rows)
     return int(min(PASSES, count))
@@ -103,12 +106,10 @@ def trained(method: StreamMethod, problem: Problem, settings: Settings) -> Learn
     return learner
 
 
-def step_candidates(problem: Problem, settings: Settings, values: Any) -> list[float]:
-    """The values of step0 to try, in the unit of the targets where the loss makes that matter."""
-    if settings.step in ("theorem", "root"):
-        # which have no step0
-        return [1.0]
-    tried = values if settings.precondition else PLAIN_STEPS_TRIED
+def thetas(problem: Problem, settings: Settings) -> list[float]:
+    """The lengths of the first step to try, in the unit of the targets where the loss makes that
+    matter."""
+    tried = THETAS[:1] if settings.precondition else THETAS
     return [value * unit(problem) for value in tried]
 
 

@@ -19,12 +19,11 @@ from rfx.options import Option
 
 # Rows from which all is learnt that must be known beforehand, of an input that can be read once.
 HEAD = 10_000
-# What --nu validation tries, and --step0 validation of steps that --precondition multiplies and of
-# others; of a sample without enough rows to choose by the values are these.
+# What --nu validation tries; and what is tried of theta, the length of the first step, where steps
+# are not preconditioned. Without enough rows to choose by, nu and theta are FEW_ROWS.
 NUS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
-STEPS_TRIED = (1.0, 0.3)
-PLAIN_STEPS_TRIED = (1.0, 4.0, 16.0)
-FEW_ROWS = {"nu": 1e-4, "step0": 1.0}
+THETAS = (1.0, 4.0, 16.0)
+FEW_ROWS = {"nu": 1e-4, "theta": 1.0}
 # By default there are as many passes over fewer rows than MANY_ROWS, and one over more.
 PASSES, MANY_ROWS = 3, 100_000
 
@@ -36,7 +35,7 @@ NU = Option(
     low=0,
     default="validation",
 )
-BATCH = Option("batch", int, "Rows of a step.", low=1, high=MOST, default=2048)
+BATCH = Option("batch", int, "Rows of a step.", low=1, high=MOST, default=1024)
 EPOCHS = Option(
     "epochs",
     int,

@@ -171,7 +171,8 @@ class StreamMethod(Method):
     options: ClassVar[tuple[Option, ...]] = OPTIONS
     incremental = several_targets = weighted = True
     searched: ClassVar[dict[str, tuple[float, ...]]] = {"nu": NUS}
-    stages = (("nu", "step0"), ("gamma",))
+    stages = (("nu", "theta"), ("gamma",))
+    simplest = True
     # a few passes learn a narrower kernel better
     loo_multiples = (1.0, 4.0, 16.0)
     few_rows = FEW_ROWS
@@ -237,9 +238,7 @@ class StreamMethod(Method):
 
     def candidates(self, name: str, problem: Problem, settings: Settings) -> list[float]:
         values = super().candidates(name, problem, settings)
-        if name == "step0":
-            return stream_choice.step_candidates(problem, settings, values)
-        return values
+        return stream_choice.thetas(problem, settings) if name == "theta" else values
 
     def errors_along(
         self,
@@ -584,6 +583,7 @@ class Session:
         sample_weight: (n,) where the session does not know it yet.
         """
         s, method = self.settings, self.method
+        n_kept = max(SAMPLE, method.n_landmarks(s))
         found = Survey(
             chunks,
             scaling=s.scaling,
@@ -592,7 +592,7 @@ class Session:
             centred=s.pca_centred,
             dtype=input_dtype(s),
             seed=s.seed,
-            sample=max(SAMPLE, method.n_landmarks(s)),
+            sample=max(stream_choice.ROWS, n_kept),
             name=name,
         )
         targets.check_inputs(found.n_inputs)
@@ -612,8 +612,9 @@ class Session:
         with silent():
             choice = stream_choice.choose(method, problem, s, found.n_rows if counted else None)
         self.seconds_choice = choice.seconds
-        params = method.kernel_params(choice.settings, X)
-        sample = np.asarray(found.X.toarray() if sp.issparse(found.X) else found.X)
+        params = method.kernel_params(choice.settings, X[:SAMPLE])
+        kept = found.X[:n_kept]
+        sample = np.asarray(kept.toarray() if sp.issparse(kept) else kept)
         self.learned = Learned(
             task,
             labels,

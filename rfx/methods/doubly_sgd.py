@@ -24,7 +24,7 @@ from rfx.fitting.stream_options import (
     FEATURES,
     NUS,
     PRECONDITION,
-    STEPS_TRIED,
+    THETAS,
     passes,
 )
 from rfx.fitting.stream_weights import BatchWeights
@@ -80,7 +80,7 @@ class DoublySgd(StreamMethod):
     options: ClassVar[tuple[Option, ...]] = (
         *StreamMethod.options,
         FEATURES,
-        Option("block", int, "Features of a step.", low=1, high=MOST, default=256),
+        Option("block", int, "Features of a step.", low=1, high=MOST, default=512),
         Option(
             "max_blocks",
             int,
@@ -110,7 +110,7 @@ class DoublySgd(StreamMethod):
             default=False,
         ),
     )
-    searched: ClassVar[dict[str, tuple[float, ...]]] = {"nu": NUS, "step0": STEPS_TRIED}
+    searched: ClassVar[dict[str, tuple[float, ...]]] = {"nu": NUS, "theta": THETAS}
     arrays = StreamMethod.arrays | {"coef": Array("f", "features outputs")}
 
     def check(self, settings: Settings, given: dict[str, Any]) -> None:

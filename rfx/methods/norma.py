@@ -10,7 +10,7 @@ from rfx.fitting.learned import Learned
 from rfx.fitting.preprocessing import input_dtype
 from rfx.fitting.settings import Settings
 from rfx.fitting.step_sizes import STEPS, check_steps, steps_of
-from rfx.fitting.stream_options import AVERAGING, NUS, PRECONDITION
+from rfx.fitting.stream_options import AVERAGING, NUS, PRECONDITION, THETAS
 from rfx.fitting.stream_weights import BatchWeights
 from rfx.fitting.streaming import Learner
 from rfx.fitting.support_rows import SupportLearner, SupportMethod
@@ -40,7 +40,7 @@ class NormaMethod(SupportMethod):
         AVERAGING,
     )
 
-    searched: ClassVar[dict[str, tuple[float, ...]]] = {"nu": NUS, "step0": (1.0,)}
+    searched: ClassVar[dict[str, tuple[float, ...]]] = {"nu": NUS, "theta": THETAS}
 
     @staticmethod
     def passes(settings: Settings, n_rows: int | None) -> int:

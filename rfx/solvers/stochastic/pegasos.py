@@ -88,7 +88,7 @@ class Pegasos:
 
     def _newton(self, Z: np.ndarray, gradient: np.ndarray) -> None:
         """The preconditioned step; gradient: (n_features, n_outputs) of the batch's mean loss."""
-        gamma = min(1.0, 1.0 / (self.nu * self.t)) * len(Z) / self.largest
+        gamma = min(self.t**-0.5, 1.0 / (self.nu * self.t)) * len(Z) / self.largest
         found = solve_covariance(Z, gradient + self.nu * self.last, len(Z), self.nu)
         if found is None:
             raise UsageError(

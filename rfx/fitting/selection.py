@@ -27,6 +27,8 @@ from rfx.fitting.validation import Part, evenly, parts
 log = logging.getLogger(__name__)
 _TOO_FEW = "too few rows for validation; using %s = %g (set it with --%s)"
 _CALLED = {"lam": "lambda"}
+# Standard errors of the least share of wrong labels within which others count as no worse.
+SURE = 0.5
 # Below so many rows nothing is chosen by validation.
 FEWEST = 5
 
@@ -199,7 +201,7 @@ class _HeldOut:
         least = found.best.score
         if not self.method.simplest or self.problem.task == "regression" or least > 1:
             return found.best
-        most = least + math.sqrt(least * (1 - least) / count_out)
+        most = least + SURE * math.sqrt(least * (1 - least) / count_out)
         return next(trial for trial in found.trials if trial.score <= most)
 
     def _errors(self, settings: Settings, lams: Sequence[float], tell: Any) -> list[float]:

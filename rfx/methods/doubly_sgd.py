@@ -80,7 +80,7 @@ class DoublySgd(StreamMethod):
     options: ClassVar[tuple[Option, ...]] = (
         *StreamMethod.options,
         FEATURES,
-        Option("block", int, "Features of a step.", low=1, high=MOST, default=512),
+        Option("block", int, "Features of a step.", low=1, high=MOST, default=256),
         Option(
             "max_blocks",
             int,

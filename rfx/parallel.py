@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ContextDecorator, contextmanager, nullcontext
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -45,6 +45,24 @@ class _Here(threading.local):
 
 T = TypeVar("T")
 _here = _Here()
+
+
+class cached(Generic[T]):
+    """A property that is computed at its first use and kept in the object.
+
+    Up to Python 3.11, `functools.cached_property` holds a lock for all objects of a class. A child
+    that was forked while another thread held it would wait for ever. Without a lock, two threads
+    may compute the same value.
+    """
+
+    def __init__(self, function: Callable[[Any], T]) -> None:
+        self.function, self.name, self.__doc__ = function, function.__name__, function.__doc__
+
+    def __get__(self, instance: Any, owner: type | None = None) -> T:
+        if instance is None:
+            return self  # type: ignore[return-value]
+        value = instance.__dict__[self.name] = self.function(instance)
+        return value
 
 
 class Late(Exception):
@@ -287,7 +305,8 @@ class _Blas(ContextDecorator):
     """
 
     def __init__(self) -> None:
-        self.lock, self.inside = threading.Lock(), 0
+        # one that a signal handler which forks may take again
+        self.lock, self.inside = threading.RLock(), 0
         self.before: list[tuple] = []
 
     def __enter__(self) -> None:
@@ -315,7 +334,7 @@ class _Blas(ContextDecorator):
 
     def forked(self) -> None:
         """In a child of `os.fork`, only the thread that forked is there."""
-        self.lock, self.inside = threading.Lock(), int(_here.limits > 0)
+        self.inside = int(_here.limits > 0)
         if not self.inside:
             self._restore()
 
@@ -350,9 +369,12 @@ def _before_fork() -> None:
     if lock := _compiler():
         lock.acquire()
         _compiling.append(lock)
+    # nor could it know how many threads BLAS had while another thread was changing that
+    _blas.lock.acquire()
 
 
 def _after_fork() -> None:
+    _blas.lock.release()
     if _compiling:
         _compiling.pop().release()
 

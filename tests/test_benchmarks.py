@@ -9,8 +9,8 @@ import numpy as np
 import threadpoolctl
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
-# Sets of rows are what it repeats.
-WITHOUT = {"bench_defaults.py"}
+# Sets of rows are what they repeat.
+WITHOUT = {"bench_defaults.py", "bench_tables.py"}
 
 
 def loaded(name="pairs"):

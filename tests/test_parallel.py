@@ -8,7 +8,9 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import warnings
+from pathlib import Path
 
 import joblib
 import numpy as np
@@ -17,6 +19,7 @@ import threadpoolctl
 from click.testing import CliRunner
 from sklearn.model_selection import GridSearchCV
 
+import rfx
 from rfx import env, estimators, parallel
 from rfx.cli import cli
 from rfx.methods import create
@@ -119,6 +122,79 @@ def test_a_fork_within_a_fit_goes_on_with_one_thread_of_blas(two_threads):
     with parallel.one_blas_thread():
         assert ended(child)
     assert blas_threads() == usual
+
+
+def test_a_fork_while_another_thread_limits_blas(monkeypatch, two_threads):
+    """The child knows how many threads BLAS had before."""
+    reached, set_counts = threading.Event(), parallel._set
+
+    def slowly(counts):
+        set_counts(counts)
+        if counts:
+            reached.set()
+            time.sleep(0.2)
+
+    def limits():
+        with parallel.one_blas_thread():
+            pass
+
+    def child():
+        assert blas_threads() == usual
+
+    with threadpoolctl.threadpool_limits(2, "blas"):
+        usual = blas_threads()
+        with parallel.one_blas_thread():
+            pass
+        monkeypatch.setattr(parallel, "_set", slowly)
+        other = threading.Thread(target=limits)
+        other.start()
+        try:
+            assert reached.wait(60)
+            assert ended(child)
+        finally:
+            other.join()
+        assert blas_threads() == usual
+
+
+def test_a_fork_while_another_thread_computes_a_cached_property():
+    """The child computes its own, of the same class, and does not wait."""
+    reached, release = threading.Event(), threading.Event()
+
+    class Slow:
+        waits = True
+
+        @parallel.cached
+        def value(self):
+            if self.waits:
+                reached.set()
+                release.wait(60)
+            return 7
+
+    def child():
+        own = Slow()
+        own.waits = False
+        assert own.value == 7
+
+    slow = Slow()
+    other = threading.Thread(target=lambda: slow.value)
+    other.start()
+    try:
+        assert reached.wait(60)
+        assert ended(child, 20)
+    finally:
+        release.set()
+        other.join()
+    assert vars(slow) == {"value": 7}
+
+
+def test_no_cached_property_has_a_lock():
+    """`functools.cached_property` has one up to Python 3.11, which a fork may leave taken."""
+    found = [
+        path
+        for path in Path(rfx.__file__).parent.rglob("*.py")
+        if "cached_property(" in path.read_text() or "@cached_property" in path.read_text()
+    ]
+    assert found == []
 
 
 def test_a_fork_while_another_thread_compiles():

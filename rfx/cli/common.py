@@ -17,6 +17,7 @@ from rfx.options import Path as LamPath
 
 if TYPE_CHECKING:
     from rfx.records.result import Result
+    from rfx.records.run import Run
 
 
 class _Strict(click.ParamType):
@@ -289,7 +290,7 @@ def reading_options(command):
         ),
         (
             "--categorical",
-            "Columns to read as categories although they are numbers, such as codes.",
+            "Columns to read as categories although they are numbers, such as codes, or names.",
         ),
         ("--ignore", "Columns of a table to leave out, such as one of names or numbers of rows."),
     ):
@@ -392,6 +393,9 @@ def _readable(row):
         f", gamma {gamma:.4g}" if gamma else ""
     )
     yield "method", f"{row.method}{kernel}, lambda {row.lam:g}"
+    for step in row.params.get("validation", ()):
+        if {"metric", "method"} & {*step["options"]}:
+            yield "chosen", chosen_words(step)
     of = (
         f" of {row.n_features} features"
         if row.n_features
@@ -425,6 +429,20 @@ def _readable(row):
         seconds += f", prediction {row.seconds_predict:.2f}"
     yield "seconds", seconds
     yield "memory", f"{row.peak_rss_mb:.0f} MiB at the peak"
+
+
+def chosen_words(step: dict) -> str:
+    """What a choice on held-out rows came to, and of how many."""
+    said = [
+        f"{name.replace('_', ' ')} {value:.4g}"
+        if isinstance(value, (int, float))
+        else f"{name} {value}"
+        for name, value in zip(step["options"], step["chosen"])
+        if name != "round" and (value or name != "metric_steps")
+    ]
+    return (
+        f"{', '.join(said)}: the best of {len(step['tried'])} on {step['held_out']} held-out rows"
+    )
 
 
 def _scores(row):
@@ -561,3 +579,35 @@ def finish(rows: list[Result]) -> None:
             "rfx: the solver did not converge; a larger --max-iter or --tol lets it", err=True
         )
     sys.exit(3)
+
+
+def command_of(run: Run) -> str:
+    """The command that trains this model, to be copied."""
+    from rfx.data.reading import typed
+
+    words: list[str] = ["rfx", "train", "--method", run.method, "--data", run.dataset]
+    for name in ("split", "test", "sample_weight", "cv", "holdout", "calibrate"):
+        if (value := getattr(run, name)) is not None:
+            words += [f"--{name.replace('_', '-')}", str(value)]
+    words += ["--zero-based"] if run.zero_based else []
+    for name, value in (run.reading.given() if run.reading else {}).items():
+        words += (
+            [("--" if value else "--no-") + name]
+            if isinstance(value, bool)
+            else (
+                shlex.split(typed(name, value))
+                if isinstance(value, (list, tuple))
+                else [f"--{name}", str(value)]
+            )
+        )
+    for name, value in run.options.items():
+        if value is not None:
+            text = (
+                str(value).lower()
+                if isinstance(value, bool)
+                else repr(value)
+                if isinstance(value, float)
+                else str(value)
+            )
+            words += [f"--{name.replace('_', '-')}", text]
+    return shlex.join([*words, "--seed", str(run.seed)])

@@ -11,7 +11,7 @@ from rfx.cli.common import (
     reading_options,
     threads_option,
 )
-from rfx.fitting.options import GAMMA, SCALINGS
+from rfx.fitting.options import GAMMA, SCALING
 
 
 class MapCommand(DeclaredCommand):
@@ -88,10 +88,10 @@ class MapCommand(DeclaredCommand):
 )
 @click.option(
     "--scaling",
-    type=click.Choice(SCALINGS),
-    default="minmax01",
+    type=click.Choice(tuple(SCALING.meanings())),
+    default=SCALING.default,
     show_default=True,
-    help="Scaling of the inputs.",
+    help=SCALING.description(),
 )
 @click.option(
     "--train",
@@ -193,7 +193,9 @@ def command(
         taught = (
             None
             if train is None
-            else load(train, zero_based=zero_based, reading=asked, task=labelwords.KEPT)
+            else load(
+                train, zero_based=zero_based, reading=asked, task=labelwords.KEPT, means=False
+            )
         )
         learnt, schema = (None, None) if taught is None else (taught.X_train, taught.schema)
         X, y, labels = labelled_rows(

@@ -2,8 +2,9 @@
 
 import click
 
-from rfx.cli.common import print_json
+from rfx.cli.common import chosen_words, print_json
 
+MOST_SHARES = 10  # inputs of a metric that are printed
 MOST_NAMED = 20  # columns and labels that are printed by name
 
 
@@ -42,6 +43,7 @@ def _facts(method, size) -> dict:
     columns = (
         None if method.schema is None or method.schema.inputs is None else method.schema.titles()
     )
+    metric = method.preprocessing.scaler.metric
     return {
         "method": method.name,
         "task": method.task,
@@ -50,6 +52,7 @@ def _facts(method, size) -> dict:
         "n_inputs": method.info["n_inputs"],
         "model_bytes": size,
         "probabilities": calibration.words(method),
+        "metric_shares": None if metric is None else metric.shares().tolist(),
         "params": dict(method.settings),
         "info": method.info,
     }
@@ -74,13 +77,7 @@ def _lines(method, found):
     if info.get("lam") is not None:
         yield "lambda", f"{info['lam']:g}"
     for step in info.get("validation") or ():
-        chosen = ", ".join(
-            f"{name} {value:.4g}" for name, value in zip(step["options"], step["chosen"])
-        )
-        yield (
-            "chosen",
-            f"{chosen}: the best of {len(step['tried'])} on {step['held_out']} held-out rows",
-        )
+        yield "chosen", chosen_words(step)
     of = (
         f" of {info['n_features']} features"
         if info.get("n_features")
@@ -93,10 +90,28 @@ def _lines(method, found):
         "columns",
         f"{found['n_inputs']}, scaling {found['params'].get('scaling')}" + _named(found["columns"]),
     )
+    yield from _metric(method, found)
     yield from _outputs(method, found)
     for score in info.get("scores") or ():
         yield score["metric"], f"{score['score']:.4f} on {score['on']}"
     yield from _training(found)
+
+
+def _metric(method, found):
+    """The inputs with the largest shares of a learnt metric."""
+    shares = found["metric_shares"]
+    if shares is None:
+        return
+    names = found["columns"] or [str(place + 1) for place in range(len(shares))]
+    order = sorted(range(len(shares)), key=lambda place: -shares[place])
+    said = ", ".join(f"{names[place]} {shares[place]:.1%}" for place in order[:MOST_SHARES])
+    form = method.preprocessing.scaler.metric.form
+    yield "metric", f"{form}: {said}" + (", …" if len(shares) > MOST_SHARES else "")
+    yield (
+        "",
+        "(shares of the average squared gradient by scaled inputs: how much predictions change with"
+        " an input, not what changes them)",
+    )
 
 
 def _outputs(method, found):

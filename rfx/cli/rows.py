@@ -22,7 +22,7 @@ def rows_for(method, source: str, reading, split=None, strict=False, targets="ne
         return tables.other_rows(
             source, method.schema, n_inputs, reading, method.letters, strict, targets
         )
-    loaded = load(source, split=split, seed=method.info.get("seed", 0))
+    loaded = load(source, split=split, seed=method.info.get("seed", 0), task=method.task)
     X, y = (
         (loaded.X_train, loaded.y_train)
         if loaded.X_test is None
@@ -43,7 +43,7 @@ def labelled_rows(source: str, n_inputs: int | None, reading, schema=None, lette
     more columns than these.
     """
     if registry.has(source.partition(":")[0]):
-        loaded = load(source)
+        loaded = load(source, means=False)
         return *(
             (loaded.X_train, loaded.y_train)
             if loaded.X_test is None

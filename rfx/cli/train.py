@@ -10,6 +10,7 @@ from rfx.cli.common import (
     OutputFile,
     Real,
     Whole,
+    command_of,
     complete_data,
     complete_method,
     finish,
@@ -27,13 +28,22 @@ from rfx.cli.common import (
 from rfx.cli.progress import Progress, quiet_option
 
 
-@click.command("train", cls=MethodCommand)
+class TrainCommand(MethodCommand):
+    """Has the options of method auto where none is named; its help those of all methods."""
+
+    def _named(self, args):
+        named = super()._named(args)
+        return "auto" if named is None and "--help" not in args else named
+
+
+@click.command("train", cls=TrainCommand)
 @click.option(
     "--method",
-    required=True,
+    default="auto",
+    show_default=True,
     metavar="NAME",
     shell_complete=complete_method,
-    help="What to train; `rfx methods` lists them with their options.",
+    help="What to train; `rfx methods` lists the methods with their options.",
 )
 @click.option(
     "--data",
@@ -268,9 +278,21 @@ def command(
     if given.get("lam_path"):
         print_path(rows, as_json)
     else:
-        print_row(rows[0], as_json)
+        again = _repeating(run, rows[0])
+        print_row(rows[0], as_json, **({"command": again} if again else {}))
+        if again and not as_json:
+            click.echo(f"the same model by\n\n{again}\n")
     _warn_of_poor(rows)
     finish(rows)
+
+
+def _repeating(run, row):
+    """The command that trains the same model without choosing; None where nothing was chosen."""
+    explicit = row.params.get("explicit")
+    if not explicit:
+        return None
+    options = {name: value for name, value in run.options.items() if value != "auto"} | explicit
+    return command_of(dataclasses.replace(run, method=row.method, options=options))
 
 
 def check_outputs(run, model, results, trace, force):

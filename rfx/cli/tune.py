@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import shlex
 
 import click
 
@@ -13,6 +12,7 @@ from rfx.cli.common import (
     Positive,
     Real,
     Whole,
+    command_of,
     complete_data,
     finish,
     force_option,
@@ -94,7 +94,7 @@ def _methods():
     help="Evaluate on this share of the training rows.  [default: 0.2]",
 )
 @click.option(
-    "--metric",
+    "--measure",
     type=click.Choice(["accuracy", "balanced_accuracy", "auc", "log_loss", "rmse"]),
     help="The measure that chooses.  [default: accuracy; rmse for regression]",
 )
@@ -135,7 +135,7 @@ def command(
     zero_based,
     cv,
     holdout,
-    metric,
+    measure,
     kernels,
     budget,
     trials,
@@ -213,7 +213,7 @@ def command(
         file = None if results is None else Path(results)
         how = Asked(
             kernels=asked,
-            metric=metric,
+            measure=measure,
             cv=cv,
             holdout=holdout,
             seed=seed,
@@ -233,7 +233,7 @@ def command(
     )
     if results is not None:
         results_file.append(results, row)
-    line = _command(run)
+    line = command_of(run)
     if not as_json:
         click.echo(
             f"\nbest {metric} on held-out rows: {best.score:.5g}; the same model by\n\n{line}\n"
@@ -304,34 +304,3 @@ def _line(trial) -> str:
         f"{trial.round.number + 1:>5} {trial.round.rows:>8} {point.method:<9} {point.kernel:<14}"
         f" {gamma:>9} {size:>6} {trial.lam:>8g} {trial.score:>9.5g} {trial.seconds:>6.1f}"
     )
-
-
-def _command(run) -> str:
-    """The command that trains this model, to be copied."""
-    from rfx.data.reading import typed
-
-    words = ["rfx", "train", "--method", run.method, "--data", run.dataset]
-    for name in ("split", "test"):
-        words += [f"--{name}", getattr(run, name)] if getattr(run, name) else []
-    words += ["--zero-based"] if run.zero_based else []
-    for name, value in (run.reading.given() if run.reading else {}).items():
-        words += (
-            [("--" if value else "--no-") + name]
-            if isinstance(value, bool)
-            else (
-                shlex.split(typed(name, value))
-                if isinstance(value, (list, tuple))
-                else [f"--{name}", value]
-            )
-        )
-    for name, value in run.options.items():
-        if value is not None:
-            text = (
-                str(value).lower()
-                if isinstance(value, bool)
-                else repr(value)
-                if isinstance(value, float)
-                else str(value)
-            )
-            words += [f"--{name.replace('_', '-')}", text]
-    return shlex.join([*words, "--seed", str(run.seed)])

@@ -13,7 +13,7 @@ from rfx.data import archives, splits, tables
 from rfx.data.libsvm import sequences, svmlight
 from rfx.data.reading import FileFormat, Reading
 from rfx.data.registry import fetch, registry, synthetic
-from rfx.data.tabular import learner
+from rfx.data.tabular import crossfit, learner
 from rfx.data.tabular.schema import Schema
 from rfx.data.tabular.table import Table
 from rfx.errors import UsageError
@@ -31,7 +31,8 @@ class Split:
     registry's entry; both are None for a file, but the task where labels are words. `schema` is
     what the training rows taught about reading rows like them, None where that is nothing.
     `weights` (n,) are those of the training rows, where there are some. `table` is the training
-    rows as they were read and how, where cells are missing.
+    rows as they were read and how, where X depends on what else is learnt from: cells are missing,
+    or columns are means of the targets, for which `seed` cuts the rows into parts.
     """
 
     name: str
@@ -45,20 +46,23 @@ class Split:
     schema: Schema | None = None
     weights: np.ndarray | None = None
     table: tuple[Table, Reading] | None = None
+    seed: int = 0
 
     def part(self, kept, out) -> tuple:
-        """(X_train[kept], X_train[out]), with what stands for missing cells learnt from the
-        rows `kept` alone; kept, out: row numbers.
+        """(X_train[kept], X_train[out]), with what stands for missing cells, and means of the
+        targets, learnt from the rows `kept` alone; kept, out: row numbers.
         """
         if self.table is None:
             return self.X_train[kept], self.X_train[out]
         assert self.schema is not None  # what the table taught
         table, reading = self.table
-        schema, own = (
-            learner.refilled(self.schema, table.rows(kept), reading),
-            (table.rows(kept), table.rows(out)),
-        )
-        return tuple(schema.encode(rows)[0] for rows in own)
+        schema = learner.refilled(self.schema, table.rows(kept), reading)
+        if crossfit.wanted(schema):
+            assert self.task is not None and self.y_train is not None
+            schema, X = tables.fitted(schema, table, self.y_train, self.task, self.seed, kept)
+        else:
+            X = schema.inputs_of(table.rows(kept), {})
+        return X, schema.encode(table.rows(out), targets="ignored")[0]
 
 
 def load(
@@ -73,6 +77,7 @@ def load(
     reading=None,
     strict=False,
     task=None,
+    means=True,
 ) -> Split:
     """Load a data set by name (fetched when missing), a built-in one (`sphere:n=1000,d=5`), or a
     file (see `tables`).
@@ -83,15 +88,16 @@ def load(
     rows; `seed` decides that draw, the 80/20 cut, and which rows a paper's split has where the
     paper does not say which. `reading` (Reading): what is said of a table; `strict`: test rows with
     columns that the training rows do not have are refused. `task`: as it was asked for, for labels
-    that are numbers with a spelling of their own. Raises UsageError for an unknown name or split,
-    DataError when the data can't be had or read.
+    that are numbers with a spelling of their own. `means`: whether columns of many categories
+    become means of the targets, rather than columns of 0 and 1. Raises UsageError for an unknown
+    name or split, DataError when the data can't be had or read.
     """
     base, _, settings = str(name_or_path).partition(":")
     reading = replace(reading or Reading(), zero_based=zero_based or None)
     if registry.has(base):
         info = registry.get(base)
         if info.own is not None:
-            loaded = _owned(info, split, seed, strict, reading, task)
+            loaded = _owned(info, split, (seed, means), strict, reading, task)
             reading = info.own.reading
         elif info.builtin:
             loaded = _builtin(info, split, settings, seed, n_train, n_test)
@@ -102,7 +108,7 @@ def load(
                 )
             loaded = _registered(info, split, offline, seed)
     else:
-        loaded = _file(name_or_path, split, seed, reading, task)
+        loaded = _file(name_or_path, split, (seed, means), reading, task)
     if test is not None:
         loaded.X_test, loaded.y_test = _test_rows(test, loaded, offline, seed, strict, reading)
     if n_train is not None:
@@ -140,16 +146,17 @@ def _builtin(info, split, settings, seed, n_train, n_test):
     return Split(name, split or "default", info.task, X, y, X_test, y_test, info)
 
 
-def _owned(info, split, seed, strict, reading, task):
-    own = info.own
+def _owned(info, split, drawn, strict, reading, task):
+    """The split of a registry's own set; drawn: as of `_file`."""
+    own, (seed, _) = info.own, drawn
     if reading != Reading():
         raise UsageError(
             f"{info.name} is a data set of {own.registry}, which says how it is read; say it there"
         )
-    loaded = _file(own.train, split, seed, own.reading, task or own.task)
+    loaded = _file(own.train, split, drawn, own.reading, task or own.task)
     if split is None and own.test is not None:
         loaded.X_test, loaded.y_test = _test_rows(own.test, loaded, True, seed, strict, own.reading)
-    loaded.name, loaded.task, loaded.info = info.name, own.task or loaded.task, info
+    loaded.name, loaded.task, loaded.info = info.name, task or own.task or loaded.task, info
     return loaded
 
 
@@ -213,7 +220,9 @@ def _stacked(parts, roles):
     )
 
 
-def _file(path, split, seed, reading, task=None):
+def _file(path, split, drawn, reading, task=None):
+    """The split of a file; drawn: (the seed, whether columns become means of the targets)."""
+    seed, means = drawn
     if str(path) != "-" and not Path(path).exists():
         try:
             registry.get(str(path).partition(":")[0])
@@ -225,6 +234,7 @@ def _file(path, split, seed, reading, task=None):
         reading,
         lambda n: (None, None) if split is None else splits.cut(n, None, None, seed),
         task,
+        seed if means else None,
     )
     name = "stdin" if str(path) == "-" else archives.plain_name(path)
     task = (None if schema is None else schema.task()) or task
@@ -238,6 +248,7 @@ def _file(path, split, seed, reading, task=None):
         y_test,
         schema=schema,
         table=None if table is None else (table, reading),
+        seed=seed,
     )
 
 

@@ -35,6 +35,10 @@ class Rows(ABC):
         """(rows, MiB of memory for them) where most of the rows lie together."""
 
     @abstractmethod
+    def unscaled(self, index: Any) -> np.ndarray | scipy.sparse.csr_matrix:
+        """Some of the rows as they were read, by their numbers, ascending, in this process."""
+
+    @abstractmethod
     def scaled(self, scaler: Scaler, dtype: Any) -> Rows:
         """The scaled rows, kept where they lie."""
 

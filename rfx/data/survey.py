@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from rfx.counters import uniforms
+from rfx.data.transforms.columns import TRANSFORMS
 from rfx.data.transforms.pca import PCA, unit_rows
 from rfx.data.transforms.scaling import (
     Scaler,
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 # Rows of the sample, labels that are counted, rows of a chunk.
 SAMPLE, MOST_LABELS, CHUNK = 4096, 1000, 8192
+# Rows of a sample of its own, which the transform of columns is learnt from.
+TRANSFORMED = 10_000
 _DRAW = 91
 
 
@@ -78,6 +81,9 @@ class Survey:
     ) -> None:
         """chunks: a function that returns an iterator of (X, y) over all rows; called once
         or twice. name: of the rows, for messages.
+
+        A scaling that transforms columns is learnt from TRANSFORMED rows, drawn by the seed however
+        they are cut into chunks, or from all where there are no more.
         """
         self.n_rows, self.n_inputs = 0, 0
         self.labels: np.ndarray | None = np.zeros(0)
@@ -85,7 +91,7 @@ class Survey:
         self._spread: tuple[np.ndarray, np.ndarray] | None = None
         self._y: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
         kept: tuple[Any, np.ndarray, np.ndarray] | None = None
-        keys = np.zeros(0)
+        keys, most = np.zeros(0), max(sample, TRANSFORMED) if scaling in TRANSFORMS else sample
         learner = PCA(pca, centred) if pca else None
         plain = Inputs(Scaler.fit(np.zeros((1, 1)), "none"), unit)
         for X, y in _cut(chunks()):
@@ -96,7 +102,7 @@ class Survey:
             sparse = sparse and keeps_sparse(X)
             own = uniforms(seed, _DRAW, self.n_rows, self.n_rows + len(y), 1)[:, 0]
             numbers = np.arange(self.n_rows, self.n_rows + len(y))
-            kept, keys = _smallest(kept, keys, (X, y, numbers), own, sample)
+            kept, keys = _smallest(kept, keys, (X, y, numbers), own, most)
             if learner and scaling == "none":
                 learner.partial_fit(plain.transform(X, dtype))
             self.n_rows += len(y)
@@ -106,8 +112,11 @@ class Survey:
                 if name is None
                 else f"{name} has no rows to learn from"
             )
+        assert kept is not None
         if scaling == "none":
             scaler = plain.scaler
+        elif scaling in TRANSFORMS:
+            scaler = Scaler.fit(kept[0][:TRANSFORMED], scaling)
         else:
             low, spread = self._final_spread()
             scaler = Scaler.from_spread(scaling, low, spread, sparse)
@@ -116,10 +125,9 @@ class Survey:
             for X, _ in _cut(chunks()):
                 learner.partial_fit(self.inputs.transform(X, dtype))
         self.inputs.pca = learner.finish() if learner else None
-        assert kept is not None
         # an array or CSR
-        self.X: Any = self.inputs.transform(kept[0], dtype)
-        self.y, self.index = kept[1:]
+        self.X: Any = self.inputs.transform(kept[0][:sample], dtype)
+        self.y, self.index = kept[1][:sample], kept[2][:sample]
 
     def _count(self, X, y):
         low, high, total = y.min(axis=0), y.max(axis=0), y.sum(axis=0)
@@ -134,7 +142,7 @@ class Survey:
             self.labels = np.union1d(self.labels, y) if y.ndim == 1 else None
             if self.labels is not None and len(self.labels) > MOST_LABELS:
                 self.labels = None
-        if self._scaling == "none":
+        if self._scaling == "none" or self._scaling in TRANSFORMS:
             return
         with np.errstate(over="ignore", invalid="ignore"):
             low, spread = column_spread(X, self._scaling)

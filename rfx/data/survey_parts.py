@@ -85,6 +85,35 @@ def survey(source, moments: bool) -> PartSurvey:
     return total
 
 
+def picked(source, index: np.ndarray, width: int):
+    """The rows of these numbers, ascending, of a source as they are read: an array, or CSR, of that
+    many columns.
+
+    DataError where the source has fewer rows than when it was surveyed.
+    """
+    found, at = [], 0
+    for raw, _ in source.chunks():
+        after = at + raw.shape[0]
+        own = index[np.searchsorted(index, at) : np.searchsorted(index, after)] - at
+        if raw.shape[1] > width:
+            raise _changed()
+        if len(own) and sp.issparse(raw):
+            rows = raw[own]
+            shape = (len(own), width)
+            found.append(sp.csr_matrix((rows.data, rows.indices, rows.indptr), shape))
+        elif len(own):
+            found.append(raw[own])
+        at = after
+    if sum(part.shape[0] for part in found) != len(index):
+        raise _changed()
+    return stacked(found)
+
+
+def stacked(parts: list):
+    """The rows of these parts, arrays or CSR, one below the other."""
+    return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
+
+
 def load(source, count: int, width: int, scaler, dtype, finish) -> tuple:
     """(X, y) of the `count` rows of a source, scaled; finish(X): what is kept of some of them. y is
     float32 where that has it exactly.

@@ -18,13 +18,21 @@ from rfx import files
 from rfx.data import archives, encodings
 from rfx.data.libsvm import sequences, svmlight
 from rfx.data.reading import FileFormat, Reading, check_header, index_base
-from rfx.data.tabular import arrayfiles, csvtext, foreign, labelwords, parquetfiles
+from rfx.data.tabular import (
+    arrayfiles,
+    crossfit,
+    csvtext,
+    foreign,
+    labelwords,
+    parquetfiles,
+    targetmeans,
+)
 from rfx.data.tabular.header import is_value
-from rfx.data.tabular.learner import learn, say_targets
-from rfx.data.tabular.schema import Input, Schema, encode_labels, places
+from rfx.data.tabular.learner import Learner, say_targets
+from rfx.data.tabular.schema import Input, Schema, encode_labels, label_text, places
 from rfx.data.tabular.table import Table, Words
 from rfx.data.tabular.written import Form
-from rfx.data.tasks import FEWEST_NUMBERS
+from rfx.data.tasks import FEWEST_NUMBERS, guess_task
 from rfx.errors import DataError, UsageError
 from rfx.numerals import is_number
 
@@ -539,12 +547,15 @@ def _of_floats(y) -> bool:
         return bool((y.astype(np.float32) == y).all() and (y != np.round(y)).any())
 
 
-def training_rows(path, reading: Reading, cut, task: str | None = None):
+def training_rows(path, reading: Reading, cut, task: str | None = None, seed: int | None = None):
     """(X, y) of the training rows and of the others, the Schema learnt on the first, the Table of
-    the first where they have missing cells, and the task.
+    the first where X depends on what else is learnt from, and the task.
 
     task: as it was asked for. It is guessed here where targets are numbers with other spellings
-    than those that rfx prints, which classes keep.
+    than those that rfx prints, which classes keep, and where columns become means of the targets.
+
+    seed: of training, which says what became of the columns, and has means of the targets for those
+    of many categories; None where rows are only written, which have columns of 0 and 1.
 
     cut: a function of the number of rows that returns the numbers of the training rows and of the
     others, either None for all.
@@ -553,7 +564,7 @@ def training_rows(path, reading: Reading, cut, task: str | None = None):
     check_reading(file.kind, file.name, reading)
     content = None if file.kind == "libsvm" else file.read(reading)
     if isinstance(content, Table):
-        return _table_training_rows(file, content, reading, cut, task)
+        return _table_training_rows(file, content, reading, cut, (task, seed))
     if content is None:
         labels = svmlight.Labels(task=task)
         zero_based = bool(reading.zero_based)
@@ -575,16 +586,17 @@ def training_rows(path, reading: Reading, cut, task: str | None = None):
     return first, (None, None) if test is None else (X[test], y[test]), schema, None, task
 
 
-def _table_training_rows(file: File, content: Table, reading: Reading, cut, task: str | None):
-    """What `training_rows` returns, of a file that is a table."""
-    train, test = cut(content.n_rows)
+def _table_training_rows(file: File, content: Table, reading: Reading, cut, asked):
+    """What `training_rows` returns, of a file that is a table; asked: (task, seed)."""
+    (task, seed), (train, test) = asked, cut(content.n_rows)
     rows = content if train is None else content.rows(train)
-    schema = replace(learn(rows, reading, task == "regression"), format=file.format)
-    first = schema.encode(rows)
+    learner = Learner(reading, regression=task == "regression").update(rows)
+    schema = replace(learner.finish(), format=file.format)
+    assert schema.target is not None
+    position = schema.target[1]
+    y = schema.targets_of(rows, position)
     if asks_spelling(schema, task):
-        assert schema.target is not None
-        position = schema.target[1]
-        words, labels, task = _spelled(file, content, position, first[1], train, task)
+        words, labels, task = _spelled(file, content, position, y, train, task)
         column = content.columns[position]
         schema = with_labels(
             schema, labels, column.values if isinstance(column, Words) else (), file.name
@@ -596,14 +608,36 @@ def _table_training_rows(file: File, content: Table, reading: Reading, cut, task
             ]
             content = replace(content, columns=columns)
             rows = content if train is None else content.rows(train)
-            first = first[0], encode_labels(rows, position, labels)
+            y = encode_labels(rows, position, labels)
+    means = seed is not None and bool(crossfit.wanted(schema))
+    if means:
+        task = schema.task() or task or guess_task(y)
+        schema, X = fitted(schema, rows, y, task, seed)
+        for message in crossfit.gaps(schema, rows):
+            learner.tell(message)
+    else:
+        X = schema.inputs_of(rows, {})
+    if seed is not None:
+        learner.say(schema)
     return (
-        first,
+        (X, y),
         (None, None) if test is None else schema.encode(content.rows(test)),
         schema,
-        _gaps(rows, reading),
+        rows if means or _has_gaps(rows, reading) else None,
         task,
     )
+
+
+def fitted(schema: Schema, table: Table, y: np.ndarray, task: str, seed: int, kept=None):
+    """(the schema, X) of the rows of a table, or those with the numbers `kept`, whose columns of
+    many categories become means of the targets y (n,) of the table.
+    """
+    Y = targetmeans.outputs(y, task)
+    labels = np.unique(y) if Y.shape[1] > 1 else ()
+    titles = [label_text(schema, label) for label in labels]
+    if kept is not None:
+        table, Y = table.rows(kept), Y[kept]
+    return crossfit.fitted(schema, table, Y, seed, titles)
 
 
 def written_rows(
@@ -637,13 +671,13 @@ def written_rows(
     return X, y, schema
 
 
-def _gaps(table, reading) -> Table | None:
-    """The table, where some of its cells are missing and replaced."""
+def _has_gaps(table, reading) -> bool:
+    """Whether some cells of a table are missing and replaced."""
     columns = map(table.cells, range(len(table.columns)))
     missing = (
         values.codes < 0 if isinstance(values, Words) else np.isnan(values) for values in columns
     )
-    return table if reading.missing != "refuse" and any(part.any() for part in missing) else None
+    return reading.missing != "refuse" and any(part.any() for part in missing)
 
 
 def other_rows(

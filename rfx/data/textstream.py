@@ -330,6 +330,7 @@ class CsvSource(TextSource):
                 kind, header=self.shape.header, separator=self.shape.separator, encoding=encoding
             )
             schema = replace(learner.finish(), format=form)
+            learner.say(schema)
             if not tables.asks_spelling(schema, self.task):
                 return schema
             assert schema.target is not None  # a table has one

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from rfx.data.rows import Rows
-from rfx.data.survey_parts import load, survey
+from rfx.data.survey_parts import load, picked, stacked, survey
 from rfx.distributed.matrix import Binned, Computed, PartsMatrix, fetched
-from rfx.distributed.vectors import Leaf, RowVector, written
+from rfx.distributed.vectors import Leaf, RowVector, located, written
 from rfx.distributed.vectors import evaluated as _evaluated
 from rfx.errors import DataError
 from rfx.features.binning import BinningMap, Bins, merged
@@ -58,6 +58,24 @@ class DistributedRows(Rows):
         self.known: tuple[Any, Any, DistributedRows] | None = None
         self.y = RowVector(workers, Leaf(np.empty(0)), self.counts)
         self.seconds = time.perf_counter() - start
+
+    def unscaled(self, index):
+        """The rows of these numbers, ascending, as the workers read them again."""
+        owners, local = located(np.arange(self.shape[0])[index], self.counts)
+        return stacked(
+            self.workers.results(
+                [
+                    self.workers.submit(
+                        picked,
+                        self.sources[part],
+                        local[owners == part],
+                        self.shape[1],
+                        worker=_home(part, self.sources, self.workers),
+                    )
+                    for part in np.unique(owners)
+                ]
+            )
+        )
 
     def scaled(self, scaler, dtype) -> DistributedRows:
         """The rows scaled, kept on the workers; the same again as long as the scaling is."""

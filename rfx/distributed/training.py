@@ -285,6 +285,7 @@ def _table_reader(files, reading, pieces, workers, task):
         else FileFormat(files[0].kind, header=shape.header, separator=shape.separator)
     )
     schema = replace(first.finish(), format=form)
+    first.say(schema)
     if not tables.asks_spelling(schema, task):
         reader.schema = schema
         return reader, task

@@ -8,7 +8,6 @@ number that travels. A sum of numbers over the parts is made here, in their orde
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from operator import itemgetter
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from rfx.errors import DataError
+from rfx.parallel import cached
 
 # Steps that are written down before they are evaluated, so that what grows from turn to turn of a
 # loop does not grow for ever.
@@ -145,7 +145,7 @@ class RowVector(NDArrayOperatorsMixin):
     def dtype(self):
         return self.node.meta.dtype
 
-    @cached_property
+    @cached
     def shape(self) -> tuple:
         return (sum(self.counts), *self.node.meta.shape[1:])
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rfx.estimators import files as _files
 from rfx.estimators import plugins as _plugins
+from rfx.estimators.auto import AutoClassifier, AutoRegressor
 from rfx.estimators.base import Classifier, Regressor
 from rfx.estimators.kernel_machines import (
     BlockClassifier,
@@ -18,6 +19,8 @@ from rfx.estimators.kernel_machines import (
     KernelRegressor,
     NystromClassifier,
     NystromRegressor,
+    RFMClassifier,
+    RFMRegressor,
 )
 from rfx.estimators.plugins import estimator_class
 from rfx.estimators.random_features import (
@@ -58,6 +61,7 @@ from rfx.estimators.transformers import (
     DotProductFeatures,
     FourierFeatures,
     KmerFeatures,
+    LearnedMetric,
     MaternFeatures,
     NystromFeatures,
     PerceptronFeatures,
@@ -68,6 +72,8 @@ from rfx.estimators.transformers import (
 
 __all__ = [
     "ArcCosineFeatures",
+    "AutoClassifier",
+    "AutoRegressor",
     "BlockClassifier",
     "BlockRegressor",
     "BoostingClassifier",
@@ -84,6 +90,7 @@ __all__ = [
     "KmerFeatures",
     "LKRFClassifier",
     "LKRFRegressor",
+    "LearnedMetric",
     "MLPClassifier",
     "MLPRegressor",
     "MaternFeatures",
@@ -100,6 +107,8 @@ __all__ = [
     "RBClassifier",
     "RBRegressor",
     "RFClassifier",
+    "RFMClassifier",
+    "RFMRegressor",
     "RFRegressor",
     "RPegasosClassifier",
     "RPegasosRegressor",

@@ -14,13 +14,20 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import (
+    _check_y,
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
 from rfx import methods, parallel
 from rfx.data.tabular.frames import check_columns
+from rfx.data.tabular.schema import Schema
 from rfx.distributed.arrays import distributed_rows, is_distributed
 from rfx.errors import DataError, UsageError
-from rfx.estimators import files
+from rfx.estimators import categories, files
 from rfx.fitting import calibration
 
 
@@ -68,16 +75,37 @@ def checked(estimator, X, y="no_validation", reset=True, **options):
     compares the inputs' number and names.
 
     Sparse matrices may have 32-bit or 64-bit indices. Targets y of the shape (n, 1) become (n,),
-    with scikit-learn's DataConversionWarning.
+    with scikit-learn's DataConversionWarning. Rows with columns of categories become
+    `categories.Rows`, from which these are learnt with the targets; later rows are encoded at once.
     """
+    known = getattr(estimator, "schema_", None)
+    if not reset and known is not None:
+        X = categories.encoded(estimator, X, known)
+        return X if isinstance(y, str) else (X, _targets(estimator, X, y, options))
+    asked = getattr(estimator, "categorical_features", None)
+    if reset and (places := categories.chosen(X, asked)):
+        found = categories.Rows(categories.read(estimator, X, places, True))
+        return found, _targets(estimator, found, y, options)
     options = {"accept_sparse": "csr", "dtype": np.float64, "reset": reset} | options
-    check_columns(X)
+    takes = hasattr(estimator, "categorical_features")
+    check_columns(X, *([categories.ADVICE] if takes else []))
     if isinstance(y, str) and y == "no_validation":
         return rows(validate_data(estimator, X, **options))
     X, y = validate_data(estimator, X, y, **options)
     if options.get("multi_output") and np.ndim(y) == 2 and y.shape[1] == 1:
         y = column_or_1d(y, warn=True)
     return rows(X), y
+
+
+def _targets(estimator, X, y, options):
+    """Targets as scikit-learn checks them beside rows that it does not check.
+
+    options: of validate_data, multi_output and y_numeric.
+    """
+    several = bool(options.get("multi_output"))
+    y = _check_y(y, several, bool(options.get("y_numeric")), estimator)
+    check_consistent_length(X, y)
+    return column_or_1d(y, warn=True) if several and np.ndim(y) == 2 and y.shape[1] == 1 else y
 
 
 class Parametrised(BaseEstimator):
@@ -94,6 +122,7 @@ class MethodEstimator(Parametrised):
     """
 
     method_name = ""
+    schema_: Schema | None = None
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -109,16 +138,30 @@ class MethodEstimator(Parametrised):
         return {
             name: value
             for name, value in self.get_params(deep=False).items()
-            if not (value is defaults[name].default or value == defaults[name].default)
+            if name != "categorical_features"
+            and not (value is defaults[name].default or value == defaults[name].default)
         }
 
     def _create(self, task: str):
         with in_python():
             return methods.create(self.method_name, task=task, **self._given())
 
+    def _encoded(self, task: str, X, y, n_classes: int | None = None):
+        """X (n, width) of rows that `checked` returned, with encoded targets y. `schema_` becomes
+        what their columns of categories taught, None where there are none.
+
+        n_classes: as of `categories.Rows.learn`.
+        """
+        self.schema_ = None
+        if not isinstance(X, categories.Rows):
+            return X
+        with in_python():
+            self.schema_, X = X.learn(y, task, self.seed, n_classes)
+        return X
+
     def _train(self, task: str, X, y, **weights):
         """The pipeline of rows X and encoded targets y (n,) becomes method_."""
-        trainer = self._create(task)
+        X, trainer = self._encoded(task, X, y), self._create(task)
         with in_python():
             trained = trainer.fit(X, y, **weights)
         self._warn(trained)
@@ -145,6 +188,7 @@ class MethodEstimator(Parametrised):
             raise ValueError(
                 "distributed rows (Dask) take no weights; leave sample_weight and class_weight out"
             )
+        categories.chosen(X, self.categorical_features)  # refuses columns that are named
         with in_python():
             X, y, labels = distributed_rows(
                 self, X, y, self._create("binary" if classes else "regression"), classes

@@ -8,6 +8,7 @@ class_weight, is an entry of the header.
 
 import contextlib
 import inspect
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from rfx import methods, model
 from rfx.data.tabular import schema
 from rfx.data.tabular.schema import Input, Schema
 from rfx.errors import DataError
+from rfx.estimators.categories import FROM_DTYPE
 from rfx.fitting import weights
 from rfx.options import LabelWeights
 
@@ -30,13 +32,19 @@ def save(estimator, path) -> int:
     trained, known = estimator.method_, {}
     words = _words_of(estimator)
     names = getattr(estimator, "feature_names_in_", None)
-    if names is not None:
+    if estimator.schema_ is not None:
+        trained = trained.replace(schema=replace(estimator.schema_, labels=words))
+        known["columns"] = estimator.n_features_in_ if names is None else names.tolist()
+    elif names is not None:
         inputs = [Input(name, place) for place, name in enumerate(names.tolist())]
         trained = trained.replace(schema=Schema(inputs, named=True, size=len(inputs), labels=words))
     elif words is not None:
         trained = trained.replace(schema=Schema(labels=words))
     if hasattr(estimator, "classes_") and estimator.classes_.dtype.kind in "iufb":
         known["kind"] = estimator.classes_.dtype.str
+    asked = getattr(estimator, "categorical_features", FROM_DTYPE)
+    if asked is None or not isinstance(asked, str):
+        known["categorical_features"] = None if asked is None else list(map(_item, asked))
     given = getattr(estimator, "class_weight", None)
     if given is not None:
         known["class_weight"] = (
@@ -113,7 +121,7 @@ def _parameters(kind, method) -> dict:
     )
     found = {
         name: value
-        for name, value in method.settings.items()
+        for name, value in (dict(method.settings) | method.info.get("asked", {})).items()
         if name in known and value != defaults.get(name)
     }
     if found.get("class_weight") not in (None, LabelWeights.BALANCED):
@@ -128,14 +136,43 @@ def _parameters(kind, method) -> dict:
 def _recall(estimator, method, known):
     """Labels, names of inputs and class weights; DataError where they are not what save writes."""
     learnt = method.schema
-    if learnt is not None and learnt.inputs is not None and learnt.named:
+    if known.get("columns") is not None:
+        _recall_columns(estimator, learnt, known["columns"])
+    elif learnt is not None and learnt.inputs is not None and learnt.named:
         estimator.feature_names_in_ = np.array(learnt.titles(), dtype=object)
     if method.classes is not None:
         estimator.classes_ = _labels(
             method.classes, None if learnt is None else learnt.labels, known.get("kind")
         )
+    if "categorical_features" in known:
+        estimator.categorical_features = _categorical(known["categorical_features"])
     if known.get("class_weight") is not None and "class_weight" in estimator.get_params():
         estimator.class_weight = _class_weight(known["class_weight"])
+
+
+def _recall_columns(estimator, learnt, columns):
+    """The columns of the rows that the estimator was fitted to, categories among them."""
+    if learnt is None or learnt.inputs is None or type(columns) not in (int, list):
+        _refuse(f"what it says of its columns is {columns!s:.40}")
+    if isinstance(columns, list):
+        own = {column.name: column.position for column in learnt.inputs}
+        places = {name: place for place, name in enumerate(columns) if isinstance(name, str)}
+        if len(places) < len(columns) or any(places.get(name) != own[name] for name in own):
+            _refuse("the names of its columns are not those of its inputs")
+        estimator.feature_names_in_ = np.array(columns, dtype=object)
+    if learnt.size != (len(columns) if isinstance(columns, list) else columns):
+        _refuse("the number of its columns is not that of its rows")
+    estimator.n_features_in_ = learnt.size
+    estimator.schema_ = replace(learnt, labels=None)
+
+
+def _categorical(found):
+    """categorical_features of a file."""
+    if found is None or (
+        isinstance(found, list) and all(isinstance(one, (str, int)) for one in found)
+    ):
+        return found
+    return _refuse(f"its categorical_features is {found!s:.40}")
 
 
 def _labels(classes, words, kind):

@@ -13,7 +13,7 @@ class Incremental(MethodEstimator):
     """partial_fit of the methods that learn batch by batch; mixed into Classifier or Regressor."""
 
     def _train(self, task, X, y, **weights):
-        trainer = self._create(task)
+        X, trainer = self._encoded(task, X, y), self._create(task)
         with in_python():
             self.session_, trained = trainer.train(X, y, numbers(X, weights.get("sample_weight")))
         self._warn(trained)
@@ -78,6 +78,9 @@ class IncrementalClassifier(Incremental, WeightedClassifier):
                 f"the label {y[known[codes] != y][0]!r} is not among the classes {known!r}"
             )
         own = np.arange(len(known), dtype=np.float64)
+        if first:
+            task = "binary" if len(known) <= 2 else "multiclass"
+            X = self._encoded(task, X, own[codes], len(known))
         weights = self._by_label(known, codes, numbers(X, sample_weight))
         with in_python():
             trained = session.further(X, own[codes], own if first else None, weights)
@@ -124,6 +127,7 @@ class IncrementalRegressor(Incremental, ManyTargets):
         first = not hasattr(self, "method_")
         X, y = checked(self, X, y, reset=first, y_numeric=True, multi_output=True)
         if first:
+            X = self._encoded("regression", X, np.asarray(y, np.float64))
             session = self._session("regression")
         else:
             self._further()

@@ -1,5 +1,6 @@
 """The exact kernel machine, and its approximations by landmarks and by blocks."""
 
+from rfx.estimators.categories import Columns
 from rfx.estimators.weighted import WeightedClassifier, WeightedRegressor
 
 
@@ -38,8 +39,17 @@ class KernelClassifier(WeightedClassifier):
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
     perceptron_scale : {"kernel", "unit"}, default=None
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -91,6 +101,9 @@ class KernelClassifier(WeightedClassifier):
         class_weight: dict | str | None = None,
         perceptron_scale: str | None = None,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -130,10 +143,19 @@ class KernelRegressor(WeightedRegressor):
         Relative duality gap at which the solver stops; with LIBSVM its `-e`.
     perceptron_scale : {"kernel", "unit"}, default=None
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -182,7 +204,10 @@ class KernelRegressor(WeightedRegressor):
         tol: float | None = None,
         perceptron_scale: str | None = None,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -225,8 +250,17 @@ class NystromClassifier(WeightedClassifier):
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
     perceptron_scale : {"kernel", "unit"}, default=None
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -280,6 +314,9 @@ class NystromClassifier(WeightedClassifier):
         class_weight: dict | str | None = None,
         perceptron_scale: str | None = None,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -320,10 +357,19 @@ class NystromRegressor(WeightedRegressor):
         Relative duality gap at which the solver stops; of cg the residual, of LIBLINEAR `-e`.
     perceptron_scale : {"kernel", "unit"}, default=None
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -374,7 +420,10 @@ class NystromRegressor(WeightedRegressor):
         tol: float | None = None,
         perceptron_scale: str | None = None,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -417,8 +466,17 @@ class BlockClassifier(WeightedClassifier):
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
     perceptron_scale : {"kernel", "unit"}, default=None
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -471,6 +529,9 @@ class BlockClassifier(WeightedClassifier):
         class_weight: dict | str | None = None,
         perceptron_scale: str | None = None,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -511,10 +572,19 @@ class BlockRegressor(WeightedRegressor):
         Relative duality gap at which the solver stops.
     perceptron_scale : {"kernel", "unit"}, default=None
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -564,7 +634,223 @@ class BlockRegressor(WeightedRegressor):
         tol: float | None = None,
         perceptron_scale: str | None = None,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
+        seed: int = 0,
+        timeout: float | None = None,
+    ) -> None:
+        self._store(locals())
+
+
+class RFMClassifier(WeightedClassifier):
+    """The recursive feature machine (classification).
+
+    Kernel ridge regression on targets +-1, a column for each class, with a metric of the inputs
+    that is learnt from the gradients of the machine itself. Scaling, kernel, metric, bandwidth and
+    lambda are chosen on held-out rows.
+
+    Parameters
+    ----------
+    kernel : str, default="auto"
+        auto: laplacian-l2 or laplacian; `rfx methods kernel` lists the kernels.
+    gamma : float or {"paper", "median", "tuned", "loo", "validation", "auto"}, default="auto"
+        Bandwidth, as in exp(-gamma ||x-y||). auto: that of the choice of kernel and metric; paper:
+        1/2 (Gaussian) or 1 (Laplacian); median: from median distances; tuned: by ridge regression
+        on held-out rows; loo: by leave-one-out ridge regression on 800 rows at most; validation: by
+        this method's error on held-out rows.
+    max_iter : int, default=None
+        Most iterations of rfx's solvers.
+    dtype : {"float32", "float64"}, default="float64"
+        Type of the features; sums are kept in float64.
+    max_memory : float, default=None
+        MiB that features or kernel values may take at a time; by default a third of what is free.
+    lam : float or {"validation", "auto"}, default="auto"
+        Weight of lam/2 ||f||^2. auto: that of the choice of kernel and metric; validation: the best
+        of 100, 30, 10, …, 0.01 on held-out rows, by fits to 5,000 rows at most.
+    loss : {"squared", "squared_hinge", "hinge", "logistic"}, default=None
+        The loss; by default squared.
+    bias : bool, default=None
+        A free bias b, as LIBSVM has it; by default for support vector machines only.
+    solver : {"rfx", "libsvm"}, default="rfx"
+        Rfx's own, or LIBSVM in a child process.
+    tol : float, default=None
+        Relative duality gap at which the solver stops; with LIBSVM its `-e`.
+    class_weight : dict or str, default=None
+        {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
+    perceptron_scale : {"kernel", "unit"}, default=None
+        Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
+    scaling : str, default="auto"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="auto"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
+    seed : int, default=0
+        Seed of everything random; the same seed gives the same model.
+    timeout : float, default=None
+        Seconds after which training is given up.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    method_ : rfx.fitting.pipeline.Pipeline
+        The trained model with its preprocessing.
+    info_ : dict
+        Objective, gap, model_size and the like, in the words of a results row.
+    n_iter_ : int
+        Iterations of the solver, in its own unit; 1 where there are none.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of inputs, and their names where the rows of fit had some.
+
+    References
+    ----------
+    .. [1] Radhakrishnan, Beaglehole, Pandit and Belkin, "Mechanism for feature learning in neural
+       networks and backpropagation-free machine learning models", Science 383, 2024.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from rfx.estimators import RFMClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = RFMClassifier(kernel="laplacian").fit(X[::2], y[::2])
+    >>> model.score(X[1::2], y[1::2])
+    0.9...
+    """
+
+    method_name = "rfm"
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "auto",
+        gamma: float | str = "auto",
+        max_iter: int | None = None,
+        dtype: str = "float64",
+        max_memory: float | None = None,
+        lam: float | str = "auto",
+        loss: str | None = None,
+        bias: bool | None = None,
+        solver: str = "rfx",
+        tol: float | None = None,
+        class_weight: dict | str | None = None,
+        perceptron_scale: str | None = None,
+        scaling: str = "auto",
+        metric: str = "auto",
+        metric_steps: int | None = None,
+        categorical_features: Columns = "from_dtype",
+        seed: int = 0,
+        timeout: float | None = None,
+    ) -> None:
+        self._store(locals())
+
+
+class RFMRegressor(WeightedRegressor):
+    """The recursive feature machine (regression).
+
+    Kernel ridge regression with a metric of the inputs that is learnt from the gradients of
+    the machine itself. Scaling, kernel, metric, bandwidth and lambda are chosen on held-out rows.
+
+    Parameters
+    ----------
+    kernel : str, default="auto"
+        auto: laplacian-l2 or laplacian; `rfx methods kernel` lists the kernels.
+    gamma : float or {"paper", "median", "tuned", "loo", "validation", "auto"}, default="auto"
+        Bandwidth, as in exp(-gamma ||x-y||). auto: that of the choice of kernel and metric; paper:
+        1/2 (Gaussian) or 1 (Laplacian); median: from median distances; tuned: by ridge regression
+        on held-out rows; loo: by leave-one-out ridge regression on 800 rows at most; validation: by
+        this method's error on held-out rows.
+    max_iter : int, default=None
+        Most iterations of rfx's solvers.
+    dtype : {"float32", "float64"}, default="float64"
+        Type of the features; sums are kept in float64.
+    max_memory : float, default=None
+        MiB that features or kernel values may take at a time; by default a third of what is free.
+    lam : float or {"validation", "auto"}, default="auto"
+        Weight of lam/2 ||f||^2. auto: that of the choice of kernel and metric; validation: the best
+        of 100, 30, 10, …, 0.01 on held-out rows, by fits to 5,000 rows at most.
+    loss : {"squared", "squared_hinge", "hinge", "logistic"}, default=None
+        The loss; by default squared.
+    bias : bool, default=None
+        A free bias b, as LIBSVM has it; by default for support vector machines only.
+    solver : {"rfx", "libsvm"}, default="rfx"
+        Rfx's own, or LIBSVM in a child process.
+    tol : float, default=None
+        Relative duality gap at which the solver stops; with LIBSVM its `-e`.
+    perceptron_scale : {"kernel", "unit"}, default=None
+        Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
+    scaling : str, default="auto"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="auto"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    target_scaling : {"none", "minmax01", "mean"}, default="none"
+        Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
+    seed : int, default=0
+        Seed of everything random; the same seed gives the same model.
+    timeout : float, default=None
+        Seconds after which training is given up.
+
+    Attributes
+    ----------
+    method_ : rfx.fitting.pipeline.Pipeline
+        The trained model with its preprocessing.
+    info_ : dict
+        Objective, gap, model_size and the like, in the words of a results row.
+    n_iter_ : int
+        Iterations of the solver, in its own unit; 1 where there are none.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of inputs, and their names where the rows of fit had some.
+
+    References
+    ----------
+    .. [1] Radhakrishnan, Beaglehole, Pandit and Belkin, "Mechanism for feature learning in neural
+       networks and backpropagation-free machine learning models", Science 383, 2024.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from rfx.estimators import RFMRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = RFMRegressor(kernel="laplacian").fit(X[::2], y[::2])
+    >>> model.score(X[1::2], y[1::2])
+    0.4...
+    """
+
+    method_name = "rfm"
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "auto",
+        gamma: float | str = "auto",
+        max_iter: int | None = None,
+        dtype: str = "float64",
+        max_memory: float | None = None,
+        lam: float | str = "auto",
+        loss: str | None = None,
+        bias: bool | None = None,
+        solver: str = "rfx",
+        tol: float | None = None,
+        perceptron_scale: str | None = None,
+        scaling: str = "auto",
+        metric: str = "auto",
+        metric_steps: int | None = None,
+        target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:

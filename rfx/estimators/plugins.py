@@ -11,6 +11,7 @@ from typing import Any
 from rfx import methods
 from rfx.estimators import kernel_machines, random_features, streams
 from rfx.estimators.base import Classifier, MethodEstimator, Parametrised, Regressor, in_words
+from rfx.estimators.categories import FROM_DTYPE, Columns
 from rfx.estimators.incremental import IncrementalClassifier, IncrementalRegressor
 from rfx.estimators.transformers import MapFeatures, map_options
 from rfx.estimators.weighted import ManyTargets, WeightedClassifier, WeightedRegressor
@@ -19,12 +20,16 @@ from rfx.fitting.options import COMMON
 from rfx.options import LabelWeights, Option, Path, Widths
 
 _TYPES = {int: int, float: float, bool: bool, str: str, Path: str, Widths: str}
-_CAPITALS = frozenset(("rf", "rb", "lkrf", "sgd", "sdca", "mlp"))
+_CAPITALS = frozenset(("rf", "rfm", "rb", "lkrf", "sgd", "sdca", "mlp"))
 # options that no estimator has: the class says the task, a path is several models, and arrays
 # need neither of the others
 NOT_OURS = frozenset(("task", "lam_path", "head", "buffer"))
 # those of one task only
 OF_NUMBERS, OF_CLASSES = frozenset(("target_scaling",)), frozenset(("class_weight",))
+
+
+# parameters that no method has as an option
+OURS = frozenset(("categorical_features",))
 
 
 def names() -> list[str]:
@@ -70,7 +75,9 @@ def estimator_class(method: str, task: str) -> type[Classifier] | type[Regressor
     declared = methods.get(method)
     own = _own().get((method, task))
     needed = set(declared.declared()) - left_out(task)
-    return own if own and needed == set(inspect.signature(own).parameters) else _made(method, task)
+    if own is not None and needed == set(inspect.signature(own).parameters) - OURS:
+        return own
+    return _made(method, task)
 
 
 def left_out(task: str) -> frozenset[str]:
@@ -123,6 +130,7 @@ def _made(method: str, task: str):
     # a method's own options first; those that only some kernels have are None by default
     parameters = [_Parameter.of(option, option.name not in always) for option in kept]
     parameters.sort(key=lambda parameter: parameter.name in common)
+    parameters.append(_CATEGORICAL)
     own = _own().get((method, task))
     name = own.__name__ if own else _class_name(method, task)
     about = f"{declared.summary[:1].upper()}{declared.summary[1:]} ({task})."
@@ -198,6 +206,15 @@ class _Parameter:
         kind = kind.removesuffix(" | None").replace(" | ", " or ")
         text = textwrap.indent(textwrap.fill(self.help, 96), "    ")
         return f"{self.name} : {kind}, default={self.default!r}\n{text}"
+
+
+_CATEGORICAL = _Parameter(
+    "categorical_features",
+    FROM_DTYPE,
+    Columns,
+    "Columns of categories: their names, positions or a mask; from_dtype: the columns of words and"
+    " categories of a data frame; None: none.",
+)
 
 
 def _constructor(parameters):

@@ -1,5 +1,6 @@
 """Linear machines on random features: drawn, chosen by the targets, or found one by one."""
 
+from rfx.estimators.categories import Columns
 from rfx.estimators.weighted import WeightedClassifier, WeightedRegressor
 
 
@@ -48,8 +49,17 @@ class RFClassifier(WeightedClassifier):
         Letters of the longest words of the kernel kmers.
     perceptron_scale : {"kernel", "unit"}, default=None
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -107,6 +117,9 @@ class RFClassifier(WeightedClassifier):
         k: int | None = None,
         perceptron_scale: str | None = None,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -156,10 +169,19 @@ class RFRegressor(WeightedRegressor):
         Letters of the longest words of the kernel kmers.
     perceptron_scale : {"kernel", "unit"}, default=None
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -214,7 +236,10 @@ class RFRegressor(WeightedRegressor):
         k: int | None = None,
         perceptron_scale: str | None = None,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -268,8 +293,17 @@ class SparseRFClassifier(WeightedClassifier):
         Letters of the longest words of the kernel kmers.
     perceptron_scale : {"kernel", "unit"}, default=None
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -326,6 +360,9 @@ class SparseRFClassifier(WeightedClassifier):
         k: int | None = None,
         perceptron_scale: str | None = None,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -377,10 +414,19 @@ class SparseRFRegressor(WeightedRegressor):
         Letters of the longest words of the kernel kmers.
     perceptron_scale : {"kernel", "unit"}, default=None
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -434,7 +480,10 @@ class SparseRFRegressor(WeightedRegressor):
         k: int | None = None,
         perceptron_scale: str | None = None,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -506,8 +555,17 @@ class LKRFClassifier(WeightedClassifier):
         Letters of the longest words of the kernel kmers.
     perceptron_scale : {"kernel", "unit"}, default=None
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -570,6 +628,9 @@ class LKRFClassifier(WeightedClassifier):
         k: int | None = None,
         perceptron_scale: str | None = None,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -639,10 +700,19 @@ class LKRFRegressor(WeightedRegressor):
         Letters of the longest words of the kernel kmers.
     perceptron_scale : {"kernel", "unit"}, default=None
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -702,7 +772,10 @@ class LKRFRegressor(WeightedRegressor):
         k: int | None = None,
         perceptron_scale: str | None = None,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -744,8 +817,17 @@ class BoostingClassifier(WeightedClassifier):
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
     perceptron_scale : {"kernel", "unit"}, default="kernel"
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -798,6 +880,9 @@ class BoostingClassifier(WeightedClassifier):
         class_weight: dict | str | None = None,
         perceptron_scale: str = "kernel",
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -837,10 +922,19 @@ class BoostingRegressor(WeightedRegressor):
         MiB that features or kernel values may take at a time; by default a third of what is free.
     perceptron_scale : {"kernel", "unit"}, default="kernel"
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -890,7 +984,10 @@ class BoostingRegressor(WeightedRegressor):
         max_memory: float | None = None,
         perceptron_scale: str = "kernel",
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -931,8 +1028,17 @@ class RBClassifier(WeightedClassifier):
         Rfx's own, the default, or LIBLINEAR in a child process.
     class_weight : dict or str, default=None
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -983,6 +1089,9 @@ class RBClassifier(WeightedClassifier):
         solver: str | None = None,
         class_weight: dict | str | None = None,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -1021,10 +1130,19 @@ class RBRegressor(WeightedRegressor):
         lowers their error by 1 % or more; by default R is n_grids.
     solver : {"rfx", "liblinear"}, default=None
         Rfx's own, the default, or LIBLINEAR in a child process.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -1072,7 +1190,10 @@ class RBRegressor(WeightedRegressor):
         grow: float | None = None,
         solver: str | None = None,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -1110,8 +1231,17 @@ class SparseRBClassifier(WeightedClassifier):
         Rfx's own, parallel randomised coordinate descent, or LIBLINEAR in a child process.
     class_weight : dict or str, default=None
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -1161,6 +1291,9 @@ class SparseRBClassifier(WeightedClassifier):
         solver: str = "rfx",
         class_weight: dict | str | None = None,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -1196,10 +1329,19 @@ class SparseRBRegressor(WeightedRegressor):
         regression, of multiples of the targets' range.
     solver : {"rfx", "prcd", "liblinear"}, default="rfx"
         Rfx's own, parallel randomised coordinate descent, or LIBLINEAR in a child process.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -1246,7 +1388,10 @@ class SparseRBRegressor(WeightedRegressor):
         lam: float | str = "validation",
         solver: str = "rfx",
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:

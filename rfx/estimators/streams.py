@@ -1,6 +1,7 @@
 """Methods that learn step by step from batches of rows: those of Dai et al. among them."""
 
 from rfx.estimators.base import Classifier, Regressor
+from rfx.estimators.categories import Columns
 from rfx.estimators.incremental import IncrementalClassifier, IncrementalRegressor
 from rfx.estimators.weighted import ManyTargets, WeightedClassifier
 
@@ -85,8 +86,17 @@ class DoublySGDClassifier(IncrementalClassifier):
         Keep f of every row, a number each, so that a row met again costs only the blocks since.
     class_weight : dict or str, default=None
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -156,6 +166,9 @@ class DoublySGDClassifier(IncrementalClassifier):
         keep_values: bool = False,
         class_weight: dict | str | None = None,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -240,10 +253,19 @@ class DoublySGDRegressor(IncrementalRegressor):
         MiB of what is kept between steps; what has no room is made again from the seed.
     keep_values : bool, default=False
         Keep f of every row, a number each, so that a row met again costs only the blocks since.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -310,7 +332,10 @@ class DoublySGDRegressor(IncrementalRegressor):
         max_memory: float = 256.0,
         keep_values: bool = False,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -378,8 +403,17 @@ class NormaClassifier(IncrementalClassifier):
         See step.
     class_weight : dict or str, default=None
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -443,6 +477,9 @@ class NormaClassifier(IncrementalClassifier):
         step1: float = 0.0001,
         class_weight: dict | str | None = None,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -508,10 +545,19 @@ class NormaRegressor(IncrementalRegressor):
         See step.
     step1 : float, default=0.0001
         See step.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -572,7 +618,10 @@ class NormaRegressor(IncrementalRegressor):
         step0: float = 1.0,
         step1: float = 0.0001,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -630,8 +679,17 @@ class KSDCAClassifier(WeightedClassifier):
         Compute the duality gap at the end, which takes another pass over the rows.
     class_weight : dict or str, default=None
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -691,6 +749,9 @@ class KSDCAClassifier(WeightedClassifier):
         gap: bool = False,
         class_weight: dict | str | None = None,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -746,10 +807,19 @@ class KSDCARegressor(ManyTargets):
         Type of the features; sums are kept in float64.
     gap : bool, default=False
         Compute the duality gap at the end, which takes another pass over the rows.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -806,7 +876,10 @@ class KSDCARegressor(ManyTargets):
         dtype: str = "float32",
         gap: bool = False,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -866,8 +939,17 @@ class NSDCAClassifier(WeightedClassifier):
         Compute the duality gap at the end, which takes another pass over the rows.
     class_weight : dict or str, default=None
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -928,6 +1010,9 @@ class NSDCAClassifier(WeightedClassifier):
         gap: bool = False,
         class_weight: dict | str | None = None,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -985,10 +1070,19 @@ class NSDCARegressor(ManyTargets):
         Number D of landmarks.
     gap : bool, default=False
         Compute the duality gap at the end, which takes another pass over the rows.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -1046,7 +1140,10 @@ class NSDCARegressor(ManyTargets):
         n_features: int = 256,
         gap: bool = False,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -1108,8 +1205,17 @@ class RSDCAClassifier(WeightedClassifier):
         Compute the duality gap at the end, which takes another pass over the rows.
     class_weight : dict or str, default=None
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -1171,6 +1277,9 @@ class RSDCAClassifier(WeightedClassifier):
         gap: bool = False,
         class_weight: dict | str | None = None,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -1230,10 +1339,19 @@ class RSDCARegressor(ManyTargets):
         offset: sqrt2 cos(w.x + b); pairs: cos and sin of one w.
     gap : bool, default=False
         Compute the duality gap at the end, which takes another pass over the rows.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -1292,7 +1410,10 @@ class RSDCARegressor(ManyTargets):
         features: str = "offset",
         gap: bool = False,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -1352,8 +1473,17 @@ class NPegasosClassifier(IncrementalClassifier):
         Project on the ball of radius 1/sqrt(nu), which the minimum of the hinge loss lies in.
     class_weight : dict or str, default=None
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -1414,6 +1544,9 @@ class NPegasosClassifier(IncrementalClassifier):
         project: bool = False,
         class_weight: dict | str | None = None,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -1471,10 +1604,19 @@ class NPegasosRegressor(IncrementalRegressor):
         Number D of landmarks.
     project : bool, default=False
         Project on the ball of radius 1/sqrt(nu), which the minimum of the hinge loss lies in.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -1535,7 +1677,10 @@ class NPegasosRegressor(IncrementalRegressor):
         n_features: int = 256,
         project: bool = False,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -1597,8 +1742,17 @@ class RPegasosClassifier(IncrementalClassifier):
         Project on the ball of radius 1/sqrt(nu), which the minimum of the hinge loss lies in.
     class_weight : dict or str, default=None
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -1660,6 +1814,9 @@ class RPegasosClassifier(IncrementalClassifier):
         project: bool = False,
         class_weight: dict | str | None = None,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -1719,10 +1876,19 @@ class RPegasosRegressor(IncrementalRegressor):
         offset: sqrt2 cos(w.x + b); pairs: cos and sin of one w.
     project : bool, default=False
         Project on the ball of radius 1/sqrt(nu), which the minimum of the hinge loss lies in.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -1784,7 +1950,10 @@ class RPegasosRegressor(IncrementalRegressor):
         features: str = "offset",
         project: bool = False,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -1832,8 +2001,17 @@ class MLPClassifier(Classifier):
         Adam's step.
     dtype : {"float32", "float64"}, default="float64"
         Type of the features; sums are kept in float64.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -1888,6 +2066,9 @@ class MLPClassifier(Classifier):
         rate: float = 0.001,
         dtype: str = "float64",
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:
@@ -1935,10 +2116,19 @@ class MLPRegressor(Regressor):
         Adam's step.
     dtype : {"float32", "float64"}, default="float64"
         Type of the features; sums are kept in float64.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
@@ -1991,7 +2181,10 @@ class MLPRegressor(Regressor):
         rate: float = 0.001,
         dtype: str = "float64",
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
     ) -> None:

@@ -23,7 +23,10 @@ from rfx.features.perceptron import PerceptronMap, StumpMap
 from rfx.features.widths import WIDTHS
 from rfx.fitting import bandwidth, memory
 from rfx.fitting.options import DTYPE, GAMMA, KERNEL, MAX_MEMORY, MOST, N_FEATURES, SCALING, SEED
+from rfx.fitting.training import begin
+from rfx.methods import create
 from rfx.methods.nystrom import LANDMARKS
+from rfx.methods.rfm import RFM
 from rfx.operators.blocks import default_memory_mb
 from rfx.options import Option
 
@@ -219,8 +222,9 @@ class FourierFeatures(MapFeatures):
         Number D of random features.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
 
@@ -283,8 +287,9 @@ class MaternFeatures(MapFeatures):
         Number D of random features.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
 
@@ -343,8 +348,9 @@ class DotProductFeatures(MapFeatures):
         Number D of random features.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
 
@@ -398,8 +404,9 @@ class ArcCosineFeatures(MapFeatures):
         Number D of random features.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
 
@@ -455,8 +462,9 @@ class PerceptronFeatures(MapFeatures):
         Number D of random features.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
 
@@ -510,8 +518,9 @@ class StumpFeatures(MapFeatures):
         Number D of random features.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
 
@@ -564,8 +573,9 @@ class CoordinateFeatures(MapFeatures):
         Number D of random features.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
 
@@ -614,8 +624,9 @@ class KmerFeatures(MapFeatures):
         Number D of random features.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="none"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="none"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
 
@@ -665,8 +676,9 @@ class RandomBinning(MapTransformer):
         median distances.
     n_grids : int, default=256
         Number R of random grids; a row is in one bin of each.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
 
@@ -740,8 +752,9 @@ class NystromFeatures(MapTransformer):
         Type of the features; sums are kept in float64.
     max_memory : float, default=None
         MiB that features or kernel values may take at a time; by default a third of what is free.
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile.
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
 
@@ -837,8 +850,14 @@ class SparseRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Me
         Letters of the longest words of the kernel kmers.
     perceptron_scale : {"kernel", "unit"}, default=None
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
-    scaling : {"none", "minmax01", "minmax11", "standard"}, default="minmax01"
-        Scaling of the inputs, learnt on the training rows.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
     seed : int, default=0
@@ -898,6 +917,8 @@ class SparseRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Me
         k: int | None = None,
         perceptron_scale: str | None = None,
         scaling: str = "minmax01",
+        metric: str = "none",
+        metric_steps: int | None = None,
         target_scaling: str = "none",
         seed: int = 0,
         timeout: float | None = None,
@@ -924,14 +945,8 @@ class SparseRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Me
         -------
         self
         """
-        classes = classes_of(y)
-        X, y = checked(self, X, y, y_numeric=not classes)
-        if not classes:
-            task = "regression"
-        else:
-            labels, y = np.unique(y, return_inverse=True)
-            task = "binary" if len(labels) <= 2 else "multiclass"
-        self._train(task, X, np.asarray(y, np.float64))
+        task, X, y = _task_of(self, X, y)
+        self._train(task, X, y)
         self.map_, self.scaler_ = self.method_.model.map, self.method_.preprocessing.scaler
         self._n_features_out = self.map_.n_features
         if not self._n_features_out:
@@ -960,3 +975,130 @@ class SparseRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Me
             return np.empty((X.shape[0], 0), self.map_.dtype)
         with in_python():
             return self.map_.transform(self.scaler_.transform(X, dtype=self.map_.dtype))
+
+
+class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parametrised):
+    """Inputs scaled and mapped by a metric that is learnt from the targets, for any estimator.
+
+    A kernel machine is fitted, and the average outer product of its gradients becomes the metric of
+    the next one (recursive feature machines). Euclidean distances of the mapped rows are those of
+    the metric. Where no metric lowers the error on held-out rows, the rows are scaled only.
+
+    Parameters
+    ----------
+    kernel : str, default="auto"
+        The kernel of the machines: auto, laplacian-l2, laplacian, gaussian, matern-3/2 or
+        matern-5/2.
+    scaling : str, default="auto"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="auto"
+        diagonal: a weight for each input; full: a matrix; auto: the best of the others on held-out
+        rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    seed : int, default=0
+        Seed of the held-out rows.
+
+    Attributes
+    ----------
+    scaler_ : rfx.data.transforms.scaling.Scaler
+        The scaling and the metric of the inputs.
+    feature_importances_ : ndarray of shape (n_features_in_,)
+        The part of each scaled input in the trace of the metric, its average squared gradient; they
+        sum to 1, and are equal without a metric.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of inputs, and their names where the rows of fit had some.
+
+    References
+    ----------
+    .. [1] Radhakrishnan, Beaglehole, Pandit and Belkin, "Mechanism for feature learning in neural
+       networks and backpropagation-free machine learning models", Science 383, 2024.
+
+    Examples
+    --------
+    >>> from rfx.estimators import LearnedMetric
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from sklearn.pipeline import make_pipeline
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = make_pipeline(LearnedMetric(scaling="standard"), KNeighborsClassifier())
+    >>> model.fit(X[::2], y[::2]).score(X[1::2], y[1::2])
+    0.9...
+    """
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "auto",
+        scaling: str = "auto",
+        metric: str = "auto",
+        metric_steps: int | None = None,
+        seed: int = 0,
+    ) -> None:
+        self._store(locals())
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    def _options(self) -> tuple[Option, ...]:
+        declared = RFM.declared()
+        return tuple(
+            declared[name] for name in ("kernel", "scaling", "metric", "metric_steps", "seed")
+        )
+
+    def fit(self, X, y):
+        """Learn the scaling and the metric.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Inputs.
+        y : array-like of shape (n_samples,)
+            Targets: labels, or numbers that are not all whole.
+
+        Returns
+        -------
+        self
+        """
+        task, X, y = _task_of(self, X, y)
+        with in_python():
+            trainer = create("rfm", task=task, **self.get_params(deep=False))
+            begun = begin(trainer, X, y)
+        self.scaler_ = begun.preprocessing.scaler
+        metric = self.scaler_.metric
+        count = self.n_features_in_
+        self.feature_importances_ = np.full(count, 1 / count) if metric is None else metric.shares()
+        self._n_features_out = count
+        return self
+
+    def transform(self, X):
+        """The mapped rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features), or csr_matrix of sparse rows that stay so
+        """
+        check_is_fitted(self)
+        X = checked(self, X, reset=False)
+        with in_python():
+            return self.scaler_.transform(X)
+
+
+def _task_of(estimator, X, y):
+    """(task, rows, encoded targets (n,)) of rows and labels or numbers."""
+    classes = classes_of(y)
+    X, y = checked(estimator, X, y, y_numeric=not classes)
+    if not classes:
+        return "regression", X, np.asarray(y, np.float64)
+    labels, y = np.unique(y, return_inverse=True)
+    return "binary" if len(labels) <= 2 else "multiclass", X, np.asarray(y, np.float64)

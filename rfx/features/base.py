@@ -4,7 +4,6 @@ and a form for model files.
 
 from __future__ import annotations
 
-from functools import cached_property
 from numbers import Real
 from typing import TYPE_CHECKING, ClassVar
 
@@ -17,6 +16,7 @@ from rfx.features.products import Vectors
 from rfx.kernels import Kernel
 from rfx.model import Array
 from rfx.operators.mapped import MapMatrix
+from rfx.parallel import cached
 from rfx.plugins import Registry
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ class FeatureMap:
             part.arrays | {"scales": scales.astype(self.dtype)},
         )
 
-    @cached_property
+    @cached
     def _steepest(self) -> float:
         """The most that an input times the first array, as a matrix, can grow by: its
         largest sum of sizes over a column.
@@ -197,7 +197,7 @@ class FeatureMap:
                 " scale the inputs, or choose a smaller --gamma"
             )
 
-    @cached_property
+    @cached
     def _vectors(self) -> Vectors:
         return Vectors(next(iter(self.arrays.values())))
 

@@ -7,7 +7,6 @@ phi(x) phi(y) is the kernel. For rows much longer than 1 its variance is large.
 """
 
 import math
-from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,6 +17,7 @@ from rfx.features.products import Vectors
 from rfx.features.random import uniforms
 from rfx.kernels.products import Exponential, Polynomial
 from rfx.model import Array
+from rfx.parallel import cached
 
 ORDER, SIGN = 0, 1
 # The exponential's series ends here: its terms beyond it sum up to less than 1e-9 of f(1) for gamma
@@ -53,7 +53,7 @@ class DotProductMap(FeatureMap):
             "signs": signs,
         }
 
-    @cached_property
+    @cached
     def _factors(self) -> list[tuple]:
         """(features of more than l terms, their vectors number l) for every l."""
         orders = self.arrays["orders"]

@@ -6,7 +6,6 @@ range reduction is one subtraction and the cosine one short polynomial.
 """
 
 import math
-from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
@@ -19,6 +18,7 @@ from rfx.features.random import cauchys, normals, uniforms
 from rfx.kernels import Kernel
 from rfx.kernels.distances import Gaussian, Laplacian, LaplacianL2
 from rfx.model import Array
+from rfx.parallel import cached
 
 FREQUENCY, PHASE, SHARED = 0, 1, 2
 
@@ -70,7 +70,7 @@ class FourierMap(FeatureMap):
                 " --features pairs it must be even"
             )
 
-    @cached_property
+    @cached
     def _phases(self):
         return self.arrays["phases"].astype(np.float64)
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from rfx import kernels, losses, model
 from rfx.data.survey import Inputs
+from rfx.data.transforms import scaling
 from rfx.data.transforms.pca import PCA
 from rfx.data.transforms.scaling import Scaler, TargetScaler
 from rfx.errors import DataError, RfxError, UsageError
@@ -73,11 +74,8 @@ class Keeper:
             "curve": session.curve,
             "validation": known.steps,
         }
-        arrays = known.arrays() | {
-            "scaler_shift": scaler["shift"],
-            "scaler_scale": scaler["scale"],
-            "sample": known.sample,
-        }
+        arrays = known.arrays() | {"sample": known.sample}
+        arrays |= {f"scaler_{name}": values for name, values in scaler.items() if name != "kind"}
         if known.classes is not None:
             arrays["classes"] = known.classes
         state = learner.solver.state()
@@ -167,9 +165,7 @@ _DAMAGED = (
     MemoryError,
 )
 _MOST = 2**53
-_ARRAYS = {
-    "scaler_shift": model.Array("f", "inputs"),
-    "scaler_scale": model.Array("f", "inputs"),
+_ARRAYS = scaling.ARRAYS | {
     "classes": model.Array("f", "classes"),
     "sample": model.Array("f", "sampled prepared"),
     "pca_mean": model.Array("f", "inputs"),
@@ -352,20 +348,13 @@ def _check_arrays(
 
 def _inputs(header: dict[str, Any], known: dict[str, np.ndarray]) -> Inputs:
     """How raw inputs become those of the method."""
-    unit, centred, shift, scale = (
-        header["unit"],
-        header["centred"],
-        known["scaler_shift"],
-        known["scaler_scale"],
-    )
+    unit, centred = header["unit"], header["centred"]
     if type(unit) is not bool or type(centred) not in (bool, type(None)):
         raise DataError("unit and centred must be true or false")
-    if np.any(scale < 0):
+    if np.any(known["scaler_scale"] < 0):
         raise DataError("array scaler_scale has values below 0")
-    scaler, pca = (
-        Scaler.from_dict({"kind": header["scaling"], "shift": shift, "scale": scale}),
-        None,
-    )
+    own = {name[7:]: values for name, values in known.items() if name.startswith("scaler_")}
+    scaler, pca = Scaler.from_dict({"kind": header["scaling"]} | own), None
     if "pca_components" in known:
         pca = PCA.from_dict(
             {"centred": centred, "mean": known["pca_mean"], "components": known["pca_components"]}

@@ -13,7 +13,7 @@ from rfx import kernels, losses
 from rfx.errors import UsageError, or_near
 from rfx.fitting import bandwidth, weights
 from rfx.fitting.cache import Cache
-from rfx.fitting.options import COMMON
+from rfx.fitting.options import AUTO, COMMON
 from rfx.fitting.preprocessing import Preprocessing
 from rfx.fitting.problem import Problem
 from rfx.fitting.search import Stop
@@ -101,6 +101,8 @@ class Method:
         evaluate on (None: all), and the fewest to evaluate on (see `validation.parts`).
     few_rows : dict
         What options that are to be chosen by validation become where there are too few rows.
+    tried_kernels : tuple of str
+        Those that ``--kernel auto`` chooses among.
     loo_slack : float
         See `bandwidth.loo`.
     loo_multiples : tuple
@@ -129,6 +131,7 @@ class Method:
     loo_slack: ClassVar[float] = 0.0
     loo_multiples: ClassVar[tuple[float, ...]] = (1.0,)
     simplest: ClassVar[bool] = False
+    tried_kernels: ClassVar[tuple[str, ...]] = ()
     evaluates_steps: ClassVar[bool] = False
     weighted: ClassVar[bool] = False
     incremental: ClassVar[bool] = False
@@ -147,6 +150,8 @@ class Method:
         """
         found = {option.name: option for option in (*COMMON, *cls.all_options())}
         for kernel in found["kernel"].meanings() if "kernel" in found else ():
+            if kernel == AUTO:
+                continue
             for option in kernels.get_kernel(kernel).options:
                 found.setdefault(option.name, option)
         return found
@@ -162,7 +167,8 @@ class Method:
         own = [*COMMON, *cls.all_options()]
         found = {option.name: option.default for option in own}
         if "kernel" in found:
-            more = kernels.get_kernel(kernel or str(found["kernel"])).options
+            kernel = kernel or str(found["kernel"])
+            more = () if kernel == AUTO else kernels.get_kernel(kernel).options
             own += [option for option in more if option.name not in found]
         return {option.name: option.default for option in own}
 
@@ -206,6 +212,11 @@ class Method:
                     f"--{other} is {given[other]}, which --lam-path leaves without effect; give one"
                     " of the two"
                 )
+        if "metric_steps" in given and settings.metric == "none":
+            raise UsageError(
+                f"--metric-steps is {given['metric_steps']}, which has no effect without --metric;"
+                " set --metric diagonal or full"
+            )
         if "lam_path" in given and settings.get("gamma") == "validation":
             raise UsageError(
                 "--gamma is validation, which chooses by one lambda's error; --lam-path has"

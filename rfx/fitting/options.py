@@ -1,11 +1,11 @@
 """The options that several methods share. What one method alone has is declared in its own file."""
 
+from rfx.data.transforms import scaling
 from rfx.fitting import validation
 from rfx.options import Option, Path
 
+AUTO = "auto"
 MOST = 10**9  # of a size or count; keeps absurd numbers from loops and memory
-
-SCALINGS = ("none", "minmax01", "minmax11", "standard")
 
 # Every method has these.
 TASK = Option(
@@ -18,14 +18,36 @@ SCALING = Option(
     "scaling",
     str,
     "Scaling of the inputs, learnt on the training rows.",
-    SCALINGS,
+    scaling.KINDS,
     default="minmax01",
+)
+CHOSEN_SCALING = SCALING.but(
+    choices=scaling.KINDS | {AUTO: f"the best of {', '.join(scaling.TRIED)} on held-out rows"}
+)
+METRIC = Option(
+    "metric",
+    str,
+    "Metric of the scaled inputs, learnt by recursive feature machines.",
+    {
+        "none": "the inputs as they are",
+        "diagonal": "a weight for each input",
+        "full": "a matrix",
+        AUTO: "the best of these on held-out rows",
+    },
+    default="none",
+)
+METRIC_STEPS = Option(
+    "metric_steps",
+    int,
+    "Iterations of the learning of --metric; by default as many as are best on held-out rows.",
+    low=1,
+    high=20,
 )
 TARGET_SCALING = Option(
     "target_scaling",
     str,
     "Scaling of a regression target: to [0, 1], or its mean to 0; the RMSE is in scaled units.",
-    ("none", "minmax01", "mean"),
+    scaling.TARGET_KINDS,
     default="none",
 )
 SEED = Option(
@@ -39,7 +61,7 @@ SEED = Option(
 TIMEOUT = Option(
     "timeout", float, "Seconds after which training is given up.", low=0, high=2e6, open_low=True
 )
-COMMON = (TASK, SCALING, TARGET_SCALING, SEED, TIMEOUT)
+COMMON = (TASK, CHOSEN_SCALING, METRIC, METRIC_STEPS, TARGET_SCALING, SEED, TIMEOUT)
 
 KERNEL = Option("kernel", str, "The kernel, exact or approximated.", default="gaussian")
 GAMMA = Option(

@@ -10,6 +10,7 @@ import numpy as np
 from rfx import kernels, losses, parallel, plugins
 from rfx import model as model_file
 from rfx.data.tabular.schema import Schema
+from rfx.data.transforms import scaling
 from rfx.data.transforms.scaling import Scaler, TargetScaler
 from rfx.errors import DataError
 from rfx.fitting.calibration import Calibration
@@ -17,11 +18,7 @@ from rfx.fitting.method import Method
 from rfx.fitting.preprocessing import CLASSIFICATION, Preprocessing, input_dtype
 from rfx.fitting.settings import Settings
 
-ARRAYS = {
-    "scaler_shift": model_file.Array("f", "inputs"),
-    "scaler_scale": model_file.Array("f", "inputs"),
-    "classes": model_file.Array("f", "classes"),
-}
+ARRAYS = scaling.ARRAYS | {"classes": model_file.Array("f", "classes")}
 
 
 @dataclass(frozen=True)

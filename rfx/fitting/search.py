@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from rfx import parallel
 from rfx.errors import RfxError, UsageError
 from rfx.fitting.settings import Settings
 
@@ -245,6 +246,7 @@ def search(
     budget: Budget | None = None,
     known: Known = lambda point, round: None,
     tell: Tell = lambda trial, known: None,
+    together: bool = False,
 ) -> Found:
     """Try the points of the grid as far as the budget goes.
 
@@ -261,6 +263,8 @@ def search(
         (point, round) to a trial of an earlier search, which then costs nothing, or None.
     tell : callable, optional
         Called with each trial, and whether it was known.
+    together : bool
+        Share the points of a round among the threads.
 
     Returns
     -------
@@ -272,7 +276,7 @@ def search(
     UsageError
         Where not one point could be tried.
     """
-    return _Search(fit, grid, measure, budget or Budget(), known, tell).run()
+    return _Search(fit, grid, measure, budget or Budget(), known, tell, together).run()
 
 
 @dataclass(frozen=True)
@@ -283,6 +287,7 @@ class _Search:
     budget: Budget
     known: Known
     tell: Tell
+    together: bool
     trials: list[Trial] = field(default_factory=list)
 
     def run(self) -> Found:
@@ -337,16 +342,31 @@ class _Search:
     def _each(self, points: Sequence[Settings], round: Round) -> list[Trial]:
         """A trial of each point that the budget has room for and that can be fitted."""
         found = []
-        for point in points:
-            trial = self.known(point, round)
-            there = trial is not None
-            if trial is None and not self._spent(point, round):
+        ready = self._fitted_together(points, round) if self.together else {}
+        for number, point in enumerate(points):
+            trial = ready[number] if number in ready else self.known(point, round)
+            there = trial is not None and number not in ready
+            if trial is None and not self.together and not self._spent(point, round):
                 trial = self._trial(point, round)
             if trial is not None:
                 self.trials.append(trial)
                 found.append(trial)
                 self.tell(trial, there)
         return found
+
+    def _fitted_together(self, points: Sequence[Settings], round: Round) -> dict[int, Trial | None]:
+        """Trials by the number of their points, made by all threads; each that has begun before
+        the deadline is made.
+        """
+        made: dict[int, Trial | None] = {}
+
+        def some(start: int, end: int) -> None:
+            for number in range(start, end):
+                late = time.monotonic() > self.budget.deadline and bool(self.trials)
+                made[number] = None if late else self._trial(points[number], round)
+
+        parallel.for_ranges(some, len(points), parts=len(points))
+        return made
 
     def _trial(self, point: Settings, round: Round) -> Trial | None:
         start, lams = time.monotonic(), self.grid.lams[point.method]

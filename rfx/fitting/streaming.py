@@ -24,6 +24,7 @@ from rfx.errors import DataError, RfxError, UsageError
 from rfx.fitting import (
     bandwidth,
     checkpoints,
+    inputs,
     stream_choice,
     stream_weights,
     targets,
@@ -33,10 +34,12 @@ from rfx.fitting import (
 from rfx.fitting.cache import Cache
 from rfx.fitting.learned import Learned
 from rfx.fitting.method import Method, scalars
+from rfx.fitting.options import AUTO
 from rfx.fitting.pipeline import Pipeline, n_targets, silent
 from rfx.fitting.preprocessing import Preprocessing, input_dtype
 from rfx.fitting.problem import Problem, Progress
 from rfx.fitting.search import Stop
+from rfx.fitting.selection import Choice
 from rfx.fitting.settings import Settings
 from rfx.fitting.stream_options import FEW_ROWS, HEAD, NUS, OPTIONS, passes
 from rfx.fitting.training import Trainer
@@ -193,6 +196,16 @@ class StreamMethod(Method):
     def check(self, settings: Settings, given: dict[str, Any]) -> None:
         super().check(settings, given)
         virtual_examples.check(settings)
+        if settings.scaling == AUTO:
+            raise UsageError(
+                f"--scaling is auto, but method {self.name} scales rows before it has all of them;"
+                " name a scaling"
+            )
+        if settings.metric != "none" and (settings.unit or settings.pca):
+            raise UsageError(
+                f"--metric is {settings.metric}, which is of scaled rows, but --unit and --pca"
+                " change them; give one of the two"
+            )
 
     def check_source(self, settings: Settings, source: Source) -> None:
         """Refuse, with a UsageError, a source that the method can't learn from."""
@@ -328,6 +341,23 @@ class StreamMethod(Method):
             about,
             {},
         )
+
+
+def _with_metric(
+    found: Survey, settings: Settings, Y: np.ndarray, own: np.ndarray | None, task: str
+) -> list[dict[str, Any]]:
+    """Learn the metric that --metric asks for from the first rows of the survey's sample, whose
+    rows and inputs have it from then on; what was tried.
+
+    Y, own: encoded targets and weights of these first rows.
+    """
+    if settings.metric == "none":
+        return []
+    learnt = inputs.with_metric(found.inputs.scaler, settings, found.X[: len(Y)], Y, task, own)
+    found.inputs.scaler = learnt.scaler
+    if learnt.scaler.metric is not None:
+        found.X = learnt.scaler.metric.transform(found.X)
+    return learnt.steps
 
 
 @dataclass(frozen=True)
@@ -603,16 +633,13 @@ class Session:
         self.batch_weights.check(task, labels, s.get("class_weight"), schema)
         loss = method.loss(s, task)
         softmax = loss.name == "softmax"
-        X, y, index = (part[: stream_choice.ROWS] for part in (found.X, found.y, found.index))
-        Y = targets.encode(y, labels, scaler, softmax, schema)
-        own = self.batch_weights.of_some(y, index, sample_weight)
-        problem = Problem(X, Y, loss, task, own, progress=self.progress)
-        if own is not None and not own.all():
-            problem = replace(problem.rows(np.flatnonzero(own)), progress=self.progress)
-        with silent():
-            choice = stream_choice.choose(method, problem, s, found.n_rows if counted else None)
-        self.seconds_choice = choice.seconds
-        params = method.kernel_params(choice.settings, X[:SAMPLE])
+        # first the metric, which changes distances, then the options that go by them
+        Y = targets.encode(found.y, labels, scaler, softmax, schema)
+        own = self.batch_weights.of_some(found.y, found.index, sample_weight)
+        steps = _with_metric(found, s, Y[:n_kept], weights.part(own, slice(n_kept)), task)
+        problem = Problem(found.X, Y, loss, task, own)
+        choice = self._chosen(problem, found.n_rows if counted else None)
+        params = method.kernel_params(choice.settings, found.X[:SAMPLE])
         kept = found.X[:n_kept]
         sample = np.asarray(kept.toarray() if sp.issparse(kept) else kept)
         self.learned = Learned(
@@ -627,11 +654,25 @@ class Session:
             found.n_targets,
             found.X.shape[1],
             sample,
-            choice.steps,
+            steps + choice.steps,
             self.weight_sum,
             schema,
             {name: float(value) for name, value in choice.chosen.items()},
         )
+
+    def _chosen(self, problem: Problem, n_rows: int | None) -> Choice:
+        """The options that are words, chosen on the first of the sample's prepared rows that have a
+        weight.
+
+        n_rows: of all; None where that is not known.
+        """
+        own, start = problem.weights, time.perf_counter()
+        rows = np.arange(problem.n_rows) if own is None else np.flatnonzero(own)
+        tried = replace(problem.rows(rows[: stream_choice.ROWS]), progress=self.progress)
+        with silent():
+            choice = stream_choice.choose(self.method, tried, self.settings, n_rows)
+        self.seconds_choice = time.perf_counter() - start
+        return choice
 
     def start(self, rewindable: bool, state: dict[str, np.ndarray] | None = None) -> None:
         """Make the solver; state: its arrays in a checkpoint."""

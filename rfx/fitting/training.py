@@ -14,15 +14,20 @@ from rfx.data import guess_task
 from rfx.data.tabular.schema import Schema
 from rfx.data.transforms.scaling import Scaler, as_floats
 from rfx.errors import DataError, UsageError
-from rfx.fitting import memory, targets, weights
+from rfx.fitting import inputs, memory, targets, weights
 from rfx.fitting.cache import Cache
 from rfx.fitting.method import Fitted, Method
+from rfx.fitting.options import AUTO
 from rfx.fitting.pipeline import Pipeline, silent
 from rfx.fitting.preprocessing import Preprocessing, input_dtype
 from rfx.fitting.problem import Curve, Problem, Progress
 from rfx.fitting.selection import Choice, choose
 from rfx.fitting.settings import Settings
 from rfx.options import Path
+
+# The options by whose values a model whose inputs were chosen can be trained again.
+INPUTS = ("scaling", "kernel", "metric", "metric_steps")
+CHOSEN = (*INPUTS, "gamma", "lam")
 
 
 @dataclass(frozen=True)
@@ -104,7 +109,21 @@ class Trainer:
             what = f"method {self.name}" + (" with --lam-path" if method.evaluates_steps else "")
             raise UsageError(f"curves are not supported for {what}; drop --curve")
         start = time.perf_counter()
-        problem, preprocessing = begin(self, X, y, sample_weight)
+        begun = begin(self, X, y, sample_weight, progress)
+        return self.finish(begun, start, held_out, progress)
+
+    def finish(
+        self,
+        begun: Begun,
+        start: float,
+        held_out: tuple[Any, Any] | None = None,
+        progress: Progress | None = None,
+    ) -> Pipeline:
+        """Choose what is left to choose and fit; start: by `time.perf_counter`, the rest as of
+        `fit`.
+        """
+        method = self.method
+        problem, preprocessing, settings = begun.problem, begun.preprocessing, begun.settings
         if held_out is not None:
             rows, y_out = held_out[0], np.asarray(held_out[1], np.float64)
             error = lambda decision: preprocessing.error(decision, y_out)
@@ -121,11 +140,20 @@ class Trainer:
                 fits = [method.fit(problem, choice.settings, cache)]
         for lam, fitted in zip(lams, fits, strict=True):
             _check_finite(method, lam, fitted)
+        choice = replace(
+            choice, steps=begun.steps + choice.steps, seconds=begun.seconds + choice.seconds
+        )
         seconds = time.perf_counter() - start - choice.seconds
+        trainer = replace(self, settings=begun.asked)
         made = [
-            self._pipeline(problem, preprocessing, choice, lam, fitted, seconds)
+            trainer._pipeline(problem, preprocessing, choice, lam, fitted, seconds)
             for lam, fitted in zip(lams, fits)
         ]
+        numbers = {name: choice.settings[name] for name in CHOSEN if name in choice.settings}
+        words = [name for name in INPUTS if self.settings.get(name) != numbers.get(name)]
+        if words:
+            asked = {name: self.settings.get(name) for name in words}
+            made = [point.with_info(explicit=numbers, asked=asked) for point in made]
         return made[-1].replace(path=tuple(made)) if settings.get("lam_path") else made[-1]
 
     def _pipeline(
@@ -181,17 +209,48 @@ class Trainer:
             The pipeline labels and scores decision values; it has no model.
         """
         method, cache = self.method, Cache()
-        problem, preprocessing = begin(self, X, y)
-        settings = choose(method, problem, method.trial(self.settings), cache).settings
+        begun = begin(self, X, y)
+        problem, preprocessing = begun.problem, begun.preprocessing
+        settings = choose(method, problem, method.trial(begun.settings), cache).settings
         rows = preprocessing.rows(X_out)
         for values in method.decisions_along(problem, settings, lams, rows, cache):
             decision = values[:, 0] if values.shape[1] == 1 else values
-            yield Pipeline(method, self.settings, preprocessing, None, problem.loss, {}), decision
+            yield Pipeline(method, begun.asked, preprocessing, None, problem.loss, {}), decision
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A problem, and what its rows taught before any option of the method is chosen.
+
+    Parameters
+    ----------
+    problem : Problem
+    preprocessing : Preprocessing
+    settings : Settings
+        With the scaling, the kernel and the metric that were chosen.
+    asked : Settings
+        The same, but with the words of all other options.
+    steps : list of dict
+        What was tried.
+    seconds : float
+        That the choice took.
+    """
+
+    problem: Problem
+    preprocessing: Preprocessing
+    settings: Settings
+    asked: Settings
+    steps: list[dict[str, Any]]
+    seconds: float
 
 
 def begin(
-    trainer: Trainer, X: Any, y: Any, sample_weight: Any = None
-) -> tuple[Problem, Preprocessing]:
+    trainer: Trainer,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    progress: Progress | None = None,
+) -> Begun:
     """The problem of raw rows and targets, and what they taught; raises what `Trainer.fit` does."""
     method, settings, schema = trainer.method, trainer.settings, trainer.schema
     y = as_floats(y)
@@ -220,7 +279,8 @@ def begin(
     # a class whose rows all have weight zero stays a class
     classes = np.unique(every) if own is not None and task != "regression" else None
     deadline = None if settings.timeout is None else time.monotonic() + settings.timeout
-    scaler = Scaler.fit(X, settings.scaling, own)
+    known = "none" if settings.scaling == AUTO else settings.scaling
+    scaler = Scaler.fit(X, known, own)
     # rows on Dask workers have targets only once they are scaled
     rows = scaler.transform(X, dtype=input_dtype(settings))
     preprocessing = Preprocessing.learn(
@@ -229,9 +289,17 @@ def begin(
     Y = preprocessing.targets(y)
     if task == "regression" and isinstance(Y, np.ndarray):
         targets.check_size(Y)
-    problem = Problem(rows, Y, loss, task, own, deadline)
+    problem = Problem(rows, Y, loss, task, own, deadline, progress)
     method.prepare(problem, settings)
-    return problem, preprocessing
+    start = time.perf_counter()
+    chosen = inputs.resolved(method, settings, X, scaler, problem)
+    if chosen.scaler is not scaler:
+        preprocessing = replace(preprocessing, scaler=chosen.scaler)
+        problem = replace(problem, X=preprocessing.rows(X))
+    own_settings = settings.updated(**chosen.options, **chosen.numbers(problem, settings))
+    asked = settings.updated(**chosen.options)
+    seconds = time.perf_counter() - start
+    return Begun(problem, preprocessing, own_settings, asked, chosen.steps, seconds)
 
 
 def _check_finite(method: Method, lam: float | None, fitted: Fitted) -> None:

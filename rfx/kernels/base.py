@@ -26,6 +26,8 @@ class Kernel:
     besides its name, as a model file has it; optional: those that not every model has. options:
     those of its own that a method gets with it.
 
+    has_gradient: its derivative is known (see `rfx.kernels.gradients`).
+
     clips: its scaling is not the same for all rows, so that a shift of all of them changes it.
     lengths: `finish` needs ||x||^2 and ||y||^2, too. exact_in_float64: in float32 its values would
     lose too much.
@@ -37,6 +39,7 @@ class Kernel:
     parameters: dict[str, Array] = {}
     optional: frozenset[str] = frozenset()
     options: tuple[Option, ...] = ()
+    has_gradient = False
     clips = False
     lengths = False
     exact_in_float64 = False
@@ -69,6 +72,12 @@ class Kernel:
         """Kernel values in place of what the metric gave; lengths: of the tile's rows and
         columns, None where not asked for.
         """
+
+    def slope(self, tile) -> None:
+        """-k'(s) / s in place of what the metric gave, of scaled rows with distance s; 0 where
+        there is no derivative at s = 0.
+        """
+        raise TypeError(f"{type(self).__name__} does not define slope")
 
     def compare(self, rows, columns, place: int, out) -> None:
         """Of metric `product`: out (n, m) <- the kernel of rows (n, d) and m columns from

@@ -10,15 +10,21 @@ class Gaussian(GammaKernel):
     formula = "exp(-gamma ||x - y||_2^2)"
     metric = "squared"
     paper_gamma = 0.5
+    has_gradient = True
 
     def finish(self, tile, params, n_inputs, lengths):
         np.exp(np.negative(tile, out=tile), out=tile)
+
+    def slope(self, tile):
+        np.exp(np.negative(tile, out=tile), out=tile)
+        tile *= 2
 
 
 class Laplacian(GammaKernel):
     name = "laplacian"
     formula = "exp(-gamma ||x - y||_1)"
     metric = "l1"
+    has_gradient = True
 
     def finish(self, tile, params, n_inputs, lengths):
         np.exp(np.negative(tile, out=tile), out=tile)
@@ -29,6 +35,10 @@ class LaplacianL2(Laplacian):
     formula = "exp(-gamma ||x - y||_2)"
     metric = "l2"
 
+    def slope(self, tile):
+        values = np.exp(-tile)
+        np.divide(values, tile, out=tile, where=tile > 0)
+
 
 class Matern3(GammaKernel):
     """Of smoothness 3/2 (Rasmussen and Williams 2006, equation 4.17), gamma one over its
@@ -38,12 +48,18 @@ class Matern3(GammaKernel):
     name = "matern-3/2"
     formula = "(1 + s) exp(-s), s = sqrt3 gamma ||x - y||_2"
     metric = "l2"
+    has_gradient = True
 
     def finish(self, tile, params, n_inputs, lengths):
         tile *= tile.dtype.type(np.sqrt(3))
         rising = tile + 1
         np.exp(np.negative(tile, out=tile), out=tile)
         tile *= rising
+
+    def slope(self, tile):
+        tile *= -np.sqrt(3)
+        np.exp(tile, out=tile)
+        tile *= 3
 
 
 class Matern5(GammaKernel):
@@ -54,10 +70,17 @@ class Matern5(GammaKernel):
     name = "matern-5/2"
     formula = "(1 + s + s^2/3) exp(-s), s = sqrt5 gamma ||x - y||_2"
     metric = "l2"
+    has_gradient = True
 
     def finish(self, tile, params, n_inputs, lengths):
         tile *= tile.dtype.type(np.sqrt(5))
         rising = 1 + tile * (1 + tile / 3)
+        np.exp(np.negative(tile, out=tile), out=tile)
+        tile *= rising
+
+    def slope(self, tile):
+        tile *= np.sqrt(5)
+        rising = (1 + tile) * (5 / 3)
         np.exp(np.negative(tile, out=tile), out=tile)
         tile *= rising
 

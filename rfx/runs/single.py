@@ -19,7 +19,7 @@ from rfx.runs import baseline, held_out, metrics, streamed
 
 # what info holds that has a column of its own; the rest of info goes into params
 IN_COLUMNS = frozenset(results.COLUMNS)
-_NOT_IN_ROW = IN_COLUMNS | {"scores"}
+_NOT_IN_ROW = IN_COLUMNS | {"scores", "asked"}
 _HELD_OUT = ("cv", "holdout", "calibrate")
 
 

@@ -70,7 +70,7 @@ class Asked:
     ----------
     kernels : sequence of str
         Those that are tried, of each method those that it has; by default its own.
-    metric : str, optional
+    measure : str, optional
         Of METRICS; by default accuracy or rmse.
     cv, holdout : int, float, optional
         See `rfx.runs.held_out`.
@@ -86,7 +86,7 @@ class Asked:
     """
 
     kernels: Sequence[str] = ()
-    metric: str | None = None
+    measure: str | None = None
     cv: int | None = None
     holdout: float | None = None
     seed: int = 0
@@ -124,9 +124,9 @@ class Tuning:
         self.y, self.names, self.given = np.asarray(split.y_train), list(names), given
         self.split, self.asked, self.tell = split, asked, tell
         task = given["task"]
-        metric = asked.metric or ("rmse" if task == "regression" else "accuracy")
+        metric = asked.measure or ("rmse" if task == "regression" else "accuracy")
         if (metric == "rmse") != (task == "regression"):
-            raise UsageError(f"--metric is {metric}, but the task is {task}")
+            raise UsageError(f"--measure is {metric}, but the task is {task}")
         self.measure = METRICS[metric]
         share = None if asked.cv else asked.holdout or held_out.SHARE
         self.parts = validation.folds(
@@ -261,8 +261,8 @@ class Tuning:
         found = metrics.measures(model, decision[known], y[known])
         if metric not in found:
             raise DataError(
-                f"--metric {metric} is not defined where held-out rows are all of one class; choose"
-                " accuracy"
+                f"--measure {metric} is not defined where held-out rows are all of one class;"
+                " choose accuracy"
             )
         return found[metric]
 

@@ -279,3 +279,14 @@ def test_shell_completion(line, expected):
     )
     found = {entry.partition(",")[2] for entry in done.stdout.split()}
     assert expected <= found and not done.stderr
+
+
+def test_training_on_a_table_says_on_standard_error_what_its_columns_became(tmp_path):
+    rows = "".join(f"{i % 7},w{i % 3},{i % 2}\n" for i in range(60))
+    (tmp_path / "t.csv").write_text(f"a,b,y\n{rows}")
+    words = ["train", "--method", "rf", "--n-features", "5", "--gamma", "1", "--lam", "1"]
+    words += ["--target", "y", "--quiet", "--json", "--data", "t.csv"]
+    done = subprocess.run([*RFX, *words], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0 and " inputs from " not in done.stdout
+    line = "t.csv: 4 inputs from 2 columns: 1 number, 1 category (3 values)"
+    assert done.stderr.splitlines().count(line) == 1

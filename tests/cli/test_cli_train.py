@@ -461,7 +461,7 @@ REFUSALS = [
     (
         ["train", "--method", "svr", "--data", "{}/train.txt"],
         2,
-        "method 'svr' is unknown (choose one of: block, boosting, doubly-sgd",
+        "method 'svr' is unknown (choose one of: auto, block, boosting, doubly-sgd",
     ),
     (
         ["train", "--method", "rf", "--data", "{}/train.txt", "--gamma", "0"],
@@ -729,7 +729,7 @@ def test_methods_lists_all_options(capfd):
         name
         for name, text in sections.items()
         if "hinge\n" in text or "hinge or" in text or ", hinge" in text
-    ] == ["kernel"]
+    ] == ["kernel", "rfm"]
     assert [
         name for name, text in sections.items() if "linear," in text.replace("liblinear", "")
     ] == [
@@ -738,6 +738,7 @@ def test_methods_lists_all_options(capfd):
         "lkrf",
         "nystrom",
         "rf",
+        "rfm",
         "sparse-rf",
     ]
     assert "one of squared, squared_hinge, hinge, logistic" in sections["kernel"]

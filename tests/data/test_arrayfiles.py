@@ -18,7 +18,7 @@ from rfx.cli import main
 from rfx.data import ranges, tables
 from rfx.data.reading import Reading
 from rfx.data.tabular import arrayfiles
-from rfx.data.tabular.learner import learn
+from rfx.data.tabular.learner import Learner
 from rfx.data.tabular.table import Words
 from rfx.errors import DataError
 
@@ -224,7 +224,7 @@ def test_a_column_of_words_stays_one_for_the_model(tmp_path, capfd):
     """The training rows have a word among the digits of a column, the rows to predict do not."""
     rows = np.array([["01", "a"], ["2", "b"], ["x", "a"], ["z", "b"]] * 15)
     y = np.array(["yes", "no", "no", "yes"] * 15)
-    schema = learn(read(saved(tmp_path / "a.npz", X=rows, y=y)), Reading())
+    schema = Learner(Reading()).update(read(saved(tmp_path / "a.npz", X=rows, y=y))).finish()
     other = tables.File(
         saved(tmp_path / "b.npz", X=np.array([["01", "b"], ["2", "a"]]), y=y[:2])
     ).read(Reading(), schema)

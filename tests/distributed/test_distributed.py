@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+import scipy.sparse
 from by_hand import Cluster
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,6 +21,7 @@ from rfx import methods
 from rfx.data import ranges
 from rfx.data.libsvm import svmlight
 from rfx.data.tabular import csvtext
+from rfx.data.transforms import columns
 from rfx.data.transforms.scaling import Scaler
 from rfx.distributed import cluster, matrix, vectors
 from rfx.distributed import training as spread
@@ -109,6 +111,33 @@ def test_the_answer_is_that_of_one_machine(workers, folder, name, options):
     np.testing.assert_allclose(
         theirs.decision_function(X), ours.decision_function(X), rtol=0, atol=1e-2
     )
+
+
+@pytest.mark.parametrize("kind", list(columns.TRANSFORMS))
+@pytest.mark.parametrize("most", [50_000, 200])
+def test_columns_are_transformed_as_on_one_machine(workers, folder, kind, most, monkeypatch):
+    monkeypatch.setattr(columns, "MOST_ROWS", most)
+    ours = Scaler.fit(X, kind)
+    for parts in (1, 2, 7):
+        theirs = Scaler.fit(rows_of(workers, folder, parts), kind)
+        for name, values in ours.to_dict().items():
+            np.testing.assert_array_equal(theirs.to_dict()[name], values)
+    arrays = [workers.submit(ranges.Arrays, X[part::2], Y[part::2]) for part in range(2)]
+    blocks = DistributedRows(workers, arrays)
+    swapped = Scaler.fit(np.concatenate([X[0::2], X[1::2]]), kind).to_dict()
+    for name, values in Scaler.fit(blocks, kind).to_dict().items():
+        np.testing.assert_array_equal(values, swapped[name])
+    options = {"task": "binary", "lam": 1.0, "gamma": 0.3, "n_features": 40, "scaling": kind}
+    there = trained(workers, folder, "rf", **options)
+    here = methods.create("rf", **options).fit(X, Y)
+    np.testing.assert_allclose(there.decision_function(X), here.decision_function(X), atol=1e-2)
+
+
+def test_wide_sparse_rows_on_workers_are_not_transformed(workers):
+    text = scipy.sparse.random(40, 1200, 0.01, "csr", random_state=0)
+    rows = DistributedRows(workers, [ranges.Arrays(text, np.ones(40))])
+    with pytest.raises(UsageError, match="--scaling is power, but the rows are sparse"):
+        Scaler.fit(rows, "power")
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])

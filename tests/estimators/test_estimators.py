@@ -63,8 +63,12 @@ NEAR = {
     for kind in ("dense", "sparse")
 }
 STOCHASTIC = ("DoublySGD", "Norma", "NPegasos", "RPegasos")
+CHOSEN = dict.fromkeys(NEAR, "options are chosen on held-out rows, which repetitions change")
 EXPECTED_FAILURES = {
-    f"{name}{kind}": NEAR for name in STOCHASTIC for kind in ("Classifier", "Regressor")
+    f"{name}{kind}": why
+    for names, why in ((STOCHASTIC, NEAR), (("Auto", "RFM"), CHOSEN))
+    for name in names
+    for kind in ("Classifier", "Regressor")
 }
 # scikit-learn leaves this check out unless scipy was imported with this variable set, so that it
 # has a process of its own

@@ -15,7 +15,7 @@ from fuzz.mutations import mutated
 from rfx.data import encodings, tables
 from rfx.data.reading import Reading
 from rfx.data.tabular import csvtext
-from rfx.data.tabular.learner import learn
+from rfx.data.tabular.learner import Learner
 from rfx.data.tabular.table import Table, Words
 from rfx.errors import RfxError
 
@@ -125,7 +125,7 @@ def one(path: Path, content: bytes, generator) -> bool:
             if path.suffix == ".csv" and generator.random() < 0.3:
                 pieces = _in_pieces(content, found.name, generator.randint(1, 40))
                 assert _same(found, pieces), content
-            X, y = learn(found, reading).encode(found)
+            X, y = Learner(reading).update(found).finish().encode(found)
     except RfxError as error:
         assert "\n" not in str(error) and len(str(error)) < 2000, content
         return False

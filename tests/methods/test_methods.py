@@ -374,7 +374,7 @@ def test_one_row(name):
 
 def test_refusals():
     with pytest.raises(
-        UsageError, match="method 'svr' is unknown .choose one of: block, .*kernel, .*nystrom"
+        UsageError, match="method 'svr' is unknown .choose one of: auto, block, .*kernel, .*nystrom"
     ):
         methods.create("svr")
     with pytest.raises(

@@ -173,7 +173,7 @@ def test_other_measures(labels, metric):
         labels,
         "--n-features",
         "40",
-        "--metric",
+        "--measure",
         metric,
         "--trials",
         "3",
@@ -241,7 +241,7 @@ def test_refusals(numbers):
             ["--method", "rf", "--kernel", "gaussian", "--kernels", "laplacian"],
             "--kernel is gaussian and --kernels is laplacian",
         ),
-        (["--method", "rf", "--metric", "auc"], "--metric is auc, but the task is regression"),
+        (["--method", "rf", "--measure", "auc"], "--measure is auc, but the task is regression"),
         (["--method", "rf", "--cv", "3", "--holdout", "0.2"], "give one of the two"),
         (["--method", "rf", "--model", numbers], "--model"),
     ):

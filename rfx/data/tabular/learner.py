@@ -29,6 +29,15 @@ MOST_NAMES = 20
 # Fewer rows than this may count up by chance.
 LEAST_COUNTED = 10
 _SHOWN, _MOST_TROUBLES = 5, 12
+# One and several columns, as the summary says them.
+_KINDS = {
+    "number": ("number", "numbers"),
+    "category": ("category", "categories"),
+    "encoded": ("target-encoded", "target-encoded"),
+    "date": ("date", "dates"),
+    "constant": ("constant", "constant"),
+    "ignored": ("ignored", "ignored"),
+}
 _PART = 1 << 20  # numbers that are looked at together
 # Names that people give to a column of row numbers.
 _ID_NAME = re.compile(
@@ -224,12 +233,13 @@ class Learner:
                 ]
             column = Input(table.names[position], position, categories, None, form)
             inputs.append(replace(column, fill=self._fill(table, column, seen)))
-        if troubles:
+        if not inputs or any(not trouble.names for trouble in troubles.values()):
             raise self._refusal(troubles)
+        self._leave_out_names(troubles)
         if said:
-            log.warning("%s: read as numbers: %s", table.name, _some(said))
+            self.tell(f"{table.name}: read as numbers: {_some(said)}")
         if alike:
-            log.warning("%s: categories that may be one, kept apart: %s", table.name, _some(alike))
+            self.tell(f"{table.name}: categories that may be one, kept apart: {_some(alike)}")
         self._warn_of_ids()
         self._warn_of_dots()
         labels, form = target
@@ -274,7 +284,62 @@ class Learner:
                 _some(each),
             )
 
+    def say(self, schema: Schema) -> None:
+        """Say what became of the columns of all rows seen; schema: what `finish` returned, or that
+        with means of the targets.
+        """
+        log.warning("%s", self.summary(schema))
+
+    def summary(self, schema: Schema) -> str:
+        """How many inputs the columns of a schema are, by what they are."""
+        counts = dict.fromkeys(("number", "category", "encoded", "date", "constant"), 0)
+        values = dict.fromkeys(counts, 0)
+        for column in schema.columns:
+            kind = self._kind(column)
+            counts[kind] += 1
+            values[kind] += len(column.categories or ())
+        more = {
+            "category": f" ({_counted(values['category'], 'value', 'values')})",
+            "encoded": f" ({_counted(values['encoded'], 'value', 'values')})",
+            "date": f" ({_counted(len(written.DATE_PARTS) * counts['date'], 'input', 'inputs')})",
+        }
+        counts["ignored"] = len(self.table.names) - 1 - len(schema.columns)
+        parts = [
+            _counted(count, *_KINDS[kind]) + more.get(kind, "")
+            for kind, count in counts.items()
+            if count
+        ]
+        inputs = _counted(schema.width, "input", "inputs")
+        columns = _counted(len(self.table.names) - 1, "column", "columns")
+        return f"{self.table.name}: {inputs} from {columns}: {', '.join(parts)}"
+
+    def _kind(self, column: Input) -> str:
+        """What a column is in the summary."""
+        if self._known[column.position].constant:
+            return "constant"
+        if column.categories is not None:
+            return "category" if column.one_hot else "encoded"
+        return "date" if column.form is not None and column.form.kind == "dates" else "number"
+
     # ------------------------------------------------------------------ numbers of rows
+
+    def _leave_out_names(self, troubles):
+        """Leave out columns that name the rows, and say how to keep them."""
+        for position, trouble in troubles.items():
+            self.tell(
+                f"{self.table.title(position)} of {self.table.name} is left out: it has"
+                f" {trouble.reason}; {self.kept_by(position)} keeps it"
+            )
+            self.ignored += (self.table.names[position],)
+            del self._known[position]
+
+    def tell(self, message: str) -> None:
+        """Say what was done with a column."""
+        log.warning("%s", message)
+
+    def kept_by(self, position: int) -> str:
+        """What to type so that a column stays an input."""
+        return self._option("categorical", [position])
 
     def _leave_out_unnamed(self):
         """Leave out columns without a name that have nothing, or that number or name the rows."""
@@ -391,31 +456,29 @@ class Learner:
         )
         return name if good else str(position + 1)
 
-    def _refusal(self, troubles) -> DataError:
-        table = self.table
-        dates = [position for position, trouble in troubles.items() if trouble.dates]
-        leave = self._option("ignore", troubles)
-        whole = f"leave {'it' if len(troubles) == 1 else 'them'} out with {leave}"
+    def advice(self, troubles) -> list[str]:
+        """What to do about columns that are neither numbers nor categories, each a clause."""
+        them = "it" if len(troubles) == 1 else "them"
+        advice = [f"leave {them} out with {self._option('ignore', troubles)}"]
         if len(troubles) == len(self._known) - 1:
-            whole = f"{whole}, which leaves no input"
-        advice = (
-            [
-                f"turn {'it' if len(troubles) == 1 else 'dates'} into numbers with"
-                f" {self._option('dates', dates)}"
-            ]
-            if dates
-            else []
-        )
-        advice = [*advice, whole]
+            advice = [f"{advice[0]}, which leaves no input"]
+        dates = [position for position, trouble in troubles.items() if trouble.dates]
+        if dates:
+            them = "it" if len(troubles) == 1 else "dates"
+            advice.insert(0, f"turn {them} into numbers with {self._option('dates', dates)}")
+        (trouble, *others) = troubles.values()
+        if not others and (trouble.odd or trouble.names):
+            as_words = self._option("categorical", troubles)
+            advice.insert(0, f"read the column as categories with {as_words}")
+            if trouble.odd:
+                advice.insert(0, "correct it")
+        return advice
+
+    def _refusal(self, troubles) -> DataError:
+        table, advice = self.table, _either(self.advice(troubles))
         if len(troubles) == 1:
             ((position, trouble),) = troubles.items()
-            if trouble.odd:
-                advice = [
-                    "correct it",
-                    f"read the column as categories with {self._option('categorical', troubles)}",
-                    *advice,
-                ]
-            return DataError(f"{trouble.sentence(table, position)}; {_either(advice)}")
+            return DataError(f"{trouble.sentence(table, position)}; {advice}")
         shown = list(troubles.items())[:_MOST_TROUBLES]
         each = "; ".join(
             trouble.sentence(table, position, among=True) for position, trouble in shown
@@ -424,7 +487,7 @@ class Learner:
             each += f"; and so on for {len(troubles) - len(shown):,} more"
         return DataError(
             f"{table.name} has {len(troubles)} columns that are neither numbers nor categories:"
-            f" {each}; {_either(advice)}"
+            f" {each}; {advice}"
         )
 
     def _fill(self, table, column, seen):
@@ -463,6 +526,11 @@ def _either(advice) -> str:
     return ", or ".join([", ".join(advice[:-1]), advice[-1]] if len(advice) > 1 else advice)
 
 
+def _counted(count: int, one: str, several: str) -> str:
+    """A number and the word for so many things."""
+    return f"{count:,} {one if count == 1 else several}"
+
+
 def _some(parts) -> str:
     more = f" and {len(parts) - _SHOWN:,} more" if len(parts) > _SHOWN else ""
     return ", ".join(parts[:_SHOWN]) + more
@@ -481,12 +549,14 @@ def _alike(categories):
 
 class _Trouble(Exception):
     """Why a column is neither numbers nor categories: what it has, the place of an odd
-    cell, whether it is dates.
+    cell, whether it is dates, or names of the rows.
     """
 
-    def __init__(self, reason: str, odd: str | None = None, dates: bool = False):
+    def __init__(
+        self, reason: str, odd: str | None = None, dates: bool = False, names: bool = False
+    ):
         super().__init__(reason)
-        self.reason, self.odd, self.dates = reason, odd, dates
+        self.reason, self.odd, self.dates, self.names = reason, odd, dates, names
 
     def sentence(self, table, position, among=False) -> str:
         if self.odd is not None:
@@ -605,12 +675,20 @@ class _Seen:
             typed,
         )
         self.different = _Different() if watched else None
+        self.low, self.high = np.inf, -np.inf  # of numbers
+
+    @property
+    def constant(self) -> bool:
+        """Whether all cells that have a value have the same one."""
+        return self.low == self.high if self.words is None else len(self.words) == 1
 
     def update(self, table, position):
         values = table.columns[position]
         check_finite(table, position)
         if self.words is None:
             self.count += int(np.count_nonzero(~np.isnan(values)))
+            self.low = min(self.low, np.fmin.reduce(values, initial=np.inf))
+            self.high = max(self.high, np.fmax.reduce(values, initial=-np.inf))
             self.total += float(np.nansum(values))
             self.counting.update(values)
             self.flags = self.flags and all(_flags(part) for part in (values[:32], values))
@@ -644,6 +722,7 @@ class _Seen:
             self.total + other.total,
             self.flags and other.flags,
         )
+        self.low, self.high = min(self.low, other.low), max(self.high, other.high)
         self.counting.merge(other.counting)
         if self.different is not None:
             self.different.merge(other.different)
@@ -721,7 +800,8 @@ class _Seen:
             )
         if len(self.words) > max(MOST_NAMES, n_rows // 2):
             raise _Trouble(
-                f"{len(self.words):,} different words in {n_rows:,} rows, which are no categories"
+                f"{len(self.words):,} different words in {n_rows:,} rows, which are no categories",
+                names=True,
             )
 
     def labels(self, n_rows, decimal):
@@ -765,10 +845,14 @@ def refilled(schema: Schema, table: Table, reading: Reading) -> Schema:
     """The schema with what stands for missing cells learnt anew from the rows of a table that is
     part of the one it was learnt from.
 
-    A column without a value in these rows keeps what it has.
+    A column without a value in these rows keeps what it has, and one that is means of the targets
+    stays as it is.
     """
     learner, inputs = Learner(reading), []
     for column in schema.columns:
+        if column.means is not None:
+            inputs.append(column)
+            continue
         as_words = (
             isinstance(table.columns[column.position], Words) or column.categories is not None
         )
@@ -784,8 +868,3 @@ def refilled(schema: Schema, table: Table, reading: Reading) -> Schema:
             replace(column, fill=learner._fill(table, column, seen)) if seen.count else column
         )
     return replace(schema, inputs=inputs)
-
-
-def learn(table: Table, reading: Reading, regression: bool = False) -> Schema:
-    """The schema of a table's rows; regression: the targets must be numbers."""
-    return Learner(reading, regression=regression).update(table).finish()

@@ -14,6 +14,7 @@ import scipy.sparse
 from rfx.data.reading import FileFormat
 from rfx.data.tabular import labelwords, written
 from rfx.data.tabular.table import Table, Words, check_finite, words_of_numbers
+from rfx.data.tabular.targetmeans import TargetMeans
 from rfx.data.tasks import number_text
 from rfx.errors import DataError, RfxWarning
 from rfx.numerals import is_number
@@ -21,6 +22,8 @@ from rfx.numerals import is_number
 # Encoded columns beyond which, where most entries are zero, rows are kept as CSR.
 _SPARSE_WIDTH = 256
 _SHOWN = 5
+# What becomes of unknown categories, as messages say it.
+_AS_MEAN = "taken as the mean of the targets"
 # What becomes of rows whose labels a model does not have, as messages say it.
 NEVER_SEEN = "rows with them count as wrong"
 
@@ -28,8 +31,9 @@ NEVER_SEEN = "rows with them count as wrong"
 @dataclass
 class Input:
     """A column of the inputs: its name, its position in the training table, its categories (None:
-    numbers), what stands for a missing cell (a number or a category; None: it is refused), and how
-    its text becomes numbers (None: as it is).
+    numbers), what stands for a missing cell (a number or a category; None: it is refused), how its
+    text becomes numbers (None: as it is), and the means of the targets that its categories become
+    (None: a column of 0 and 1 for each).
     """
 
     name: str
@@ -37,9 +41,18 @@ class Input:
     categories: list[str] | None = None
     fill: float | str | None = None
     form: written.Form | None = None
+    means: TargetMeans | None = None
+
+    @property
+    def one_hot(self) -> bool:
+        """Whether it has a column of 0 and 1 for each category."""
+        return self.categories is not None and self.means is None
 
     @property
     def width(self) -> int:
+        """Columns of X that it has."""
+        if self.means is not None:
+            return self.means.width
         if self.categories is not None:
             return len(self.categories)
         return 1 if self.form is None else self.form.width
@@ -51,19 +64,23 @@ class Input:
         if not (isinstance(self.name, str) and _is_place(self.position, size)):
             return False
         if self.categories is None:
-            return self.fill is None or (
-                isinstance(self.fill, (int, float)) and bool(np.isfinite(self.fill))
+            return self.means is None and (
+                self.fill is None
+                or (isinstance(self.fill, (int, float)) and bool(np.isfinite(self.fill)))
             )
         return (
             self.form is None
             and _are_words(self.categories, 1)
+            and (self.means is None or self.means.is_sound(len(self.categories)))
             and (self.fill is None or self.fill in self.categories)
         )
 
     def titles(self) -> list[str]:
-        """A name for each column of X: the column's own, column=category, or column.part of
-        a date.
+        """A name for each column of X: the column's own, column=category, column.part of a date,
+        or column.class of the shares of several classes.
         """
+        if self.means is not None:
+            return [f"{self.name}.{title}" for title in self.means.titles] or [self.name]
         if self.categories is not None:
             return [f"{self.name}={word}" for word in self.categories]
         return [self.name] if self.form is None else self.form.titles(self.name)
@@ -173,11 +190,24 @@ class Schema:
         X = _assembled(parts, self.inputs, table.n_rows)
         if target is None or targets != "needed":
             return X, None
+        return X, self.targets_of(table, target)
+
+    def inputs_of(self, table: Table, known: dict[int, np.ndarray]):
+        """X (n, width) of the rows of the training table; known: what is there already of its
+        columns, (n, k) by their places among the inputs."""
+        parts = [
+            known[place] if place in known else self._column(table, column.position, column, False)
+            for place, column in enumerate(self.columns)
+        ]
+        return _assembled(parts, self.inputs, table.n_rows)
+
+    def targets_of(self, table: Table, position: int) -> np.ndarray:
+        """y (n,) of the column of targets at a position of a table."""
         if self.target_form is not None:
             columns = list(table.columns)
-            columns[target] = _numbers(table, target, table.cells(target), self.target_form)
+            columns[position] = _numbers(table, position, table.cells(position), self.target_form)
             table = replace(table, columns=columns)
-        return X, encode_labels(table, target, self.labels)
+        return encode_labels(table, position, self.labels)
 
     def _found(self, table, needed):
         """The positions of the inputs' columns and the targets' one in a table."""
@@ -242,16 +272,31 @@ class Schema:
             _left_out(f"{table.name} has columns that the model never saw", others, strict)
 
     def _column(self, table, position, column, strict):
-        """Numbers (n,), those of a date (n, 4), or the numbers of categories (n,), -1 for
-        one that the training rows did not have.
+        """Numbers (n,), those of a date (n, 4), means of the targets (n, k), or the numbers of
+        categories (n,), -1 for one that the training rows did not have.
         """
-        values = table.cells(position, column.categories or ())
+        if column.means is not None:
+            return column.means.of(self.codes(table, position, column, strict, gaps=True))
+        if column.categories is not None:
+            return self.codes(table, position, column, strict)
+        values = table.cells(position)
         check_finite(table, position)
-        if column.categories is None:
-            numbers = _filled(
-                _numbers(table, position, values, column.form), column.fill, table, position
-            )
-            return column.form.spread(numbers) if column.width > 1 else numbers
+        numbers = _filled(
+            _numbers(table, position, values, column.form), column.fill, table, position
+        )
+        return column.form.spread(numbers) if column.width > 1 else numbers
+
+    def codes(
+        self, table: Table, position: int, column: Input, strict: bool = False, gaps: bool = False
+    ) -> np.ndarray:
+        """The numbers (n,) of the categories of a column of a table, -1 for one that the training
+        rows did not have.
+
+        gaps: a missing cell without a category that stands for it is -1, too; else it is refused.
+        """
+        assert column.categories is not None
+        values = table.cells(position, column.categories)
+        check_finite(table, position)
         if not isinstance(values, Words):
             values = words_of_numbers(values)
         places = column.places(values.values)
@@ -263,10 +308,11 @@ class Schema:
                 f"{table.place(row)}: {table.title(position)} has categories that the model"
                 " never saw"
             )
-            _left_out(what, new, strict, {word.casefold(): word for word in column.categories})
-        fill = None if column.fill is None else column.categories.index(column.fill)
+            like = {word.casefold(): word for word in column.categories}
+            _left_out(what, new, strict, like, "left out" if column.one_hot else _AS_MEAN)
+        fill = None if column.fill is None else column.categories.index(str(column.fill))
         gone = values.codes < 0
-        if gone.any() and fill is None:
+        if gone.any() and fill is None and not gaps:
             raise _missing(table, position, int(np.argmax(gone)))
         codes[gone] = -1 if fill is None else fill
         return codes
@@ -282,11 +328,7 @@ class Schema:
         try:
             inputs = saved["inputs"]
             found = cls(
-                (
-                    None
-                    if inputs is None
-                    else [Input(**column | {"form": _form(column["form"])}) for column in inputs]
-                ),
+                (None if inputs is None else [_input(column) for column in inputs]),
                 bool(saved["named"]),
                 int(saved["size"]),
                 None if saved["target"] is None else (saved["target"][0], saved["target"][1]),
@@ -375,6 +417,18 @@ def label_text(schema: Schema | None, label: float) -> str:
     return schema.labels[int(label)] if label < len(schema.labels) else "unknown"
 
 
+def _input(saved: dict) -> Input:
+    """A column of a model file's header; ValueError or TypeError where it makes no sense."""
+    means = saved.get("means")
+    return Input(
+        **saved
+        | {
+            "form": _form(saved["form"]),
+            "means": None if means is None else TargetMeans(**means),
+        }
+    )
+
+
 def _form(saved) -> written.Form | None:
     """The form of a model file's header; ValueError or TypeError where it makes no sense."""
     if saved is None:
@@ -395,18 +449,14 @@ def _listed(names, like=()) -> str:
     return text + (f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else "")
 
 
-def _left_out(what, names, strict, like=()):
+def _left_out(what, names, strict, like=(), fate="left out"):
     if strict:
-        raise DataError(f"{what}: {_listed(names, like)}; without --strict they are left out")
-    warnings.warn(f"{what}, which are left out: {_listed(names, like)}", RfxWarning, stacklevel=2)
+        raise DataError(f"{what}: {_listed(names, like)}; without --strict they are {fate}")
+    warnings.warn(f"{what}, which are {fate}: {_listed(names, like)}", RfxWarning, stacklevel=2)
 
 
 def _missing(table, position, row, hint=True):
-    advice = (
-        "; give it a value, or --missing mean, median or most_frequent when training"
-        if hint
-        else ""
-    )
+    advice = f"; {table.for_gaps}" if hint else ""
     return DataError(f"{table.place(row)}: {table.title(position)} has no value{advice}")
 
 
@@ -458,7 +508,7 @@ def _assembled(parts, inputs, n_rows):
     if width <= max(_SPARSE_WIDTH, 4 * len(inputs)):
         X, at = np.zeros((n_rows, width)), 0
         for part, column in zip(parts, inputs):
-            if column.categories is None:
+            if not column.one_hot:
                 X[:, at : at + column.width] = part.reshape(n_rows, -1)
             else:
                 known = np.flatnonzero(part >= 0)
@@ -467,7 +517,7 @@ def _assembled(parts, inputs, n_rows):
         return X
     rows, columns, values, at = [], [], [], 0
     for part, column in zip(parts, inputs):
-        if column.categories is None:
+        if not column.one_hot:
             own = part.reshape(n_rows, -1)
             kept, place = np.nonzero(own)
             value = own[kept, place]

@@ -55,7 +55,7 @@ class Table:
     where the file tells the two apart. dotted: the positions of columns of a text with a decimal
     comma that have dots in their cells, and the first such cell where all of them may have marks of
     thousands, else "". texts: whether the numbers were texts, too, which may have spelled them
-    otherwise.
+    otherwise. for_gaps: what to do about a missing cell, as messages say it.
     """
 
     name: str
@@ -71,6 +71,7 @@ class Table:
     doubtful: str | None = None
     dotted: dict[int, str] = field(default_factory=dict)
     texts: bool = False
+    for_gaps: str = "give it a value, or --missing mean, median or most_frequent when training"
 
     @property
     def n_rows(self) -> int:

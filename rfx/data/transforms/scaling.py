@@ -13,12 +13,26 @@ import numpy as np
 import scipy.sparse
 
 from rfx.data.rows import Rows, RowsLike
+from rfx.data.transforms.columns import TRANSFORMS, ColumnTransform, cannot_scale, sampled
+from rfx.data.transforms.metric import FORMS, Metric
 from rfx.errors import DataError, RfxWarning, UsageError
+from rfx.model import Array
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-KINDS = ("none", "minmax01", "minmax11", "standard")
+# Each scaling of inputs, with what it means.
+KINDS = {
+    "none": "as they are",
+    "minmax01": "to [0, 1]",
+    "minmax11": "to [-1, 1]",
+    "standard": "to mean 0 and variance 1",
+    "power": "Yeo-Johnson's power, then standard",
+    "robust": "by the median and the quartiles, softly clipped",
+    "quantile": "by ranks to the normal distribution",
+}
+# What is tried where the scaling is chosen.
+TRIED = ("standard", "power", "robust", "quantile")
 TARGET_KINDS = ("none", "minmax01", "mean")
 _VALUES_A_BLOCK = 1 << 20
 # CSR rows of more columns than this, of which less than that share is stored, are never made dense.
@@ -77,10 +91,7 @@ def _check_spread(low, spread):
     """
     bad = np.flatnonzero(~np.isfinite(low + spread))
     if len(bad):
-        raise DataError(
-            f"column {bad[0] + 1} of the training rows can't be scaled: its values are not finite,"
-            " or too far apart for float64; correct or remove it"
-        )
+        raise cannot_scale(bad[0])
 
 
 def _check_values(X, out):
@@ -104,22 +115,31 @@ def _check_values(X, out):
 
 @dataclass
 class Scaler:
-    """x -> (x - shift) * scale, column by column.
+    """x -> (x - shift) * scale, column by column, of some kinds after a transform of each column.
 
     `minmax01` and `minmax11` take the training rows to [0, 1] and [-1, 1], `standard` to mean 0 and
     variance 1, `none` leaves everything alone. A column that is constant on the training rows
     becomes 0, at prediction too. Values outside the training range go on along the same line: they
     are not clipped.
 
+    `power`, `robust` and `quantile` transform each column first (`Power`, `Robust` and `Quantile`
+    of `rfx.data.transforms.columns`). They are learnt from at most 50,000 evenly spaced rows, whose
+    weights count as repetitions.
+
     Where the training rows are wide and mostly zeros (`keeps_sparse`), nothing is shifted:
     `minmax01` and `minmax11` divide each column by its largest magnitude, `standard` by its
     standard deviation, and rows stay CSR. Columns from 0 up are then scaled by `minmax01` as any
-    others; where it differs, a warning says so.
+    others; where it differs, a warning says so. Of column transforms, under which zeros would not
+    stay zeros, such rows are refused.
+
+    A learnt metric, where there is one, maps the scaled rows (`rfx.data.transforms.metric`).
     """
 
     kind: str
     shift: np.ndarray  # (n_inputs,)
     scale: np.ndarray  # (n_inputs,)
+    columns: ColumnTransform | None = None
+    metric: Metric | None = None
 
     @property
     def n_inputs(self) -> int:
@@ -128,12 +148,14 @@ class Scaler:
     @classmethod
     def fit(cls, X: RowsLike, kind: str = "none", weights: np.ndarray | None = None) -> Scaler:
         """Learn from the training rows X (n, d), dense, csr or in parts; weights (n,) count for
-        `standard` alone.
+        `standard` and column transforms.
 
-        Raises UsageError for an unknown kind.
+        Raises UsageError for an unknown kind, and for wide sparse rows of a column transform.
         """
         _checked(kind, KINDS, "scaling")
         n, d = X.shape
+        if kind in TRANSFORMS:
+            return cls._transforming(kind, X, weights)
         if isinstance(X, Rows):
             return cls.of_parts(kind, X.survey)
         shift, scale = np.zeros(d), np.ones(d)
@@ -146,8 +168,30 @@ class Scaler:
         return cls.from_spread(kind, low, spread, keeps_sparse(X))
 
     @classmethod
+    def _transforming(cls, kind, X, weights):
+        """What `fit` learns, of a column transform."""
+        (n, d), in_parts = X.shape, isinstance(X, Rows)
+        if is_text(n, d, X.survey.entries) if in_parts else keeps_sparse(X):
+            raise UsageError(
+                f"--scaling is {kind}, but the rows are sparse, with {d:,} columns, whose zeros"
+                " would not stay zeros; choose standard, minmax01 or none"
+            )
+        if weights is not None and not np.all(weights > 0):
+            X, weights = X[np.flatnonzero(weights)], weights[weights > 0]
+            n = len(weights)
+        if n == 0:
+            raise DataError("scaling can't be learnt from no rows")
+        chosen = sampled(n, d)
+        rows = X.unscaled(chosen) if in_parts else X[chosen]
+        own = None if weights is None else weights[chosen]
+        learnt, shift, scale = TRANSFORMS[kind].learn(rows, own)
+        return cls(kind, shift, scale, learnt)
+
+    @classmethod
     def of_parts(cls, kind, survey):
-        """What `fit` learns, from the PartSurvey (rfx.data.survey_parts) of the rows."""
+        """What `fit` learns of a kind without a column transform, from the PartSurvey
+        (rfx.data.survey_parts) of the rows.
+        """
         _checked(kind, KINDS, "scaling")
         if kind == "none":
             return cls(kind, np.zeros(survey.width), np.ones(survey.width))
@@ -204,20 +248,29 @@ class Scaler:
         with np.errstate(over="ignore", invalid="ignore"):
             out = X.astype(dtype, copy=False) if self.kind == "none" else self._scaled(X, dtype)
         _check_values(X, out)
-        return out
+        return out if self.metric is None else self.metric.transform(out)
 
     def _scaled(self, X, dtype):
-        if scipy.sparse.issparse(X) and X.shape[1] > WIDE and not (self.shift * self.scale).any():
+        unshifted = self.columns is None and not (self.shift * self.scale).any()
+        if scipy.sparse.issparse(X) and X.shape[1] > WIDE and unshifted:
             X = X.tocsr()
             values = (X.data * self.scale[X.indices]).astype(dtype)
             return scipy.sparse.csr_matrix((values, X.indices, X.indptr), shape=X.shape)
         out = np.empty(X.shape, dtype)
         for start, block in _blocks(X):
-            scaled = np.subtract(block, self.shift)
+            scaled = np.subtract(self._transformed(block), self.shift)
             np.multiply(
                 scaled, self.scale, out=out[start : start + len(block)], casting="same_kind"
             )
         return out
+
+    def _transformed(self, block):
+        """What the transform makes of dense rows; nan where a value is not finite, as it may make
+        a number of infinity.
+        """
+        if self.columns is None:
+            return block
+        return np.where(np.isfinite(block), self.columns(block), np.nan)
 
     def _fitted_width(self, X):
         n, d = X.shape
@@ -231,15 +284,35 @@ class Scaler:
         return scipy.sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(n, self.n_inputs))
 
     def to_dict(self) -> dict:
-        """{"kind": str, "shift": array, "scale": array}, for the model file."""
-        return {"kind": self.kind, "shift": self.shift, "scale": self.scale}
+        """{"kind": str, "shift": array, "scale": array} and the arrays of the column transform, for
+        the model file.
+        """
+        more = {} if self.columns is None else self.columns.arrays()
+        if self.metric is not None:
+            more[f"metric_{self.metric.form}"] = self.metric.map
+        return {"kind": self.kind, "shift": self.shift, "scale": self.scale} | more
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Scaler:
+        """The scaling that to_dict gave; DataError where an array is missing or makes no sense."""
         kind = _checked(str(saved["kind"]), KINDS, "scaling")
-        return cls(
-            kind, np.asarray(saved["shift"], np.float64), np.asarray(saved["scale"], np.float64)
-        )
+        shift, scale = (np.asarray(saved[name], np.float64) for name in ("shift", "scale"))
+        learnt = TRANSFORMS[kind].of_arrays(saved) if kind in TRANSFORMS else None
+        maps = [saved[name] for form in FORMS if (name := f"metric_{form}") in saved]
+        metric = Metric(np.asarray(maps[0], np.float64)) if maps else None
+        return cls(kind, shift, scale, learnt, metric)
+
+
+# What the arrays of `Scaler.to_dict` are in model files and checkpoints, by their names there.
+ARRAYS = {
+    f"scaler_{name}": form
+    for forms in (
+        {"shift": Array("f", "inputs"), "scale": Array("f", "inputs")},
+        {"metric_diagonal": Array("f", "inputs"), "metric_full": Array("f", "inputs inputs")},
+        *(transform.forms for transform in TRANSFORMS.values()),
+    )
+    for name, form in forms.items()
+}
 
 
 def column_spread(X, kind, weights=None):

@@ -1,0 +1,422 @@
+"""The error of rfx on tables with no option but the data, beside gradient boosting and others.
+
+Run: python benchmarks/bench_tables.py run --out ROWS.csv [--sets pol,wine] [--rows 4000]
+     [--splits 5] [--by hgb-tuned,rfx] [--python PYTHON]
+     python benchmarks/bench_tables.py show ROWS.csv [--reference hgb-tuned]
+
+`run` appends a row for each set, split and contestant that the file does not have yet. A split
+draws the training rows and at most 5,000 others to evaluate on. Each contestant runs in its own
+process with one thread a library, and its processor seconds are those of that process and its
+children. It chooses by training rows alone. The error is the RMSE over the standard deviation of
+the targets of the evaluated rows, or the share of wrong labels.
+
+RFX_MIRROR names the folder of the data sets. Contestants other than rfx and scikit-learn's need
+their packages: --python names an interpreter that has them.
+
+`show` prints, for each contestant, the geometric mean of its error over that of the reference (each
+a mean over the splits), on how many sets it is below 1 and above 1.15, and the processor seconds.
+"""
+
+import argparse
+import csv
+import json
+import lzma
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+REGRESSION = "pol elevators parkinsons concrete wine airfoil cpu.train cadata cpusmall".split()
+CLASSES = "segment optdigits car vehicle vowel cod-rna ijcnn1 a9a".split()
+SETS = (*REGRESSION, *CLASSES)
+EVALUATED = 5000
+COLUMNS = ("set", "split", "rows", "by", "error", "processor_seconds", "seconds", "chosen")
+# Of errors a floor, so that a ratio to a perfect score is finite: one wrong label in EVALUATED.
+FLOOR = 1 / EVALUATED
+GRID = [
+    {"learning_rate": rate, "max_leaf_nodes": leaves, "min_samples_leaf": fewest}
+    for rate in (0.03, 0.1)
+    for leaves in (15, 63)
+    for fewest in (5, 20)
+]
+TRIALS = 50
+
+
+def load(name):
+    """(X (n, d), y (n,)) of a set in the mirror."""
+    from sklearn.datasets import load_svmlight_file
+
+    path = Path(os.environ["RFX_MIRROR"]) / f"{name}.xz"
+    with lzma.open(path) as file:
+        X, y = load_svmlight_file(file)
+    return X.toarray(), y
+
+
+def split(name, number, rows):
+    """(X, y, X_out, y_out) of one split: training rows, at most 80 % of all, and others."""
+    X, y = load(name)
+    order = np.random.default_rng(1000 + number).permutation(len(y))
+    most = min(rows, int(0.8 * len(y)))
+    train, out = order[:most], order[most : most + EVALUATED]
+    return X[train], y[train], X[out], y[out]
+
+
+def is_regression(name):
+    return name in REGRESSION
+
+
+def measured(name, predicted, y):
+    if is_regression(name):
+        return float(np.sqrt(np.mean((predicted - y) ** 2)) / np.std(y))
+    return float(np.mean(predicted != y))
+
+
+# ------------------------------------------------------------------------------ contestants
+
+
+def hgb_tuned(name, X, y, X_out):
+    """HistGradientBoosting of 300 trees: the best of GRID by three folds."""
+    from sklearn import ensemble
+    from sklearn.model_selection import GridSearchCV
+
+    kind = "Regressor" if is_regression(name) else "Classifier"
+    own = getattr(ensemble, f"HistGradientBoosting{kind}")(
+        max_iter=300, early_stopping=False, random_state=0
+    )
+    found = GridSearchCV(own, {key: sorted({one[key] for one in GRID}) for key in GRID[0]}, cv=3)
+    found.fit(X, y)
+    return found.predict(X_out), found.best_params_
+
+
+def hgb(name, X, y, X_out):
+    """HistGradientBoosting by default."""
+    from sklearn import ensemble
+
+    kind = "Regressor" if is_regression(name) else "Classifier"
+    found = getattr(ensemble, f"HistGradientBoosting{kind}")(random_state=0).fit(X, y)
+    return found.predict(X_out), {}
+
+
+def _lightgbm(name, **options):
+    import lightgbm
+
+    kind = lightgbm.LGBMRegressor if is_regression(name) else lightgbm.LGBMClassifier
+    return kind(n_jobs=1, verbosity=-1, random_state=0, **options)
+
+
+def _xgboost(name, **options):
+    import xgboost
+
+    kind = xgboost.XGBRegressor if is_regression(name) else xgboost.XGBClassifier
+    return kind(n_jobs=1, random_state=0, **options)
+
+
+def _catboost(name, **options):
+    import catboost
+
+    kind = catboost.CatBoostRegressor if is_regression(name) else catboost.CatBoostClassifier
+    return kind(thread_count=1, verbose=False, random_seed=0, allow_writing_files=False, **options)
+
+
+def _lightgbm_options(trial):
+    return {
+        "n_estimators": trial.suggest_int("n_estimators", 50, 1000, log=True),
+        "learning_rate": trial.suggest_float("learning_rate", 0.01, 0.3, log=True),
+        "num_leaves": trial.suggest_int("num_leaves", 4, 128, log=True),
+        "min_child_samples": trial.suggest_int("min_child_samples", 2, 50, log=True),
+        "subsample": trial.suggest_float("subsample", 0.5, 1.0),
+        "subsample_freq": 1,
+        "colsample_bytree": trial.suggest_float("colsample_bytree", 0.4, 1.0),
+        "reg_lambda": trial.suggest_float("reg_lambda", 1e-3, 10.0, log=True),
+    }
+
+
+def _xgboost_options(trial):
+    return {
+        "n_estimators": trial.suggest_int("n_estimators", 50, 1000, log=True),
+        "learning_rate": trial.suggest_float("learning_rate", 0.01, 0.3, log=True),
+        "max_depth": trial.suggest_int("max_depth", 2, 10),
+        "min_child_weight": trial.suggest_float("min_child_weight", 0.1, 20, log=True),
+        "subsample": trial.suggest_float("subsample", 0.5, 1.0),
+        "colsample_bytree": trial.suggest_float("colsample_bytree", 0.4, 1.0),
+        "reg_lambda": trial.suggest_float("reg_lambda", 1e-3, 10.0, log=True),
+    }
+
+
+def _catboost_options(trial):
+    return {
+        "iterations": trial.suggest_int("iterations", 100, 1000, log=True),
+        "learning_rate": trial.suggest_float("learning_rate", 0.01, 0.3, log=True),
+        "depth": trial.suggest_int("depth", 3, 8),
+        "l2_leaf_reg": trial.suggest_float("l2_leaf_reg", 0.1, 10.0, log=True),
+    }
+
+
+BOOSTING = {
+    "lightgbm": (_lightgbm, _lightgbm_options),
+    "xgboost": (_xgboost, _xgboost_options),
+    "catboost": (_catboost, _catboost_options),
+}
+
+
+def boosting(which, name, X, y, X_out):
+    """A boosting library by default."""
+    labels, own = np.unique(y, return_inverse=True)
+    found = BOOSTING[which][0](name)
+    if is_regression(name):
+        return found.fit(X, y).predict(X_out), {}
+    return labels[np.ravel(found.fit(X, own).predict(X_out)).astype(int)], {}
+
+
+def boosting_tuned(which, name, X, y, X_out):
+    """A boosting library, the best of TRIALS trials of Optuna on 20 % held-out rows."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    make, options = BOOSTING[which]
+    labels, own = np.unique(y, return_inverse=True)
+    target = y if is_regression(name) else own
+    order = np.random.default_rng(0).permutation(len(y))
+    out, kept = np.split(order, [len(y) // 5])
+
+    def error(trial):
+        found = make(name, **options(trial)).fit(X[kept], target[kept])
+        return measured(name, np.ravel(found.predict(X[out])), target[out])
+
+    study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=0))
+    study.optimize(error, n_trials=TRIALS)
+    best = options(optuna.trial.FixedTrial(study.best_params))
+    predicted = np.ravel(make(name, **best).fit(X, target).predict(X_out))
+    return (predicted if is_regression(name) else labels[predicted.astype(int)]), best
+
+
+def grid(name, X, y, X_out):
+    """SVC or KernelRidge of standardised inputs, the best of a grid by three folds."""
+    from sklearn.compose import TransformedTargetRegressor
+    from sklearn.kernel_ridge import KernelRidge
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.svm import SVC
+
+    gammas = [factor / X.shape[1] for factor in (0.1, 0.3, 1.0, 3.0)]
+    if is_regression(name):
+        own = make_pipeline(StandardScaler(), KernelRidge(kernel="rbf"))
+        options = {"kernelridge__gamma": gammas, "kernelridge__alpha": [1e-3, 1e-2, 1e-1, 1.0]}
+        own = TransformedTargetRegressor(own, transformer=StandardScaler())
+        options = {f"regressor__{key}": value for key, value in options.items()}
+    else:
+        own = make_pipeline(StandardScaler(), SVC())
+        options = {"svc__gamma": gammas, "svc__C": [1.0, 10.0, 100.0]}
+    found = GridSearchCV(own, options, cv=3).fit(X, y)
+    return found.predict(X_out), found.best_params_
+
+
+def xrfm(name, X, y, X_out):
+    """xRFM on standardised inputs, the best of six settings on 20 % held-out rows."""
+    import torch
+    from sklearn.preprocessing import StandardScaler
+    from xrfm import xRFM
+
+    torch.set_num_threads(1)
+    scaler = StandardScaler().fit(X)
+    X, X_out = (np.asarray(scaler.transform(part), np.float32) for part in (X, X_out))
+    labels, own = np.unique(y, return_inverse=True)
+    middle, width = (y.mean(), y.std()) if is_regression(name) else (0.0, 1.0)
+    target = ((y - middle) / width if is_regression(name) else own)[:, None]
+    target = np.asarray(target, np.float32 if is_regression(name) else np.int64)
+    order = np.random.default_rng(0).permutation(len(y))
+    out, kept = np.split(order, [len(y) // 5])
+    tensors = [torch.from_numpy(part) for part in (X[kept], target[kept], X[out], target[out])]
+    best = None
+    for diagonal in (False, True):
+        for kernel, exponent in (("l2", 1.0), ("l1", 1.0), ("l1", 0.7)):
+            if kernel == "l1" and not diagonal:
+                diag = True
+            else:
+                diag = diagonal
+            params = {
+                "model": {
+                    "kernel": "l2" if kernel == "l2" else "l1",
+                    "bandwidth": 10.0 if diagonal else 5.0,
+                    "exponent": exponent,
+                    "diag": diag,
+                    "bandwidth_mode": "constant",
+                },
+                "fit": {"reg": 1e-3, "iters": 5, "verbose": False, "early_stop_rfm": True},
+            }
+            model = xRFM(
+                params, device="cpu", tuning_metric="mse" if is_regression(name) else "accuracy"
+            )
+            model.fit(*tensors)
+            error = measured(name, np.ravel(model.predict(tensors[2])), np.ravel(target[out]))
+            if best is None or error < best[0]:
+                best = error, model, (kernel, exponent, diag, params["model"]["bandwidth"])
+    found = np.ravel(best[1].predict(torch.from_numpy(X_out)))
+    chosen = {"chosen": best[2]}
+    return (found * width + middle if is_regression(name) else labels[found.astype(int)]), chosen
+
+
+def rfx_command(name, X, y, X_out):
+    """`rfx train --data FILE --target y`, then `rfx predict`."""
+    with tempfile.TemporaryDirectory() as folder:
+        train, out = Path(folder, "train.csv"), Path(folder, "out.csv")
+        header = ",".join(f"x{k}" for k in range(X.shape[1]))
+        rows = np.column_stack([X, y])
+        np.savetxt(train, rows, "%.17g", ",", header=f"{header},y", comments="")
+        np.savetxt(out, X_out, "%.17g", ",", header=header, comments="")
+        rfx = [sys.executable, "-m", "rfx"]
+        task = (
+            [] if is_regression(name) else ["--task", "multiclass" if len(set(y)) > 2 else "binary"]
+        )
+        if is_regression(name):
+            task = ["--task", "regression"]
+        command = [*rfx, "train", "--data", train, "--target", "y", *task, "--threads", "1"]
+        done = subprocess.run(
+            [*map(str, command), "--model", str(Path(folder, "m")), "--json"],
+            capture_output=True,
+            text=True,
+        )
+        if done.returncode:
+            raise SystemExit(done.stderr)
+        command = [*rfx, "predict", Path(folder, "m"), out]
+        text = subprocess.run([*map(str, command)], capture_output=True, text=True, check=True)
+        found = json.loads(done.stdout)
+        chosen = {key: found.get(key) for key in ("method", "kernel", "lam", "params")}
+        return np.array([float(value) for value in text.stdout.split()]), chosen
+
+
+BY = {
+    "hgb-tuned": hgb_tuned,
+    "hgb": hgb,
+    "grid": grid,
+    "xrfm": xrfm,
+    "rfx": rfx_command,
+    **{which: lambda *a, w=which: boosting(w, *a) for which in BOOSTING},
+    **{f"{which}-tuned": lambda *a, w=which: boosting_tuned(w, *a) for which in BOOSTING},
+}
+
+
+def one(name, number, rows, by):
+    X, y, X_out, y_out = split(name, number, rows)
+    before, start = _processor(), time.perf_counter()
+    predicted, chosen = BY[by](name, X, y, X_out)
+    return {
+        "set": name,
+        "split": number,
+        "rows": len(y),
+        "by": by,
+        "error": measured(name, predicted, y_out),
+        "processor_seconds": round(_processor() - before, 2),
+        "seconds": round(time.perf_counter() - start, 2),
+        "chosen": json.dumps(chosen, default=str),
+    }
+
+
+def _processor():
+    own = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in own)
+
+
+# ----------------------------------------------------------------------------------- commands
+
+
+def run(args):
+    out = Path(args.out)
+    known = set()
+    if out.exists():
+        with out.open(newline="") as file:
+            known = {
+                (row["set"], row["split"], row["asked"], row["by"]) for row in csv.DictReader(file)
+            }
+    else:
+        with out.open("w", newline="") as file:
+            csv.writer(file).writerow([*COLUMNS, "asked"])
+    threads = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "OPENBLAS", "MKL", "NUMBA")}
+    for number in range(args.splits):
+        for name in args.sets:
+            for by in args.by:
+                if (name, str(number), str(args.rows), by) in known:
+                    continue
+                command = [args.python, __file__, "one", name, number, args.rows, by]
+                done = subprocess.run(
+                    [*map(str, command)], capture_output=True, text=True, env=os.environ | threads
+                )
+                if done.returncode:
+                    print(f"{name} {number} {by}: {done.stderr[-500:]}", file=sys.stderr)
+                    continue
+                row = json.loads(done.stdout.splitlines()[-1])
+                with out.open("a", newline="") as file:
+                    csv.writer(file).writerow([*(row[key] for key in COLUMNS), args.rows])
+
+
+def show(args):
+    found, seconds = {}, {}
+    for path in args.files:
+        with open(path, newline="") as file:
+            for row in csv.DictReader(file):
+                key = row["by"], row["set"]
+                found.setdefault(key, {})[row["split"]] = float(row["error"])
+                seconds.setdefault(key, []).append(float(row["processor_seconds"]))
+    others = sorted({by for by, _ in found} - {args.reference})
+    names = [name for name in SETS if (args.reference, name) in found]
+    print("set".ljust(12), args.reference.rjust(16), *(by.rjust(16) for by in others))
+    ratios = {by: [] for by in others}
+    for name in names:
+        cells = []
+        for by in (args.reference, *others):
+            own = found.get((by, name), {})
+            both = [k for k in own if k in found[args.reference, name]]
+            if not both:
+                cells.append("".rjust(16))
+                continue
+            errors = [own[k] for k in both]
+            base = max(FLOOR, np.mean([found[args.reference, name][k] for k in both]))
+            ratio = max(FLOOR, np.mean(errors)) / base
+            if by != args.reference:
+                ratios[by].append(ratio)
+            spread = f"±{np.std(errors, ddof=1):.4f}" if len(errors) > 1 else ""
+            cells.append(f"{np.mean(errors):.4f}{spread} {ratio:.2f}".rjust(16))
+        print(name.ljust(12), *cells)
+    for by in others:
+        own = np.array(ratios[by])
+        mean = np.mean([np.mean(seconds[by, name]) for name in names if (by, name) in seconds])
+        print(
+            f"{by}: geometric mean {np.exp(np.log(own).mean()):.3f} over {len(own)} sets; below 1"
+            f" on {(own < 1).sum()}, above 1.15 on {(own > 1.15).sum()}; {mean:.1f} processor s"
+        )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    own = commands.add_parser("run")
+    own.add_argument("--out", required=True)
+    own.add_argument("--sets", default=",".join(SETS), type=str)
+    own.add_argument("--rows", type=int, default=4000)
+    own.add_argument("--splits", type=int, default=5)
+    own.add_argument("--by", default="hgb-tuned,rfx")
+    own.add_argument("--python", default=sys.executable)
+    own = commands.add_parser("show")
+    own.add_argument("files", nargs="+")
+    own.add_argument("--reference", default="hgb-tuned")
+    own = commands.add_parser("one")
+    own.add_argument("values", nargs=4)
+    args = parser.parse_args()
+    if args.command == "run":
+        args.sets, args.by = args.sets.split(","), args.by.split(",")
+        run(args)
+    elif args.command == "show":
+        show(args)
+    else:
+        name, number, rows, by = args.values
+        print(json.dumps(one(name, int(number), int(rows), by)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,67 @@
+"""The inputs of training rows: a column of many categories becomes means of the targets, and each
+row takes those of other rows.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from rfx.data.tabular import targetmeans
+from rfx.data.tabular.schema import Schema
+from rfx.data.tabular.table import Table
+
+MOST_COLUMNS = 40
+"""A column of more categories than this becomes means of the targets, not a column of 0 and 1 for
+each category."""
+
+
+def wanted(schema: Schema) -> list[int]:
+    """The places, among the inputs of a schema, of the columns that become means of the targets."""
+    return [
+        place
+        for place, column in enumerate(schema.columns)
+        if column.categories is not None and len(column.categories) > MOST_COLUMNS
+    ]
+
+
+def fitted(schema: Schema, table: Table, Y: np.ndarray, seed: int, titles=()):
+    """(the schema with the means of its training rows, X (n, width) of these rows).
+
+    The means are those of all rows; X has, for each row, means of the rows in other parts.
+
+    Parameters
+    ----------
+    schema : Schema
+        What the rows of the table taught.
+    table : Table
+    Y : array, (n, k)
+        The targets, as `targetmeans.outputs` has them.
+    seed : int
+        Decides which rows are parts together.
+    titles : sequence of str
+        The names of the columns of Y, where there are several.
+    """
+    inputs, own = list(schema.columns), {}
+    part = targetmeans.parts(Y @ np.arange(1.0, Y.shape[1] + 1), seed)
+    for place in wanted(schema):
+        column = replace(inputs[place], fill=None, means=None)
+        codes, count = schema.codes(table, column.position, column, gaps=True), column.width
+        means = targetmeans.TargetMeans.learn(codes, count, Y, titles)
+        inputs[place] = replace(column, means=means)
+        own[place] = targetmeans.cross_fitted(codes, count, Y, part)
+    schema = replace(schema, inputs=inputs)
+    return schema, schema.inputs_of(table, own)
+
+
+def gaps(schema: Schema, table: Table) -> Iterator[str]:
+    """A sentence for each column whose missing cells are the mean of the targets."""
+    for place in wanted(schema):
+        column = schema.columns[place]
+        gone = int((schema.codes(table, column.position, column, gaps=True) < 0).sum())
+        if gone:
+            cells, become = ("1 cell", "becomes") if gone == 1 else (f"{gone:,} cells", "become")
+            yield (
+                f"{table.name}: {cells} of {table.title(column.position)} without a value"
+                f" {become} the mean of the targets"
+            )

@@ -1,0 +1,134 @@
+"""A category as the mean of the targets of its rows, which takes one column whatever the number of
+categories.
+
+The means are shrunk towards the mean of all rows by an empirical Bayes rule [1]_, that of
+scikit-learn's `TargetEncoder(smooth="auto")`. Training rows take the means of other rows, so that
+no row's own target is among its inputs.
+
+References
+----------
+.. [1] Micci-Barreca, "A Preprocessing Scheme for High-Cardinality Categorical Attributes in
+   Classification and Prediction Problems", SIGKDD Explorations 3(1), 2001.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rfx.data import splits
+
+PARTS = 5  # of the training rows, for cross-fitting
+_ROLE = 61  # of the random numbers that cut these parts
+
+
+@dataclass(frozen=True)
+class TargetMeans:
+    """What each category of a column becomes.
+
+    Parameters
+    ----------
+    values : list of list of float, (n_categories, n_outputs)
+        The smoothed means of the targets; of classes, the shares of each of them.
+    default : list of float, (n_outputs,)
+        The means of all rows, for a category that is unknown or missing.
+    titles : list of str
+        The outputs' names, the classes where there are more than two of them; else empty.
+    """
+
+    values: list[list[float]]
+    default: list[float]
+    titles: list[str]
+
+    @classmethod
+    def learn(cls, codes, n_categories: int, Y, titles) -> "TargetMeans":
+        """From the numbers of rows' categories (n,), -1 for a missing one, and targets Y (n, k)."""
+        values = smoothed(codes, n_categories, Y)
+        return cls(values.tolist(), Y.mean(axis=0).tolist(), list(titles))
+
+    @property
+    def width(self) -> int:
+        """Columns of X that a column has."""
+        return len(self.default)
+
+    def of(self, codes: np.ndarray) -> np.ndarray:
+        """(n, k) of the numbers of categories (n,), -1 for one that is unknown or missing."""
+        return np.array([*self.values, self.default], np.float64)[codes]
+
+    def is_sound(self, n_categories: int) -> bool:
+        """Whether its fields fit together, as those of a damaged file may not."""
+        rows = [*self.values, self.default]
+        return (
+            len(self.values) == n_categories
+            and self.width > 0
+            and all(len(row) == self.width for row in rows)
+            and bool(np.isfinite(np.array(rows, np.float64)).all())
+            and len(self.titles) == (self.width if self.width > 1 else 0)
+            and all(isinstance(title, str) for title in self.titles)
+        )
+
+
+def smoothed(codes: np.ndarray, n_categories: int, Y: np.ndarray) -> np.ndarray:
+    """(n_categories, k) means of the targets Y (n, k) of the rows of each category.
+
+    A category of m rows with mean a and variance s^2 has w a + (1 - w) b, where b and t^2 are mean
+    and variance of all rows and w = t^2 m / (t^2 m + s^2). Without rows it has b.
+
+    codes: (n,) the numbers of the categories, -1 for a missing one.
+    """
+    known = codes >= 0
+    own = codes[known]
+    counts = np.bincount(own, minlength=n_categories)
+    found = np.empty((n_categories, Y.shape[1]))
+    for output, y in enumerate(Y.T):
+        mean, y_known = y.mean(), y[known]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            means = np.bincount(own, y_known, n_categories) / counts
+            within = np.bincount(own, (y_known - means[own]) ** 2, n_categories) / counts
+            weight = y.var() * counts / (y.var() * counts + within)
+            means = weight * means + (1 - weight) * mean
+        found[:, output] = np.where(np.isnan(means), mean, means)
+    return found
+
+
+def parts(y: np.ndarray, seed: int) -> np.ndarray:
+    """(n,) the number of the part that each row is in, of PARTS equal ones.
+
+    Rows of similar targets y (n,) are shared out among the parts, so that the means of all parts
+    are nearly the same; which row goes where is the seed's.
+    """
+    n = len(y)
+    one, other = splits.generator(seed, _ROLE).bit_generator.random_raw(2 * n).reshape(2, n)
+    order = np.lexsort((one, y))
+    order = order[np.lexsort((other, np.arange(n) // PARTS))]
+    found = np.empty(n, np.int64)
+    found[order] = np.arange(n) % PARTS
+    return found
+
+
+def cross_fitted(codes: np.ndarray, n_categories: int, Y: np.ndarray, part: np.ndarray):
+    """(n, k) what training rows become, each by the means of the rows in other parts.
+
+    part: (n,) the parts of the rows; the rest is as of `smoothed`.
+    """
+    found = np.broadcast_to(Y.mean(axis=0), Y.shape).copy()
+    for number in range(PARTS):
+        out = part == number
+        if out.any() and not out.all():
+            kept = ~out
+            means = TargetMeans.learn(codes[kept], n_categories, Y[kept], ())
+            found[out] = means.of(codes[out])
+    return found
+
+
+def outputs(y: np.ndarray, task: str, classes: np.ndarray | None = None) -> np.ndarray:
+    """The targets (n, k) that means are taken of: numbers as they are, 1 for the own class.
+
+    Two classes have one column, for the larger one. y: (n,), or (n, k) of a regression. classes:
+    all there are, ascending, where y may lack some.
+    """
+    if task == "regression":
+        return np.asarray(y, np.float64).reshape(len(y), -1)
+    classes = np.unique(y) if classes is None else classes
+    if len(classes) <= 2:
+        return (y == classes[-1]).astype(np.float64)[:, None]
+    return (np.asarray(y)[:, None] == classes).astype(np.float64)

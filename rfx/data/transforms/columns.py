@@ -1,0 +1,352 @@
+"""Transforms of single columns that are no straight lines: Yeo-Johnson's power, a soft clip about
+the median, ranks to the normal distribution.
+
+Each is learnt from the sorted values of a column, so that the order of the rows changes no bit of
+it, and is kept as plain arrays.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse
+from scipy.special import ndtri
+
+from rfx.errors import DataError
+from rfx.model import Array
+
+# Rows that a transform is learnt from, at most: fewer where they would have more numbers than that,
+# but never fewer than the last.
+MOST_ROWS, MOST_NUMBERS, FEWEST_ROWS = 50_000, 1 << 25, 2_000
+# The largest number of quantiles of a column, and how near to 0 and 1 ranks come, as in
+# scikit-learn's QuantileTransformer.
+QUANTILES, EDGE = 1000, 1e-7
+# Yeo-Johnson's lambda, and 2 - lambda, are sought within these bounds.
+LOWEST, HIGHEST = -8.0, 10.0
+# The interquartile range of the normal distribution, in standard deviations.
+_QUARTILES = 2 * ndtri(0.75)
+# A column's farthest value is at most so many units from the median: powers of it are finite.
+_FARTHEST = 1e15
+# Where the soft clip bends: its values stay within -3 .. 3.
+_CLIP = 3.0
+
+
+def sampled(n: int, d: int) -> np.ndarray | slice:
+    """Which of n rows of d columns are learnt from: all of them, or evenly spaced ones."""
+    count = min(MOST_ROWS, max(FEWEST_ROWS, MOST_NUMBERS // max(d, 1)))
+    return slice(None) if n <= count else np.arange(count) * n // count
+
+
+def cannot_scale(column: int) -> DataError:
+    """What is raised where no scaling can be learnt of a column, numbered from 0."""
+    return DataError(
+        f"column {column + 1} of the training rows can't be scaled: its values are not finite,"
+        " or too far apart for float64; correct or remove it"
+    )
+
+
+@dataclass(frozen=True)
+class Sorted:
+    """The values (n,) of one column, ascending, and their weights (n,), None for ones.
+
+    Weights count as repetitions: a row of twice the weight of another is as two of those.
+    """
+
+    values: np.ndarray
+    weights: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, values: np.ndarray, weights: np.ndarray | None = None) -> Sorted:
+        if weights is None:
+            return cls(np.sort(values))
+        order = np.lexsort((weights, values))
+        return cls(values[order], weights[order])
+
+    @property
+    def spread(self) -> float:
+        """The largest value less the smallest; nan or infinity where a value is not finite."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            return float(self.values[-1] - self.values[0])
+
+    @property
+    def constant(self) -> bool:
+        return not self.spread > np.finfo(np.float64).tiny
+
+    @property
+    def two_valued(self) -> bool:
+        return int(np.count_nonzero(np.diff(self.values))) == 1
+
+    def quantiles(self, shares: np.ndarray) -> np.ndarray:
+        """The quantiles at the shares, from 0 to 1, linear between neighbours as numpy's are.
+
+        With weights they are those of the rows repeated, the least weight standing for one row.
+        """
+        values = self.values
+        if self.weights is None:
+            places = np.arange(len(values))
+        else:
+            # each row lies flat over its repetitions, with a slope to the next
+            least = max(self.weights.min(), 1e-12 * self.weights.max())
+            counts = self.weights / least
+            ends = np.cumsum(counts)
+            places = np.stack([ends - counts, ends - 1.0], axis=1).ravel()
+            places, values = np.maximum.accumulate(places), np.repeat(values, 2)
+        wanted = shares * places[-1]
+        # a row is met, not passed by what rounding leaves: of ties that shows
+        whole = np.rint(wanted)
+        wanted = np.where(np.abs(wanted - whole) < 1e-9 * (1 + whole), whole, wanted)
+        found = np.interp(wanted, places, values)
+        # rounding must not put one above the next
+        return np.maximum.accumulate(np.minimum(found, values[-1]))
+
+    def moments(self, y: np.ndarray) -> tuple[float, float]:
+        """Mean and standard deviation of numbers (n,), one for each of the values."""
+        if self.weights is None:
+            mean = y.mean()
+            return float(mean), float(np.sqrt(((y - mean) ** 2).mean()))
+        share = self.weights / self.weights.sum()
+        mean = (share * y).sum()
+        return float(mean), float(np.sqrt((share * (y - mean) ** 2).sum()))
+
+    def middle(self) -> tuple[float, float]:
+        """The median, and the interquartile range in standard deviations of a normal distribution.
+
+        Where the quartiles coincide, as where most values are one, the second is the standard
+        deviation.
+        """
+        low, centre, high = self.quantiles(np.array([0.25, 0.5, 0.75]))
+        farthest = max(self.values[-1] - centre, centre - self.values[0])
+        unit = (high - low) / _QUARTILES
+        if unit == 0:
+            # in parts of the farthest, whose square may be no number
+            unit = farthest * self.moments((self.values - centre) / farthest)[1]
+        return float(centre), float(max(unit, farthest / _FARTHEST))
+
+
+class ColumnTransform(ABC):
+    """A function of each column, which arrays define; a subclass is a frozen dataclass of them.
+
+    Attributes
+    ----------
+    forms : dict
+        What each array is in a model file.
+    """
+
+    forms: ClassVar[dict[str, Array]]
+
+    @classmethod
+    def learn(
+        cls, X: Any, weights: np.ndarray | None = None
+    ) -> tuple[ColumnTransform, np.ndarray, np.ndarray]:
+        """From rows X (n, d), dense or CSR, and their weights (n,) or None.
+
+        Returns
+        -------
+        (transform, shift (d,), scale (d,))
+            (transform(X) - shift) * scale are the scaled rows; scale is 0 of constant columns.
+
+        Raises
+        ------
+        DataError
+            Where values are not finite, or too far apart.
+        """
+        found = []
+        for number, values in enumerate(_columns(X)):
+            column = Sorted.of(values, weights)
+            if not np.isfinite(column.spread):
+                raise cannot_scale(number)
+            found.append(cls._of(column))
+        arrays = {
+            name: np.array([own[place] for own, _, _ in found], np.float64)
+            for place, name in enumerate(cls.forms)
+        }
+        shift, scale = (np.array([own[place] for own in found], np.float64) for place in (1, 2))
+        return cls(**arrays), shift, scale
+
+    @classmethod
+    @abstractmethod
+    def _of(cls, column: Sorted) -> tuple[tuple[Any, ...], float, float]:
+        """(what the arrays have for a column, its shift, its scale)."""
+
+    @abstractmethod
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        """The transformed rows of X (n, d), dense float64."""
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {name: getattr(self, name) for name in self.forms}
+
+    @classmethod
+    def of_arrays(cls, saved: Mapping[str, Any]) -> ColumnTransform:
+        """From what `arrays` gave; DataError where an array is missing or has other values."""
+        for name in cls.forms:
+            if name not in saved:
+                raise DataError(f"there is no array scaler_{name}")
+        found = cls(**{name: np.asarray(saved[name], np.float64) for name in cls.forms})
+        found._check()
+        return found
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Refuse arrays that define no such function."""
+
+
+def _columns(X: Any) -> Iterator[np.ndarray]:
+    """The columns of X (n, d), dense or CSR, one after the other in float64."""
+    if scipy.sparse.issparse(X):
+        X = X.tocsc()
+        return (np.asarray(X[:, [j]].toarray(), np.float64).ravel() for j in range(X.shape[1]))
+    return (np.asarray(X[:, j], np.float64) for j in range(X.shape[1]))
+
+
+def _check_unit(unit: np.ndarray) -> None:
+    if not np.all(unit > 0):
+        raise DataError("array scaler_unit has values that are not above 0")
+
+
+@dataclass(frozen=True)
+class Power(ColumnTransform):
+    """Yeo and Johnson's power of z = (x - centre) / unit (Biometrika 87, 2000, page 954).
+
+    ((1 + z)^lam - 1) / lam for z >= 0, -((1 - z)^(2 - lam) - 1) / (2 - lam) below, and their limits
+    where the divisor is 0. centre and unit are the median and the spread of `Sorted.middle`, so
+    that the units of a column do not matter; lam is the likeliest for a normal distribution, within
+    -8 .. 10. A column of two values has lam = 1, which changes nothing.
+    """
+
+    centre: np.ndarray  # (d,)
+    unit: np.ndarray  # (d,)
+    lam: np.ndarray  # (d,)
+    forms: ClassVar = {name: Array("f", "inputs") for name in ("centre", "unit", "lam")}
+
+    @classmethod
+    def _of(cls, column: Sorted) -> tuple[tuple[Any, ...], float, float]:
+        if column.constant:
+            return (column.values[0], 1.0, 1.0), 0.0, 0.0
+        centre, unit = column.middle()
+        z = (column.values - centre) / unit
+        lam = 1.0 if column.two_valued else _likeliest(column, z)
+        mean, deviation = column.moments(_yeo_johnson(np.log1p(np.abs(z)), z < 0, lam))
+        return (centre, unit, lam), mean, 1.0 / deviation
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        z = (X - self.centre) / self.unit
+        return _yeo_johnson(np.log1p(np.abs(z)), z < 0, self.lam)
+
+    def _check(self) -> None:
+        _check_unit(self.unit)
+        if np.any((self.lam < LOWEST) | (self.lam > HIGHEST)):
+            raise DataError(f"array scaler_lam has values outside {LOWEST:g} .. {HIGHEST:g}")
+
+
+def _yeo_johnson(size: np.ndarray, below: np.ndarray, lam: Any) -> np.ndarray:
+    """Yeo-Johnson of numbers z from log(1 + |z|) and whether they are below 0."""
+    power = np.where(below, 2.0 - lam, lam)
+    found = np.divide(np.expm1(power * size), power, out=size.copy(), where=power != 0)
+    return np.where(below, -found, found)
+
+
+def _likeliest(column: Sorted, z: np.ndarray) -> float:
+    """The lambda of the column's numbers z (n,) of the largest likelihood."""
+    from scipy.optimize import minimize_scalar
+
+    size, below = np.log1p(np.abs(z)), z < 0
+    tilt, _ = column.moments(np.where(below, -size, size))
+
+    def cost(lam: float) -> float:
+        """Minus the log-likelihood of a row, but for what does not depend on lambda; convex."""
+        _, deviation = column.moments(_yeo_johnson(size, below, lam))
+        return float(np.log(deviation) - (lam - 1.0) * tilt)
+
+    found = minimize_scalar(
+        cost, bounds=(LOWEST, HIGHEST), method="bounded", options={"xatol": 1e-6}
+    )
+    return float(found.x)
+
+
+@dataclass(frozen=True)
+class Robust(ColumnTransform):
+    """z / sqrt(1 + (z / 3)^2) of z = (x - centre) / unit: near the median z itself, far from it
+    within -3 .. 3.
+
+    centre and unit are the median and the interquartile range of `Sorted.middle`: the latter over
+    1.35, so that z of normally distributed values has variance 1. Where the quartiles coincide, as
+    where most values are one, unit is the standard deviation.
+    """
+
+    centre: np.ndarray  # (d,)
+    unit: np.ndarray  # (d,)
+    forms: ClassVar = {name: Array("f", "inputs") for name in ("centre", "unit")}
+
+    @classmethod
+    def _of(cls, column: Sorted) -> tuple[tuple[Any, ...], float, float]:
+        if column.constant:
+            return (column.values[0], 1.0), 0.0, 0.0
+        return column.middle(), 0.0, 1.0
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        z = (X - self.centre) / self.unit
+        return z / np.hypot(1.0, z / _CLIP)
+
+    def _check(self) -> None:
+        _check_unit(self.unit)
+
+
+@dataclass(frozen=True)
+class Quantile(ColumnTransform):
+    """The normal distribution's quantile at the rank of x among at most 1,000 quantiles of its
+    column, as scikit-learn's QuantileTransformer has it.
+
+    Ranks are linear between quantiles; that of a value which several quantiles share is the middle
+    of theirs. The smallest quantile and what is below it have rank 0, the largest and what is above
+    rank 1, and ranks come no nearer to either than 1e-7: values stay within -5.2 .. 5.2. A column
+    of two values, which would become these, is standardised instead.
+    """
+
+    quantiles: np.ndarray  # (d, quantiles)
+    forms: ClassVar = {"quantiles": Array("f", "inputs quantiles")}
+
+    @classmethod
+    def _of(cls, column: Sorted) -> tuple[tuple[Any, ...], float, float]:
+        shares = np.linspace(0.0, 1.0, min(QUANTILES, len(column.values)))
+        found = column.quantiles(shares)
+        if column.constant:
+            return (found,), 0.0, 0.0
+        if not column.two_valued:
+            return (found,), 0.0, 1.0
+        mean, deviation = column.moments(_normal(column.values, found))
+        return (found,), mean, 1.0 / deviation
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        out = np.empty(X.shape)
+        for j, quantiles in enumerate(self.quantiles):
+            out[:, j] = _normal(X[:, j], quantiles)
+        return out
+
+    def _check(self) -> None:
+        if self.quantiles.shape[1] < 1 or np.any(np.diff(self.quantiles, axis=1) < 0):
+            raise DataError("array scaler_quantiles does not ascend")
+
+
+def _normal(x: np.ndarray, quantiles: np.ndarray) -> np.ndarray:
+    """The normal distribution's quantiles at the ranks of numbers x (n,)."""
+    last = len(quantiles) - 1
+    # the nearest quantile from above, and from below; of a value that is one, its first and last
+    above = np.searchsorted(quantiles, x, "left")
+    below = np.searchsorted(quantiles, x, "right") - 1
+    high, low = np.minimum(above, last), np.maximum(below, 0)
+    gap = quantiles[high] - quantiles[low]
+    part = np.divide(x - quantiles[low], gap, out=np.full(x.shape, 0.5), where=gap > 0)
+    rank = (low + part * (high - low)) / max(last, 1)
+    rank = np.where(x <= quantiles[0], 0.0, np.where(x >= quantiles[-1], 1.0, rank))
+    return ndtri(np.clip(rank, EDGE, 1.0 - EDGE))
+
+
+TRANSFORMS: dict[str, type[ColumnTransform]] = {
+    "power": Power,
+    "robust": Robust,
+    "quantile": Quantile,
+}

@@ -1,0 +1,132 @@
+"""The best method for the rows, chosen on held-out rows."""
+
+from rfx.estimators.categories import Columns
+from rfx.estimators.weighted import WeightedClassifier, WeightedRegressor
+
+
+class AutoClassifier(WeightedClassifier):
+    """The method, scaling, kernel and metric with the least held-out error (classification).
+
+    Up to 20,000 rows the recursive feature machine or a support vector machine with the same
+    inputs; of more rows the best of several methods for a sample of them.
+
+    Parameters
+    ----------
+    class_weight : dict or str, default=None
+        {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
+    scaling : str, default="auto"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="auto"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
+    seed : int, default=0
+        Seed of everything random; the same seed gives the same model.
+    timeout : float, default=None
+        Seconds after which training is given up.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    method_ : rfx.fitting.pipeline.Pipeline
+        The trained model with its preprocessing.
+    info_ : dict
+        Objective, gap, model_size and the like, in the words of a results row.
+    n_iter_ : int
+        Iterations of the solver, in its own unit; 1 where there are none.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of inputs, and their names where the rows of fit had some.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from rfx.estimators import AutoClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = AutoClassifier(scaling="standard", metric="none").fit(X[::2], y[::2])
+    >>> model.score(X[1::2], y[1::2])
+    0.9...
+    """
+
+    method_name = "auto"
+
+    def __init__(
+        self,
+        *,
+        class_weight: dict | str | None = None,
+        scaling: str = "auto",
+        metric: str = "auto",
+        metric_steps: int | None = None,
+        categorical_features: Columns = "from_dtype",
+        seed: int = 0,
+        timeout: float | None = None,
+    ) -> None:
+        self._store(locals())
+
+
+class AutoRegressor(WeightedRegressor):
+    """The method, scaling, kernel and metric with the least held-out error (regression).
+
+    Up to 20,000 rows the recursive feature machine; of more rows the best of several methods for a
+    sample of them.
+
+    Parameters
+    ----------
+    scaling : str, default="auto"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile, or auto: the best of these on held-out rows.
+    metric : {"none", "diagonal", "full", "auto"}, default="auto"
+        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
+        others on held-out rows.
+    metric_steps : int, default=None
+        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    target_scaling : {"none", "minmax01", "mean"}, default="none"
+        Scaling of the targets: to [0, 1], or their mean to 0.
+    categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
+        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
+        and categories of a data frame; None: none.
+    seed : int, default=0
+        Seed of everything random; the same seed gives the same model.
+    timeout : float, default=None
+        Seconds after which training is given up.
+
+    Attributes
+    ----------
+    method_ : rfx.fitting.pipeline.Pipeline
+        The trained model with its preprocessing.
+    info_ : dict
+        Objective, gap, model_size and the like, in the words of a results row.
+    n_iter_ : int
+        Iterations of the solver, in its own unit; 1 where there are none.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+        Number of inputs, and their names where the rows of fit had some.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from rfx.estimators import AutoRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = AutoRegressor(scaling="standard", metric="none").fit(X[::2], y[::2])
+    >>> model.score(X[1::2], y[1::2])
+    0.4...
+    """
+
+    method_name = "auto"
+
+    def __init__(
+        self,
+        *,
+        scaling: str = "auto",
+        metric: str = "auto",
+        metric_steps: int | None = None,
+        target_scaling: str = "none",
+        categorical_features: Columns = "from_dtype",
+        seed: int = 0,
+        timeout: float | None = None,
+    ) -> None:
+        self._store(locals())

@@ -1,0 +1,151 @@
+"""Gradients of kernel expansions f(x) = sum_j coef_j k(x, x_j) with respect to x, in closed form.
+
+A kernel of the distance s of scaled rows z has grad f(z) = sum_j coef_j k'(s_j) / s_j (z - z_j), in
+which `Kernel.slope` gives -k'(s) / s. The kernel of a 1-norm has the derivative
+-sum_j coef_j k(x, x_j) sign(z_k - z_jk) in each input k. Where the distance is 0 the kernel may
+have no derivative: a row adds nothing to the gradient at itself.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from rfx.compiled import njit
+from rfx.errors import UsageError
+from rfx.kernels.base import KERNELS, get_kernel
+from rfx.kernels.blocks import Prepared, block, prepare
+from rfx.parallel import for_ranges, matmul
+
+# Values of kernel blocks at a time.
+_VALUES = 1 << 22
+
+
+def gradients(
+    name: str, X: np.ndarray, coef: np.ndarray, params: dict[str, Any], rows: np.ndarray
+) -> Iterator[np.ndarray]:
+    """Blocks (m, d) of gradients at some of the rows, one block of rows and output after another.
+
+    Parameters
+    ----------
+    name : str
+        The kernel.
+    X : array, (n, d)
+        Scaled rows, as the kernel takes them.
+    coef : array, (n, k)
+    params : dict
+        The kernel's parameters.
+    rows : array of int
+        The numbers of the rows to take the gradients at.
+
+    Raises
+    ------
+    UsageError
+        For a kernel whose derivative is not known.
+    """
+    if not get_kernel(name).has_gradient:
+        known = [other for other, kernel in KERNELS.items() if kernel.has_gradient]
+        raise UsageError(
+            f"kernel {name} has no known gradient, so that no metric can be learnt with it; choose"
+            f" one of {', '.join(known)}"
+        )
+    prepared = prepare(name, X, params, np.float64)
+    unit = np.ones((1, 1))
+    prepared.kernel.scale(unit, params)
+    coef = np.asarray(coef, np.float64)
+    height = max(1, _VALUES // max(1, len(X)))
+    of_block = _of_signs if prepared.kernel.metric == "l1" else _of_distances
+    for start in range(0, len(rows), height):
+        for found in of_block(name, prepared, coef, params, rows[start : start + height]):
+            found *= unit[0, 0]
+            yield found
+
+
+def _of_distances(
+    name: str, X: Prepared, coef: np.ndarray, params: dict[str, Any], rows: np.ndarray
+) -> Iterator[np.ndarray]:
+    at = X.take(rows)
+    at.kernel = copy.copy(X.kernel)
+    at.kernel.finish = lambda tile, *_: X.kernel.slope(tile)  # type: ignore[method-assign]
+    slopes = block(name, at, X, params)
+    Z = X.dense()
+    totals = matmul(slopes, coef)
+    for k in range(coef.shape[1]):
+        found = matmul(slopes, coef[:, k : k + 1] * Z)
+        found -= totals[:, k : k + 1] * Z[rows]
+        yield found
+
+
+def _of_signs(
+    name: str, X: Prepared, coef: np.ndarray, params: dict[str, Any], rows: np.ndarray
+) -> Iterator[np.ndarray]:
+    values, Z = block(name, X.take(rows), X, params), X.dense()
+    at = np.ascontiguousarray(Z[rows])
+    for k in range(coef.shape[1]):
+        found, weights = np.zeros(at.shape), np.ascontiguousarray(coef[:, k])
+
+        def part(start: int, end: int) -> None:
+            _signed_sums(at[start:end], Z, values[start:end], weights, found[start:end])
+
+        for_ranges(part, len(at), 64, work=values.size * Z.shape[1])
+        yield found
+
+
+@njit(cache=True, nogil=True)
+def _signed_sums(
+    at: np.ndarray, Z: np.ndarray, values: np.ndarray, weights: np.ndarray, out: np.ndarray
+) -> None:
+    """out[i, k] = -sum_j weights[j] values[i, j] sign(at[i, k] - Z[j, k])."""
+    for i in range(at.shape[0]):
+        for j in range(Z.shape[0]):
+            value = weights[j] * values[i, j]
+            for k in range(at.shape[1]):
+                difference = at[i, k] - Z[j, k]
+                out[i, k] -= value * ((difference > 0) * 1.0 - (difference < 0) * 1.0)
+
+
+def outer_product(
+    name: str,
+    X: np.ndarray,
+    coef: np.ndarray,
+    params: dict[str, Any],
+    rows: np.ndarray,
+    full: bool,
+    weights: np.ndarray | None = None,
+) -> np.ndarray:
+    """The average outer product of the gradients, sum over the outputs.
+
+    Parameters
+    ----------
+    name, X, coef, params, rows
+        As of `gradients`.
+    full : bool
+        Whether the whole matrix is wanted, or its diagonal.
+    weights : array, (len(rows),), or None
+        Of the average.
+
+    Returns
+    -------
+    array, (d, d) or (d,)
+
+    References
+    ----------
+    Radhakrishnan, Beaglehole, Pandit and Belkin (2024), Mechanism for feature learning in neural
+    networks and backpropagation-free machine learning models, Science 383, equation 3.
+    """
+    d = X.shape[1]
+    found = np.zeros((d, d) if full else d)
+    own = np.ones(len(rows)) if weights is None else weights
+    place, outputs = 0, coef.shape[1]
+    for number, block_of_rows in enumerate(gradients(name, X, coef, params, rows)):
+        part = own[place : place + len(block_of_rows)]
+        if full:
+            found += matmul((block_of_rows * part[:, None]).T, block_of_rows)
+        else:
+            found += part @ np.square(block_of_rows)
+        if number % outputs == outputs - 1:
+            place += len(block_of_rows)
+    return found / own.sum()

@@ -1,0 +1,210 @@
+"""`auto`: the method, scaling, kernel and metric with the least error on held-out rows.
+
+Scaling, kernel and metric are chosen as for `rfm` (`rfx.fitting.inputs`). With these inputs methods
+are compared on held-out rows: up to some thousand rows the exact machines with squared loss and, of
+classes, squared hinge loss; of more rows those whose cost grows with the rows alone, on a sample.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rfx import methods, parallel
+from rfx.errors import UsageError
+from rfx.fitting.inputs import FEWEST
+from rfx.fitting.method import Method
+from rfx.fitting.options import AUTO, CHOSEN_SCALING, METRIC
+from rfx.fitting.pipeline import Pipeline
+from rfx.fitting.problem import Progress
+from rfx.fitting.search import Grid, Measure, Round, Stop, search
+from rfx.fitting.settings import Settings
+from rfx.fitting.training import CHOSEN, INPUTS, Begun, Trainer, begin
+from rfx.fitting.validation import LAMS, drawn
+from rfx.options import Option
+
+# Up to so many rows the exact machines are fitted to all of them.
+EXACT = 20_000
+# Rows of the sample that methods are compared on, fitted to and evaluated on, at most.
+FITTED, EVALUATED = 8000, 4000
+# Lambdas of the machine with squared hinge loss.
+FEW_LAMS = LAMS[::2]
+# What is compared of more rows: methods with their options.
+LARGE: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("rf", {"kernel": "gaussian", "n_features": 2000}),
+    ("rf", {"kernel": "laplacian-l2", "n_features": 2000}),
+    ("rb", {"kernel": "laplacian"}),
+    ("nystrom", {"kernel": "laplacian-l2", "n_features": 1000}),
+    ("sparse-rf", {"kernel": "gaussian", "n_features": 2000}),
+)
+# Options that are handed on to the method, and those that a command that repeats it needs.
+_PASSED = (
+    "task",
+    "scaling",
+    "metric",
+    "metric_steps",
+    "target_scaling",
+    "seed",
+    "timeout",
+    "class_weight",
+)
+_EXPLICIT = (*CHOSEN, "loss", "n_features", "n_grids")
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A method with its options, and the lambdas that are tried."""
+
+    name: str
+    options: dict[str, Any]
+    lams: Sequence[float]
+
+    @property
+    def point(self) -> Settings:
+        return Settings(self.name, {"kernel": self.options["kernel"]})
+
+
+class AutoTrainer(Trainer):
+    """Chooses a method, and fits it to all rows."""
+
+    @parallel.one_blas_thread()
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        held_out: tuple[Any, Any] | None = None,
+        progress: Progress | None = None,
+    ) -> Pipeline:
+        if held_out is not None:
+            raise UsageError(
+                "curves are not supported for method auto; name a method, such as --method rf"
+            )
+        start = time.perf_counter()
+        passed = {name: self.settings[name] for name in _PASSED if name in self.settings}
+        exact = replace(methods.create("rfm", **passed), schema=self.schema)
+        n, seed = X.shape[0], self.settings.seed
+        if n > EXACT:
+            kept, out = drawn(n, seed, FITTED, EVALUATED)
+            own = None if sample_weight is None else np.asarray(sample_weight)[kept]
+            begun = begin(exact, X[kept], np.asarray(y)[kept], own, progress)
+        else:
+            out, kept = drawn(n, seed, n // 5, n - n // 5)
+            begun = begin(exact, X, y, sample_weight, progress)
+        weighted = sample_weight is not None or self.settings.get("class_weight") is not None
+        candidates, given = _candidates(n, begun, weighted), self._given(begun)
+        chosen, steps, compared = candidates[0], [], time.perf_counter()
+        if len(candidates) > 1 and n >= FEWEST:
+            chosen, step = _compared(candidates, given, X, np.asarray(y, np.float64), kept, out)
+            steps = [step]
+        seconds = time.perf_counter() - compared
+        if chosen.name == exact.name:
+            settings = begun.settings
+            fitted = exact.finish(begun, start + seconds, progress=progress)
+            steps = fitted.info.get("validation", []) + steps
+        else:
+            trainer = methods.create(chosen.name, **given | chosen.options)
+            settings, seconds = trainer.settings, time.perf_counter() - start
+            trainer = replace(trainer, schema=self.schema)
+            fitted = trainer.fit(X, y, sample_weight, progress=progress)
+            steps = begun.steps + steps + fitted.info.get("validation", [])
+        explicit = {name: settings.get(name) for name in _EXPLICIT} | {"lam": fitted.info["lam"]}
+        evidence = {
+            "explicit": {name: value for name, value in explicit.items() if value is not None},
+            "validation": steps,
+            "seconds_validation": seconds + fitted.info.get("seconds_validation", 0.0),
+        }
+        return fitted.with_info(**evidence)
+
+    def _given(self, begun: Begun) -> dict[str, Any]:
+        """The options that every candidate has."""
+        given = {name: begun.asked.get(name) for name in INPUTS if name != "kernel"}
+        more = {name: self.settings.get(name) for name in _PASSED if name not in INPUTS}
+        found = given | more | {"task": begun.problem.task}
+        return {name: value for name, value in found.items() if value is not None}
+
+
+def _candidates(n: int, begun: Begun, weighted: bool) -> list[_Candidate]:
+    """What is compared for so many rows; the first is taken where there are too few to hold out.
+
+    weighted: only methods that take sample weights.
+    """
+    if n > EXACT:
+        return [
+            _Candidate(name, options, LAMS)
+            for name, options in LARGE
+            if methods.get(name).weighted or not weighted
+        ]
+    settings = begun.settings
+    inputs = {"kernel": settings.kernel, "gamma": settings.gamma}
+    lam = settings.lam
+    found = [
+        _Candidate("rfm", inputs | {"lam": lam}, LAMS if isinstance(lam, str) else (lam,)),
+    ]
+    if begun.problem.task != "regression":
+        found.append(_Candidate("kernel", inputs | {"loss": "squared_hinge"}, FEW_LAMS))
+    return found
+
+
+def _compared(
+    candidates: list[_Candidate],
+    given: dict[str, Any],
+    X: Any,
+    y: np.ndarray,
+    kept: np.ndarray,
+    out: np.ndarray,
+) -> tuple[_Candidate, dict[str, Any]]:
+    """The candidate with the least error on the rows `out`, with its lambda, and what was tried."""
+    points = [one.point for one in candidates]
+
+    def errors(point: Settings, round: Round, lams: Sequence[float]) -> list[float]:
+        own = candidates[points.index(point)]
+        trainer = methods.create(own.name, **given | own.options | {"lam": 1.0})
+        # lambda is that of all rows
+        share = len(kept) / len(y) if len(y) <= EXACT else 1.0
+        found: list[float] = []
+        scaled = [lam * share for lam in lams]
+        for fitted, decision in trainer.along(X[kept], y[kept], scaled, X[out]):
+            found.append(fitted.preprocessing.error(decision, y[out]))
+            if Stop()(found):
+                break
+        return found
+
+    lams = {one.name: one.lams for one in candidates}
+    what = "share of wrong labels" if given["task"] != "regression" else "RMSE"
+    grid = Grid(points, lams, [Round(len(kept))], lenient=True)
+    found = search(errors, grid, Measure(what))
+    own = candidates[points.index(found.best.point)]
+    tried = [
+        [trial.point.method, *trial.point.values(), lam, value]
+        for trial in found.trials
+        for lam, value in trial.path
+    ]
+    step = {
+        "by": "auto",
+        "options": ["method", "kernel", "lam"],
+        "fitted": len(kept),
+        "held_out": len(out),
+        "error": what,
+        "tried": tried,
+        "chosen": [own.name, own.options["kernel"], found.best.lam],
+    }
+    return replace(own, options=own.options | {"lam": found.best.lam}), step
+
+
+class Auto(Method):
+    """The best method for the rows."""
+
+    name = "auto"
+    summary = "the method, scaling, kernel and metric with the least error on held-out rows"
+    weighted = True
+    trainer_class = AutoTrainer
+    options: ClassVar[tuple[Option, ...]] = (
+        CHOSEN_SCALING.but(default=AUTO),
+        METRIC.but(default=AUTO),
+    )

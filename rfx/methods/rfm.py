@@ -1,0 +1,68 @@
+"""`rfm`: the recursive feature machine, an exact kernel machine with a learnt metric.
+
+Radhakrishnan, Beaglehole, Pandit and Belkin (2024): kernel ridge regression with k(A'x, A'z), in
+which M = A A' is the average outer product of the gradients of the machine before it
+(`rfx.fitting.metric`). Scaling, kernel, metric, bandwidth and lambda are chosen on held-out rows.
+"""
+
+from dataclasses import replace
+from typing import ClassVar, cast
+
+from rfx.fitting import weights
+from rfx.fitting.cache import Cache
+from rfx.fitting.expansion import ExpansionModel
+from rfx.fitting.inputs import KERNELS
+from rfx.fitting.method import Fitted
+from rfx.fitting.options import AUTO, CHOSEN_SCALING, METRIC
+from rfx.fitting.problem import Problem
+from rfx.fitting.settings import Settings
+from rfx.kernels import KERNELS as ALL
+from rfx.losses import Loss, get_loss
+from rfx.methods.kernel import Kernel
+from rfx.options import Option
+
+OF_THE_CHOICE = "that of the choice of scaling, kernel and metric"
+
+
+class RFM(Kernel):
+    """The exact kernel machine with a learnt metric."""
+
+    name = "rfm"
+    summary = "recursive feature machine: kernel ridge regression with a learnt metric"
+    tried_kernels = KERNELS
+    options: ClassVar[tuple[Option, ...]] = (
+        CHOSEN_SCALING.but(default=AUTO),
+        METRIC.but(default=AUTO),
+        *(
+            option.adding({AUTO: OF_THE_CHOICE}).but(default=AUTO)
+            if option.name in ("gamma", "lam")
+            else option
+            for option in Kernel.options
+            if option.name != "kernel"
+        ),
+        Option(
+            "kernel",
+            str,
+            "The kernel.",
+            lambda: {
+                AUTO: f"the best of {' and '.join(KERNELS)} on held-out rows",
+                **{name: "" for name, own in ALL.items() if own.metric},
+            },
+            default=AUTO,
+        ),
+    )
+
+    def fit(self, problem: Problem, settings: Settings, cache: Cache) -> Fitted:
+        """The machine of the centred targets; their mean is the intercept."""
+        if problem.loss.name != "squared":
+            return super().fit(problem, settings, cache)
+        offset = weights.mean(problem.Y, problem.weights)
+        fitted = super().fit(problem.less(offset), settings, cache)
+        model = cast(ExpansionModel, fitted.model)
+        return replace(fitted, model=replace(model, intercept=offset))
+
+    def loss(self, settings: Settings, task: str) -> Loss:
+        """Squared where nothing is said: classes are fitted as targets +-1."""
+        if settings.get("loss") is None:
+            return get_loss("squared")
+        return super().loss(settings, task)

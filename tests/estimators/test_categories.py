@@ -1,0 +1,303 @@
+"""Columns of categories in estimators: by their type, by name, position or mask; the same inputs as
+those of a file; models and pickles that keep them.
+"""
+
+import pickle
+
+import numpy as np
+import pandas
+import pytest
+import scipy.sparse
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+from test_estimators_use import STREAMING, _with_entry, each
+
+import rfx
+from rfx import estimators, methods
+from rfx.cli import main
+from rfx.data import load
+from rfx.data.reading import Reading
+from rfx.data.tables import File
+from rfx.errors import DataError, RfxWarning
+from rfx.estimators import base
+
+pytestmark = pytest.mark.usefixtures("one_thread_here")
+
+RNG = np.random.default_rng(0)
+N, MANY = 400, 60
+CODES = RNG.integers(0, MANY, N)
+EFFECT = RNG.normal(size=MANY)
+A = np.round(RNG.normal(size=N), 3)
+TOWN = np.array([f"t{code}" for code in CODES])
+JOB = np.array(["clerk", "smith", "baker"])[RNG.integers(0, 3, N)]
+NUMBER = EFFECT[CODES] + A + (JOB == "smith")
+LABEL = np.where(NUMBER > 0, "yes", "no")
+CLASSES = np.array(["low", "mid", "top"])[np.digitize(NUMBER, [-0.5, 0.8])]
+FRAME = pandas.DataFrame({"town": TOWN, "a": A, "job": JOB})
+KINDS = {
+    "object": FRAME.astype({"town": object, "job": object}),
+    "category": FRAME.astype({"town": "category", "job": "category"}),
+    "string": FRAME.astype({"town": "string", "job": "string"}),
+}
+
+
+def classifier(**more):
+    return estimators.RFClassifier(n_features=50, gamma=1.0, lam=1.0, **more)
+
+
+def regressor(**more):
+    return estimators.RFRegressor(n_features=50, gamma=1.0, lam=1.0, **more)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("y", [LABEL, CLASSES, NUMBER], ids=["binary", "multiclass", "numbers"])
+def test_a_frame_gives_what_the_file_of_it_gives(kind, y, tmp_path):
+    make = regressor if y is NUMBER else classifier
+    task = {id(LABEL): "binary", id(CLASSES): "multiclass"}.get(id(y), "regression")
+    model = make(seed=3).fit(KINDS[kind], y)
+    FRAME.assign(y=y).to_csv(tmp_path / "t.csv", index=False)
+    split = load(tmp_path / "t.csv", seed=3, task=task)
+    options = {"task": task, "n_features": 50, "gamma": 1.0, "lam": 1.0, "seed": 3}
+    want = methods.create("rf", **options).fit(split.X_train, split.y_train)
+    table = File(tmp_path / "t.csv").read(Reading(), split.schema)
+    X = split.schema.encode(table, targets="ignored")[0]
+    found = model._decision(FRAME)
+    np.testing.assert_array_equal(found, want.decision_function(X))
+    assert model.schema_.width == split.schema.width == model.info_["n_inputs"]
+    np.testing.assert_array_equal(model.feature_names_in_, ["town", "a", "job"])
+    assert model.n_features_in_ == 3
+
+
+def test_all_ways_to_name_the_columns_are_one():
+    want = classifier().fit(FRAME, LABEL)
+    for asked in (
+        ["town", "job"],
+        ["job", 0],
+        [0, 2],
+        np.array([0, 2]),
+        [True, False, True],
+        np.array([True, False, True]),
+    ):
+        model = classifier(categorical_features=asked).fit(FRAME, LABEL)
+        np.testing.assert_array_equal(model.decision_function(FRAME), want.decision_function(FRAME))
+    array = FRAME.to_numpy(dtype=object)
+    model = classifier(categorical_features=[0, 2]).fit(array, LABEL)
+    np.testing.assert_array_equal(model.decision_function(array), want.decision_function(FRAME))
+    rows = array.tolist()
+    np.testing.assert_array_equal(model.decision_function(rows), want.decision_function(FRAME))
+
+
+def test_numbers_are_categories_where_that_is_said():
+    codes = np.column_stack([CODES, A])
+    model = classifier(categorical_features=[0]).fit(codes, LABEL)
+    assert model.schema_.columns[0].means is not None and model.info_["n_inputs"] == 2
+    frame = pandas.DataFrame({"code": CODES, "a": A})
+    typed = classifier().fit(frame.astype({"code": "category"}), LABEL)
+    np.testing.assert_array_equal(
+        typed.decision_function(frame.astype({"code": "category"})), model.decision_function(codes)
+    )
+    # of another type at prediction
+    floats = frame.astype({"code": float})
+    np.testing.assert_array_equal(typed.decision_function(floats), model.decision_function(codes))
+    plain = classifier().fit(frame, LABEL)
+    assert plain.schema_ is None
+    few = classifier(categorical_features=["code"]).fit(frame.assign(code=CODES % 4), LABEL)
+    assert few.schema_.titles() == ["code=0", "code=1", "code=2", "code=3", "a"]
+
+
+@pytest.mark.parametrize("asked", [None, [], "from_dtype", [False] * 2])
+def test_without_categories_nothing_changes(asked):
+    frame = pandas.DataFrame({"a": A, "b": CODES})
+    model = classifier(categorical_features=asked).fit(frame, LABEL)
+    want = classifier(categorical_features=None).fit(frame, LABEL)
+    assert model.schema_ is None and model._given() == want._given()
+    np.testing.assert_array_equal(model.decision_function(frame), want.decision_function(frame))
+
+
+@pytest.mark.parametrize(
+    "asked, X, says",
+    [
+        ("all", FRAME, "categorical_features is 'all'; it must be from_dtype, None, or a list"),
+        (["city"], FRAME, "has 'city', but X has no such column; its names are town, a, job"),
+        ([3], FRAME, "has 3, but X has no such column"),
+        ([-1], FRAME, "has -1, but X has no such column"),
+        ([5], FRAME.to_numpy(dtype=object), "its positions are 0 to 2"),
+        ([True, False], FRAME, "is a mask of 2 columns, but X has 3"),
+        ([[0]], FRAME, "must have one dimension"),
+        ([0], scipy.sparse.csr_matrix(np.eye(N)), "needs rows of a data frame or a dense array"),
+        (["town"], FRAME, "column 'job' of X has categories or words .*name it in"),
+    ],
+)
+def test_what_is_refused_is_a_sentence(asked, X, says):
+    with pytest.raises(ValueError, match=says):
+        classifier(categorical_features=asked).fit(X, LABEL)
+
+
+def test_rows_that_do_not_go_with_the_model_are_refused():
+    model = classifier().fit(FRAME, LABEL)
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(FRAME[["a", "town", "job"]])
+    with pytest.raises(ValueError, match="has 2 features, but RFClassifier is expecting 3"):
+        model.predict(FRAME.to_numpy(dtype=object)[:, :2])
+    with pytest.raises(ValueError, match="contains NaN"):
+        model.predict(FRAME.assign(a=np.nan))
+    with pytest.raises(ValueError, match="column 'a' of X has categories or words"):
+        model.predict(FRAME.assign(a="x"))
+    with pytest.raises(ValueError, match="give rows of a data frame"):
+        model.predict(scipy.sparse.csr_matrix(np.eye(3)))
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        classifier().fit(FRAME, LABEL[:-1])
+    with pytest.raises(ValueError, match="NaN"):
+        regressor().fit(FRAME, np.full(N, np.nan))
+    with pytest.raises(ValueError, match="0 sample"):
+        classifier().fit(FRAME[:0], LABEL[:0])
+
+
+def test_unknown_and_missing_categories():
+    model = classifier().fit(FRAME, LABEL)
+    new = pandas.DataFrame({"town": ["x", None, "t1"], "a": 0.5, "job": "smith"})
+    with pytest.warns(RfxWarning, match="taken as the mean of the targets: 'x'"):
+        found = model.decision_function(new)
+    assert found[0] == found[1] != found[2]
+    with pytest.warns(RfxWarning, match="'job' has categories that the model never saw"):
+        model.predict(new.assign(town="t1", job="king"))
+    with pytest.raises(ValueError, match="row 2: column 'job' has no value; fill it in$"):
+        model.predict(new.assign(town="t1", job=["smith", None, "smith"]))
+    gaps = FRAME.assign(town=np.where(CODES == 3, None, TOWN))
+    with pytest.warns(RfxWarning, match=f"{(CODES == 3).sum()} cells of column 'town' without"):
+        classifier().fit(gaps, LABEL)
+
+
+def test_names_of_rows_are_left_out_with_a_warning_unless_they_are_named():
+    names = FRAME.assign(name=[f"n{i}" for i in range(N)])
+    with pytest.warns(RfxWarning, match="'name' of X is left out: .*; categorical_features keeps"):
+        model = classifier().fit(names, LABEL)
+    want = classifier().fit(FRAME, LABEL)
+    np.testing.assert_array_equal(model.decision_function(names), want.decision_function(FRAME))
+    assert model.n_features_in_ == 4
+    kept = classifier(categorical_features=["town", "job", "name"]).fit(names, LABEL)
+    assert kept.schema_.titles()[-1] == "name"
+    dates = FRAME.assign(day="2020-01-31")
+    with pytest.raises(
+        ValueError, match="'day' of X has dates .*, name it in categorical_features"
+    ):
+        classifier().fit(dates, LABEL)
+
+
+def test_cross_validation_sees_no_held_out_target():
+    noise = RNG.normal(size=N)
+    towns = pandas.DataFrame({"town": [f"t{code}" for code in RNG.integers(0, 150, N)]})
+    scores = cross_val_score(regressor(), towns, noise, cv=5)
+    assert scores.mean() < 0.05
+
+
+def test_the_same_seed_gives_the_same_bits():
+    one, two = regressor(seed=1).fit(FRAME, NUMBER), regressor(seed=1).fit(FRAME, NUMBER)
+    np.testing.assert_array_equal(one.predict(FRAME), two.predict(FRAME))
+    assert one.schema_ == two.schema_ == regressor(seed=2).fit(FRAME, NUMBER).schema_
+
+
+def test_a_fit_without_categories_forgets_them():
+    model = classifier().fit(FRAME, LABEL)
+    model.fit(FRAME[["a"]], LABEL)
+    assert model.schema_ is None and model.predict(FRAME[["a"]]).shape == (N,)
+
+
+def test_weights_go_with_categories():
+    weights = np.where(LABEL == "yes", 3.0, 1.0)
+    one = classifier().fit(FRAME, LABEL, sample_weight=weights)
+    two = classifier(class_weight={"yes": 3.0}).fit(FRAME, LABEL)
+    np.testing.assert_array_equal(one.decision_function(FRAME), two.decision_function(FRAME))
+
+
+def test_several_targets_have_means_of_each():
+    y = np.column_stack([NUMBER, -2 * NUMBER])
+    model = estimators.DoublySGDRegressor(gamma=1.0, block=16, batch=16).fit(FRAME, y)
+    assert model.schema_.columns[0].width == 2 and model.predict(FRAME).shape == (N, 2)
+
+
+@each(STREAMING)
+def test_the_first_part_teaches_the_categories(estimator):
+    model = clone(estimator)
+    if hasattr(model, "decision_function"):
+        y, more = CLASSES, {"classes": np.unique(CLASSES)}
+    else:
+        y, more = NUMBER, {}
+    model.partial_fit(FRAME[:200], y[:200], **more)
+    schema = model.schema_
+    with pytest.warns(RfxWarning, match="never saw"):
+        model.partial_fit(FRAME[200:].assign(job="king"), y[200:])
+    assert model.schema_ is schema and len(model.predict(FRAME[:5])) == 5
+
+
+def test_a_first_part_without_a_class_has_means_of_all():
+    model = estimators.NormaClassifier(gamma=1.0)
+    part = CLASSES != "top"
+    model.partial_fit(FRAME[part], CLASSES[part], classes=["low", "mid", "top"])
+    assert model.schema_.columns[0].width == 3
+
+
+@pytest.mark.parametrize("y", [LABEL, CLASSES, NUMBER], ids=["binary", "multiclass", "numbers"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_and_pickles_keep_them(y, kind, tmp_path):
+    make = regressor if y is NUMBER else classifier
+    frame = KINDS[kind].assign(name=[f"n{i}" for i in range(N)])
+    with pytest.warns(RfxWarning, match="left out"):
+        model = make().fit(frame, y)
+    model.save(tmp_path / "m.npz")
+    for back in (rfx.load(tmp_path / "m.npz"), pickle.loads(pickle.dumps(model))):
+        assert back.schema_ == model.schema_ and back.n_features_in_ == 4
+        np.testing.assert_array_equal(back.feature_names_in_, ["town", "a", "job", "name"])
+        np.testing.assert_array_equal(back.predict(frame), model.predict(frame))
+        back.save(tmp_path / "again.npz")
+        again = rfx.load(tmp_path / "again.npz")
+        np.testing.assert_array_equal(again.predict(frame), model.predict(frame))
+
+
+@pytest.mark.parametrize("asked", [[0, 2], [True, False, True], None])
+def test_files_keep_what_was_asked_for(asked, tmp_path):
+    array = FRAME.assign(town=CODES, job=CODES % 3).to_numpy(dtype=float)
+    model = classifier(categorical_features=asked).fit(array, LABEL)
+    model.save(tmp_path / "m.npz")
+    back = rfx.load(tmp_path / "m.npz")
+    assert back.categorical_features == asked and back.n_features_in_ == 3
+    np.testing.assert_array_equal(back.decision_function(array), model.decision_function(array))
+    again = clone(back).fit(array, LABEL)
+    np.testing.assert_array_equal(again.decision_function(array), model.decision_function(array))
+
+
+def test_the_command_line_predicts_from_the_columns(tmp_path, capfd):
+    model = classifier().fit(KINDS["category"], LABEL)
+    model.save(tmp_path / "m.npz")
+    FRAME[["job", "town", "a"]].to_csv(tmp_path / "rows.csv", index=False)
+    with pytest.raises(SystemExit) as stop:
+        main(["predict", str(tmp_path / "m.npz"), str(tmp_path / "rows.csv")])
+    out, err = capfd.readouterr()
+    assert stop.value.code == 0 and err == ""
+    assert out.split() == model.predict(FRAME).tolist()
+
+
+@pytest.mark.parametrize(
+    "known, says",
+    [
+        ({"columns": ["a", "town", "job"]}, "the names of its columns are not those"),
+        ({"columns": ["town", "a", "job", "more"]}, "the number of its columns"),
+        ({"columns": ["town", "town", "job"]}, "the names of its columns"),
+        ({"columns": 2}, "the number of its columns"),
+        ({"columns": {}}, "what it says of its columns"),
+        ({"categorical_features": "os.system"}, "its categorical_features is os.system"),
+        ({"categorical_features": [1.5]}, "its categorical_features is"),
+    ],
+)
+def test_a_strangers_columns_are_a_sentence(known, says, tmp_path):
+    classifier().fit(FRAME, LABEL).save(tmp_path / "m.npz")
+    _with_entry(tmp_path / "m.npz", estimator={"columns": ["town", "a", "job"]} | known)
+    with pytest.raises(DataError, match=says):
+        rfx.load(tmp_path / "m.npz")
+
+
+def test_every_method_takes_categories():
+    for name in estimators.names():
+        kind = getattr(estimators, name)
+        takes = issubclass(kind, (base.Classifier, base.Regressor))
+        assert ("categorical_features" in kind().get_params()) is takes

@@ -1,0 +1,237 @@
+"""The metric of recursive feature machines, and the choice of scaling, kernel and metric."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from rfx import methods, parallel
+from rfx.data.transforms.metric import Metric
+from rfx.data.transforms.scaling import Scaler
+from rfx.errors import UsageError
+from rfx.fitting import inputs, metric
+
+
+def planted(n=600, d=50, seed=0):
+    """Targets of the first two of many inputs."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] ** 2 + 0.05 * rng.normal(size=n)
+    return X, (y - y.mean())[:, None]
+
+
+def round_(n=500, d=4, seed=0):
+    """Targets of the distance to the origin alone, so that no direction counts more."""
+    X = np.random.default_rng(seed).normal(size=(n, d))
+    return X, np.linalg.norm(X, axis=1)[:, None]
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "laplacian-l2"])
+@pytest.mark.parametrize("form", ["diagonal", "full"])
+def test_a_planted_signal_is_found(kernel, form):
+    X, Y = planted(1200)
+    found = metric.learn(X, Y, kernel=kernel, forms=(form,))
+    assert found.metric is not None and found.form == metric.allowed((form,), X, kernel)[0]
+    assert found.metric.shares()[:2].sum() > 0.95
+    assert found.errors[found.form][found.steps] < 0.5 * found.errors[found.form][0]
+
+
+def test_the_identity_is_kept_where_no_direction_counts_more():
+    X, Y = round_()
+    found = metric.learn(X, Y, kernel="laplacian-l2")
+    assert found.metric is None and found.form == "none" and found.steps == 0
+    assert found.errors.keys() == {"diagonal", "full"}
+
+
+@pytest.mark.parametrize("form", ["diagonal", "full"])
+def test_permuted_columns_permute_the_metric(form):
+    X, Y = planted(300, 8)
+    order = np.random.default_rng(1).permutation(8)
+    one = metric.learn(X, Y, kernel="laplacian-l2", forms=(form,), steps=2).metric
+    other = metric.learn(X[:, order], Y, kernel="laplacian-l2", forms=(form,), steps=2).metric
+    expected = one.map[order] if form == "diagonal" else one.map[np.ix_(order, order)]
+    np.testing.assert_allclose(other.map, expected, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", ["laplacian", "laplacian-l2"])
+def test_weights_count_as_repetitions(kernel, monkeypatch):
+    monkeypatch.setattr(metric, "SINGLE", np.inf)
+    X, Y = planted(120, 4)
+    counts = np.arange(120) % 3
+    again = np.repeat(np.arange(120), counts)
+    out = np.arange(20)
+
+    def machine(rows, weights):
+        sample = metric.Sample(X[rows], Y[rows], X[out], Y[out], weights, None, "regression")
+        # the bandwidth is that of a sample of pairs, which repetitions change
+        params = {"gamma": 0.4}
+        found = metric.machine(sample, kernel, None, params, (0.1,))
+        outer = metric.outer_product(
+            kernel, X[rows], found.coef, params, np.arange(len(rows)), True, sample.weights
+        )
+        return found.error, outer
+
+    alone = np.flatnonzero(counts)
+    error, outer = machine(alone, counts[alone].astype(float))
+    repeated = machine(again, None)
+    assert error == pytest.approx(repeated[0], rel=1e-8)
+    np.testing.assert_allclose(outer, repeated[1], rtol=1e-8)
+
+
+def test_sparse_rows_have_a_diagonal_metric_the_same_as_dense_ones():
+    X, Y = planted(200, 10)
+    X[np.abs(X) < 0.5] = 0
+    dense = metric.learn(X, Y, kernel="laplacian-l2", forms=("diagonal",), steps=2)
+    sparse = metric.learn(
+        scipy.sparse.csr_matrix(X), Y, kernel="laplacian-l2", forms=("diagonal", "full"), steps=2
+    )
+    assert sparse.form == "diagonal" and list(sparse.errors) == ["diagonal"]
+    np.testing.assert_array_equal(sparse.metric.map, dense.metric.map)
+    rows = scipy.sparse.csr_matrix(X)
+    mapped = sparse.metric.transform(rows)
+    assert scipy.sparse.issparse(mapped)
+    np.testing.assert_allclose(mapped.toarray(), dense.metric.transform(X))
+    with pytest.raises(UsageError, match="--metric is full, which would make sparse rows dense"):
+        Metric(np.eye(10)).transform(rows)
+
+
+def test_many_inputs_have_a_diagonal_metric_only():
+    X = np.zeros((3, metric.MOST_INPUTS + 1))
+    assert metric.allowed(("diagonal", "full"), X, "laplacian-l2") == ["diagonal"]
+    assert metric.allowed(("full",), X, "laplacian-l2") == ["diagonal"]
+    assert metric.allowed((), X, "laplacian-l2") == []
+
+
+@pytest.mark.parametrize("task", ["regression", "binary", "multiclass"])
+def test_the_choice_has_the_same_bits_with_any_number_of_threads(task):
+    X, Y = planted(150, 5)
+    if task != "regression":
+        cuts = [0.0] if task == "binary" else [-0.5, 0.5]
+        codes = np.digitize(Y[:, 0], cuts)
+        Y = np.where(codes[:, None] == np.unique(codes)[1 if task == "binary" else 0 :], 1.0, -1.0)
+    found = []
+    for threads in (1, 2, 3):
+        with _threads(threads), parallel.one_blas_thread():
+            chosen = inputs.choose(X, Y, task, scalings=("standard", "robust"), steps=2)
+        found.append((chosen.scaling, chosen.kernel, chosen.form, chosen.lam, chosen.step["tried"]))
+    assert found[0] == found[1] == found[2]
+
+
+class _threads:
+    def __init__(self, count):
+        self.count = count
+
+    def __enter__(self):
+        from rfx import env
+
+        self.before = env.threads()
+        env.set_threads(self.count)
+
+    def __exit__(self, *_):
+        from rfx import env
+
+        env.set_threads(self.before)
+
+
+def test_too_few_rows_are_not_chosen_by():
+    X, Y = planted(inputs.FEWEST - 1, 3)
+    assert inputs.choose(X, Y, "regression") is None
+    trained = methods.create("rfm", task="regression").fit(X, Y[:, 0])
+    assert trained.settings.scaling == "standard" and trained.settings.metric == "none"
+
+
+def test_the_choice_is_of_the_least_error_that_was_tried():
+    X, Y = planted(200, 6)
+    chosen = inputs.choose(X, Y, "regression", scalings=("standard", "robust"))
+    step = chosen.step
+    last = [row for row in step["tried"] if row[4] == step["chosen"][4]]
+    best = min(last, key=lambda row: row[-1])
+    assert best[:2] == step["chosen"][:2] and best[3] == step["chosen"][3]
+    assert step["held_out"] == 200
+
+
+# ------------------------------------------------------------------------- in a pipeline
+
+
+def test_a_model_keeps_its_metric(tmp_path):
+    X, Y = planted(300, 6)
+    trained = methods.create("rf", task="regression", metric="full", metric_steps=2, lam=0.1)
+    trained = trained.fit(X, Y[:, 0])
+    assert trained.preprocessing.scaler.metric.form == "full"
+    trained.save(tmp_path / "model.npz")
+    loaded = methods.load(tmp_path / "model.npz")
+    np.testing.assert_array_equal(loaded.predict(X), trained.predict(X))
+    np.testing.assert_array_equal(
+        loaded.preprocessing.scaler.metric.map, trained.preprocessing.scaler.metric.map
+    )
+
+
+@pytest.mark.parametrize(
+    "name", ["kernel", "rf", "sparse-rf", "rb", "sparse-rb", "nystrom", "block", "lkrf"]
+)
+def test_every_method_gains_by_the_metric_of_a_planted_signal(name):
+    X, Y = planted(500, 20)
+    kept, out = np.arange(400), np.arange(400, 500)
+    options = {"task": "regression", "scaling": "standard", "lam": 0.3}
+    options |= {"kernel": "laplacian"} if name.endswith("rb") else {"kernel": "gaussian"}
+    errors = []
+    for kind in ("none", "auto"):
+        trained = methods.create(name, metric=kind, **options).fit(X[kept], Y[kept, 0])
+        errors.append(np.mean((trained.predict(X[out]) - Y[out, 0]) ** 2))
+    assert trained.settings.metric in ("diagonal", "full")
+    assert errors[1] < 0.8 * errors[0]
+
+
+@pytest.mark.parametrize("name", ["doubly-sgd", "r-sdca", "norma"])
+def test_streaming_methods_learn_it_from_their_first_rows_and_go_on_with_it(name, tmp_path):
+    X, Y = planted(400, 20)
+    options = {"task": "regression", "scaling": "standard", "metric": "diagonal", "epochs": 2}
+    whole = methods.create(name, metric_steps=2, **options).fit(X, Y[:, 0])
+    assert whole.preprocessing.scaler.metric.shares()[:2].sum() > 0.6
+    place = tmp_path / "checkpoint.npz"
+    trainer = methods.create(name, metric_steps=2, **options)
+    trainer.keep(place).fit(X, Y[:, 0])
+    again = trainer.keep(place, resume=True).fit(X, Y[:, 0])
+    np.testing.assert_array_equal(again.predict(X), whole.predict(X))
+
+
+def test_the_explicit_options_give_the_same_model():
+    X, Y = planted(300, 5)
+    chosen = methods.create("rfm", task="regression").fit(X, Y[:, 0])
+    again = methods.create("rfm", task="regression", **chosen.info["explicit"]).fit(X, Y[:, 0])
+    np.testing.assert_array_equal(again.predict(X), chosen.predict(X))
+    assert "explicit" not in again.info
+
+
+def test_the_machine_predicts_the_mean_far_from_all_rows():
+    X, Y = planted(100, 2)
+    trained = methods.create(
+        "rfm", task="regression", kernel="gaussian", scaling="standard", metric="none"
+    ).fit(X, Y[:, 0] + 100)
+    far = trained.predict(np.full((1, 2), 1e3))
+    assert far == pytest.approx(np.mean(Y) + 100)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "arccosine-0"])
+def test_kernels_without_a_bandwidth_take_a_metric(kernel):
+    X, Y = planted(100, 3)
+    trained = methods.create("rfm", task="regression", kernel=kernel, scaling="auto")
+    trained = trained.fit(X, Y[:, 0])
+    assert trained.settings.kernel == kernel and trained.settings.scaling != "auto"
+    again = methods.create("rfm", task="regression", **trained.info["explicit"]).fit(X, Y[:, 0])
+    np.testing.assert_allclose(again.predict(X), trained.predict(X), rtol=1e-9)
+
+
+def test_steps_without_a_metric_are_refused():
+    with pytest.raises(UsageError, match="--metric-steps is 3, which has no effect"):
+        methods.create("rf", metric_steps=3, metric="none")
+
+
+def test_the_metric_follows_the_scaling():
+    X, Y = planted(100, 3)
+    scaler = Scaler.fit(X, "standard")
+    from dataclasses import replace
+
+    own = Metric(np.array([1.0, 0.5, 0.0]))
+    np.testing.assert_allclose(
+        replace(scaler, metric=own).transform(X), scaler.transform(X) * own.map
+    )

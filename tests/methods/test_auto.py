@@ -1,0 +1,165 @@
+"""rfm and auto: what `rfx train --data FILE` alone does, and what it prints."""
+
+import json
+import shlex
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from rfx import methods
+from rfx.cli import main
+from rfx.errors import UsageError
+from rfx.methods import auto
+
+
+def run(capfd, *args):
+    with pytest.raises(SystemExit) as stop:
+        main([str(arg) for arg in args])
+    out, err = capfd.readouterr()
+    return stop.value.code, out, err
+
+
+@pytest.fixture
+def table(tmp_path):
+    """A table whose first column matters most."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 3))
+    y = np.sin(2 * X[:, 0]) + 0.1 * X[:, 1] + 0.01 * rng.normal(size=150)
+    path = tmp_path / "table.csv"
+    rows = [",".join(f"{value:.6f}" for value in row) for row in np.column_stack([X, y])]
+    path.write_text("\n".join(["a,b,c,price", *rows]) + "\n")
+    return path
+
+
+def test_data_alone_is_enough_and_the_printed_command_repeats_the_model(table, capfd, monkeypatch):
+    monkeypatch.chdir(table.parent)
+    code, out, _ = run(capfd, "train", "--data", table.name, "--model", "one.npz")
+    assert code == 0
+    assert "method       rfm" in out and "chosen       scaling" in out
+    command = next(line for line in out.splitlines() if line.startswith("rfx train --method rfm"))
+    code, again, _ = run(capfd, *shlex.split(command)[1:], "--model", "two.npz")
+    assert code == 0 and "chosen" not in again
+    one, two = (methods.load(name).predict(np.eye(3)) for name in ("one.npz", "two.npz"))
+    np.testing.assert_array_equal(one, two)
+
+
+def test_json_has_the_command(table, capfd):
+    code, out, _ = run(capfd, "train", "--data", table, "--scaling", "standard", "--json")
+    found = json.loads(out)
+    assert code == 0 and found["method"] == "rfm"
+    assert found["command"].startswith("rfx train --method rfm")
+    assert "--scaling standard" in found["command"]
+
+
+def test_an_option_of_a_named_method_is_refused(table, capfd):
+    code, _, err = run(capfd, "train", "--data", table, "--n-features", 10)
+    assert code == 2 and "method auto has no option --n-features" in err
+
+
+def test_a_metric_of_a_named_method_is_learnt(table, capfd):
+    command = ("train", "--data", table, "--method", "rf", "--metric", "diagonal", "--lam", "0.1")
+    code, out, _ = run(capfd, *command)
+    assert code == 0 and "chosen       metric diagonal" in out
+
+
+def test_info_has_the_inputs_by_their_shares_of_the_metric(table, capfd, monkeypatch):
+    monkeypatch.chdir(table.parent)
+    command = ("train", "--data", table.name, "--method", "rfm", "--scaling", "standard")
+    options = ("--metric", "diagonal", "--metric-steps", "2", "--kernel", "laplacian-l2")
+    assert run(capfd, *command, *options, "--model", "m.npz")[0] == 0
+    code, out, _ = run(capfd, "info", "m.npz")
+    assert code == 0 and "metric       diagonal: a 9" in out
+    shares = json.loads(run(capfd, "info", "m.npz", "--json")[1])["metric_shares"]
+    assert sum(shares) == pytest.approx(1) and shares[0] > 0.9
+    assert run(capfd, *command, "--metric", "none", "--model", "none.npz")[0] == 0
+    assert json.loads(run(capfd, "info", "none.npz", "--json")[1])["metric_shares"] is None
+
+
+def test_curves_need_a_method():
+    X, y = np.eye(60), np.arange(60.0)
+    with pytest.raises(UsageError, match="curves are not supported for method auto"):
+        methods.create("auto", task="regression").fit(X, y, held_out=(X, y))
+
+
+@pytest.mark.parametrize("task", ["regression", "binary"])
+def test_more_rows_have_a_method_whose_cost_grows_with_the_rows_alone(task, monkeypatch):
+    monkeypatch.setattr(auto, "EXACT", 300)
+    monkeypatch.setattr(auto, "FITTED", 200)
+    monkeypatch.setattr(auto, "EVALUATED", 100)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 3))
+    y = X[:, 0] ** 2 + X[:, 1]
+    y = y if task == "regression" else np.where(y > 1, 1.0, -1.0)
+    trainer = methods.create("auto", task=task, scaling="standard", metric="none")
+    trained = trainer.fit(X[:400], y[:400])
+    assert trained.name in {name for name, _ in auto.LARGE}
+    step = next(step for step in trained.info["validation"] if step["by"] == "auto")
+    assert step["chosen"][0] == trained.name and step["held_out"] == 100
+    assert {row[0] for row in step["tried"]} == {name for name, _ in auto.LARGE}
+    error = np.mean(trained.predict(X[400:]) != y[400:])
+    if task == "regression":
+        error = np.mean((trained.predict(X[400:]) - y[400:]) ** 2) / np.var(y[400:])
+    assert error < 0.2
+    again = methods.create(trained.name, task=task, **trained.info["explicit"]).fit(
+        X[:400], y[:400]
+    )
+    np.testing.assert_array_equal(again.predict(X), trained.predict(X))
+
+
+def test_of_classes_two_losses_are_compared():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(200, 2))
+    y = np.where(np.hypot(*X.T) > 1.2, 1.0, -1.0)
+    trained = methods.create("auto", task="binary", scaling="standard", metric="none").fit(X, y)
+    step = next(step for step in trained.info["validation"] if step["by"] == "auto")
+    assert {row[0] for row in step["tried"]} == {"rfm", "kernel"}
+    best = min(step["tried"], key=lambda row: row[-1])
+    assert step["chosen"] == best[:3] and trained.name == best[0]
+    again = methods.create(trained.name, task="binary", **trained.info["explicit"]).fit(X, y)
+    np.testing.assert_array_equal(again.decision_function(X), trained.decision_function(X))
+
+
+def test_the_machine_with_squared_hinge_loss_is_repeated_by_its_options(monkeypatch):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(200, 2))
+    y = np.where(np.hypot(*X.T) > 1.2, 1.0, -1.0)
+    monkeypatch.setattr(auto, "_candidates", _second(auto._candidates))
+    trained = methods.create("auto", task="binary", scaling="standard").fit(X, y)
+    assert trained.name == "kernel" and trained.info["explicit"]["loss"] == "squared_hinge"
+    again = methods.create("kernel", task="binary", **trained.info["explicit"]).fit(X, y)
+    np.testing.assert_array_equal(again.decision_function(X), trained.decision_function(X))
+
+
+def _second(candidates):
+    return lambda *given: candidates(*given)[1:]
+
+
+def test_the_printed_command_has_weights_and_held_out_rows(table, capfd, tmp_path):
+    weights = tmp_path / "weights.txt"
+    weights.write_text("\n".join(["1", "2"] * 75) + "\n")
+    options = ("--sample-weight", weights, "--holdout", "0.2", "--scaling", "standard")
+    code, out, _ = run(capfd, "train", "--data", table, *options, "--metric", "none", "--json")
+    found = json.loads(out)["command"]
+    assert code == 0 and f"--sample-weight {weights}" in found and "--holdout 0.2" in found
+
+
+def test_a_few_rows_are_enough():
+    X = np.random.default_rng(2).normal(size=(6, 2))
+    y = np.array([1.0, 1, 1, 1, 1, -1])
+    trained = methods.create("auto", task="binary").fit(X, y)
+    assert trained.name == "rfm" and set(trained.predict(X)) <= {1.0, -1.0}
+
+
+def test_wide_sparse_rows_stay_sparse_and_have_a_diagonal_metric(tmp_path):
+    rng = np.random.default_rng(3)
+    X = scipy.sparse.random(200, 1500, 0.01, "csr", random_state=rng)
+    y = np.where(np.asarray(X[:, :300].sum(axis=1)).ravel() > 1.4, 1.0, -1.0)
+    options = {"scaling": "none", "kernel": "laplacian-l2", "metric": "diagonal", "metric_steps": 1}
+    trained = methods.create("rfm", task="binary", **options).fit(X, y)
+    assert trained.preprocessing.scaler.metric.form == "diagonal"
+    assert scipy.sparse.issparse(trained.preprocessing.rows(X))
+    trained.save(tmp_path / "m.npz")
+    loaded = methods.load(tmp_path / "m.npz")
+    np.testing.assert_array_equal(loaded.predict(X), trained.predict(X))
+    assert methods.create("auto", task="binary").fit(X, y).name in ("rfm", "kernel")

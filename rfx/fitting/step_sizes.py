@@ -6,7 +6,7 @@ from rfx.errors import UsageError
 from rfx.fitting.settings import Settings
 from rfx.fitting.stream_options import FEW_ROWS
 from rfx.options import Option
-from rfx.solvers.stochastic.steps import Steps
+from rfx.solvers.stochastic.steps import DAMPING, Descent, Steps
 
 STEP = Option(
     "step",
@@ -54,3 +54,9 @@ def steps_of(settings: Settings) -> Steps:
     elif kind == "root":
         theta = 1.0 if theta is None else theta
     return Steps(kind, nu, theta, t0 or 0.0, settings.step0, settings.step1)
+
+
+def descent_of(settings: Settings) -> Descent:
+    """The descent of options that are numbers."""
+    damping = settings.get("damping", DAMPING)
+    return Descent(steps_of(settings), settings.precondition, damping, settings.averaging)

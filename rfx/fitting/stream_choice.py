@@ -1,18 +1,18 @@
 """How the methods that learn batch by batch choose options: by short trainings on a sample.
 
-The sample are at most ROWS of the rows that are surveyed before the first step, drawn at random. A
-fifth of them is held out. Every value that is tried learns from the others as the training will, in
-as many passes. nu is chosen first, with the bandwidth that kernel ridge regression has the least
-leave-one-out error with, then the bandwidth, of that and larger multiples of gamma. What predicts
-the held-out rows best is taken; of shares of wrong labels, which are uncertain on so few rows, the
-first of the values that are within a standard error of the least: the largest nu, the smallest
-gamma. nu is of the mean loss, so that it is the same for the sample as for all rows. A stream that
-can be read twice is surveyed in full, one that can't in its first rows.
+The sample are at most ROWS of the rows that are surveyed before the first step, drawn at random,
+scaled, and under the metric where one is learnt. A fifth of them is held out. Every value that is
+tried learns from the others, in as many passes as the method takes by default. nu is chosen first,
+with the bandwidth that kernel ridge regression has the least leave-one-out error with, then the
+bandwidth, of that and larger multiples of gamma. What predicts the held-out rows best is taken; of
+shares of wrong labels, which are uncertain on so few rows, the first of the values that are within
+half a standard error of the least: the largest nu, the smallest gamma. nu is of the mean loss, so
+that it is the same for the sample as for all rows. A stream that can be read twice is surveyed in
+full, one that can't in its first rows.
 """
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +25,7 @@ from rfx.fitting.cache import Cache
 from rfx.fitting.learned import Learned
 from rfx.fitting.problem import Problem
 from rfx.fitting.settings import Settings
-from rfx.fitting.stream_options import PASSES, THETAS
+from rfx.fitting.stream_options import THETAS
 from rfx.fitting.stream_weights import BatchWeights
 from rfx.fitting.validation import LAMS
 
@@ -71,11 +71,13 @@ def choose(
 
 
 def _trial_passes(method: StreamMethod, settings: Settings, n_rows: int | None) -> int:
-    """Passes over the sample: those of the training, but no more than PASSES."""
-    count: float = method.passes(settings, n_rows)
-    if settings.budget_samples is not None and n_rows is not None:
-        count = math.ceil(settings.budget_samples / n_rows)
-    return int(min(PASSES, count))
+    """Passes over the sample: the method's by default, whatever the training is given.
+
+    A training that goes on for more passes than it was begun with then has the same options as one
+    that was given as many from the beginning.
+    """
+    count: int = method.passes(settings.updated(epochs=None), n_rows)
+    return count
 
 
 def trained(method: StreamMethod, problem: Problem, settings: Settings) -> Learner:

@@ -18,7 +18,7 @@ from rfx.fitting.learned import Learned
 from rfx.fitting.options import MOST
 from rfx.fitting.preprocessing import input_dtype
 from rfx.fitting.settings import Settings
-from rfx.fitting.step_sizes import STEPS, check_steps, steps_of
+from rfx.fitting.step_sizes import STEPS, check_steps, descent_of
 from rfx.fitting.stream_options import (
     AVERAGING,
     FEATURES,
@@ -31,9 +31,9 @@ from rfx.fitting.stream_weights import BatchWeights
 from rfx.fitting.streaming import Learner, Restored, StreamMethod
 from rfx.model import Array
 from rfx.options import Option
-from rfx.solvers.stochastic.doubly import DAMPING, DoublySGD
+from rfx.solvers.stochastic.doubly import Blocks, DoublySGD
 from rfx.solvers.stochastic.expansion import ROWS
-from rfx.solvers.stochastic.steps import Steps
+from rfx.solvers.stochastic.steps import DAMPING, Descent, Steps
 
 KEPT = "the rows of a set that are met again, and for fresh blocks"
 MEMORY = Option(
@@ -161,15 +161,9 @@ class DoublySgd(StreamMethod):
             learned.n_outputs,
             learned.loss,
             s.nu,
-            steps_of(s),
-            block=s.block,
-            max_blocks=s.max_blocks,
-            precondition=s.precondition,
-            damping=s.damping,
-            averaging=s.averaging,
-            keep_rows=known,
-            hold_rows=learned.n_rows if kept else None,
-            seed=s.seed,
+            descent_of(s),
+            Blocks(s.block, s.max_blocks, known, learned.n_rows if kept else None),
+            s.seed,
         )
         return DoublyLearner(solver, s)
 
@@ -184,9 +178,8 @@ class DoublySgd(StreamMethod):
         if len(coef) % block:
             raise DataError(f"its {len(coef)} coefficients are not of blocks of {block}")
         growing = _growing(known.n_prepared, known.kernel_params, settings)
-        solver = DoublySGD(
-            growing, known.n_outputs, known.loss, 0.0, Steps("constant"), block=block
-        )
+        last = Descent(Steps("constant"))
+        solver = DoublySGD(growing, known.n_outputs, known.loss, 0.0, last, Blocks(block))
         scales = np.array([1.0, 0.0, 0.0])
         solver.expansion.restore({"coef": np.asarray(coef, np.float64), "scales": scales})
         return solver.predictions

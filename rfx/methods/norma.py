@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from rfx.fitting.learned import Learned
 from rfx.fitting.preprocessing import input_dtype
 from rfx.fitting.settings import Settings
-from rfx.fitting.step_sizes import STEPS, check_steps, steps_of
+from rfx.fitting.step_sizes import STEPS, check_steps, descent_of
 from rfx.fitting.stream_options import AVERAGING, NUS, PRECONDITION, THETAS
 from rfx.fitting.stream_weights import BatchWeights
 from rfx.fitting.streaming import Learner
@@ -22,7 +22,7 @@ class NormaLearner(SupportLearner):
     """A model of rows, and the kind of steps."""
 
     def describe(self) -> dict[str, Any]:
-        return super().describe() | {"step": self.solver.steps.kind}
+        return super().describe() | {"step": self.solver.descent.steps.kind}
 
 
 class NormaMethod(SupportMethod):
@@ -60,9 +60,7 @@ class NormaMethod(SupportMethod):
             learned.n_outputs,
             learned.loss,
             settings.nu,
-            steps_of(settings),
+            descent_of(settings),
             input_dtype(settings),
-            precondition=settings.precondition,
-            averaging=settings.averaging,
         )
         return NormaLearner(solver)

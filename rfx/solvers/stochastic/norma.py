@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from rfx.losses import Loss
-    from rfx.solvers.stochastic.steps import Steps
+    from rfx.solvers.stochastic.steps import Descent
     from rfx.types import Inputs
 
 # The scale goes into the coefficients when it is below this; of an average, which is a difference
@@ -37,9 +37,8 @@ _SMALLEST, _SMALLEST_AVERAGED = 1e-100, 1e-4
 class Norma:
     """f and the steps that have made it.
 
-    kernel, params: as for rfx.kernels; loss, nu, steps, averaging: as for DoublySGD. Rows without a
-    share in the step are not kept. precondition: multiply steps by the inverse of the batch's
-    covariance; all rows then have a share.
+    kernel, params: as for rfx.kernels; loss, nu: as for DoublySGD. Rows without a share in the step
+    are not kept; in one that is preconditioned all rows have a share. No kernel needs a damping.
     """
 
     def __init__(
@@ -49,15 +48,11 @@ class Norma:
         n_outputs: int,
         loss: Loss,
         nu: float,
-        steps: Steps,
+        descent: Descent,
         dtype: DTypeLike = np.float32,
-        *,
-        precondition: bool = False,
-        averaging: str = "none",
     ) -> None:
         self.support = Support(kernel, params, n_outputs, dtype)
-        self.loss, self.nu, self.steps = loss, float(nu), steps
-        self.precondition, self.averaging = precondition, averaging
+        self.loss, self.nu, self.descent = loss, float(nu), descent
         self.t, self.largest, self.scale = 0, 0, 1.0
         # of the average: the weighted sum of the scales, that of the weights
         self.sum, self.weight = 0.0, 0.0
@@ -73,12 +68,14 @@ class Norma:
         F = self.scale * self.support.values(X)
         self.largest = max(self.largest, len(F))
         derivatives = times(self.loss.derivative(F, Y), weights)
-        gamma = self.steps(self.t, derivatives) * len(F) / self.largest
+        gamma = self.descent.steps(self.t, derivatives) * len(F) / self.largest
         if self.nu and self.support.n_rows:
             self.scale *= 1.0 - gamma * self.nu
-            if abs(self.scale) < (_SMALLEST if self.averaging == "none" else _SMALLEST_AVERAGED):
+            if abs(self.scale) < (
+                _SMALLEST if self.descent.averaging == "none" else _SMALLEST_AVERAGED
+            ):
                 self._fold()
-        if self.precondition:
+        if self.descent.precondition:
             derivatives = self._solved(X, derivatives)
         change = -gamma / len(F) * derivatives
         used = np.flatnonzero(np.any(change != 0, axis=1))
@@ -92,13 +89,13 @@ class Norma:
         """(n_rows, n_outputs) coefficients of support.rows of the function that predicts: the last
         one, or the average.
         """
-        if self.averaging == "none" or not self.weight:
+        if self.descent.averaging == "none" or not self.weight:
             return self.scale * self.support.coef
         return (self.sum * self.support.coef - self._before) / self.weight
 
     def predictions(self, X: Inputs) -> np.ndarray:
         """(n, n_outputs) float64 values of the function that predicts."""
-        if self.averaging == "none":
+        if self.descent.averaging == "none":
             return self.scale * self.support.values(X)
         return self.support.values(X, self.coef)
 
@@ -106,7 +103,7 @@ class Norma:
         """Arrays from which `restore` goes on to the same bits."""
         counts = {"t": np.array([self.t, self.largest]), "scale": np.array([self.scale])}
         found = counts | {"rows": self.support.rows, "coef": self.support.coef.copy()}
-        if self.averaging == "none":
+        if self.descent.averaging == "none":
             return found
         sums = np.array([self.sum, self.weight])
         return found | {"before": self._before.copy(), "sums": sums}
@@ -115,7 +112,7 @@ class Norma:
         self.support.append(state["rows"], state["coef"])
         self.t, self.largest = (int(value) for value in state["t"])
         self.scale = float(state["scale"][0])
-        if self.averaging != "none":
+        if self.descent.averaging != "none":
             self._before = state["before"].copy()
             self.sum, self.weight = (float(value) for value in state["sums"])
 
@@ -135,12 +132,12 @@ class Norma:
 
     def _append(self, X: Inputs, coef: np.ndarray) -> None:
         self.support.append(X, coef)
-        if self.averaging != "none":
+        if self.descent.averaging != "none":
             self._before = np.concatenate([self._before, self.sum * coef])
 
     def _fold(self) -> None:
         """The scale into the coefficients."""
-        if self.averaging != "none":
+        if self.descent.averaging != "none":
             self._before -= self.sum * self.support.coef
             self.sum = 0.0
         self.support.coef[:] *= self.scale
@@ -148,7 +145,7 @@ class Norma:
 
     def _count(self) -> None:
         """The step is over: its function enters the average."""
-        if self.averaging != "none":
-            weight = self.t if self.averaging == "linear" else 1.0
+        if self.descent.averaging != "none":
+            weight = self.t if self.descent.averaging == "linear" else 1.0
             self.sum += weight * self.scale
             self.weight += weight

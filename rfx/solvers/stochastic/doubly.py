@@ -161,9 +161,10 @@ class DoublySGD:
             e.add(start, -gamma * gradient)
         elif fresh:
             self._decay(gamma)
-            e.add(start, -gamma * self._solve(Z, gradient))
+            e.add(start, -gamma * self._solve(Z, gradient, weights))
         else:
-            e.add(start, -gamma * self._solve(Z, gradient + self.nu * e.last(start, stop)))
+            gradient += self.nu * e.last(start, stop)
+            e.add(start, -gamma * self._solve(Z, gradient, weights))
         if self.known is not None and index is not None and fresh:
             self.known.add(Z, start, index)
         self.t = t
@@ -182,12 +183,12 @@ class DoublySGD:
             return have
         return int(uniforms(self.seed, VISIT, t, t + 1, 1)[0, 0] * most) * size
 
-    def _solve(self, Z: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-        """(C + (nu + damping) I)^-1 gradient for the unscaled features Z (n, block) of the
-        batch.
+    def _solve(self, Z: np.ndarray, gradient: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+        """(C + (nu + damping) I)^-1 gradient for the unscaled features Z (n, block) of the batch
+        and its rows' weights.
         """
         ridge = self.nu + self.descent.damping
-        found = solve_covariance(Z, gradient, len(Z) * self.blocks.size, ridge)
+        found = solve_covariance(Z, gradient, len(Z) * self.blocks.size, ridge, weights)
         if found is None:
             raise UsageError(
                 f"--damping is {self.descent.damping:g}, below the rounding of the features'"

@@ -67,7 +67,8 @@ class Norma:
         self.t += 1
         F = self.scale * self.support.values(X)
         self.largest = max(self.largest, len(F))
-        derivatives = times(self.loss.derivative(F, Y), weights)
+        plain = self.loss.derivative(F, Y)
+        derivatives = times(plain, weights)
         gamma = self.descent.steps(self.t, derivatives) * len(F) / self.largest
         if self.nu and self.support.n_rows:
             self.scale *= 1.0 - gamma * self.nu
@@ -76,7 +77,7 @@ class Norma:
             ):
                 self._fold()
         if self.descent.precondition:
-            derivatives = self._solved(X, derivatives)
+            derivatives = self._solved(X, plain, weights)
         change = -gamma / len(F) * derivatives
         used = np.flatnonzero(np.any(change != 0, axis=1))
         if len(used):
@@ -118,11 +119,11 @@ class Norma:
 
     # ------------------------------------------------------------------ parts of a step
 
-    def _solved(self, X: Inputs, derivatives: np.ndarray) -> np.ndarray:
-        """The derivatives (n, n_outputs) as a preconditioned step has them."""
+    def _solved(self, X: Inputs, derivatives: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+        """The derivatives (n, n_outputs) as a preconditioned step has them, times the weights."""
         s = self.support
         K = kernels.block(s.kernel, X, X, s.params, dtype=np.float64)
-        found = solve_kernel(K, derivatives, len(derivatives), self.nu)
+        found = solve_kernel(K, derivatives, len(derivatives), self.nu, weights)
         if found is None:
             raise UsageError(
                 f"--nu is {self.nu:g}, below the rounding of the kernel's values, so that steps"

@@ -73,7 +73,7 @@ class Pegasos:
         self.largest = max(self.largest, len(F))
         gradient = cross(Z, times(self.loss.derivative(F, Y), weights))
         if self.precondition:
-            self._newton(Z, gradient / len(F))
+            self._newton(Z, gradient / len(F), weights)
         else:
             self.last *= 1.0 - len(F) / self.largest / self.t
             self.last -= gradient / (self.nu * self.t * self.largest)
@@ -86,10 +86,10 @@ class Pegasos:
             self.weight += share
         return float(times(self.loss.value(F, Y), weights).sum() / len(F))
 
-    def _newton(self, Z: np.ndarray, gradient: np.ndarray) -> None:
+    def _newton(self, Z: np.ndarray, gradient: np.ndarray, weights: np.ndarray | None) -> None:
         """The preconditioned step; gradient: (n_features, n_outputs) of the batch's mean loss."""
         gamma = min(self.t**-0.5, 1.0 / (self.nu * self.t)) * len(Z) / self.largest
-        found = solve_covariance(Z, gradient + self.nu * self.last, len(Z), self.nu)
+        found = solve_covariance(Z, gradient + self.nu * self.last, len(Z), self.nu, weights)
         if found is None:
             raise UsageError(
                 f"--nu is {self.nu:g}, below the rounding of the features' covariance, so that"

@@ -2,7 +2,8 @@
 
 A step along the gradient converges in the directions that features vary most in, and hardly in the
 others. Multiplied by (C + ridge I)^-1, C the covariance of the features on the batch, it is
-Newton's on the batch for squared loss, and what the batch says is used in every direction.
+Newton's on the batch for squared loss, and what the batch says is used in every direction. Where
+rows have weights, C is the weighted mean, as the gradient is.
 """
 
 from __future__ import annotations
@@ -18,28 +19,50 @@ TILE = 512
 
 
 def solve_covariance(
-    Z: np.ndarray, gradient: np.ndarray, divisor: float, ridge: float
+    Z: np.ndarray,
+    gradient: np.ndarray,
+    divisor: float,
+    ridge: float,
+    weights: np.ndarray | None = None,
 ) -> np.ndarray | None:
-    """(Z'Z / divisor + ridge I)^-1 gradient for features Z (n, m) and a gradient (m, k); None where
-    rounding leaves no inverse.
+    """(Z'WZ / divisor + ridge I)^-1 gradient for features Z (n, m) and a gradient (m, k); None
+    where rounding leaves no inverse.
+
+    weights: (n,) on the diagonal of W, None for ones.
     """
-    C = _lower_gram(Z)
+    C = _lower_gram(Z if weights is None else Z * _roots(weights).astype(Z.dtype))
     C /= divisor
     return _solved(C, gradient, ridge)
 
 
 def solve_kernel(
-    K: np.ndarray, derivatives: np.ndarray, divisor: float, ridge: float
+    K: np.ndarray,
+    derivatives: np.ndarray,
+    divisor: float,
+    ridge: float,
+    weights: np.ndarray | None = None,
 ) -> np.ndarray | None:
-    """(K / divisor + ridge I)^-1 derivatives for the kernel matrix K (n, n) of a batch and the
-    derivatives (n, k) of its losses; None where rounding leaves no inverse.
+    """S (S K S / divisor + ridge I)^-1 S derivatives for the kernel matrix K (n, n) of a batch and
+    the derivatives (n, k) of its losses without weights; None where rounding leaves no inverse.
 
-    These are the coefficients of the rows in (C + ridge I)^-1 sum_i derivatives_i k(x_i, .), C the
-    covariance of the kernel's own features: (Z'Z + r I)^-1 Z' = Z' (ZZ' + r I)^-1.
+    weights: (n,) the squares on the diagonal of S, None for ones. These are the coefficients of the
+    rows in (C + ridge I)^-1 sum_i weights_i derivatives_i k(x_i, .), C the covariance of the
+    kernel's own features: (Z'SSZ + r I)^-1 Z'S = Z'S (SZZ'S + r I)^-1.
     """
     C = np.array(K, np.float64, order="F")
     C /= divisor
-    return _solved(C, derivatives, ridge)
+    if weights is None:
+        return _solved(C, derivatives, ridge)
+    own = _roots(weights)
+    C *= own
+    C *= own.T
+    found = _solved(C, own * derivatives, ridge)
+    return None if found is None else own * found
+
+
+def _roots(weights: np.ndarray) -> np.ndarray:
+    """(n, 1) the roots of the weights."""
+    return np.sqrt(weights)[:, None]
 
 
 def _solved(C: np.ndarray, right: np.ndarray, ridge: float) -> np.ndarray | None:

@@ -114,4 +114,5 @@ class DualMethod(StreamMethod):
 
         primal, dual = learner.solver.bounds(batches())
         n = learned.n_counted
-        return {"objective": n * primal, "gap": n * (primal - dual)}
+        # at the optimum rounding decides the sign of what is left
+        return {"objective": n * primal, "gap": n * max(0.0, primal - dual)}

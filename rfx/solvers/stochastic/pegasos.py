@@ -19,7 +19,7 @@ from rfx.errors import UsageError
 from rfx.losses import times
 from rfx.parallel import matmul
 from rfx.solvers.stochastic.expansion import cross
-from rfx.solvers.stochastic.precondition import solve_covariance
+from rfx.solvers.stochastic.precondition import solve_covariance, solve_few
 
 if TYPE_CHECKING:
     from rfx.losses import Loss
@@ -89,7 +89,8 @@ class Pegasos:
     def _newton(self, Z: np.ndarray, gradient: np.ndarray, weights: np.ndarray | None) -> None:
         """The preconditioned step; gradient: (n_features, n_outputs) of the batch's mean loss."""
         gamma = min(self.t**-0.5, 1.0 / (self.nu * self.t)) * len(Z) / self.largest
-        found = solve_covariance(Z, gradient + self.nu * self.last, len(Z), self.nu, weights)
+        solve = solve_few if len(Z) < Z.shape[1] else solve_covariance
+        found = solve(Z, gradient + self.nu * self.last, len(Z), self.nu, weights)
         if found is None:
             raise UsageError(
                 f"--nu is {self.nu:g}, below the rounding of the features' covariance, so that"

@@ -35,6 +35,26 @@ def solve_covariance(
     return _solved(C, gradient, ridge)
 
 
+def solve_few(
+    Z: np.ndarray,
+    gradient: np.ndarray,
+    divisor: float,
+    ridge: float,
+    weights: np.ndarray | None = None,
+) -> np.ndarray | None:
+    """What `solve_covariance` returns, for fewer rows than features: ridge > 0.
+
+    By (Z'Z + r I)^-1 = (I - Z' (ZZ' + r I)^-1 Z) / r, whose difference needs float64.
+    """
+    rows = Z.astype(np.float64)
+    if weights is not None:
+        rows *= _roots(weights)
+    K = _lower_gram(np.ascontiguousarray(rows.T))
+    with one_blas_thread():
+        inner = _solved(K, rows @ gradient, divisor * ridge)
+        return None if inner is None else (gradient - rows.T @ inner) / ridge
+
+
 def solve_kernel(
     K: np.ndarray,
     derivatives: np.ndarray,

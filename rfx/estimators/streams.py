@@ -16,22 +16,24 @@ class DoublySGDClassifier(IncrementalClassifier):
     ----------
     kernel : str, default="gaussian"
         Such as gaussian, laplacian or matern-3/2; `rfx methods doubly-sgd` lists the kernels.
-    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+    gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
+        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
         distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, hinge for two classes, softmax for more where the method has
-        it.
+        default squared for regression, squared_hinge for two classes, softmax for more where the
+        method has it.
     epsilon : float, default=0.1
         Half the width of the tube of epsilon_insensitive.
-    nu : float, default=1e-06
-        Regularisation of the mean loss, nu/2 ||f||^2.
-    batch : int, default=256
+    nu : float or "validation", default="validation"
+        Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
+        on held-out rows of a sample.
+    batch : int, default=1024
         Rows of a step.
-    epochs : int, default=1
-        Passes over the rows.
+    epochs : int, default=None
+        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
@@ -61,23 +63,24 @@ class DoublySGDClassifier(IncrementalClassifier):
     max_blocks : int, default=None
         Blocks of features after which a step takes one of them again, at random, as the authors'
         program for graphics cards does; by default always fresh ones.
-    step : {"theorem", "root", "decay", "constant", "normalized"}, default="constant"
+    step : {"theorem", "root", "decay", "constant", "normalized"}, default="root"
         Step sizes. theorem: theta / (t + t0), theta nu from 1 to 2; root: theta / sqrt(t + t0);
         decay: step0 / (1 + step1 t); constant: step0; normalized: step0 / root mean square of the
         batch's derivatives.
     theta : float, default=None
-        See step; by default 1 / nu (theorem), 1 (root).
+        See step; by default 1 / nu (theorem), 1 (root), of steps that are not preconditioned the
+        best of 1, 4 and 16 on held-out rows (root).
     t0 : float, default=None
         See step; by default 2 theta (theorem), 0 (root).
     step0 : float, default=1.0
         See step.
     step1 : float, default=0.0001
         See step.
-    precondition : bool, default=False
-        Multiply the step of a block by the inverse of its covariance on the batch.
+    precondition : bool, default=True
+        Multiply a step by the inverse of the covariance of its features on the batch.
     damping : float, default=1e-07
         What is added to that covariance, besides nu.
-    averaging : {"none", "uniform", "linear"}, default="none"
+    averaging : {"none", "uniform", "linear"}, default="linear"
         What predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
         weight t.
     max_memory : float, default=256.0
@@ -135,12 +138,12 @@ class DoublySGDClassifier(IncrementalClassifier):
         self,
         *,
         kernel: str = "gaussian",
-        gamma: float | str = "median",
+        gamma: float | str = "loo",
         loss: str | None = None,
         epsilon: float = 0.1,
-        nu: float = 1e-06,
-        batch: int = 256,
-        epochs: int = 1,
+        nu: float | str = "validation",
+        batch: int = 1024,
+        epochs: int | None = None,
         replace: bool = False,
         unit: bool = False,
         pca: int | None = None,
@@ -154,14 +157,14 @@ class DoublySGDClassifier(IncrementalClassifier):
         features: str = "offset",
         block: int = 256,
         max_blocks: int | None = None,
-        step: str = "constant",
+        step: str = "root",
         theta: float | None = None,
         t0: float | None = None,
         step0: float = 1.0,
         step1: float = 0.0001,
-        precondition: bool = False,
+        precondition: bool = True,
         damping: float = 1e-07,
-        averaging: str = "none",
+        averaging: str = "linear",
         max_memory: float = 256.0,
         keep_values: bool = False,
         class_weight: dict | str | None = None,
@@ -185,22 +188,24 @@ class DoublySGDRegressor(IncrementalRegressor):
     ----------
     kernel : str, default="gaussian"
         Such as gaussian, laplacian or matern-3/2; `rfx methods doubly-sgd` lists the kernels.
-    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+    gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
+        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
         distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, hinge for two classes, softmax for more where the method has
-        it.
+        default squared for regression, squared_hinge for two classes, softmax for more where the
+        method has it.
     epsilon : float, default=0.1
         Half the width of the tube of epsilon_insensitive.
-    nu : float, default=1e-06
-        Regularisation of the mean loss, nu/2 ||f||^2.
-    batch : int, default=256
+    nu : float or "validation", default="validation"
+        Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
+        on held-out rows of a sample.
+    batch : int, default=1024
         Rows of a step.
-    epochs : int, default=1
-        Passes over the rows.
+    epochs : int, default=None
+        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
@@ -230,23 +235,24 @@ class DoublySGDRegressor(IncrementalRegressor):
     max_blocks : int, default=None
         Blocks of features after which a step takes one of them again, at random, as the authors'
         program for graphics cards does; by default always fresh ones.
-    step : {"theorem", "root", "decay", "constant", "normalized"}, default="constant"
+    step : {"theorem", "root", "decay", "constant", "normalized"}, default="root"
         Step sizes. theorem: theta / (t + t0), theta nu from 1 to 2; root: theta / sqrt(t + t0);
         decay: step0 / (1 + step1 t); constant: step0; normalized: step0 / root mean square of the
         batch's derivatives.
     theta : float, default=None
-        See step; by default 1 / nu (theorem), 1 (root).
+        See step; by default 1 / nu (theorem), 1 (root), of steps that are not preconditioned the
+        best of 1, 4 and 16 on held-out rows (root).
     t0 : float, default=None
         See step; by default 2 theta (theorem), 0 (root).
     step0 : float, default=1.0
         See step.
     step1 : float, default=0.0001
         See step.
-    precondition : bool, default=False
-        Multiply the step of a block by the inverse of its covariance on the batch.
+    precondition : bool, default=True
+        Multiply a step by the inverse of the covariance of its features on the batch.
     damping : float, default=1e-07
         What is added to that covariance, besides nu.
-    averaging : {"none", "uniform", "linear"}, default="none"
+    averaging : {"none", "uniform", "linear"}, default="linear"
         What predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
         weight t.
     max_memory : float, default=256.0
@@ -261,8 +267,8 @@ class DoublySGDRegressor(IncrementalRegressor):
         others on held-out rows.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
-    target_scaling : {"none", "minmax01", "mean"}, default="none"
-        Scaling of the targets: to [0, 1], or their mean to 0.
+    target_scaling : {"none", "minmax01", "mean"}, default=None
+        Scaling of the targets: to [0, 1], or their mean to 0, which is the default.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
         Columns of categories: their names, positions or a mask; from_dtype: the columns of words
         and categories of a data frame; None: none.
@@ -302,12 +308,12 @@ class DoublySGDRegressor(IncrementalRegressor):
         self,
         *,
         kernel: str = "gaussian",
-        gamma: float | str = "median",
+        gamma: float | str = "loo",
         loss: str | None = None,
         epsilon: float = 0.1,
-        nu: float = 1e-06,
-        batch: int = 256,
-        epochs: int = 1,
+        nu: float | str = "validation",
+        batch: int = 1024,
+        epochs: int | None = None,
         replace: bool = False,
         unit: bool = False,
         pca: int | None = None,
@@ -321,20 +327,20 @@ class DoublySGDRegressor(IncrementalRegressor):
         features: str = "offset",
         block: int = 256,
         max_blocks: int | None = None,
-        step: str = "constant",
+        step: str = "root",
         theta: float | None = None,
         t0: float | None = None,
         step0: float = 1.0,
         step1: float = 0.0001,
-        precondition: bool = False,
+        precondition: bool = True,
         damping: float = 1e-07,
-        averaging: str = "none",
+        averaging: str = "linear",
         max_memory: float = 256.0,
         keep_values: bool = False,
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
-        target_scaling: str = "none",
+        target_scaling: str | None = None,
         categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
@@ -351,22 +357,24 @@ class NormaClassifier(IncrementalClassifier):
     ----------
     kernel : str, default="gaussian"
         Such as gaussian, laplacian or matern-3/2; `rfx methods norma` lists the kernels.
-    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+    gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
+        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
         distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, hinge for two classes, softmax for more where the method has
-        it.
+        default squared for regression, squared_hinge for two classes, softmax for more where the
+        method has it.
     epsilon : float, default=0.1
         Half the width of the tube of epsilon_insensitive.
-    nu : float, default=1e-06
-        Regularisation of the mean loss, nu/2 ||f||^2.
-    batch : int, default=256
+    nu : float or "validation", default="validation"
+        Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
+        on held-out rows of a sample.
+    batch : int, default=1024
         Rows of a step.
-    epochs : int, default=1
-        Passes over the rows.
+    epochs : int, default=None
+        Passes over the rows; by default 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
@@ -389,18 +397,24 @@ class NormaClassifier(IncrementalClassifier):
         Rows after which training ends well, however many passes that takes.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
-    step : {"theorem", "root", "decay", "constant", "normalized"}, default="constant"
+    step : {"theorem", "root", "decay", "constant", "normalized"}, default="root"
         Step sizes. theorem: theta / (t + t0), theta nu from 1 to 2; root: theta / sqrt(t + t0);
         decay: step0 / (1 + step1 t); constant: step0; normalized: step0 / root mean square of the
         batch's derivatives.
     theta : float, default=None
-        See step; by default 1 / nu (theorem), 1 (root).
+        See step; by default 1 / nu (theorem), 1 (root), of steps that are not preconditioned the
+        best of 1, 4 and 16 on held-out rows (root).
     t0 : float, default=None
         See step; by default 2 theta (theorem), 0 (root).
     step0 : float, default=1.0
         See step.
     step1 : float, default=0.0001
         See step.
+    precondition : bool, default=True
+        Multiply a step by the inverse of the covariance of its features on the batch.
+    averaging : {"none", "uniform", "linear"}, default="linear"
+        What predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
+        weight t.
     class_weight : dict or str, default=None
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
     scaling : str, default="minmax01"
@@ -454,12 +468,12 @@ class NormaClassifier(IncrementalClassifier):
         self,
         *,
         kernel: str = "gaussian",
-        gamma: float | str = "median",
+        gamma: float | str = "loo",
         loss: str | None = None,
         epsilon: float = 0.1,
-        nu: float = 1e-06,
-        batch: int = 256,
-        epochs: int = 1,
+        nu: float | str = "validation",
+        batch: int = 1024,
+        epochs: int | None = None,
         replace: bool = False,
         unit: bool = False,
         pca: int | None = None,
@@ -470,11 +484,13 @@ class NormaClassifier(IncrementalClassifier):
         budget_seconds: float | None = None,
         budget_samples: int | None = None,
         dtype: str = "float32",
-        step: str = "constant",
+        step: str = "root",
         theta: float | None = None,
         t0: float | None = None,
         step0: float = 1.0,
         step1: float = 0.0001,
+        precondition: bool = True,
+        averaging: str = "linear",
         class_weight: dict | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
@@ -495,22 +511,24 @@ class NormaRegressor(IncrementalRegressor):
     ----------
     kernel : str, default="gaussian"
         Such as gaussian, laplacian or matern-3/2; `rfx methods norma` lists the kernels.
-    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+    gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
+        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
         distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, hinge for two classes, softmax for more where the method has
-        it.
+        default squared for regression, squared_hinge for two classes, softmax for more where the
+        method has it.
     epsilon : float, default=0.1
         Half the width of the tube of epsilon_insensitive.
-    nu : float, default=1e-06
-        Regularisation of the mean loss, nu/2 ||f||^2.
-    batch : int, default=256
+    nu : float or "validation", default="validation"
+        Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
+        on held-out rows of a sample.
+    batch : int, default=1024
         Rows of a step.
-    epochs : int, default=1
-        Passes over the rows.
+    epochs : int, default=None
+        Passes over the rows; by default 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
@@ -533,18 +551,24 @@ class NormaRegressor(IncrementalRegressor):
         Rows after which training ends well, however many passes that takes.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
-    step : {"theorem", "root", "decay", "constant", "normalized"}, default="constant"
+    step : {"theorem", "root", "decay", "constant", "normalized"}, default="root"
         Step sizes. theorem: theta / (t + t0), theta nu from 1 to 2; root: theta / sqrt(t + t0);
         decay: step0 / (1 + step1 t); constant: step0; normalized: step0 / root mean square of the
         batch's derivatives.
     theta : float, default=None
-        See step; by default 1 / nu (theorem), 1 (root).
+        See step; by default 1 / nu (theorem), 1 (root), of steps that are not preconditioned the
+        best of 1, 4 and 16 on held-out rows (root).
     t0 : float, default=None
         See step; by default 2 theta (theorem), 0 (root).
     step0 : float, default=1.0
         See step.
     step1 : float, default=0.0001
         See step.
+    precondition : bool, default=True
+        Multiply a step by the inverse of the covariance of its features on the batch.
+    averaging : {"none", "uniform", "linear"}, default="linear"
+        What predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
+        weight t.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile, or auto: the best of these on held-out rows.
@@ -553,8 +577,8 @@ class NormaRegressor(IncrementalRegressor):
         others on held-out rows.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
-    target_scaling : {"none", "minmax01", "mean"}, default="none"
-        Scaling of the targets: to [0, 1], or their mean to 0.
+    target_scaling : {"none", "minmax01", "mean"}, default=None
+        Scaling of the targets: to [0, 1], or their mean to 0, which is the default.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
         Columns of categories: their names, positions or a mask; from_dtype: the columns of words
         and categories of a data frame; None: none.
@@ -596,12 +620,12 @@ class NormaRegressor(IncrementalRegressor):
         self,
         *,
         kernel: str = "gaussian",
-        gamma: float | str = "median",
+        gamma: float | str = "loo",
         loss: str | None = None,
         epsilon: float = 0.1,
-        nu: float = 1e-06,
-        batch: int = 256,
-        epochs: int = 1,
+        nu: float | str = "validation",
+        batch: int = 1024,
+        epochs: int | None = None,
         replace: bool = False,
         unit: bool = False,
         pca: int | None = None,
@@ -612,15 +636,17 @@ class NormaRegressor(IncrementalRegressor):
         budget_seconds: float | None = None,
         budget_samples: int | None = None,
         dtype: str = "float32",
-        step: str = "constant",
+        step: str = "root",
         theta: float | None = None,
         t0: float | None = None,
         step0: float = 1.0,
         step1: float = 0.0001,
+        precondition: bool = True,
+        averaging: str = "linear",
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
-        target_scaling: str = "none",
+        target_scaling: str | None = None,
         categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
@@ -637,22 +663,24 @@ class KSDCAClassifier(WeightedClassifier):
     ----------
     kernel : str, default="gaussian"
         Such as gaussian, laplacian or matern-3/2; `rfx methods k-sdca` lists the kernels.
-    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+    gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
+        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
         distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, hinge for two classes, softmax for more where the method has
-        it.
+        default squared for regression, squared_hinge for two classes, softmax for more where the
+        method has it.
     epsilon : float, default=0.1
         Half the width of the tube of epsilon_insensitive.
-    nu : float, default=1e-06
-        Regularisation of the mean loss, nu/2 ||f||^2.
-    batch : int, default=256
+    nu : float or "validation", default="validation"
+        Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
+        on held-out rows of a sample.
+    batch : int, default=1024
         Rows of a step.
-    epochs : int, default=1
-        Passes over the rows.
+    epochs : int, default=None
+        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
@@ -677,6 +705,8 @@ class KSDCAClassifier(WeightedClassifier):
         Type of the features; sums are kept in float64.
     gap : bool, default=False
         Compute the duality gap at the end, which takes another pass over the rows.
+    sweeps : int, default=200
+        Most times that the rows of a step are gone through, until their variables hardly move.
     class_weight : dict or str, default=None
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
     scaling : str, default="minmax01"
@@ -730,12 +760,12 @@ class KSDCAClassifier(WeightedClassifier):
         self,
         *,
         kernel: str = "gaussian",
-        gamma: float | str = "median",
+        gamma: float | str = "loo",
         loss: str | None = None,
         epsilon: float = 0.1,
-        nu: float = 1e-06,
-        batch: int = 256,
-        epochs: int = 1,
+        nu: float | str = "validation",
+        batch: int = 1024,
+        epochs: int | None = None,
         replace: bool = False,
         unit: bool = False,
         pca: int | None = None,
@@ -747,6 +777,7 @@ class KSDCAClassifier(WeightedClassifier):
         budget_samples: int | None = None,
         dtype: str = "float32",
         gap: bool = False,
+        sweeps: int = 200,
         class_weight: dict | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
@@ -767,22 +798,24 @@ class KSDCARegressor(ManyTargets):
     ----------
     kernel : str, default="gaussian"
         Such as gaussian, laplacian or matern-3/2; `rfx methods k-sdca` lists the kernels.
-    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+    gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
+        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
         distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, hinge for two classes, softmax for more where the method has
-        it.
+        default squared for regression, squared_hinge for two classes, softmax for more where the
+        method has it.
     epsilon : float, default=0.1
         Half the width of the tube of epsilon_insensitive.
-    nu : float, default=1e-06
-        Regularisation of the mean loss, nu/2 ||f||^2.
-    batch : int, default=256
+    nu : float or "validation", default="validation"
+        Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
+        on held-out rows of a sample.
+    batch : int, default=1024
         Rows of a step.
-    epochs : int, default=1
-        Passes over the rows.
+    epochs : int, default=None
+        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
@@ -807,6 +840,8 @@ class KSDCARegressor(ManyTargets):
         Type of the features; sums are kept in float64.
     gap : bool, default=False
         Compute the duality gap at the end, which takes another pass over the rows.
+    sweeps : int, default=200
+        Most times that the rows of a step are gone through, until their variables hardly move.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile, or auto: the best of these on held-out rows.
@@ -815,8 +850,8 @@ class KSDCARegressor(ManyTargets):
         others on held-out rows.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
-    target_scaling : {"none", "minmax01", "mean"}, default="none"
-        Scaling of the targets: to [0, 1], or their mean to 0.
+    target_scaling : {"none", "minmax01", "mean"}, default=None
+        Scaling of the targets: to [0, 1], or their mean to 0, which is the default.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
         Columns of categories: their names, positions or a mask; from_dtype: the columns of words
         and categories of a data frame; None: none.
@@ -858,12 +893,12 @@ class KSDCARegressor(ManyTargets):
         self,
         *,
         kernel: str = "gaussian",
-        gamma: float | str = "median",
+        gamma: float | str = "loo",
         loss: str | None = None,
         epsilon: float = 0.1,
-        nu: float = 1e-06,
-        batch: int = 256,
-        epochs: int = 1,
+        nu: float | str = "validation",
+        batch: int = 1024,
+        epochs: int | None = None,
         replace: bool = False,
         unit: bool = False,
         pca: int | None = None,
@@ -875,10 +910,11 @@ class KSDCARegressor(ManyTargets):
         budget_samples: int | None = None,
         dtype: str = "float32",
         gap: bool = False,
+        sweeps: int = 200,
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
-        target_scaling: str = "none",
+        target_scaling: str | None = None,
         categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
@@ -895,22 +931,24 @@ class NSDCAClassifier(WeightedClassifier):
     ----------
     kernel : str, default="gaussian"
         Such as gaussian, laplacian or matern-3/2; `rfx methods n-sdca` lists the kernels.
-    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+    gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
+        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
         distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, hinge for two classes, softmax for more where the method has
-        it.
+        default squared for regression, squared_hinge for two classes, softmax for more where the
+        method has it.
     epsilon : float, default=0.1
         Half the width of the tube of epsilon_insensitive.
-    nu : float, default=1e-06
-        Regularisation of the mean loss, nu/2 ||f||^2.
-    batch : int, default=256
+    nu : float or "validation", default="validation"
+        Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
+        on held-out rows of a sample.
+    batch : int, default=1024
         Rows of a step.
-    epochs : int, default=1
-        Passes over the rows.
+    epochs : int, default=None
+        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
@@ -933,10 +971,12 @@ class NSDCAClassifier(WeightedClassifier):
         Rows after which training ends well, however many passes that takes.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
-    n_features : int, default=256
+    n_features : int, default=1000
         Number D of landmarks.
     gap : bool, default=False
         Compute the duality gap at the end, which takes another pass over the rows.
+    sweeps : int, default=200
+        Most times that the rows of a step are gone through, until their variables hardly move.
     class_weight : dict or str, default=None
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
     scaling : str, default="minmax01"
@@ -990,12 +1030,12 @@ class NSDCAClassifier(WeightedClassifier):
         self,
         *,
         kernel: str = "gaussian",
-        gamma: float | str = "median",
+        gamma: float | str = "loo",
         loss: str | None = None,
         epsilon: float = 0.1,
-        nu: float = 1e-06,
-        batch: int = 256,
-        epochs: int = 1,
+        nu: float | str = "validation",
+        batch: int = 1024,
+        epochs: int | None = None,
         replace: bool = False,
         unit: bool = False,
         pca: int | None = None,
@@ -1006,8 +1046,9 @@ class NSDCAClassifier(WeightedClassifier):
         budget_seconds: float | None = None,
         budget_samples: int | None = None,
         dtype: str = "float32",
-        n_features: int = 256,
+        n_features: int = 1000,
         gap: bool = False,
+        sweeps: int = 200,
         class_weight: dict | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
@@ -1028,22 +1069,24 @@ class NSDCARegressor(ManyTargets):
     ----------
     kernel : str, default="gaussian"
         Such as gaussian, laplacian or matern-3/2; `rfx methods n-sdca` lists the kernels.
-    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+    gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
+        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
         distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, hinge for two classes, softmax for more where the method has
-        it.
+        default squared for regression, squared_hinge for two classes, softmax for more where the
+        method has it.
     epsilon : float, default=0.1
         Half the width of the tube of epsilon_insensitive.
-    nu : float, default=1e-06
-        Regularisation of the mean loss, nu/2 ||f||^2.
-    batch : int, default=256
+    nu : float or "validation", default="validation"
+        Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
+        on held-out rows of a sample.
+    batch : int, default=1024
         Rows of a step.
-    epochs : int, default=1
-        Passes over the rows.
+    epochs : int, default=None
+        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
@@ -1066,10 +1109,12 @@ class NSDCARegressor(ManyTargets):
         Rows after which training ends well, however many passes that takes.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
-    n_features : int, default=256
+    n_features : int, default=1000
         Number D of landmarks.
     gap : bool, default=False
         Compute the duality gap at the end, which takes another pass over the rows.
+    sweeps : int, default=200
+        Most times that the rows of a step are gone through, until their variables hardly move.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile, or auto: the best of these on held-out rows.
@@ -1078,8 +1123,8 @@ class NSDCARegressor(ManyTargets):
         others on held-out rows.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
-    target_scaling : {"none", "minmax01", "mean"}, default="none"
-        Scaling of the targets: to [0, 1], or their mean to 0.
+    target_scaling : {"none", "minmax01", "mean"}, default=None
+        Scaling of the targets: to [0, 1], or their mean to 0, which is the default.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
         Columns of categories: their names, positions or a mask; from_dtype: the columns of words
         and categories of a data frame; None: none.
@@ -1121,12 +1166,12 @@ class NSDCARegressor(ManyTargets):
         self,
         *,
         kernel: str = "gaussian",
-        gamma: float | str = "median",
+        gamma: float | str = "loo",
         loss: str | None = None,
         epsilon: float = 0.1,
-        nu: float = 1e-06,
-        batch: int = 256,
-        epochs: int = 1,
+        nu: float | str = "validation",
+        batch: int = 1024,
+        epochs: int | None = None,
         replace: bool = False,
         unit: bool = False,
         pca: int | None = None,
@@ -1137,12 +1182,13 @@ class NSDCARegressor(ManyTargets):
         budget_seconds: float | None = None,
         budget_samples: int | None = None,
         dtype: str = "float32",
-        n_features: int = 256,
+        n_features: int = 1000,
         gap: bool = False,
+        sweeps: int = 200,
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
-        target_scaling: str = "none",
+        target_scaling: str | None = None,
         categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
@@ -1159,22 +1205,24 @@ class RSDCAClassifier(WeightedClassifier):
     ----------
     kernel : str, default="gaussian"
         Such as gaussian, laplacian or matern-3/2; `rfx methods r-sdca` lists the kernels.
-    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+    gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
+        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
         distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, hinge for two classes, softmax for more where the method has
-        it.
+        default squared for regression, squared_hinge for two classes, softmax for more where the
+        method has it.
     epsilon : float, default=0.1
         Half the width of the tube of epsilon_insensitive.
-    nu : float, default=1e-06
-        Regularisation of the mean loss, nu/2 ||f||^2.
-    batch : int, default=256
+    nu : float or "validation", default="validation"
+        Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
+        on held-out rows of a sample.
+    batch : int, default=1024
         Rows of a step.
-    epochs : int, default=1
-        Passes over the rows.
+    epochs : int, default=None
+        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
@@ -1197,12 +1245,14 @@ class RSDCAClassifier(WeightedClassifier):
         Rows after which training ends well, however many passes that takes.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
-    n_features : int, default=256
+    n_features : int, default=1000
         Number D of random features.
     features : {"offset", "pairs"}, default="offset"
         offset: sqrt2 cos(w.x + b); pairs: cos and sin of one w.
     gap : bool, default=False
         Compute the duality gap at the end, which takes another pass over the rows.
+    sweeps : int, default=200
+        Most times that the rows of a step are gone through, until their variables hardly move.
     class_weight : dict or str, default=None
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
     scaling : str, default="minmax01"
@@ -1256,12 +1306,12 @@ class RSDCAClassifier(WeightedClassifier):
         self,
         *,
         kernel: str = "gaussian",
-        gamma: float | str = "median",
+        gamma: float | str = "loo",
         loss: str | None = None,
         epsilon: float = 0.1,
-        nu: float = 1e-06,
-        batch: int = 256,
-        epochs: int = 1,
+        nu: float | str = "validation",
+        batch: int = 1024,
+        epochs: int | None = None,
         replace: bool = False,
         unit: bool = False,
         pca: int | None = None,
@@ -1272,9 +1322,10 @@ class RSDCAClassifier(WeightedClassifier):
         budget_seconds: float | None = None,
         budget_samples: int | None = None,
         dtype: str = "float32",
-        n_features: int = 256,
+        n_features: int = 1000,
         features: str = "offset",
         gap: bool = False,
+        sweeps: int = 200,
         class_weight: dict | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
@@ -1295,22 +1346,24 @@ class RSDCARegressor(ManyTargets):
     ----------
     kernel : str, default="gaussian"
         Such as gaussian, laplacian or matern-3/2; `rfx methods r-sdca` lists the kernels.
-    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+    gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
+        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
         distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, hinge for two classes, softmax for more where the method has
-        it.
+        default squared for regression, squared_hinge for two classes, softmax for more where the
+        method has it.
     epsilon : float, default=0.1
         Half the width of the tube of epsilon_insensitive.
-    nu : float, default=1e-06
-        Regularisation of the mean loss, nu/2 ||f||^2.
-    batch : int, default=256
+    nu : float or "validation", default="validation"
+        Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
+        on held-out rows of a sample.
+    batch : int, default=1024
         Rows of a step.
-    epochs : int, default=1
-        Passes over the rows.
+    epochs : int, default=None
+        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
@@ -1333,12 +1386,14 @@ class RSDCARegressor(ManyTargets):
         Rows after which training ends well, however many passes that takes.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
-    n_features : int, default=256
+    n_features : int, default=1000
         Number D of random features.
     features : {"offset", "pairs"}, default="offset"
         offset: sqrt2 cos(w.x + b); pairs: cos and sin of one w.
     gap : bool, default=False
         Compute the duality gap at the end, which takes another pass over the rows.
+    sweeps : int, default=200
+        Most times that the rows of a step are gone through, until their variables hardly move.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile, or auto: the best of these on held-out rows.
@@ -1347,8 +1402,8 @@ class RSDCARegressor(ManyTargets):
         others on held-out rows.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
-    target_scaling : {"none", "minmax01", "mean"}, default="none"
-        Scaling of the targets: to [0, 1], or their mean to 0.
+    target_scaling : {"none", "minmax01", "mean"}, default=None
+        Scaling of the targets: to [0, 1], or their mean to 0, which is the default.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
         Columns of categories: their names, positions or a mask; from_dtype: the columns of words
         and categories of a data frame; None: none.
@@ -1390,12 +1445,12 @@ class RSDCARegressor(ManyTargets):
         self,
         *,
         kernel: str = "gaussian",
-        gamma: float | str = "median",
+        gamma: float | str = "loo",
         loss: str | None = None,
         epsilon: float = 0.1,
-        nu: float = 1e-06,
-        batch: int = 256,
-        epochs: int = 1,
+        nu: float | str = "validation",
+        batch: int = 1024,
+        epochs: int | None = None,
         replace: bool = False,
         unit: bool = False,
         pca: int | None = None,
@@ -1406,13 +1461,14 @@ class RSDCARegressor(ManyTargets):
         budget_seconds: float | None = None,
         budget_samples: int | None = None,
         dtype: str = "float32",
-        n_features: int = 256,
+        n_features: int = 1000,
         features: str = "offset",
         gap: bool = False,
+        sweeps: int = 200,
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
-        target_scaling: str = "none",
+        target_scaling: str | None = None,
         categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
@@ -1429,22 +1485,24 @@ class NPegasosClassifier(IncrementalClassifier):
     ----------
     kernel : str, default="gaussian"
         Such as gaussian, laplacian or matern-3/2; `rfx methods n-pegasos` lists the kernels.
-    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+    gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
+        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
         distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, hinge for two classes, softmax for more where the method has
-        it.
+        default squared for regression, squared_hinge for two classes, softmax for more where the
+        method has it.
     epsilon : float, default=0.1
         Half the width of the tube of epsilon_insensitive.
-    nu : float, default=1e-06
-        Regularisation of the mean loss, nu/2 ||f||^2.
-    batch : int, default=256
+    nu : float or "validation", default="validation"
+        Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
+        on held-out rows of a sample.
+    batch : int, default=4096
         Rows of a step.
-    epochs : int, default=1
-        Passes over the rows.
+    epochs : int, default=None
+        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
@@ -1467,10 +1525,15 @@ class NPegasosClassifier(IncrementalClassifier):
         Rows after which training ends well, however many passes that takes.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
-    n_features : int, default=256
+    n_features : int, default=1000
         Number D of landmarks.
     project : bool, default=False
         Project on the ball of radius 1/sqrt(nu), which the minimum of the hinge loss lies in.
+    precondition : bool, default=True
+        Multiply a step by the inverse of the covariance of its features on the batch.
+    averaging : {"none", "uniform", "linear"}, default="linear"
+        What predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
+        weight t.
     class_weight : dict or str, default=None
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
     scaling : str, default="minmax01"
@@ -1524,12 +1587,12 @@ class NPegasosClassifier(IncrementalClassifier):
         self,
         *,
         kernel: str = "gaussian",
-        gamma: float | str = "median",
+        gamma: float | str = "loo",
         loss: str | None = None,
         epsilon: float = 0.1,
-        nu: float = 1e-06,
-        batch: int = 256,
-        epochs: int = 1,
+        nu: float | str = "validation",
+        batch: int = 4096,
+        epochs: int | None = None,
         replace: bool = False,
         unit: bool = False,
         pca: int | None = None,
@@ -1540,8 +1603,10 @@ class NPegasosClassifier(IncrementalClassifier):
         budget_seconds: float | None = None,
         budget_samples: int | None = None,
         dtype: str = "float32",
-        n_features: int = 256,
+        n_features: int = 1000,
         project: bool = False,
+        precondition: bool = True,
+        averaging: str = "linear",
         class_weight: dict | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
@@ -1562,22 +1627,24 @@ class NPegasosRegressor(IncrementalRegressor):
     ----------
     kernel : str, default="gaussian"
         Such as gaussian, laplacian or matern-3/2; `rfx methods n-pegasos` lists the kernels.
-    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+    gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
+        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
         distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, hinge for two classes, softmax for more where the method has
-        it.
+        default squared for regression, squared_hinge for two classes, softmax for more where the
+        method has it.
     epsilon : float, default=0.1
         Half the width of the tube of epsilon_insensitive.
-    nu : float, default=1e-06
-        Regularisation of the mean loss, nu/2 ||f||^2.
-    batch : int, default=256
+    nu : float or "validation", default="validation"
+        Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
+        on held-out rows of a sample.
+    batch : int, default=4096
         Rows of a step.
-    epochs : int, default=1
-        Passes over the rows.
+    epochs : int, default=None
+        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
@@ -1600,10 +1667,15 @@ class NPegasosRegressor(IncrementalRegressor):
         Rows after which training ends well, however many passes that takes.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
-    n_features : int, default=256
+    n_features : int, default=1000
         Number D of landmarks.
     project : bool, default=False
         Project on the ball of radius 1/sqrt(nu), which the minimum of the hinge loss lies in.
+    precondition : bool, default=True
+        Multiply a step by the inverse of the covariance of its features on the batch.
+    averaging : {"none", "uniform", "linear"}, default="linear"
+        What predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
+        weight t.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile, or auto: the best of these on held-out rows.
@@ -1612,8 +1684,8 @@ class NPegasosRegressor(IncrementalRegressor):
         others on held-out rows.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
-    target_scaling : {"none", "minmax01", "mean"}, default="none"
-        Scaling of the targets: to [0, 1], or their mean to 0.
+    target_scaling : {"none", "minmax01", "mean"}, default=None
+        Scaling of the targets: to [0, 1], or their mean to 0, which is the default.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
         Columns of categories: their names, positions or a mask; from_dtype: the columns of words
         and categories of a data frame; None: none.
@@ -1658,12 +1730,12 @@ class NPegasosRegressor(IncrementalRegressor):
         self,
         *,
         kernel: str = "gaussian",
-        gamma: float | str = "median",
+        gamma: float | str = "loo",
         loss: str | None = None,
         epsilon: float = 0.1,
-        nu: float = 1e-06,
-        batch: int = 256,
-        epochs: int = 1,
+        nu: float | str = "validation",
+        batch: int = 4096,
+        epochs: int | None = None,
         replace: bool = False,
         unit: bool = False,
         pca: int | None = None,
@@ -1674,12 +1746,14 @@ class NPegasosRegressor(IncrementalRegressor):
         budget_seconds: float | None = None,
         budget_samples: int | None = None,
         dtype: str = "float32",
-        n_features: int = 256,
+        n_features: int = 1000,
         project: bool = False,
+        precondition: bool = True,
+        averaging: str = "linear",
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
-        target_scaling: str = "none",
+        target_scaling: str | None = None,
         categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
@@ -1696,22 +1770,24 @@ class RPegasosClassifier(IncrementalClassifier):
     ----------
     kernel : str, default="gaussian"
         Such as gaussian, laplacian or matern-3/2; `rfx methods r-pegasos` lists the kernels.
-    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+    gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
+        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
         distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, hinge for two classes, softmax for more where the method has
-        it.
+        default squared for regression, squared_hinge for two classes, softmax for more where the
+        method has it.
     epsilon : float, default=0.1
         Half the width of the tube of epsilon_insensitive.
-    nu : float, default=1e-06
-        Regularisation of the mean loss, nu/2 ||f||^2.
-    batch : int, default=256
+    nu : float or "validation", default="validation"
+        Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
+        on held-out rows of a sample.
+    batch : int, default=4096
         Rows of a step.
-    epochs : int, default=1
-        Passes over the rows.
+    epochs : int, default=None
+        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
@@ -1734,12 +1810,17 @@ class RPegasosClassifier(IncrementalClassifier):
         Rows after which training ends well, however many passes that takes.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
-    n_features : int, default=256
+    n_features : int, default=1000
         Number D of random features.
     features : {"offset", "pairs"}, default="offset"
         offset: sqrt2 cos(w.x + b); pairs: cos and sin of one w.
     project : bool, default=False
         Project on the ball of radius 1/sqrt(nu), which the minimum of the hinge loss lies in.
+    precondition : bool, default=True
+        Multiply a step by the inverse of the covariance of its features on the batch.
+    averaging : {"none", "uniform", "linear"}, default="linear"
+        What predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
+        weight t.
     class_weight : dict or str, default=None
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
     scaling : str, default="minmax01"
@@ -1793,12 +1874,12 @@ class RPegasosClassifier(IncrementalClassifier):
         self,
         *,
         kernel: str = "gaussian",
-        gamma: float | str = "median",
+        gamma: float | str = "loo",
         loss: str | None = None,
         epsilon: float = 0.1,
-        nu: float = 1e-06,
-        batch: int = 256,
-        epochs: int = 1,
+        nu: float | str = "validation",
+        batch: int = 4096,
+        epochs: int | None = None,
         replace: bool = False,
         unit: bool = False,
         pca: int | None = None,
@@ -1809,9 +1890,11 @@ class RPegasosClassifier(IncrementalClassifier):
         budget_seconds: float | None = None,
         budget_samples: int | None = None,
         dtype: str = "float32",
-        n_features: int = 256,
+        n_features: int = 1000,
         features: str = "offset",
         project: bool = False,
+        precondition: bool = True,
+        averaging: str = "linear",
         class_weight: dict | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
@@ -1832,22 +1915,24 @@ class RPegasosRegressor(IncrementalRegressor):
     ----------
     kernel : str, default="gaussian"
         Such as gaussian, laplacian or matern-3/2; `rfx methods r-pegasos` lists the kernels.
-    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+    gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
+        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
         distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, hinge for two classes, softmax for more where the method has
-        it.
+        default squared for regression, squared_hinge for two classes, softmax for more where the
+        method has it.
     epsilon : float, default=0.1
         Half the width of the tube of epsilon_insensitive.
-    nu : float, default=1e-06
-        Regularisation of the mean loss, nu/2 ||f||^2.
-    batch : int, default=256
+    nu : float or "validation", default="validation"
+        Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
+        on held-out rows of a sample.
+    batch : int, default=4096
         Rows of a step.
-    epochs : int, default=1
-        Passes over the rows.
+    epochs : int, default=None
+        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
@@ -1870,12 +1955,17 @@ class RPegasosRegressor(IncrementalRegressor):
         Rows after which training ends well, however many passes that takes.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
-    n_features : int, default=256
+    n_features : int, default=1000
         Number D of random features.
     features : {"offset", "pairs"}, default="offset"
         offset: sqrt2 cos(w.x + b); pairs: cos and sin of one w.
     project : bool, default=False
         Project on the ball of radius 1/sqrt(nu), which the minimum of the hinge loss lies in.
+    precondition : bool, default=True
+        Multiply a step by the inverse of the covariance of its features on the batch.
+    averaging : {"none", "uniform", "linear"}, default="linear"
+        What predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
+        weight t.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile, or auto: the best of these on held-out rows.
@@ -1884,8 +1974,8 @@ class RPegasosRegressor(IncrementalRegressor):
         others on held-out rows.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
-    target_scaling : {"none", "minmax01", "mean"}, default="none"
-        Scaling of the targets: to [0, 1], or their mean to 0.
+    target_scaling : {"none", "minmax01", "mean"}, default=None
+        Scaling of the targets: to [0, 1], or their mean to 0, which is the default.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
         Columns of categories: their names, positions or a mask; from_dtype: the columns of words
         and categories of a data frame; None: none.
@@ -1930,12 +2020,12 @@ class RPegasosRegressor(IncrementalRegressor):
         self,
         *,
         kernel: str = "gaussian",
-        gamma: float | str = "median",
+        gamma: float | str = "loo",
         loss: str | None = None,
         epsilon: float = 0.1,
-        nu: float = 1e-06,
-        batch: int = 256,
-        epochs: int = 1,
+        nu: float | str = "validation",
+        batch: int = 4096,
+        epochs: int | None = None,
         replace: bool = False,
         unit: bool = False,
         pca: int | None = None,
@@ -1946,13 +2036,15 @@ class RPegasosRegressor(IncrementalRegressor):
         budget_seconds: float | None = None,
         budget_samples: int | None = None,
         dtype: str = "float32",
-        n_features: int = 256,
+        n_features: int = 1000,
         features: str = "offset",
         project: bool = False,
+        precondition: bool = True,
+        averaging: str = "linear",
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
-        target_scaling: str = "none",
+        target_scaling: str | None = None,
         categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,

@@ -945,7 +945,7 @@ class NSDCAClassifier(WeightedClassifier):
     nu : float or "validation", default="validation"
         Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
         on held-out rows of a sample.
-    batch : int, default=1024
+    batch : int, default=4096
         Rows of a step.
     epochs : int, default=None
         Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
@@ -1034,7 +1034,7 @@ class NSDCAClassifier(WeightedClassifier):
         loss: str | None = None,
         epsilon: float = 0.1,
         nu: float | str = "validation",
-        batch: int = 1024,
+        batch: int = 4096,
         epochs: int | None = None,
         replace: bool = False,
         unit: bool = False,
@@ -1083,7 +1083,7 @@ class NSDCARegressor(ManyTargets):
     nu : float or "validation", default="validation"
         Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
         on held-out rows of a sample.
-    batch : int, default=1024
+    batch : int, default=4096
         Rows of a step.
     epochs : int, default=None
         Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
@@ -1170,7 +1170,7 @@ class NSDCARegressor(ManyTargets):
         loss: str | None = None,
         epsilon: float = 0.1,
         nu: float | str = "validation",
-        batch: int = 1024,
+        batch: int = 4096,
         epochs: int | None = None,
         replace: bool = False,
         unit: bool = False,
@@ -1219,7 +1219,7 @@ class RSDCAClassifier(WeightedClassifier):
     nu : float or "validation", default="validation"
         Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
         on held-out rows of a sample.
-    batch : int, default=1024
+    batch : int, default=4096
         Rows of a step.
     epochs : int, default=None
         Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
@@ -1310,7 +1310,7 @@ class RSDCAClassifier(WeightedClassifier):
         loss: str | None = None,
         epsilon: float = 0.1,
         nu: float | str = "validation",
-        batch: int = 1024,
+        batch: int = 4096,
         epochs: int | None = None,
         replace: bool = False,
         unit: bool = False,
@@ -1360,7 +1360,7 @@ class RSDCARegressor(ManyTargets):
     nu : float or "validation", default="validation"
         Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
         on held-out rows of a sample.
-    batch : int, default=1024
+    batch : int, default=4096
         Rows of a step.
     epochs : int, default=None
         Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
@@ -1449,7 +1449,7 @@ class RSDCARegressor(ManyTargets):
         loss: str | None = None,
         epsilon: float = 0.1,
         nu: float | str = "validation",
-        batch: int = 1024,
+        batch: int = 4096,
         epochs: int | None = None,
         replace: bool = False,
         unit: bool = False,

@@ -18,6 +18,7 @@ from rfx.fitting.options import MOST
 from rfx.fitting.preprocessing import input_dtype
 from rfx.fitting.problem import Problem
 from rfx.fitting.settings import Settings
+from rfx.fitting.stream_options import BATCH
 from rfx.fitting.streaming import Learner, StreamMethod
 from rfx.options import Option
 
@@ -39,6 +40,8 @@ SWEEPS = Option(
 )
 
 DUAL = (GAP, SWEEPS)
+# More rows of a step are nearer to the optimum of all after few passes.
+DUAL_OF_FEATURES = (BATCH.but(default=4096), *DUAL)
 
 
 class DualLearner(Learner):

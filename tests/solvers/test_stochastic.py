@@ -17,6 +17,7 @@ from rfx.solvers.stochastic.doubly import Blocks, DoublySGD
 from rfx.solvers.stochastic.expansion import Expansion
 from rfx.solvers.stochastic.norma import Norma
 from rfx.solvers.stochastic.pegasos import Pegasos
+from rfx.solvers.stochastic.precondition import solve_covariance, solve_few, solve_kernel
 from rfx.solvers.stochastic.sdca import LONGEST, KernelSDCA, LinearSDCA
 from rfx.solvers.stochastic.steps import Descent, Steps
 
@@ -634,3 +635,19 @@ def test_held_features_are_the_same_bits_and_made_once(precondition, batch, monk
     assert np.array_equal(plain.expansion.coef, held.expansion.coef)
     # rows that are not of the set
     assert held.step(X + 1, Y) == plain.step(X + 1, Y)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_preconditioned_gradients_are_those_of_the_definition(weighted):
+    rng = np.random.default_rng(0)
+    Z, gradient, ridge = rng.standard_normal((12, 30)), rng.standard_normal((30, 2)), 1e-3
+    weights = rng.uniform(0, 2, 12) if weighted else None
+    W = np.diag(np.ones(12) if weights is None else weights)
+    expected = np.linalg.solve(Z.T @ W @ Z / 12 + ridge * np.eye(30), gradient)
+    for solve in (solve_covariance, solve_few):
+        found = solve(Z, gradient, 12, ridge, weights)
+        np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
+    derivatives = rng.standard_normal((12, 2))
+    rows = solve_kernel(Z @ Z.T, derivatives, 12, ridge, weights)
+    whole = np.linalg.solve(Z.T @ W @ Z / 12 + ridge * np.eye(30), Z.T @ W @ derivatives)
+    np.testing.assert_allclose(Z.T @ rows, whole, rtol=1e-7, atol=1e-9)

@@ -52,7 +52,10 @@ def solve_few(
     K = _lower_gram(np.ascontiguousarray(rows.T))
     with one_blas_thread():
         inner = _solved(K, rows @ gradient, divisor * ridge)
-        return None if inner is None else (gradient - rows.T @ inner) / ridge
+        if inner is None:
+            return None
+        found: np.ndarray = (gradient - rows.T @ inner) / ridge
+        return found
 
 
 def solve_kernel(

@@ -85,7 +85,8 @@ def solve_kernel(
 
 def _roots(weights: np.ndarray) -> np.ndarray:
     """(n, 1) the roots of the weights."""
-    return np.sqrt(weights)[:, None]
+    found: np.ndarray = np.sqrt(weights)[:, None]
+    return found
 
 
 def _solved(C: np.ndarray, right: np.ndarray, ridge: float) -> np.ndarray | None:

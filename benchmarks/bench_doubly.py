@@ -23,9 +23,9 @@ from pairs import add_pairs, machine, ratios, spread, timed, turns
 from rfx import data, env, losses, methods
 from rfx.features import sample
 from rfx.features.growing import GrowingMap
-from rfx.solvers.stochastic.doubly import DoublySGD
+from rfx.solvers.stochastic.doubly import Blocks, DoublySGD
 from rfx.solvers.stochastic.sdca import LinearSDCA
-from rfx.solvers.stochastic.steps import Steps
+from rfx.solvers.stochastic.steps import Descent, Steps
 
 EARLIER, BATCH, BLOCK, INPUTS = 50, 1024, 1024, 50
 INPUTS_OF = {
@@ -66,9 +66,8 @@ PEER = {"covtype": PEERS[1], "mnist-8vs6": PEERS[0]}
 def ours(X, Y, max_memory_mb):
     """A step over EARLIER blocks, anew each time; max_memory_mb: for frequencies that are kept."""
     growing = GrowingMap("gaussian", INPUTS, 0, {"gamma": 0.1}, max_memory_mb=max_memory_mb)
-    solver = DoublySGD(
-        growing, 1, losses.get_loss("hinge"), 1e-6, Steps("constant", step0=1.0), block=BLOCK
-    )
+    descent = Descent(Steps("constant", step0=1.0))
+    solver = DoublySGD(growing, 1, losses.get_loss("hinge"), 1e-6, descent, Blocks(BLOCK))
     for _ in range(EARLIER):
         solver.step(X[:8], Y[:8])
     start = solver.state()
@@ -289,18 +288,18 @@ def held(pairs, passes=(2, 3, 5, 10), blocks=8, block=512):
     """The squared hinge on adult, by whole runs of so many passes."""
     split = data.load("a9a", split="dai2014")
     X, Y = split.X_train.toarray().astype(np.float32), split.y_train[:, None]
-    options = {"block": block, "max_blocks": blocks, "precondition": True, "damping": 1e-4}
+    descent = Descent(Steps("constant", step0=0.25), precondition=True, damping=1e-4)
 
     def run(hold, count):
         growing = GrowingMap("gaussian", X.shape[1], 0, {"gamma": 0.03}, variant="pairs")
-        given = options | {"hold_rows": len(X) if hold else None}
+        given = Blocks(block, blocks, hold_rows=len(X) if hold else None)
         solver = DoublySGD(
             growing,
             1,
             losses.get_loss("squared_hinge"),
             1e-6,
-            Steps("constant", step0=0.25),
-            **given,
+            descent,
+            given,
         )
         for number in range(count):
             order = np.random.default_rng(number).permutation(len(X))

@@ -10,7 +10,7 @@ import threadpoolctl
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 # Sets of rows are what they repeat.
-WITHOUT = {"bench_defaults.py", "bench_tables.py"}
+WITHOUT = {"bench_defaults.py", "bench_streams.py", "bench_tables.py"}
 
 
 def loaded(name="pairs"):

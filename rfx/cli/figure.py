@@ -2,7 +2,7 @@
 
 import click
 
-from rfx import papers
+from rfx import methods, papers
 from rfx.cli.common import complete_figure, force_option
 from rfx.errors import UsageError, or_near
 from rfx.plans.catalogue import rows_for
@@ -64,7 +64,6 @@ def command(name, results, output, trace, setting, model, force, as_list):
 
 def _of_model(name, model, output, force):
     """Draw a figure of a model file."""
-    from rfx import methods
     from rfx.reporting import figures
     from rfx.reporting.figures_general import OF_MODELS
 

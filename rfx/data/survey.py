@@ -60,7 +60,7 @@ class Inputs:
 
 class Survey:
     """n_rows, n_inputs, the targets' labels or range, Inputs, and a random sample of the rows (X,
-    y), prepared.
+    y), prepared, with their numbers `index`.
 
     y: (n,) or, for several targets a row, (n, k). labels: the different targets, ascending, None
     where there are more than a thousand or several a row; n_targets: how many a row has.
@@ -90,7 +90,7 @@ class Survey:
         self._scaling, sparse = scaling, True
         self._spread: tuple[np.ndarray, np.ndarray] | None = None
         self._y: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
-        kept: tuple[Any, np.ndarray] | None = None
+        kept: tuple[Any, np.ndarray, np.ndarray] | None = None
         keys, most = np.zeros(0), max(sample, TRANSFORMED) if scaling in TRANSFORMS else sample
         learner = PCA(pca, centred) if pca else None
         plain = Inputs(Scaler.fit(np.zeros((1, 1)), "none"), unit)
@@ -101,7 +101,8 @@ class Survey:
             self._count(X, y)
             sparse = sparse and keeps_sparse(X)
             own = uniforms(seed, _DRAW, self.n_rows, self.n_rows + len(y), 1)[:, 0]
-            kept, keys = _smallest(kept, keys, (X, y), own, most)
+            numbers = np.arange(self.n_rows, self.n_rows + len(y))
+            kept, keys = _smallest(kept, keys, (X, y, numbers), own, most)
             if learner and scaling == "none":
                 learner.partial_fit(plain.transform(X, dtype))
             self.n_rows += len(y)
@@ -126,7 +127,7 @@ class Survey:
         self.inputs.pca = learner.finish() if learner else None
         # an array or CSR
         self.X: Any = self.inputs.transform(kept[0][:sample], dtype)
-        self.y = kept[1][:sample]
+        self.y, self.index = kept[1][:sample], kept[2][:sample]
 
     def _count(self, X, y):
         low, high, total = y.min(axis=0), y.max(axis=0), y.sum(axis=0)
@@ -188,6 +189,7 @@ def _smallest(kept, keys, new, own, count):
             if sp.issparse(new[0])
             else np.concatenate([kept[0], new[0]])
         )
-        new, own = (X, np.concatenate([kept[1], new[1]])), np.concatenate([keys, own])
+        y, numbers = (np.concatenate([kept[k], new[k]]) for k in (1, 2))
+        new, own = (X, y, numbers), np.concatenate([keys, own])
     chosen = np.argsort(own, kind="stable")[:count]
-    return (new[0][chosen], new[1][chosen]), own[chosen]
+    return tuple(part[chosen] for part in new), own[chosen]

@@ -840,19 +840,20 @@ class BoostingClassifier(WeightedClassifier):
         exactly.
     n_features : int, default=1000
         Most features D that are found; of several classes, for each.
-    per_step : int, default=1
+    per_step : int, default=20
         Features found in a step.
     surrogate : {"logistic", "squared", "squared_hinge"}, default="logistic"
         Loss of the linear classifier that stands for the best perceptron.
-    threshold : {"surrogate", "exact"}, default="surrogate"
+    threshold : {"surrogate", "exact"}, default="exact"
         Threshold of a perceptron: that of the classifier, or the best for its direction.
-    lam : float or "validation", default=10.0
-        Weight of lam ||w||_1. validation: the best of 1, 10, 100, 1000 on held-out rows.
+    lam : float or "validation", default="validation"
+        Weight of lam ||w||_1. validation: the best of 1000, 100, 10, 1 on held-out rows; of a
+        regression 10, 3, 1, …, 0.03 times the targets' range, where they are not scaled.
     loss : {"squared", "squared_hinge", "logistic"}, default=None
         The loss; by default squared for regression, squared_hinge for classes.
     tol : float, default=None
         Relative duality gap of the weights at every step, over the features found; by default
-        1e-05.
+        0.001, of one feature a step 1e-05.
     max_iter : int, default=None
         Most iterations of rfx's solver in a step.
     dtype : {"float32", "float64"}, default="float32"
@@ -916,10 +917,10 @@ class BoostingClassifier(WeightedClassifier):
         *,
         kernel: str = "perceptron",
         n_features: int = 1000,
-        per_step: int = 1,
+        per_step: int = 20,
         surrogate: str = "logistic",
-        threshold: str = "surrogate",
-        lam: float | str = 10.0,
+        threshold: str = "exact",
+        lam: float | str = "validation",
         loss: str | None = None,
         tol: float | None = None,
         max_iter: int | None = None,
@@ -949,19 +950,20 @@ class BoostingRegressor(WeightedRegressor):
         exactly.
     n_features : int, default=1000
         Most features D that are found; of several classes, for each.
-    per_step : int, default=1
+    per_step : int, default=20
         Features found in a step.
     surrogate : {"logistic", "squared", "squared_hinge"}, default="logistic"
         Loss of the linear classifier that stands for the best perceptron.
-    threshold : {"surrogate", "exact"}, default="surrogate"
+    threshold : {"surrogate", "exact"}, default="exact"
         Threshold of a perceptron: that of the classifier, or the best for its direction.
-    lam : float or "validation", default=10.0
-        Weight of lam ||w||_1. validation: the best of 1, 10, 100, 1000 on held-out rows.
+    lam : float or "validation", default="validation"
+        Weight of lam ||w||_1. validation: the best of 1000, 100, 10, 1 on held-out rows; of a
+        regression 10, 3, 1, …, 0.03 times the targets' range, where they are not scaled.
     loss : {"squared", "squared_hinge", "logistic"}, default=None
         The loss; by default squared for regression, squared_hinge for classes.
     tol : float, default=None
         Relative duality gap of the weights at every step, over the features found; by default
-        1e-05.
+        0.001, of one feature a step 1e-05.
     max_iter : int, default=None
         Most iterations of rfx's solver in a step.
     dtype : {"float32", "float64"}, default="float32"
@@ -1023,10 +1025,10 @@ class BoostingRegressor(WeightedRegressor):
         *,
         kernel: str = "perceptron",
         n_features: int = 1000,
-        per_step: int = 1,
+        per_step: int = 20,
         surrogate: str = "logistic",
-        threshold: str = "surrogate",
-        lam: float | str = 10.0,
+        threshold: str = "exact",
+        lam: float | str = "validation",
         loss: str | None = None,
         tol: float | None = None,
         max_iter: int | None = None,

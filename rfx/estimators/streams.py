@@ -16,22 +16,24 @@ class DoublySGDClassifier(IncrementalClassifier):
     ----------
     kernel : str, default="gaussian"
         Such as gaussian, laplacian or matern-3/2; `rfx methods doubly-sgd` lists the kernels.
-    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+    gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
+        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
         distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, hinge for two classes, softmax for more where the method has
-        it.
+        default squared for regression, squared_hinge for two classes, softmax for more where the
+        method has it.
     epsilon : float, default=0.1
         Half the width of the tube of epsilon_insensitive.
-    nu : float, default=1e-06
-        Regularisation of the mean loss, nu/2 ||f||^2.
-    batch : int, default=256
+    nu : float or "validation", default="validation"
+        Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
+        on held-out rows of a sample.
+    batch : int, default=1024
         Rows of a step.
-    epochs : int, default=1
-        Passes over the rows.
+    epochs : int, default=None
+        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
@@ -61,23 +63,24 @@ class DoublySGDClassifier(IncrementalClassifier):
     max_blocks : int, default=None
         Blocks of features after which a step takes one of them again, at random, as the authors'
         program for graphics cards does; by default always fresh ones.
-    step : {"theorem", "root", "decay", "constant", "normalized"}, default="constant"
+    step : {"theorem", "root", "decay", "constant", "normalized"}, default="root"
         Step sizes. theorem: theta / (t + t0), theta nu from 1 to 2; root: theta / sqrt(t + t0);
         decay: step0 / (1 + step1 t); constant: step0; normalized: step0 / root mean square of the
         batch's derivatives.
     theta : float, default=None
-        See step; by default 1 / nu (theorem), 1 (root).
+        See step; by default 1 / nu (theorem), 1 (root), of steps that are not preconditioned the
+        best of 1, 4 and 16 on held-out rows (root).
     t0 : float, default=None
         See step; by default 2 theta (theorem), 0 (root).
     step0 : float, default=1.0
         See step.
     step1 : float, default=0.0001
         See step.
-    precondition : bool, default=False
-        Multiply the step of a block by the inverse of its covariance on the batch.
+    precondition : bool, default=True
+        Multiply a step by the inverse of the covariance of its features on the batch.
     damping : float, default=1e-07
         What is added to that covariance, besides nu.
-    averaging : {"none", "uniform", "linear"}, default="none"
+    averaging : {"none", "uniform", "linear"}, default="linear"
         What predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
         weight t.
     max_memory : float, default=256.0
@@ -137,12 +140,12 @@ class DoublySGDClassifier(IncrementalClassifier):
         self,
         *,
         kernel: str = "gaussian",
-        gamma: float | str = "median",
+        gamma: float | str = "loo",
         loss: str | None = None,
         epsilon: float = 0.1,
-        nu: float = 1e-06,
-        batch: int = 256,
-        epochs: int = 1,
+        nu: float | str = "validation",
+        batch: int = 1024,
+        epochs: int | None = None,
         replace: bool = False,
         unit: bool = False,
         pca: int | None = None,
@@ -156,14 +159,14 @@ class DoublySGDClassifier(IncrementalClassifier):
         features: str = "offset",
         block: int = 256,
         max_blocks: int | None = None,
-        step: str = "constant",
+        step: str = "root",
         theta: float | None = None,
         t0: float | None = None,
         step0: float = 1.0,
         step1: float = 0.0001,
-        precondition: bool = False,
+        precondition: bool = True,
         damping: float = 1e-07,
-        averaging: str = "none",
+        averaging: str = "linear",
         max_memory: float = 256.0,
         keep_values: bool = False,
         class_weight: dict | str | None = None,
@@ -187,22 +190,24 @@ class DoublySGDRegressor(IncrementalRegressor):
     ----------
     kernel : str, default="gaussian"
         Such as gaussian, laplacian or matern-3/2; `rfx methods doubly-sgd` lists the kernels.
-    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+    gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
+        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
         distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, hinge for two classes, softmax for more where the method has
-        it.
+        default squared for regression, squared_hinge for two classes, softmax for more where the
+        method has it.
     epsilon : float, default=0.1
         Half the width of the tube of epsilon_insensitive.
-    nu : float, default=1e-06
-        Regularisation of the mean loss, nu/2 ||f||^2.
-    batch : int, default=256
+    nu : float or "validation", default="validation"
+        Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
+        on held-out rows of a sample.
+    batch : int, default=1024
         Rows of a step.
-    epochs : int, default=1
-        Passes over the rows.
+    epochs : int, default=None
+        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
@@ -232,23 +237,24 @@ class DoublySGDRegressor(IncrementalRegressor):
     max_blocks : int, default=None
         Blocks of features after which a step takes one of them again, at random, as the authors'
         program for graphics cards does; by default always fresh ones.
-    step : {"theorem", "root", "decay", "constant", "normalized"}, default="constant"
+    step : {"theorem", "root", "decay", "constant", "normalized"}, default="root"
         Step sizes. theorem: theta / (t + t0), theta nu from 1 to 2; root: theta / sqrt(t + t0);
         decay: step0 / (1 + step1 t); constant: step0; normalized: step0 / root mean square of the
         batch's derivatives.
     theta : float, default=None
-        See step; by default 1 / nu (theorem), 1 (root).
+        See step; by default 1 / nu (theorem), 1 (root), of steps that are not preconditioned the
+        best of 1, 4 and 16 on held-out rows (root).
     t0 : float, default=None
         See step; by default 2 theta (theorem), 0 (root).
     step0 : float, default=1.0
         See step.
     step1 : float, default=0.0001
         See step.
-    precondition : bool, default=False
-        Multiply the step of a block by the inverse of its covariance on the batch.
+    precondition : bool, default=True
+        Multiply a step by the inverse of the covariance of its features on the batch.
     damping : float, default=1e-07
         What is added to that covariance, besides nu.
-    averaging : {"none", "uniform", "linear"}, default="none"
+    averaging : {"none", "uniform", "linear"}, default="linear"
         What predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
         weight t.
     max_memory : float, default=256.0
@@ -263,8 +269,8 @@ class DoublySGDRegressor(IncrementalRegressor):
         others on held-out rows.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
-    target_scaling : {"none", "minmax01", "mean"}, default="none"
-        Scaling of the targets: to [0, 1], or their mean to 0.
+    target_scaling : {"none", "minmax01", "mean"}, default=None
+        Scaling of the targets: to [0, 1], or their mean to 0, which is the default.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
         Columns of categories: their names, positions or a mask; from_dtype: the columns of words
         and categories of a data frame; None: none.
@@ -306,12 +312,12 @@ class DoublySGDRegressor(IncrementalRegressor):
         self,
         *,
         kernel: str = "gaussian",
-        gamma: float | str = "median",
+        gamma: float | str = "loo",
         loss: str | None = None,
         epsilon: float = 0.1,
-        nu: float = 1e-06,
-        batch: int = 256,
-        epochs: int = 1,
+        nu: float | str = "validation",
+        batch: int = 1024,
+        epochs: int | None = None,
         replace: bool = False,
         unit: bool = False,
         pca: int | None = None,
@@ -325,20 +331,20 @@ class DoublySGDRegressor(IncrementalRegressor):
         features: str = "offset",
         block: int = 256,
         max_blocks: int | None = None,
-        step: str = "constant",
+        step: str = "root",
         theta: float | None = None,
         t0: float | None = None,
         step0: float = 1.0,
         step1: float = 0.0001,
-        precondition: bool = False,
+        precondition: bool = True,
         damping: float = 1e-07,
-        averaging: str = "none",
+        averaging: str = "linear",
         max_memory: float = 256.0,
         keep_values: bool = False,
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
-        target_scaling: str = "none",
+        target_scaling: str | None = None,
         categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
@@ -355,22 +361,24 @@ class NormaClassifier(IncrementalClassifier):
     ----------
     kernel : str, default="gaussian"
         Such as gaussian, laplacian or matern-3/2; `rfx methods norma` lists the kernels.
-    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+    gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
+        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
         distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, hinge for two classes, softmax for more where the method has
-        it.
+        default squared for regression, squared_hinge for two classes, softmax for more where the
+        method has it.
     epsilon : float, default=0.1
         Half the width of the tube of epsilon_insensitive.
-    nu : float, default=1e-06
-        Regularisation of the mean loss, nu/2 ||f||^2.
-    batch : int, default=256
+    nu : float or "validation", default="validation"
+        Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
+        on held-out rows of a sample.
+    batch : int, default=1024
         Rows of a step.
-    epochs : int, default=1
-        Passes over the rows.
+    epochs : int, default=None
+        Passes over the rows; by default 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
@@ -393,18 +401,24 @@ class NormaClassifier(IncrementalClassifier):
         Rows after which training ends well, however many passes that takes.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
-    step : {"theorem", "root", "decay", "constant", "normalized"}, default="constant"
+    step : {"theorem", "root", "decay", "constant", "normalized"}, default="root"
         Step sizes. theorem: theta / (t + t0), theta nu from 1 to 2; root: theta / sqrt(t + t0);
         decay: step0 / (1 + step1 t); constant: step0; normalized: step0 / root mean square of the
         batch's derivatives.
     theta : float, default=None
-        See step; by default 1 / nu (theorem), 1 (root).
+        See step; by default 1 / nu (theorem), 1 (root), of steps that are not preconditioned the
+        best of 1, 4 and 16 on held-out rows (root).
     t0 : float, default=None
         See step; by default 2 theta (theorem), 0 (root).
     step0 : float, default=1.0
         See step.
     step1 : float, default=0.0001
         See step.
+    precondition : bool, default=True
+        Multiply a step by the inverse of the covariance of its features on the batch.
+    averaging : {"none", "uniform", "linear"}, default="linear"
+        What predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
+        weight t.
     class_weight : dict or str, default=None
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
     scaling : str, default="minmax01"
@@ -460,12 +474,12 @@ class NormaClassifier(IncrementalClassifier):
         self,
         *,
         kernel: str = "gaussian",
-        gamma: float | str = "median",
+        gamma: float | str = "loo",
         loss: str | None = None,
         epsilon: float = 0.1,
-        nu: float = 1e-06,
-        batch: int = 256,
-        epochs: int = 1,
+        nu: float | str = "validation",
+        batch: int = 1024,
+        epochs: int | None = None,
         replace: bool = False,
         unit: bool = False,
         pca: int | None = None,
@@ -476,11 +490,13 @@ class NormaClassifier(IncrementalClassifier):
         budget_seconds: float | None = None,
         budget_samples: int | None = None,
         dtype: str = "float32",
-        step: str = "constant",
+        step: str = "root",
         theta: float | None = None,
         t0: float | None = None,
         step0: float = 1.0,
         step1: float = 0.0001,
+        precondition: bool = True,
+        averaging: str = "linear",
         class_weight: dict | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
@@ -501,22 +517,24 @@ class NormaRegressor(IncrementalRegressor):
     ----------
     kernel : str, default="gaussian"
         Such as gaussian, laplacian or matern-3/2; `rfx methods norma` lists the kernels.
-    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+    gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
+        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
         distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, hinge for two classes, softmax for more where the method has
-        it.
+        default squared for regression, squared_hinge for two classes, softmax for more where the
+        method has it.
     epsilon : float, default=0.1
         Half the width of the tube of epsilon_insensitive.
-    nu : float, default=1e-06
-        Regularisation of the mean loss, nu/2 ||f||^2.
-    batch : int, default=256
+    nu : float or "validation", default="validation"
+        Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
+        on held-out rows of a sample.
+    batch : int, default=1024
         Rows of a step.
-    epochs : int, default=1
-        Passes over the rows.
+    epochs : int, default=None
+        Passes over the rows; by default 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
@@ -539,18 +557,24 @@ class NormaRegressor(IncrementalRegressor):
         Rows after which training ends well, however many passes that takes.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
-    step : {"theorem", "root", "decay", "constant", "normalized"}, default="constant"
+    step : {"theorem", "root", "decay", "constant", "normalized"}, default="root"
         Step sizes. theorem: theta / (t + t0), theta nu from 1 to 2; root: theta / sqrt(t + t0);
         decay: step0 / (1 + step1 t); constant: step0; normalized: step0 / root mean square of the
         batch's derivatives.
     theta : float, default=None
-        See step; by default 1 / nu (theorem), 1 (root).
+        See step; by default 1 / nu (theorem), 1 (root), of steps that are not preconditioned the
+        best of 1, 4 and 16 on held-out rows (root).
     t0 : float, default=None
         See step; by default 2 theta (theorem), 0 (root).
     step0 : float, default=1.0
         See step.
     step1 : float, default=0.0001
         See step.
+    precondition : bool, default=True
+        Multiply a step by the inverse of the covariance of its features on the batch.
+    averaging : {"none", "uniform", "linear"}, default="linear"
+        What predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
+        weight t.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile, or auto: the best of these on held-out rows.
@@ -559,8 +583,8 @@ class NormaRegressor(IncrementalRegressor):
         others on held-out rows.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
-    target_scaling : {"none", "minmax01", "mean"}, default="none"
-        Scaling of the targets: to [0, 1], or their mean to 0.
+    target_scaling : {"none", "minmax01", "mean"}, default=None
+        Scaling of the targets: to [0, 1], or their mean to 0, which is the default.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
         Columns of categories: their names, positions or a mask; from_dtype: the columns of words
         and categories of a data frame; None: none.
@@ -604,12 +628,12 @@ class NormaRegressor(IncrementalRegressor):
         self,
         *,
         kernel: str = "gaussian",
-        gamma: float | str = "median",
+        gamma: float | str = "loo",
         loss: str | None = None,
         epsilon: float = 0.1,
-        nu: float = 1e-06,
-        batch: int = 256,
-        epochs: int = 1,
+        nu: float | str = "validation",
+        batch: int = 1024,
+        epochs: int | None = None,
         replace: bool = False,
         unit: bool = False,
         pca: int | None = None,
@@ -620,15 +644,17 @@ class NormaRegressor(IncrementalRegressor):
         budget_seconds: float | None = None,
         budget_samples: int | None = None,
         dtype: str = "float32",
-        step: str = "constant",
+        step: str = "root",
         theta: float | None = None,
         t0: float | None = None,
         step0: float = 1.0,
         step1: float = 0.0001,
+        precondition: bool = True,
+        averaging: str = "linear",
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
-        target_scaling: str = "none",
+        target_scaling: str | None = None,
         categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
@@ -645,22 +671,24 @@ class KSDCAClassifier(WeightedClassifier):
     ----------
     kernel : str, default="gaussian"
         Such as gaussian, laplacian or matern-3/2; `rfx methods k-sdca` lists the kernels.
-    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+    gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
+        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
         distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, hinge for two classes, softmax for more where the method has
-        it.
+        default squared for regression, squared_hinge for two classes, softmax for more where the
+        method has it.
     epsilon : float, default=0.1
         Half the width of the tube of epsilon_insensitive.
-    nu : float, default=1e-06
-        Regularisation of the mean loss, nu/2 ||f||^2.
-    batch : int, default=256
+    nu : float or "validation", default="validation"
+        Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
+        on held-out rows of a sample.
+    batch : int, default=1024
         Rows of a step.
-    epochs : int, default=1
-        Passes over the rows.
+    epochs : int, default=None
+        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
@@ -685,6 +713,8 @@ class KSDCAClassifier(WeightedClassifier):
         Type of the features; sums are kept in float64.
     gap : bool, default=False
         Compute the duality gap at the end, which takes another pass over the rows.
+    sweeps : int, default=200
+        Most times that the rows of a step are gone through, until their variables hardly move.
     class_weight : dict or str, default=None
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
     scaling : str, default="minmax01"
@@ -740,12 +770,12 @@ class KSDCAClassifier(WeightedClassifier):
         self,
         *,
         kernel: str = "gaussian",
-        gamma: float | str = "median",
+        gamma: float | str = "loo",
         loss: str | None = None,
         epsilon: float = 0.1,
-        nu: float = 1e-06,
-        batch: int = 256,
-        epochs: int = 1,
+        nu: float | str = "validation",
+        batch: int = 1024,
+        epochs: int | None = None,
         replace: bool = False,
         unit: bool = False,
         pca: int | None = None,
@@ -757,6 +787,7 @@ class KSDCAClassifier(WeightedClassifier):
         budget_samples: int | None = None,
         dtype: str = "float32",
         gap: bool = False,
+        sweeps: int = 200,
         class_weight: dict | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
@@ -777,22 +808,24 @@ class KSDCARegressor(ManyTargets):
     ----------
     kernel : str, default="gaussian"
         Such as gaussian, laplacian or matern-3/2; `rfx methods k-sdca` lists the kernels.
-    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+    gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
+        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
         distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, hinge for two classes, softmax for more where the method has
-        it.
+        default squared for regression, squared_hinge for two classes, softmax for more where the
+        method has it.
     epsilon : float, default=0.1
         Half the width of the tube of epsilon_insensitive.
-    nu : float, default=1e-06
-        Regularisation of the mean loss, nu/2 ||f||^2.
-    batch : int, default=256
+    nu : float or "validation", default="validation"
+        Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
+        on held-out rows of a sample.
+    batch : int, default=1024
         Rows of a step.
-    epochs : int, default=1
-        Passes over the rows.
+    epochs : int, default=None
+        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
@@ -817,6 +850,8 @@ class KSDCARegressor(ManyTargets):
         Type of the features; sums are kept in float64.
     gap : bool, default=False
         Compute the duality gap at the end, which takes another pass over the rows.
+    sweeps : int, default=200
+        Most times that the rows of a step are gone through, until their variables hardly move.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile, or auto: the best of these on held-out rows.
@@ -825,8 +860,8 @@ class KSDCARegressor(ManyTargets):
         others on held-out rows.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
-    target_scaling : {"none", "minmax01", "mean"}, default="none"
-        Scaling of the targets: to [0, 1], or their mean to 0.
+    target_scaling : {"none", "minmax01", "mean"}, default=None
+        Scaling of the targets: to [0, 1], or their mean to 0, which is the default.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
         Columns of categories: their names, positions or a mask; from_dtype: the columns of words
         and categories of a data frame; None: none.
@@ -870,12 +905,12 @@ class KSDCARegressor(ManyTargets):
         self,
         *,
         kernel: str = "gaussian",
-        gamma: float | str = "median",
+        gamma: float | str = "loo",
         loss: str | None = None,
         epsilon: float = 0.1,
-        nu: float = 1e-06,
-        batch: int = 256,
-        epochs: int = 1,
+        nu: float | str = "validation",
+        batch: int = 1024,
+        epochs: int | None = None,
         replace: bool = False,
         unit: bool = False,
         pca: int | None = None,
@@ -887,10 +922,11 @@ class KSDCARegressor(ManyTargets):
         budget_samples: int | None = None,
         dtype: str = "float32",
         gap: bool = False,
+        sweeps: int = 200,
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
-        target_scaling: str = "none",
+        target_scaling: str | None = None,
         categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
@@ -907,22 +943,24 @@ class NSDCAClassifier(WeightedClassifier):
     ----------
     kernel : str, default="gaussian"
         Such as gaussian, laplacian or matern-3/2; `rfx methods n-sdca` lists the kernels.
-    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+    gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
+        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
         distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, hinge for two classes, softmax for more where the method has
-        it.
+        default squared for regression, squared_hinge for two classes, softmax for more where the
+        method has it.
     epsilon : float, default=0.1
         Half the width of the tube of epsilon_insensitive.
-    nu : float, default=1e-06
-        Regularisation of the mean loss, nu/2 ||f||^2.
-    batch : int, default=256
+    nu : float or "validation", default="validation"
+        Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
+        on held-out rows of a sample.
+    batch : int, default=4096
         Rows of a step.
-    epochs : int, default=1
-        Passes over the rows.
+    epochs : int, default=None
+        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
@@ -945,10 +983,12 @@ class NSDCAClassifier(WeightedClassifier):
         Rows after which training ends well, however many passes that takes.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
-    n_features : int, default=256
+    n_features : int, default=1000
         Number D of landmarks.
     gap : bool, default=False
         Compute the duality gap at the end, which takes another pass over the rows.
+    sweeps : int, default=200
+        Most times that the rows of a step are gone through, until their variables hardly move.
     class_weight : dict or str, default=None
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
     scaling : str, default="minmax01"
@@ -1004,12 +1044,12 @@ class NSDCAClassifier(WeightedClassifier):
         self,
         *,
         kernel: str = "gaussian",
-        gamma: float | str = "median",
+        gamma: float | str = "loo",
         loss: str | None = None,
         epsilon: float = 0.1,
-        nu: float = 1e-06,
-        batch: int = 256,
-        epochs: int = 1,
+        nu: float | str = "validation",
+        batch: int = 4096,
+        epochs: int | None = None,
         replace: bool = False,
         unit: bool = False,
         pca: int | None = None,
@@ -1020,8 +1060,9 @@ class NSDCAClassifier(WeightedClassifier):
         budget_seconds: float | None = None,
         budget_samples: int | None = None,
         dtype: str = "float32",
-        n_features: int = 256,
+        n_features: int = 1000,
         gap: bool = False,
+        sweeps: int = 200,
         class_weight: dict | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
@@ -1042,22 +1083,24 @@ class NSDCARegressor(ManyTargets):
     ----------
     kernel : str, default="gaussian"
         Such as gaussian, laplacian or matern-3/2; `rfx methods n-sdca` lists the kernels.
-    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+    gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
+        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
         distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, hinge for two classes, softmax for more where the method has
-        it.
+        default squared for regression, squared_hinge for two classes, softmax for more where the
+        method has it.
     epsilon : float, default=0.1
         Half the width of the tube of epsilon_insensitive.
-    nu : float, default=1e-06
-        Regularisation of the mean loss, nu/2 ||f||^2.
-    batch : int, default=256
+    nu : float or "validation", default="validation"
+        Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
+        on held-out rows of a sample.
+    batch : int, default=4096
         Rows of a step.
-    epochs : int, default=1
-        Passes over the rows.
+    epochs : int, default=None
+        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
@@ -1080,10 +1123,12 @@ class NSDCARegressor(ManyTargets):
         Rows after which training ends well, however many passes that takes.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
-    n_features : int, default=256
+    n_features : int, default=1000
         Number D of landmarks.
     gap : bool, default=False
         Compute the duality gap at the end, which takes another pass over the rows.
+    sweeps : int, default=200
+        Most times that the rows of a step are gone through, until their variables hardly move.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile, or auto: the best of these on held-out rows.
@@ -1092,8 +1137,8 @@ class NSDCARegressor(ManyTargets):
         others on held-out rows.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
-    target_scaling : {"none", "minmax01", "mean"}, default="none"
-        Scaling of the targets: to [0, 1], or their mean to 0.
+    target_scaling : {"none", "minmax01", "mean"}, default=None
+        Scaling of the targets: to [0, 1], or their mean to 0, which is the default.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
         Columns of categories: their names, positions or a mask; from_dtype: the columns of words
         and categories of a data frame; None: none.
@@ -1137,12 +1182,12 @@ class NSDCARegressor(ManyTargets):
         self,
         *,
         kernel: str = "gaussian",
-        gamma: float | str = "median",
+        gamma: float | str = "loo",
         loss: str | None = None,
         epsilon: float = 0.1,
-        nu: float = 1e-06,
-        batch: int = 256,
-        epochs: int = 1,
+        nu: float | str = "validation",
+        batch: int = 4096,
+        epochs: int | None = None,
         replace: bool = False,
         unit: bool = False,
         pca: int | None = None,
@@ -1153,12 +1198,13 @@ class NSDCARegressor(ManyTargets):
         budget_seconds: float | None = None,
         budget_samples: int | None = None,
         dtype: str = "float32",
-        n_features: int = 256,
+        n_features: int = 1000,
         gap: bool = False,
+        sweeps: int = 200,
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
-        target_scaling: str = "none",
+        target_scaling: str | None = None,
         categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
@@ -1175,22 +1221,24 @@ class RSDCAClassifier(WeightedClassifier):
     ----------
     kernel : str, default="gaussian"
         Such as gaussian, laplacian or matern-3/2; `rfx methods r-sdca` lists the kernels.
-    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+    gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
+        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
         distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, hinge for two classes, softmax for more where the method has
-        it.
+        default squared for regression, squared_hinge for two classes, softmax for more where the
+        method has it.
     epsilon : float, default=0.1
         Half the width of the tube of epsilon_insensitive.
-    nu : float, default=1e-06
-        Regularisation of the mean loss, nu/2 ||f||^2.
-    batch : int, default=256
+    nu : float or "validation", default="validation"
+        Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
+        on held-out rows of a sample.
+    batch : int, default=4096
         Rows of a step.
-    epochs : int, default=1
-        Passes over the rows.
+    epochs : int, default=None
+        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
@@ -1213,12 +1261,14 @@ class RSDCAClassifier(WeightedClassifier):
         Rows after which training ends well, however many passes that takes.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
-    n_features : int, default=256
+    n_features : int, default=1000
         Number D of random features.
     features : {"offset", "pairs"}, default="offset"
         offset: sqrt2 cos(w.x + b); pairs: cos and sin of one w.
     gap : bool, default=False
         Compute the duality gap at the end, which takes another pass over the rows.
+    sweeps : int, default=200
+        Most times that the rows of a step are gone through, until their variables hardly move.
     class_weight : dict or str, default=None
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
     scaling : str, default="minmax01"
@@ -1274,12 +1324,12 @@ class RSDCAClassifier(WeightedClassifier):
         self,
         *,
         kernel: str = "gaussian",
-        gamma: float | str = "median",
+        gamma: float | str = "loo",
         loss: str | None = None,
         epsilon: float = 0.1,
-        nu: float = 1e-06,
-        batch: int = 256,
-        epochs: int = 1,
+        nu: float | str = "validation",
+        batch: int = 4096,
+        epochs: int | None = None,
         replace: bool = False,
         unit: bool = False,
         pca: int | None = None,
@@ -1290,9 +1340,10 @@ class RSDCAClassifier(WeightedClassifier):
         budget_seconds: float | None = None,
         budget_samples: int | None = None,
         dtype: str = "float32",
-        n_features: int = 256,
+        n_features: int = 1000,
         features: str = "offset",
         gap: bool = False,
+        sweeps: int = 200,
         class_weight: dict | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
@@ -1313,22 +1364,24 @@ class RSDCARegressor(ManyTargets):
     ----------
     kernel : str, default="gaussian"
         Such as gaussian, laplacian or matern-3/2; `rfx methods r-sdca` lists the kernels.
-    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+    gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
+        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
         distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, hinge for two classes, softmax for more where the method has
-        it.
+        default squared for regression, squared_hinge for two classes, softmax for more where the
+        method has it.
     epsilon : float, default=0.1
         Half the width of the tube of epsilon_insensitive.
-    nu : float, default=1e-06
-        Regularisation of the mean loss, nu/2 ||f||^2.
-    batch : int, default=256
+    nu : float or "validation", default="validation"
+        Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
+        on held-out rows of a sample.
+    batch : int, default=4096
         Rows of a step.
-    epochs : int, default=1
-        Passes over the rows.
+    epochs : int, default=None
+        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
@@ -1351,12 +1404,14 @@ class RSDCARegressor(ManyTargets):
         Rows after which training ends well, however many passes that takes.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
-    n_features : int, default=256
+    n_features : int, default=1000
         Number D of random features.
     features : {"offset", "pairs"}, default="offset"
         offset: sqrt2 cos(w.x + b); pairs: cos and sin of one w.
     gap : bool, default=False
         Compute the duality gap at the end, which takes another pass over the rows.
+    sweeps : int, default=200
+        Most times that the rows of a step are gone through, until their variables hardly move.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile, or auto: the best of these on held-out rows.
@@ -1365,8 +1420,8 @@ class RSDCARegressor(ManyTargets):
         others on held-out rows.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
-    target_scaling : {"none", "minmax01", "mean"}, default="none"
-        Scaling of the targets: to [0, 1], or their mean to 0.
+    target_scaling : {"none", "minmax01", "mean"}, default=None
+        Scaling of the targets: to [0, 1], or their mean to 0, which is the default.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
         Columns of categories: their names, positions or a mask; from_dtype: the columns of words
         and categories of a data frame; None: none.
@@ -1410,12 +1465,12 @@ class RSDCARegressor(ManyTargets):
         self,
         *,
         kernel: str = "gaussian",
-        gamma: float | str = "median",
+        gamma: float | str = "loo",
         loss: str | None = None,
         epsilon: float = 0.1,
-        nu: float = 1e-06,
-        batch: int = 256,
-        epochs: int = 1,
+        nu: float | str = "validation",
+        batch: int = 4096,
+        epochs: int | None = None,
         replace: bool = False,
         unit: bool = False,
         pca: int | None = None,
@@ -1426,13 +1481,14 @@ class RSDCARegressor(ManyTargets):
         budget_seconds: float | None = None,
         budget_samples: int | None = None,
         dtype: str = "float32",
-        n_features: int = 256,
+        n_features: int = 1000,
         features: str = "offset",
         gap: bool = False,
+        sweeps: int = 200,
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
-        target_scaling: str = "none",
+        target_scaling: str | None = None,
         categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
@@ -1449,22 +1505,24 @@ class NPegasosClassifier(IncrementalClassifier):
     ----------
     kernel : str, default="gaussian"
         Such as gaussian, laplacian or matern-3/2; `rfx methods n-pegasos` lists the kernels.
-    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+    gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
+        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
         distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, hinge for two classes, softmax for more where the method has
-        it.
+        default squared for regression, squared_hinge for two classes, softmax for more where the
+        method has it.
     epsilon : float, default=0.1
         Half the width of the tube of epsilon_insensitive.
-    nu : float, default=1e-06
-        Regularisation of the mean loss, nu/2 ||f||^2.
-    batch : int, default=256
+    nu : float or "validation", default="validation"
+        Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
+        on held-out rows of a sample.
+    batch : int, default=4096
         Rows of a step.
-    epochs : int, default=1
-        Passes over the rows.
+    epochs : int, default=None
+        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
@@ -1487,10 +1545,15 @@ class NPegasosClassifier(IncrementalClassifier):
         Rows after which training ends well, however many passes that takes.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
-    n_features : int, default=256
+    n_features : int, default=1000
         Number D of landmarks.
     project : bool, default=False
         Project on the ball of radius 1/sqrt(nu), which the minimum of the hinge loss lies in.
+    precondition : bool, default=True
+        Multiply a step by the inverse of the covariance of its features on the batch.
+    averaging : {"none", "uniform", "linear"}, default="linear"
+        What predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
+        weight t.
     class_weight : dict or str, default=None
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
     scaling : str, default="minmax01"
@@ -1546,12 +1609,12 @@ class NPegasosClassifier(IncrementalClassifier):
         self,
         *,
         kernel: str = "gaussian",
-        gamma: float | str = "median",
+        gamma: float | str = "loo",
         loss: str | None = None,
         epsilon: float = 0.1,
-        nu: float = 1e-06,
-        batch: int = 256,
-        epochs: int = 1,
+        nu: float | str = "validation",
+        batch: int = 4096,
+        epochs: int | None = None,
         replace: bool = False,
         unit: bool = False,
         pca: int | None = None,
@@ -1562,8 +1625,10 @@ class NPegasosClassifier(IncrementalClassifier):
         budget_seconds: float | None = None,
         budget_samples: int | None = None,
         dtype: str = "float32",
-        n_features: int = 256,
+        n_features: int = 1000,
         project: bool = False,
+        precondition: bool = True,
+        averaging: str = "linear",
         class_weight: dict | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
@@ -1584,22 +1649,24 @@ class NPegasosRegressor(IncrementalRegressor):
     ----------
     kernel : str, default="gaussian"
         Such as gaussian, laplacian or matern-3/2; `rfx methods n-pegasos` lists the kernels.
-    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+    gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
+        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
         distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, hinge for two classes, softmax for more where the method has
-        it.
+        default squared for regression, squared_hinge for two classes, softmax for more where the
+        method has it.
     epsilon : float, default=0.1
         Half the width of the tube of epsilon_insensitive.
-    nu : float, default=1e-06
-        Regularisation of the mean loss, nu/2 ||f||^2.
-    batch : int, default=256
+    nu : float or "validation", default="validation"
+        Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
+        on held-out rows of a sample.
+    batch : int, default=4096
         Rows of a step.
-    epochs : int, default=1
-        Passes over the rows.
+    epochs : int, default=None
+        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
@@ -1622,10 +1689,15 @@ class NPegasosRegressor(IncrementalRegressor):
         Rows after which training ends well, however many passes that takes.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
-    n_features : int, default=256
+    n_features : int, default=1000
         Number D of landmarks.
     project : bool, default=False
         Project on the ball of radius 1/sqrt(nu), which the minimum of the hinge loss lies in.
+    precondition : bool, default=True
+        Multiply a step by the inverse of the covariance of its features on the batch.
+    averaging : {"none", "uniform", "linear"}, default="linear"
+        What predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
+        weight t.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile, or auto: the best of these on held-out rows.
@@ -1634,8 +1706,8 @@ class NPegasosRegressor(IncrementalRegressor):
         others on held-out rows.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
-    target_scaling : {"none", "minmax01", "mean"}, default="none"
-        Scaling of the targets: to [0, 1], or their mean to 0.
+    target_scaling : {"none", "minmax01", "mean"}, default=None
+        Scaling of the targets: to [0, 1], or their mean to 0, which is the default.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
         Columns of categories: their names, positions or a mask; from_dtype: the columns of words
         and categories of a data frame; None: none.
@@ -1682,12 +1754,12 @@ class NPegasosRegressor(IncrementalRegressor):
         self,
         *,
         kernel: str = "gaussian",
-        gamma: float | str = "median",
+        gamma: float | str = "loo",
         loss: str | None = None,
         epsilon: float = 0.1,
-        nu: float = 1e-06,
-        batch: int = 256,
-        epochs: int = 1,
+        nu: float | str = "validation",
+        batch: int = 4096,
+        epochs: int | None = None,
         replace: bool = False,
         unit: bool = False,
         pca: int | None = None,
@@ -1698,12 +1770,14 @@ class NPegasosRegressor(IncrementalRegressor):
         budget_seconds: float | None = None,
         budget_samples: int | None = None,
         dtype: str = "float32",
-        n_features: int = 256,
+        n_features: int = 1000,
         project: bool = False,
+        precondition: bool = True,
+        averaging: str = "linear",
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
-        target_scaling: str = "none",
+        target_scaling: str | None = None,
         categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,
@@ -1720,22 +1794,24 @@ class RPegasosClassifier(IncrementalClassifier):
     ----------
     kernel : str, default="gaussian"
         Such as gaussian, laplacian or matern-3/2; `rfx methods r-pegasos` lists the kernels.
-    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+    gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
+        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
         distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, hinge for two classes, softmax for more where the method has
-        it.
+        default squared for regression, squared_hinge for two classes, softmax for more where the
+        method has it.
     epsilon : float, default=0.1
         Half the width of the tube of epsilon_insensitive.
-    nu : float, default=1e-06
-        Regularisation of the mean loss, nu/2 ||f||^2.
-    batch : int, default=256
+    nu : float or "validation", default="validation"
+        Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
+        on held-out rows of a sample.
+    batch : int, default=4096
         Rows of a step.
-    epochs : int, default=1
-        Passes over the rows.
+    epochs : int, default=None
+        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
@@ -1758,12 +1834,17 @@ class RPegasosClassifier(IncrementalClassifier):
         Rows after which training ends well, however many passes that takes.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
-    n_features : int, default=256
+    n_features : int, default=1000
         Number D of random features.
     features : {"offset", "pairs"}, default="offset"
         offset: sqrt2 cos(w.x + b); pairs: cos and sin of one w.
     project : bool, default=False
         Project on the ball of radius 1/sqrt(nu), which the minimum of the hinge loss lies in.
+    precondition : bool, default=True
+        Multiply a step by the inverse of the covariance of its features on the batch.
+    averaging : {"none", "uniform", "linear"}, default="linear"
+        What predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
+        weight t.
     class_weight : dict or str, default=None
         {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
     scaling : str, default="minmax01"
@@ -1819,12 +1900,12 @@ class RPegasosClassifier(IncrementalClassifier):
         self,
         *,
         kernel: str = "gaussian",
-        gamma: float | str = "median",
+        gamma: float | str = "loo",
         loss: str | None = None,
         epsilon: float = 0.1,
-        nu: float = 1e-06,
-        batch: int = 256,
-        epochs: int = 1,
+        nu: float | str = "validation",
+        batch: int = 4096,
+        epochs: int | None = None,
         replace: bool = False,
         unit: bool = False,
         pca: int | None = None,
@@ -1835,9 +1916,11 @@ class RPegasosClassifier(IncrementalClassifier):
         budget_seconds: float | None = None,
         budget_samples: int | None = None,
         dtype: str = "float32",
-        n_features: int = 256,
+        n_features: int = 1000,
         features: str = "offset",
         project: bool = False,
+        precondition: bool = True,
+        averaging: str = "linear",
         class_weight: dict | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
@@ -1858,22 +1941,24 @@ class RPegasosRegressor(IncrementalRegressor):
     ----------
     kernel : str, default="gaussian"
         Such as gaussian, laplacian or matern-3/2; `rfx methods r-pegasos` lists the kernels.
-    gamma : float or {"paper", "median", "tuned", "median-matlab"}, default="median"
+    gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
+        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
+        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
         distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, hinge for two classes, softmax for more where the method has
-        it.
+        default squared for regression, squared_hinge for two classes, softmax for more where the
+        method has it.
     epsilon : float, default=0.1
         Half the width of the tube of epsilon_insensitive.
-    nu : float, default=1e-06
-        Regularisation of the mean loss, nu/2 ||f||^2.
-    batch : int, default=256
+    nu : float or "validation", default="validation"
+        Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
+        on held-out rows of a sample.
+    batch : int, default=4096
         Rows of a step.
-    epochs : int, default=1
-        Passes over the rows.
+    epochs : int, default=None
+        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
@@ -1896,12 +1981,17 @@ class RPegasosRegressor(IncrementalRegressor):
         Rows after which training ends well, however many passes that takes.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
-    n_features : int, default=256
+    n_features : int, default=1000
         Number D of random features.
     features : {"offset", "pairs"}, default="offset"
         offset: sqrt2 cos(w.x + b); pairs: cos and sin of one w.
     project : bool, default=False
         Project on the ball of radius 1/sqrt(nu), which the minimum of the hinge loss lies in.
+    precondition : bool, default=True
+        Multiply a step by the inverse of the covariance of its features on the batch.
+    averaging : {"none", "uniform", "linear"}, default="linear"
+        What predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
+        weight t.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile, or auto: the best of these on held-out rows.
@@ -1910,8 +2000,8 @@ class RPegasosRegressor(IncrementalRegressor):
         others on held-out rows.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
-    target_scaling : {"none", "minmax01", "mean"}, default="none"
-        Scaling of the targets: to [0, 1], or their mean to 0.
+    target_scaling : {"none", "minmax01", "mean"}, default=None
+        Scaling of the targets: to [0, 1], or their mean to 0, which is the default.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
         Columns of categories: their names, positions or a mask; from_dtype: the columns of words
         and categories of a data frame; None: none.
@@ -1958,12 +2048,12 @@ class RPegasosRegressor(IncrementalRegressor):
         self,
         *,
         kernel: str = "gaussian",
-        gamma: float | str = "median",
+        gamma: float | str = "loo",
         loss: str | None = None,
         epsilon: float = 0.1,
-        nu: float = 1e-06,
-        batch: int = 256,
-        epochs: int = 1,
+        nu: float | str = "validation",
+        batch: int = 4096,
+        epochs: int | None = None,
         replace: bool = False,
         unit: bool = False,
         pca: int | None = None,
@@ -1974,13 +2064,15 @@ class RPegasosRegressor(IncrementalRegressor):
         budget_seconds: float | None = None,
         budget_samples: int | None = None,
         dtype: str = "float32",
-        n_features: int = 256,
+        n_features: int = 1000,
         features: str = "offset",
         project: bool = False,
+        precondition: bool = True,
+        averaging: str = "linear",
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
-        target_scaling: str = "none",
+        target_scaling: str | None = None,
         categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,

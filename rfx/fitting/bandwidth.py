@@ -6,7 +6,7 @@ Either is the same for every method that has the kernel, and has seen training r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,18 +51,6 @@ def resolve(kernel: str, gamma: Any, X: RowsLike, seed: int, **options: Any) -> 
         # the words mean "whatever this kernel needs"; only a number is refused
         gamma = None
     return kernels.parameters(kernel, X, gamma, seed, **options)
-
-
-def of_rows(
-    params: Mapping[str, Any], X: RowsLike, encoded: Callable[[], np.ndarray], lam: float
-) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """(the kernel's parameters, how gamma was chosen) by the options `params`, from the rows X (n,
-    d) and, where gamma is `tuned` at `lam`, what encoded() returns, their targets (n, k)."""
-    kernel, gamma, seed = params["kernel"], params["gamma"], params["seed"]
-    tried: list[dict[str, Any]] = []
-    if gamma == "tuned" and has_gamma(kernel):
-        gamma, tried = tuned(kernel, X, encoded(), [lam], seed)
-    return resolve(kernel, gamma, X, seed), tried
 
 
 def candidates(

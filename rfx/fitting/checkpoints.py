@@ -57,7 +57,7 @@ class Keeper:
         header = known.header() | {
             "kind": KIND,
             "method": session.method.name,
-            "params": dict(session.settings),
+            "params": dict(session.trainer.settings),
             "task": known.task,
             "loss": known.loss.name,
             "scaling": scaler["kind"],
@@ -127,7 +127,7 @@ class Keeper:
             raise UsageError(
                 f"checkpoint {self.path} is of method {header['method']}, not {session.method.name}"
             )
-        for name, value in session.settings.items():
+        for name, value in session.trainer.settings.items():
             then = header["params"].get(name)
             if name not in CHANGEABLE and then != value:
                 flag = name.replace("_", "-")
@@ -305,7 +305,21 @@ def _learned(session: Session, header: dict[str, Any], arrays: dict[str, np.ndar
         validation,
         header.get("weight_sum"),
         session.trainer.schema,
+        _chosen(session, header["chosen"]),
     )
+
+
+def _chosen(session: Session, found: Any) -> dict[str, float]:
+    """The numbers that words among the options had become."""
+    settings = session.trainer.settings
+    for name, value in _table(found, "chosen").items():
+        known = name == "gamma" or name in session.method.searched
+        if not known or type(settings.get(name)) in (int, float):
+            raise DataError(f"{name!r:.40} was chosen, which is no choice of the options")
+        _number(value, name, 0)
+    if isinstance(settings.get("nu"), str) and "nu" not in found:
+        raise DataError("no nu was chosen")
+    return dict(found)
 
 
 def _check_arrays(

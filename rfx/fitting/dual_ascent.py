@@ -12,10 +12,13 @@ import numpy as np
 
 from rfx.data.stream import Source, Stream
 from rfx.errors import UsageError
-from rfx.fitting import virtual_examples
+from rfx.fitting import stream_choice, virtual_examples
 from rfx.fitting.learned import Learned
+from rfx.fitting.options import MOST
 from rfx.fitting.preprocessing import input_dtype
+from rfx.fitting.problem import Problem
 from rfx.fitting.settings import Settings
+from rfx.fitting.stream_options import BATCH
 from rfx.fitting.streaming import Learner, StreamMethod
 from rfx.options import Option
 
@@ -25,6 +28,20 @@ GAP = Option(
     "Compute the duality gap at the end, which takes another pass over the rows.",
     default=False,
 )
+
+
+SWEEPS = Option(
+    "sweeps",
+    int,
+    "Most times that the rows of a step are gone through, until their variables hardly move.",
+    low=1,
+    high=MOST,
+    default=200,
+)
+
+DUAL = (GAP, SWEEPS)
+# More rows of a step are nearer to the optimum of all after few passes.
+DUAL_OF_FEATURES = (BATCH.but(default=4096), *DUAL)
 
 
 class DualLearner(Learner):
@@ -43,7 +60,7 @@ class DualMethod(StreamMethod):
 
     incremental = False
     without = ("softmax",)
-    default_losses = StreamMethod.default_losses | {"multiclass": "hinge"}
+    default_losses = StreamMethod.default_losses | {"multiclass": "squared_hinge"}
 
     def check(self, settings: Settings, given: dict[str, Any]) -> None:
         super().check(settings, given)
@@ -81,6 +98,11 @@ class DualMethod(StreamMethod):
             f"method {self.name} keeps a number for every row of a set; use fit, or another method"
         )
 
+    def candidates(self, name: str, problem: Problem, settings: Settings) -> list[float]:
+        values = super().candidates(name, problem, settings)
+        # variables between -1 and 1 make f as large as targets in any unit by a small nu
+        return [value / stream_choice.unit(problem) for value in values]
+
     def finished(
         self, learned: Learned, settings: Settings, learner: Learner, source: Source | None
     ) -> dict[str, Any]:
@@ -95,4 +117,5 @@ class DualMethod(StreamMethod):
 
         primal, dual = learner.solver.bounds(batches())
         n = learned.n_counted
-        return {"objective": n * primal, "gap": n * (primal - dual)}
+        # at the optimum rounding decides the sign of what is left
+        return {"objective": n * primal, "gap": n * max(0.0, primal - dual)}

@@ -25,7 +25,7 @@ from rfx.model import Array
 from rfx.options import Option
 from rfx.solvers.stochastic.support import Support
 
-COUNT = 256
+COUNT = 1000
 
 
 class RandomFeatures(StreamMethod):
@@ -33,7 +33,7 @@ class RandomFeatures(StreamMethod):
 
     options: ClassVar[tuple[Option, ...]] = (
         *StreamMethod.options,
-        N_FEATURES.but(default=COUNT),
+        N_FEATURES,
         FEATURES,
     )
     arrays = StreamMethod.arrays | {"coef": Array("f", "features outputs")}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -29,11 +29,13 @@ class Learned:
     sample : array, (m, n_prepared)
         Some of the rows, prepared, in random order.
     steps : list of dict
-        How the bandwidth was chosen.
+        How options were chosen.
     weight_sum : float or None
         The sum of the sample weights.
     schema : Schema or None
         The labels' spelling, for messages.
+    chosen : dict
+        The options that were words and have been chosen, and their values.
     """
 
     task: str
@@ -50,6 +52,7 @@ class Learned:
     steps: list[dict[str, Any]]
     weight_sum: float | None = None
     schema: Schema | None = None
+    chosen: dict[str, float] = field(default_factory=dict)
 
     @property
     def n_outputs(self) -> int:
@@ -78,6 +81,7 @@ class Learned:
             "n_inputs": self.n_inputs,
             "n_prepared": self.n_prepared,
             "n_targets": self.n_targets,
+            "chosen": self.chosen,
         }
         return found if self.weight_sum is None else found | {"weight_sum": self.weight_sum}
 

@@ -18,6 +18,7 @@ from rfx.fitting.preprocessing import Preprocessing
 from rfx.fitting.problem import Problem
 from rfx.fitting.settings import Settings
 from rfx.fitting.validation import (
+    FEW_LAM,
     FEWEST_EVALUATED,
     HELD_OUT,
     LAMS,
@@ -97,14 +98,22 @@ class Method:
     held_out_share, held_out_rows, fewest_evaluated
         The share of the rows that is held out to choose options, the most rows to fit to and to
         evaluate on (None: all), and the fewest to evaluate on (see `validation.parts`).
+    few_rows : dict
+        What options that are to be chosen by validation become where there are too few rows.
     tried_kernels : tuple of str
         Those that ``--kernel auto`` chooses among.
     thorough : bool
         Whether the choice of scaling, kernel and metric may take longer than the fit.
     loo_slack : float
         See `bandwidth.loo`.
+    loo_multiples : tuple
+        The multiples of the bandwidth that `bandwidth.loo` finds, of which the best on held-out
+        rows is taken.
     evaluates_steps : bool
         Whether its solver reports weights, so that held-out rows can be evaluated at every step.
+    simplest : bool
+        Whether of shares of wrong labels within a standard error of the least that of the first
+        values is taken, not the least.
     weighted, incremental, several_targets, distributed : bool
         Whether it takes sample weights, learns batch by batch, takes several targets a row, and
         learns from rows on the workers of a cluster.
@@ -119,7 +128,10 @@ class Method:
     held_out_share: ClassVar[float] = HELD_OUT
     held_out_rows: ClassVar[int | None] = None
     fewest_evaluated: ClassVar[int] = FEWEST_EVALUATED
+    few_rows: ClassVar[dict[str, float]] = {"lam": FEW_LAM}
     loo_slack: ClassVar[float] = 0.0
+    loo_multiples: ClassVar[tuple[float, ...]] = (1.0,)
+    simplest: ClassVar[bool] = False
     tried_kernels: ClassVar[tuple[str, ...]] = ()
     thorough: ClassVar[bool] = False
     evaluates_steps: ClassVar[bool] = False

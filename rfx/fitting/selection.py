@@ -22,13 +22,17 @@ from rfx.fitting.cache import Cache
 from rfx.fitting.method import Method
 from rfx.fitting.options import AUTO
 from rfx.fitting.problem import Problem
-from rfx.fitting.search import Grid, Measure, Round, Stop, search
+from rfx.fitting.search import Found, Grid, Measure, Round, Stop, Trial, search
 from rfx.fitting.settings import Settings
 from rfx.fitting.validation import SAMPLE, Part, evenly, parts
 
 log = logging.getLogger(__name__)
-# Below so many rows lambda is not chosen, but this.
-FEWEST, FEW_LAM = 5, 1.0
+_TOO_FEW = "too few rows for validation; using %s = %g (set it with --%s)"
+_CALLED = {"lam": "lambda"}
+# Standard errors of the least share of wrong labels within which others count as no worse.
+SURE = 0.5
+# Below so many rows nothing is chosen by validation.
+FEWEST = 5
 
 
 @dataclass(frozen=True)
@@ -66,10 +70,11 @@ def choose(method: Method, problem: Problem, settings: Settings, cache: Cache) -
     grid = {name: method.candidates(name, problem, settings) for name in asked if name != "gamma"}
     if settings.get("lam_path"):
         grid.pop("lam", None)
-    elif "lam" in grid and problem.n_rows < FEWEST:
-        del grid["lam"]
-        chosen["lam"] = FEW_LAM
-        log.warning("too few rows for validation; using lambda = %g (set it with --lam)", FEW_LAM)
+    elif problem.n_rows < FEWEST:
+        for name in grid.keys() & method.few_rows.keys():
+            del grid[name]
+            chosen[name] = value = method.few_rows[name]
+            log.warning(_TOO_FEW, _CALLED.get(name, name), value, name.replace("_", "-"))
     if "gamma" in settings and bandwidth.has_gamma(settings.kernel):
         known, tried, wanted = _gamma(method, problem, settings, bool(grid))
         chosen |= known
@@ -93,7 +98,9 @@ def _gamma(
     if word == "loo":
         lams = method.ridge_lams(problem)
         value, steps = bandwidth.loo(kernel, X, Y, lams, seed, problem.weights, method.loo_slack)
-        return {"gamma": value}, steps, {}
+        if method.loo_multiples == (1.0,) or problem.n_rows < FEWEST:
+            return {"gamma": value}, steps, {}
+        return {}, steps, {"gamma": [value * factor for factor in method.loo_multiples]}
     if word == "tuned":
         lams = method.tuning_lams(settings)
         value, steps = bandwidth.tuned(kernel, X, Y, lams, seed, problem.weights)
@@ -205,8 +212,17 @@ class _HeldOut:
 
         rounds = [Round(len(self.folds[0][0]), len(self.folds))]
         found = search(fit, Grid(points, {method.name: lams}, rounds), measure)
-        step = found.step("lam" in grid, sum(len(out) for _, out in self.folds))
+        count_out = sum(len(out) for _, out in self.folds)
+        step = found.step("lam" in grid, count_out, self._best(found, count_out))
         return step if measure.target is None else step | {"target": measure.target}
+
+    def _best(self, found: Found, count_out: int) -> Trial:
+        """The trial that is taken; count_out: rows that were evaluated on."""
+        least = found.best.score
+        if not self.method.simplest or self.problem.task == "regression" or least > 1:
+            return found.best
+        most = least + SURE * math.sqrt(least * (1 - least) / count_out)
+        return next(trial for trial in found.trials if trial.score <= most)
 
     def _errors(
         self, settings: Settings, lams: Sequence[float], tell: Callable[[float | None], None]
@@ -219,7 +235,8 @@ class _HeldOut:
             return self.stop(errors)
 
         for kept, out in self.folds:
-            own = [lam * (len(kept) / self.total) for lam in lams]
+            share = len(kept) / self.total
+            own = [lam if lam is None else lam * share for lam in lams]
             some, others = problem.rows(kept), problem.rows(out)
             rows.append(self.method.errors_along(some, others, settings, own, stop, self.cache))
             for _ in lams[len(rows[-1]) :]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from rfx.errors import UsageError
 from rfx.fitting.settings import Settings
+from rfx.fitting.stream_options import FEW_ROWS
 from rfx.options import Option
-from rfx.solvers.stochastic.steps import Steps
+from rfx.solvers.stochastic.steps import DAMPING, Descent, Steps
 
 STEP = Option(
     "step",
@@ -17,12 +19,13 @@ STEP = Option(
         "constant": "step0",
         "normalized": "step0 / root mean square of the loss's derivatives on the batch, at most 1",
     },
-    default="constant",
+    default="root",
 )
 THETA = Option(
     "theta",
     float,
-    "See --step; by default 1 / nu (theorem), 1 (root).",
+    "See --step; by default 1 / nu (theorem), 1 (root), without --precondition the best of 1, 4 and"
+    " 16 on held-out rows of a sample (root).",
     low=0,
     open_low=True,
 )
@@ -32,8 +35,18 @@ STEP1 = Option("step1", float, "See --step.", low=0, default=1e-4)
 STEPS = (STEP, THETA, T0, STEP0, STEP1)
 
 
+def check_steps(settings: Settings) -> None:
+    """Refuse, with a UsageError, steps that no choice of the words among them makes possible."""
+    if isinstance(settings.nu, str) and settings.step == "theorem":
+        raise UsageError(
+            f"--step is theorem, whose steps go by --nu, but that is {settings.nu}; give a number"
+        )
+    numbers = {"nu": FEW_ROWS["nu"]} if isinstance(settings.nu, str) else {}
+    steps_of(settings.updated(**numbers))
+
+
 def steps_of(settings: Settings) -> Steps:
-    """The steps of the options; UsageError where the theorem does not allow them."""
+    """The steps of options that are numbers; UsageError where the theorem does not allow them."""
     kind, nu, theta, t0 = settings.step, settings.nu, settings.theta, settings.t0
     if kind == "theorem":
         theta = (1 / nu if nu else None) if theta is None else theta
@@ -41,3 +54,9 @@ def steps_of(settings: Settings) -> Steps:
     elif kind == "root":
         theta = 1.0 if theta is None else theta
     return Steps(kind, nu, theta, t0 or 0.0, settings.step0, settings.step1)
+
+
+def descent_of(settings: Settings) -> Descent:
+    """The descent of options that are numbers."""
+    damping = settings.get("damping", DAMPING)
+    return Descent(steps_of(settings), settings.precondition, damping, settings.averaging)

@@ -1,18 +1,48 @@
 """The options of the methods that learn batch by batch."""
 
+from __future__ import annotations
+
 from rfx.features import MAPS
 from rfx.fitting import virtual_examples as examples
-from rfx.fitting.options import DTYPE, GAMMA, KERNEL, LOSS, MOST
+from rfx.fitting.options import (
+    CHOSEN_GAMMA,
+    DTYPE,
+    GAMMA,
+    KERNEL,
+    LOSS,
+    MOST,
+    TARGET_SCALING,
+)
+from rfx.fitting.settings import Settings
 from rfx.kernels import KERNELS
 from rfx.options import Option
 
 # Rows from which all is learnt that must be known beforehand, of an input that can be read once.
 HEAD = 10_000
+# What --nu validation tries; and what is tried of theta, the length of the first step, where steps
+# are not preconditioned. Without enough rows to choose by, nu and theta are FEW_ROWS.
+NUS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
+THETAS = (1.0, 4.0, 16.0)
+FEW_ROWS = {"nu": 1e-4, "theta": 1.0}
+# By default there are as many passes over fewer rows than MANY_ROWS, and one over more.
+PASSES, MANY_ROWS = 3, 100_000
+
 NU = Option(
-    "nu", float, "Regularisation of the mean loss, lambda / n: nu/2 ||f||^2.", low=0, default=1e-6
+    "nu",
+    float,
+    "Regularisation of the mean loss, lambda / n: nu/2 ||f||^2.",
+    {"validation": "the best of 1e-3, 1e-4, …, 1e-7 on held-out rows of a sample"},
+    low=0,
+    default="validation",
 )
-BATCH = Option("batch", int, "Rows of a step.", low=1, high=MOST, default=256)
-EPOCHS = Option("epochs", int, "Passes over the rows.", low=1, high=MOST, default=1)
+BATCH = Option("batch", int, "Rows of a step.", low=1, high=MOST, default=1024)
+EPOCHS = Option(
+    "epochs",
+    int,
+    f"Passes over the rows; by default {PASSES} over fewer than {MANY_ROWS:,}, else 1.",
+    low=1,
+    high=MOST,
+)
 BUFFER = Option(
     "buffer",
     int,
@@ -70,21 +100,48 @@ SAMPLES = Option(
 EPSILON = Option(
     "epsilon", float, "Half the width of the tube of epsilon_insensitive.", low=0, default=0.1
 )
+PRECONDITION = Option(
+    "precondition",
+    bool,
+    "Multiply a step by the inverse of the covariance of its features on the batch.",
+    default=True,
+)
+AVERAGING = Option(
+    "averaging",
+    str,
+    "What predicts.",
+    {
+        "none": "the last f, as in the paper",
+        "uniform": "the mean over all steps",
+        "linear": "the mean with weight t",
+    },
+    default="linear",
+)
 PROJECT = Option(
     "project",
     bool,
     "Project on the ball of radius 1/sqrt(nu), which the minimum of the hinge loss lies in.",
     default=False,
 )
+# Newton's steps on features cost as much for more rows.
+PEGASOS = (BATCH.but(default=4096), PROJECT, PRECONDITION, AVERAGING)
 OPTIONS = (
     KERNEL.but(
         choices=lambda: [name for name in MAPS if not set(KERNELS[name].parameters) - {"gamma"}]
     ),
-    GAMMA.adding({"median-matlab": "1 / median distance^2, as the program of Dai et al. has it"}),
+    GAMMA.adding(
+        {"median-matlab": "1 / median distance^2, as the program of Dai et al. has it"},
+        {
+            "loo": (
+                f"{CHOSEN_GAMMA.meanings()['loo']}; that, or 4 or 16 times as much, which fewer"
+                " passes learn, on held-out rows of a sample"
+            )
+        },
+    ).but(default="loo"),
     LOSS.but(
         help=(
-            "The loss; by default squared for regression, hinge for two classes, softmax for more"
-            " where the method has it."
+            "The loss; by default squared for regression, squared_hinge for two classes, softmax"
+            " for more where the method has it."
         ),
         choices=(
             "hinge",
@@ -109,7 +166,16 @@ OPTIONS = (
     *examples.OPTIONS,
     SECONDS,
     SAMPLES,
+    TARGET_SCALING.but(help=f"{TARGET_SCALING.help} By default mean.", default=None),
     DTYPE,
 )
 # Options that a training that is taken up again may change.
 CHANGEABLE = frozenset(("budget_seconds", "budget_samples", "timeout", "epochs"))
+
+
+def passes(settings: Settings, n_rows: int | None) -> int:
+    """Passes over the rows; n_rows: of a set, None where their number is not known."""
+    given: int | None = settings.epochs
+    if given is not None:
+        return given
+    return PASSES if n_rows is not None and n_rows < MANY_ROWS else 1

@@ -62,6 +62,19 @@ class BatchWeights:
         """(m,) of the rows with the targets y (m,) and the numbers `index`; None for ones."""
         return self.further(y) if self.own is None else self.own[index] * (self.rows / self.sum)
 
+    def of_some(
+        self, y: np.ndarray, index: np.ndarray, given: np.ndarray | None = None
+    ) -> np.ndarray | None:
+        """(m,) weights of a sample of the rows, which leave no trace; None for ones.
+
+        given: (n,) weights of all rows by their numbers, where they are not the set's own.
+        """
+        weights = self.own if given is None else given
+        found = np.ones(len(y)) if weights is None else weights[index]
+        for label, weight in self.by_label.items():
+            found = np.where(y == label, weight * found, found)
+        return None if np.all(found == 1) or not found.sum() else found
+
     def further(self, y: np.ndarray, given: np.ndarray | None = None) -> np.ndarray | None:
         """(m,) of rows that follow, with the targets y (m,), which enter the mean; given:
         (m,) their weights, None for ones.

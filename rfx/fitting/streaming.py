@@ -20,30 +20,32 @@ from rfx import losses, parallel
 from rfx.data.stream import ArraySource, Source, Stream
 from rfx.data.survey import SAMPLE, Inputs, Survey
 from rfx.data.transforms.pca import PCA
-from rfx.errors import DataError, UsageError
+from rfx.errors import DataError, RfxError, UsageError
 from rfx.fitting import (
     bandwidth,
     checkpoints,
     inputs,
+    stream_choice,
     stream_weights,
     targets,
     virtual_examples,
     weights,
 )
+from rfx.fitting.cache import Cache
 from rfx.fitting.learned import Learned
 from rfx.fitting.method import Method, scalars
 from rfx.fitting.options import AUTO
 from rfx.fitting.pipeline import Pipeline, n_targets, silent
 from rfx.fitting.preprocessing import Preprocessing, input_dtype
-from rfx.fitting.problem import Progress
+from rfx.fitting.problem import Problem, Progress
+from rfx.fitting.selection import Choice
 from rfx.fitting.settings import Settings
-from rfx.fitting.stream_options import HEAD, OPTIONS
+from rfx.fitting.stream_options import FEW_ROWS, HEAD, NUS, OPTIONS, passes
 from rfx.fitting.training import Trainer
+from rfx.fitting.validation import error
 from rfx.model import Array
 from rfx.options import Option
 
-# Raw targets to those of the solver.
-Encode = Callable[[np.ndarray], np.ndarray]
 # What gives (X, y) of all rows, part by part, each time that it is called.
 Chunks = Callable[[], Iterator[tuple[Any, np.ndarray]]]
 
@@ -160,6 +162,8 @@ class StreamMethod(Method):
         By task.
     without : tuple
         Losses that it does not have.
+    passes : callable
+        (settings, rows of a set or None) -> passes over them.
     resumable : bool
         Whether it can write checkpoints.
     counts_rows : bool
@@ -168,12 +172,20 @@ class StreamMethod(Method):
 
     options: ClassVar[tuple[Option, ...]] = OPTIONS
     incremental = several_targets = weighted = True
+    searched: ClassVar[dict[str, tuple[float, ...]]] = {"nu": NUS}
+    stages = (("nu", "theta"), ("gamma",))
+    simplest = True
+    # a few passes learn a narrower kernel better
+    loo_multiples = (1.0, 4.0, 16.0)
+    few_rows = FEW_ROWS
+    fewest_evaluated = 100
     default_losses: ClassVar[dict[str, str]] = {
         "regression": "squared",
-        "binary": "hinge",
+        "binary": "squared_hinge",
         "multiclass": "softmax",
     }
     without: ClassVar[tuple[str, ...]] = ()
+    passes = staticmethod(passes)
     resumable: ClassVar[bool] = True
     arrays: ClassVar[dict[str, Array]] = {
         "pca_mean": Array("f", "inputs"),
@@ -230,13 +242,37 @@ class StreamMethod(Method):
         """Rows of the survey's sample that are needed, if more than its own number."""
         return 0
 
-    def bandwidth(
-        self, found: Survey, settings: Settings, encode: Encode
-    ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        """The kernel's parameters and how they were chosen, from a survey of the rows."""
-        lam = settings.nu * found.n_rows
-        X, y = found.X[:SAMPLE], found.y[:SAMPLE]
-        return bandwidth.of_rows(settings, X, lambda: encode(y), lam)
+    def kernel_params(self, settings: Settings, X: Any) -> dict[str, Any]:
+        """The kernel's parameters, by some of the prepared rows."""
+        return bandwidth.resolve(settings.kernel, settings.gamma, X, settings.seed)
+
+    # ------------------------------------------------------------------ choice of options
+
+    def candidates(self, name: str, problem: Problem, settings: Settings) -> list[float]:
+        values = super().candidates(name, problem, settings)
+        return stream_choice.thetas(problem, settings) if name == "theta" else values
+
+    def errors_along(
+        self,
+        problem: Problem,
+        out: Problem,
+        settings: Settings,
+        lams: list[float],
+        stop: Callable[[list[float]], bool],
+        cache: Cache,
+    ) -> list[float]:
+        """The error on the held-out rows, infinite where training fails; lams are not used, for nu
+        is one of the settings."""
+        try:
+            decision = stream_choice.trained(self, problem, settings).predict(out.X)
+        except RfxError:
+            decision = np.full(out.Y.shape, np.inf)
+        finite = bool(np.isfinite(decision).all())
+        found = error(problem.task, decision, out.Y, out.weights) if finite else np.inf
+        stop([found])
+        return [found]
+
+    # ------------------------------------------------------------------ training
 
     def learner(
         self,
@@ -308,14 +344,16 @@ class StreamMethod(Method):
 
 
 def _with_metric(
-    found: Survey, settings: Settings, Y: np.ndarray, task: str
+    found: Survey, settings: Settings, Y: np.ndarray, own: np.ndarray | None, task: str
 ) -> list[dict[str, Any]]:
-    """Learn the metric that --metric asks for from the survey's sample, whose rows and inputs have
-    it from then on; what was tried.
+    """Learn the metric that --metric asks for from the first rows of the survey's sample, whose
+    rows and inputs have it from then on; what was tried.
+
+    Y, own: encoded targets and weights of these first rows.
     """
     if settings.metric == "none":
         return []
-    learnt = inputs.with_metric(found.inputs.scaler, settings, found.X, Y, task)
+    learnt = inputs.with_metric(found.inputs.scaler, settings, found.X[: len(Y)], Y, task, own)
     found.inputs.scaler = learnt.scaler
     if learnt.scaler.metric is not None:
         found.X = learnt.scaler.metric.transform(found.X)
@@ -468,9 +506,10 @@ class Session:
         if held_out is not None:
             self.held_out = held_out[0], targets.checked(*held_out)
         self._learned: Learned | None = None
+        self.seconds_choice = 0.0
         self._learner: Learner | None = None
         self.curve: list[dict[str, Any]] = []
-        self.samples, self.seconds, self.next_point = 0, 0.0, 1.0
+        self.samples, self.seconds, self.next_point, self.epochs = 0, 0.0, 1.0, 1
         self.loss_sum, self.loss_rows = 0.0, 0.0
         self._live: Callable[[], np.ndarray] | None = None
         self._evaluating = 0.0
@@ -488,6 +527,7 @@ class Session:
     @learned.setter
     def learned(self, found: Learned) -> None:
         self._learned = found
+        self.settings = self.method.with_choice(self.trainer.settings, found.chosen)
 
     @property
     def learner(self) -> Learner:
@@ -513,14 +553,17 @@ class Session:
         self.method.check_source(s, source)
         deadline = None if s.timeout is None else time.monotonic() + s.timeout
         endless = s.budget_samples is not None or virtual_examples.endless(s)
-        epochs = None if endless and source.rewindable else s.epochs
+        counted = source.rewindable and not s["head"]
         saved = keeper.load(self) if keeper else None
+        if saved is None:
+            self.learn(chunks, classes, source.name, counted)
+        n_rows = (self.learned if saved is None else saved.learned).n_rows if counted else None
+        self.epochs = self.method.passes(s, n_rows)
+        epochs = None if endless and source.rewindable else self.epochs
+        stream = Stream(source, s.batch, buffer, s.seed, epochs)
         if keeper is None or saved is None:
-            self.learn(chunks, classes, source.name)
             self.start(source.rewindable)
-            stream = Stream(source, s.batch, buffer, s.seed, epochs)
         else:
-            stream = Stream(source, s.batch, buffer, s.seed, epochs)
             keeper.restore(self, stream, saved, source.rewindable)
         with silent():
             status = self._consume(stream, deadline)
@@ -528,7 +571,7 @@ class Session:
             keeper.write(self, stream)
         if self._live and (not self.curve or self.curve[-1]["samples"] != self.samples):
             self._point(last=True)
-        seconds = time.perf_counter() - start - self._evaluating
+        seconds = time.perf_counter() - start - self._evaluating - self.seconds_choice
         more = self.method.finished(self.learned, s, self.learner, source)
         return self.pipeline(seconds, status, more)
 
@@ -547,7 +590,7 @@ class Session:
             by_label, self.trainer.schema
         ).by_label
         if self._learned is None:
-            self.learn(lambda: iter([(X, y)]), classes)
+            self.learn(lambda: iter([(X, y)]), classes, sample_weight=given)
             self.start(True)
         for X_part, y_part, index in Stream(ArraySource(X, y), self.settings.batch):
             own = self.batch_weights.further(y_part, weights.part(given, index))
@@ -556,9 +599,21 @@ class Session:
 
     # ------------------------------------------------------------------ its parts
 
-    def learn(self, chunks: Chunks, classes: Any = None, name: str | None = None) -> None:
-        """The survey of the rows, and what follows from it; name: what messages call them."""
+    def learn(
+        self,
+        chunks: Chunks,
+        classes: Any = None,
+        name: str | None = None,
+        counted: bool = False,
+        sample_weight: np.ndarray | None = None,
+    ) -> None:
+        """The survey of the rows, and what follows from it.
+
+        name: what messages call the rows; counted: whether they are all that there are;
+        sample_weight: (n,) where the session does not know it yet.
+        """
         s, method = self.settings, self.method
+        n_kept = max(SAMPLE, method.n_landmarks(s))
         found = Survey(
             chunks,
             scaling=s.scaling,
@@ -567,7 +622,7 @@ class Session:
             centred=s.pca_centred,
             dtype=input_dtype(s),
             seed=s.seed,
-            sample=max(SAMPLE, method.n_landmarks(s)),
+            sample=max(stream_choice.ROWS, n_kept),
             name=name,
         )
         targets.check_inputs(found.n_inputs)
@@ -578,11 +633,15 @@ class Session:
         self.batch_weights.check(task, labels, s.get("class_weight"), schema)
         loss = method.loss(s, task)
         softmax = loss.name == "softmax"
-        encode: Encode = lambda y: targets.encode(y, labels, scaler, softmax, schema)
-        known = _with_metric(found, s, encode(found.y), task)
-        params, steps = method.bandwidth(found, s, encode)
-        steps = known + steps
-        sample = np.asarray(found.X.toarray() if sp.issparse(found.X) else found.X)
+        # first the metric, which changes distances, then the options that go by them
+        Y = targets.encode(found.y, labels, scaler, softmax, schema)
+        own = self.batch_weights.of_some(found.y, found.index, sample_weight)
+        steps = _with_metric(found, s, Y[:n_kept], weights.part(own, slice(n_kept)), task)
+        problem = Problem(found.X, Y, loss, task, own)
+        choice = self._chosen(problem, found.n_rows if counted else None)
+        params = method.kernel_params(choice.settings, found.X[:SAMPLE])
+        kept = found.X[:n_kept]
+        sample = np.asarray(kept.toarray() if sp.issparse(kept) else kept)
         self.learned = Learned(
             task,
             labels,
@@ -595,10 +654,25 @@ class Session:
             found.n_targets,
             found.X.shape[1],
             sample,
-            steps,
+            steps + choice.steps,
             self.weight_sum,
             schema,
+            {name: float(value) for name, value in choice.chosen.items()},
         )
+
+    def _chosen(self, problem: Problem, n_rows: int | None) -> Choice:
+        """The options that are words, chosen on the first of the sample's prepared rows that have a
+        weight.
+
+        n_rows: of all; None where that is not known.
+        """
+        own, start = problem.weights, time.perf_counter()
+        rows = np.arange(problem.n_rows) if own is None else np.flatnonzero(own)
+        tried = replace(problem.rows(rows[: stream_choice.ROWS]), progress=self.progress)
+        with silent():
+            choice = stream_choice.choose(self.method, tried, self.settings, n_rows)
+        self.seconds_choice = time.perf_counter() - start
+        return choice
 
     def start(self, rewindable: bool, state: dict[str, np.ndarray] | None = None) -> None:
         """Make the solver; state: its arrays in a checkpoint."""
@@ -671,7 +745,7 @@ class Session:
         ends = [self.samples / s.budget_samples] if s.budget_samples else []
         ends += [self.seconds / s.budget_seconds] if s.budget_seconds else []
         if not s.budget_samples and not virtual_examples.endless(s):
-            ends.append(self.samples / (self.learned.n_rows * (s.epochs or 1)))
+            ends.append(self.samples / (self.learned.n_rows * self.epochs))
         return min(1.0, max(ends)) if ends else None
 
     def _point(self, last: bool = False) -> None:
@@ -744,11 +818,13 @@ class Session:
             info["weight_sum"] = known.weight_sum
         if known.steps:
             info["validation"] = known.steps
+            if self.seconds_choice:
+                info["seconds_validation"] = self.seconds_choice
         if self.curve:
             info["curve"] = self.curve
         return Pipeline(
             self.method,
-            s,
+            self.trainer.settings,
             self.preprocessing(),
             model,
             known.loss,

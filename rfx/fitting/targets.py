@@ -77,7 +77,7 @@ def learn(
     else:
         task = guess_task(found.y)
     if task == "regression":
-        return task, None, found.target_scaler(settings.target_scaling)
+        return task, None, found.target_scaler(settings.target_scaling or "mean")
     if found.n_targets > 1:
         raise UsageError(
             f"the task is {task}, but the rows have {found.n_targets} targets each, which are a"
@@ -91,7 +91,7 @@ def learn(
         raise DataError(
             f"the task is binary, but the targets have {len(labels)} values; set --task multiclass"
         )
-    if settings.target_scaling != "none":
+    if settings.target_scaling not in (None, "none"):
         raise UsageError(
             f"--target-scaling is {settings.target_scaling}, which is for regression, but the task"
             f" is {task}"

@@ -26,6 +26,8 @@ LAMS = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
 SMALLER = (0.003, 0.001)
 # Lambdas of L1 regularisation of a regression, as multiples of the range of the targets.
 L1_SHARES = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
+# Lambda where there are too few rows to choose it by.
+FEW_LAM = 1.0
 # Relative duality gap of models that are only evaluated, where --tol says nothing.
 TOL = 1e-2
 # Rows to fit to and to evaluate on, at most, where an option is `auto`.

@@ -227,6 +227,6 @@ def problem(
     return Z, *targets(Y, loss, weights)
 
 
-def part(weights: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
+def part(weights: np.ndarray | None, rows: np.ndarray | slice) -> np.ndarray | None:
     """The weights of some of the rows; None where all are 1."""
     return None if weights is None else weights[rows]

@@ -31,6 +31,7 @@ from rfx.fitting.options import (
 )
 from rfx.fitting.problem import Clock, Problem
 from rfx.fitting.settings import Settings
+from rfx.fitting.validation import L1_HELP, l1_lams
 from rfx.methods.sparse_rf import LAMBDAS
 from rfx.operators.signs import SignColumns
 from rfx.options import Option
@@ -38,6 +39,8 @@ from rfx.solvers.base import Solution, for_output, stack
 from rfx.solvers.boosting import TOL as STEP_TOL
 from rfx.solvers.boosting import solve_boosting
 
+# The gap that steps of several features are solved to.
+SEVERAL_TOL = 1e-3
 BASES = {
     "perceptron": "each found roughly, by a convex surrogate",
     "stump": "each found exactly",
@@ -53,12 +56,14 @@ class Boosting(LinearMethod):
     )
     evaluates_steps = weighted = True
     searched = {"lam": LAMBDAS}
+    # a model of all rows costs far more than one that chooses lambda has to
+    held_out_rows = 4000
     options: ClassVar[tuple[Option, ...]] = (
         KERNEL.but(
             help="The kernel whose features are found.", choices=BASES, default="perceptron"
         ),
         N_FEATURES.but(help="Most features D that are found; of several classes, for each."),
-        Option("per_step", int, "Features found in a step.", low=1, high=MOST, default=1),
+        Option("per_step", int, "Features found in a step.", low=1, high=MOST, default=20),
         Option(
             "surrogate",
             str,
@@ -75,22 +80,26 @@ class Boosting(LinearMethod):
                 "surrogate": "that of the classifier",
                 "exact": "the best one for the classifier's direction",
             },
-            default="surrogate",
+            default="exact",
         ),
         LAM_L1.but(
-            choices={"validation": "best of 1, 10, 100, 1000 on held-out rows"}, default=10.0
+            choices={"validation": f"the best of 1000, 100, 10, 1 on held-out rows; {L1_HELP}"},
+            default="validation",
         ),
         LOSS,
         TOL.but(
             help=(
                 "Relative duality gap of the weights at every step, over the features found; by"
-                f" default {STEP_TOL:g}."
+                f" default {SEVERAL_TOL:g}, of one feature a step {STEP_TOL:g}."
             )
         ),
         MAX_ITER.but(help="Most iterations of rfx's solver in a step."),
         DTYPE,
         MAX_MEMORY,
     )
+
+    def candidates(self, name: str, problem: Problem, settings: Settings) -> list[float]:
+        return l1_lams(LAMBDAS, problem, settings)
 
     def check(self, settings: Settings, given: dict[str, Any]) -> None:
         Method.check(self, settings, given)
@@ -120,7 +129,8 @@ class Boosting(LinearMethod):
         more: dict[str, Any] = {"n_features": settings.n_features}
         if problem.weights is not None and loss.name == "squared":
             more["factors"] = np.sqrt(problem.weights)
-        lam, limits = settings.lam / scale, budget(problem, settings)
+        tol = STEP_TOL if settings.per_step == 1 else SEVERAL_TOL
+        lam, limits = settings.lam / scale, budget(problem, settings, tol=tol)
         for k, learner in enumerate(learners):
             tell = for_output(listen(k), k)
             solutions.append(solve_boosting(learner, Y[:, k], lam, loss, limits, tell, **more))

@@ -18,15 +18,22 @@ from rfx.fitting.learned import Learned
 from rfx.fitting.options import MOST
 from rfx.fitting.preprocessing import input_dtype
 from rfx.fitting.settings import Settings
-from rfx.fitting.step_sizes import STEPS, steps_of
-from rfx.fitting.stream_options import FEATURES
+from rfx.fitting.step_sizes import STEPS, check_steps, descent_of
+from rfx.fitting.stream_options import (
+    AVERAGING,
+    FEATURES,
+    NUS,
+    PRECONDITION,
+    THETAS,
+    passes,
+)
 from rfx.fitting.stream_weights import BatchWeights
 from rfx.fitting.streaming import Learner, Restored, StreamMethod
 from rfx.model import Array
 from rfx.options import Option
-from rfx.solvers.stochastic.doubly import DAMPING, DoublySGD
+from rfx.solvers.stochastic.doubly import Blocks, DoublySGD
 from rfx.solvers.stochastic.expansion import ROWS
-from rfx.solvers.stochastic.steps import Steps
+from rfx.solvers.stochastic.steps import DAMPING, Descent, Steps
 
 KEPT = "the rows of a set that are met again, and for fresh blocks"
 MEMORY = Option(
@@ -83,12 +90,7 @@ class DoublySgd(StreamMethod):
             high=MOST,
         ),
         *STEPS,
-        Option(
-            "precondition",
-            bool,
-            "Multiply the step of a block by the inverse of its covariance on the batch.",
-            default=False,
-        ),
+        PRECONDITION,
         Option(
             "damping",
             float,
@@ -97,17 +99,7 @@ class DoublySgd(StreamMethod):
             open_low=True,
             default=DAMPING,
         ),
-        Option(
-            "averaging",
-            str,
-            "What predicts.",
-            {
-                "none": "the last f, as in the paper",
-                "uniform": "the mean over all steps",
-                "linear": "the mean with weight t",
-            },
-            default="none",
-        ),
+        AVERAGING,
         MEMORY,
         Option(
             "keep_values",
@@ -118,13 +110,14 @@ class DoublySgd(StreamMethod):
             default=False,
         ),
     )
+    searched: ClassVar[dict[str, tuple[float, ...]]] = {"nu": NUS, "theta": THETAS}
     arrays = StreamMethod.arrays | {"coef": Array("f", "features outputs")}
 
     def check(self, settings: Settings, given: dict[str, Any]) -> None:
         super().check(settings, given)
         s = settings
         MAPS[s.kernel].check_variant(s.kernel, s.block, s.features)
-        steps_of(s)
+        check_steps(s)
         if not s.keep_values:
             return
         if virtual_examples.endless(s):
@@ -168,15 +161,9 @@ class DoublySgd(StreamMethod):
             learned.n_outputs,
             learned.loss,
             s.nu,
-            steps_of(s),
-            block=s.block,
-            max_blocks=s.max_blocks,
-            precondition=s.precondition,
-            damping=s.damping,
-            averaging=s.averaging,
-            keep_rows=known,
-            hold_rows=learned.n_rows if kept else None,
-            seed=s.seed,
+            descent_of(s),
+            Blocks(s.block, s.max_blocks, known, learned.n_rows if kept else None),
+            s.seed,
         )
         return DoublyLearner(solver, s)
 
@@ -191,9 +178,8 @@ class DoublySgd(StreamMethod):
         if len(coef) % block:
             raise DataError(f"its {len(coef)} coefficients are not of blocks of {block}")
         growing = _growing(known.n_prepared, known.kernel_params, settings)
-        solver = DoublySGD(
-            growing, known.n_outputs, known.loss, 0.0, Steps("constant"), block=block
-        )
+        last = Descent(Steps("constant"))
+        solver = DoublySGD(growing, known.n_outputs, known.loss, 0.0, last, Blocks(block))
         scales = np.array([1.0, 0.0, 0.0])
         solver.expansion.restore({"coef": np.asarray(coef, np.float64), "scales": scales})
         return solver.predictions
@@ -206,9 +192,9 @@ def held_mb(learned: Learned, settings: Settings, rewindable: bool) -> float:
     whose values of f are summed in another order than from features that are kept.
     """
     s = settings
-    passes = s.budget_samples / learned.n_rows if s.budget_samples else s.epochs
+    rounds = s.budget_samples / learned.n_rows if s.budget_samples else passes(s, learned.n_rows)
     again = rewindable and not s["head"] and not virtual_examples.endless(s)
-    if not (s.max_blocks and again and passes >= 3):
+    if not (s.max_blocks and again and rounds >= 3):
         return 0.0
     if learned.n_outputs == 1 and s.batch > ROWS:
         return 0.0

@@ -5,7 +5,7 @@ f = 1/(nu n) sum_i a_i k(x_i, .); all rows are kept. A baseline of Dai et al. (2
 
 from typing import ClassVar
 
-from rfx.fitting.dual_ascent import GAP, DualLearner, DualMethod
+from rfx.fitting.dual_ascent import DUAL, DualLearner, DualMethod
 from rfx.fitting.learned import Learned
 from rfx.fitting.preprocessing import input_dtype
 from rfx.fitting.settings import Settings
@@ -25,7 +25,7 @@ class KSdca(DualMethod, SupportMethod):
 
     name = "k-sdca"
     summary = "dual coordinate ascent with the exact kernel, the rows kept"
-    options: ClassVar[tuple[Option, ...]] = (*SupportMethod.options, GAP)
+    options: ClassVar[tuple[Option, ...]] = (*SupportMethod.options, *DUAL)
 
     def learner(
         self, learned: Learned, settings: Settings, own: BatchWeights, rewindable: bool
@@ -39,5 +39,6 @@ class KSdca(DualMethod, SupportMethod):
             settings.nu,
             input_dtype(settings),
             own.relative(),
+            settings.sweeps,
         )
         return KSdcaLearner(solver)

@@ -13,8 +13,9 @@ import numpy as np
 from rfx import losses
 from rfx.errors import DataError, UsageError
 from rfx.fitting.learned import Learned
-from rfx.fitting.options import DTYPE
+from rfx.fitting.options import DTYPE, TARGET_SCALING
 from rfx.fitting.settings import Settings
+from rfx.fitting.stream_options import BATCH, EPOCHS, NU
 from rfx.fitting.stream_weights import BatchWeights
 from rfx.fitting.streaming import Learner, Restored, StreamMethod
 from rfx.model import Array
@@ -28,7 +29,17 @@ RATE = Option("rate", float, "Adam's step.", low=0, open_low=True, default=1e-3)
 # In float32 the squares of small gradients are denormal numbers, which make a step ten times as
 # long.
 _DTYPE = DTYPE.but(default="float64")
-_LEFT_OUT = ("kernel", "gamma", "epsilon", "loss", "dtype")
+_LEFT_OUT = (
+    "kernel",
+    "gamma",
+    "epsilon",
+    "loss",
+    "nu",
+    "batch",
+    "epochs",
+    "target_scaling",
+    "dtype",
+)
 
 
 class MlpLearner(Learner):
@@ -67,16 +78,21 @@ class Mlp(StreamMethod):
             ),
             choices=("squared", "logistic", "softmax"),
         ),
+        NU.but(choices=(), default=1e-6),
+        BATCH.but(default=256),
+        EPOCHS.but(help="Passes over the rows.", default=1),
+        TARGET_SCALING,
         LAYERS,
         RATE,
         _DTYPE,
     )
     arrays = StreamMethod.arrays | {"parameters": Array("f", "parameters")}
     default_losses = StreamMethod.default_losses | {"binary": "logistic"}
+    searched: ClassVar[dict[str, tuple[float, ...]]] = {}
     incremental = several_targets = weighted = resumable = False
 
-    def bandwidth(self, found, settings, encode) -> tuple[dict, list]:
-        return {}, []
+    def kernel_params(self, settings: Settings, X: Any) -> dict[str, Any]:
+        return {}
 
     def loss(self, settings: Settings, task: str) -> losses.Loss:
         loss = super().loss(settings, task)

@@ -8,7 +8,7 @@ from typing import ClassVar
 from rfx.fitting.explicit_features import NystromFeatures, NystromLearner
 from rfx.fitting.learned import Learned
 from rfx.fitting.settings import Settings
-from rfx.fitting.stream_options import PROJECT
+from rfx.fitting.stream_options import PEGASOS
 from rfx.fitting.stream_weights import BatchWeights
 from rfx.fitting.streaming import Learner
 from rfx.options import Option
@@ -20,7 +20,7 @@ class NPegasos(NystromFeatures):
 
     name = "n-pegasos"
     summary = "Pegasos on Nystrom features"
-    options: ClassVar[tuple[Option, ...]] = (*NystromFeatures.options, PROJECT)
+    options: ClassVar[tuple[Option, ...]] = (*NystromFeatures.options, *PEGASOS)
 
     def learner(
         self, learned: Learned, settings: Settings, own: BatchWeights, rewindable: bool
@@ -33,5 +33,7 @@ class NPegasos(NystromFeatures):
             learned.loss,
             settings.nu,
             settings.project,
+            precondition=settings.precondition,
+            averaging=settings.averaging,
         )
         return NystromLearner(solver, feature_map, settings, seconds)

@@ -5,7 +5,7 @@ One dual variable a row, maximised exactly in its turn; a baseline of Dai et al.
 
 from typing import ClassVar
 
-from rfx.fitting.dual_ascent import GAP, DualLearner, DualMethod
+from rfx.fitting.dual_ascent import DUAL_OF_FEATURES, DualLearner, DualMethod
 from rfx.fitting.explicit_features import NystromFeatures, NystromLearner
 from rfx.fitting.learned import Learned
 from rfx.fitting.settings import Settings
@@ -24,7 +24,7 @@ class NSdca(DualMethod, NystromFeatures):
 
     name = "n-sdca"
     summary = "dual coordinate ascent on Nystrom features"
-    options: ClassVar[tuple[Option, ...]] = (*NystromFeatures.options, GAP)
+    options: ClassVar[tuple[Option, ...]] = (*NystromFeatures.options, *DUAL_OF_FEATURES)
 
     def learner(
         self, learned: Learned, settings: Settings, own: BatchWeights, rewindable: bool
@@ -38,5 +38,6 @@ class NSdca(DualMethod, NystromFeatures):
             learned.loss,
             settings.nu,
             own.relative(),
+            settings.sweeps,
         )
         return NSdcaLearner(solver, feature_map, settings, seconds)

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 from rfx.fitting.learned import Learned
 from rfx.fitting.preprocessing import input_dtype
 from rfx.fitting.settings import Settings
-from rfx.fitting.step_sizes import STEPS, steps_of
+from rfx.fitting.step_sizes import STEPS, check_steps, descent_of
+from rfx.fitting.stream_options import AVERAGING, NUS, PRECONDITION, THETAS
 from rfx.fitting.stream_weights import BatchWeights
 from rfx.fitting.streaming import Learner
 from rfx.fitting.support_rows import SupportLearner, SupportMethod
@@ -21,7 +22,7 @@ class NormaLearner(SupportLearner):
     """A model of rows, and the kind of steps."""
 
     def describe(self) -> dict[str, Any]:
-        return super().describe() | {"step": self.solver.steps.kind}
+        return super().describe() | {"step": self.solver.descent.steps.kind}
 
 
 class NormaMethod(SupportMethod):
@@ -32,11 +33,23 @@ class NormaMethod(SupportMethod):
         "stochastic gradients with the exact kernel, the rows kept: what doubly-sgd would be"
         " without its second approximation"
     )
-    options: ClassVar[tuple[Option, ...]] = (*SupportMethod.options, *STEPS)
+    options: ClassVar[tuple[Option, ...]] = (
+        *SupportMethod.options,
+        *STEPS,
+        PRECONDITION,
+        AVERAGING,
+    )
+
+    searched: ClassVar[dict[str, tuple[float, ...]]] = {"nu": NUS, "theta": THETAS}
+
+    @staticmethod
+    def passes(settings: Settings, n_rows: int | None) -> int:
+        """One by default: it would keep a row once for each pass."""
+        return settings.epochs or 1
 
     def check(self, settings: Settings, given: dict[str, Any]) -> None:
         super().check(settings, given)
-        steps_of(settings)
+        check_steps(settings)
 
     def learner(
         self, learned: Learned, settings: Settings, own: BatchWeights, rewindable: bool
@@ -47,7 +60,7 @@ class NormaMethod(SupportMethod):
             learned.n_outputs,
             learned.loss,
             settings.nu,
-            steps_of(settings),
+            descent_of(settings),
             input_dtype(settings),
         )
         return NormaLearner(solver)

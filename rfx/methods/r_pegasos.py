@@ -8,7 +8,7 @@ from typing import ClassVar
 from rfx.fitting.explicit_features import RandomFeatures, RandomLearner, Scaled
 from rfx.fitting.learned import Learned
 from rfx.fitting.settings import Settings
-from rfx.fitting.stream_options import PROJECT
+from rfx.fitting.stream_options import PEGASOS
 from rfx.fitting.stream_weights import BatchWeights
 from rfx.fitting.streaming import Learner
 from rfx.options import Option
@@ -20,7 +20,7 @@ class RPegasos(RandomFeatures):
 
     name = "r-pegasos"
     summary = "Pegasos on random features"
-    options: ClassVar[tuple[Option, ...]] = (*RandomFeatures.options, PROJECT)
+    options: ClassVar[tuple[Option, ...]] = (*RandomFeatures.options, *PEGASOS)
 
     def learner(
         self, learned: Learned, settings: Settings, own: BatchWeights, rewindable: bool
@@ -33,5 +33,7 @@ class RPegasos(RandomFeatures):
             learned.loss,
             settings.nu,
             settings.project,
+            precondition=settings.precondition,
+            averaging=settings.averaging,
         )
         return RandomLearner(solver, feature_map)

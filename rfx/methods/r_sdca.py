@@ -5,7 +5,7 @@ One dual variable a row, maximised exactly in its turn; a baseline of Dai et al.
 
 from typing import ClassVar
 
-from rfx.fitting.dual_ascent import GAP, DualLearner, DualMethod
+from rfx.fitting.dual_ascent import DUAL_OF_FEATURES, DualLearner, DualMethod
 from rfx.fitting.explicit_features import RandomFeatures, RandomLearner, Scaled
 from rfx.fitting.learned import Learned
 from rfx.fitting.settings import Settings
@@ -24,7 +24,7 @@ class RSdca(DualMethod, RandomFeatures):
 
     name = "r-sdca"
     summary = "dual coordinate ascent on random features"
-    options: ClassVar[tuple[Option, ...]] = (*RandomFeatures.options, GAP)
+    options: ClassVar[tuple[Option, ...]] = (*RandomFeatures.options, *DUAL_OF_FEATURES)
 
     def learner(
         self, learned: Learned, settings: Settings, own: BatchWeights, rewindable: bool
@@ -38,5 +38,6 @@ class RSdca(DualMethod, RandomFeatures):
             learned.loss,
             settings.nu,
             own.relative(),
+            settings.sweeps,
         )
         return RSdcaLearner(solver, feature_map)

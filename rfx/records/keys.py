@@ -27,7 +27,10 @@ _NOT_IN_KEY = frozenset(
 _FIELDS = {"seed": 0, "zero_based": False, "train_score": False, "fixed_threads": False}
 # Options younger than the schema, with what was done before there were any: only another value
 # counts, so that the rows in docs/rows stay done.
-_YOUNGER = {"perceptron_scale": "kernel", "metric": "none"}
+_YOUNGER = {"perceptron_scale": "kernel", "metric": "none", "sweeps": 1}
+_YOUNGER_OF = dict.fromkeys(
+    ("norma", "r-pegasos", "n-pegasos"), {"precondition": False, "averaging": "none"}
+)
 # Files that count by their content.
 FILES = ("dataset", "test", "sample_weight")
 # What counts for the default bandwidth of a kernel that has none, whatever the default is.
@@ -46,8 +49,9 @@ def key(run: Run, **more: Any) -> str:
     its own name, wherever it lies, so that an edited file is another run.
     """
     known = _FIELDS | run.as_dict() | more
+    before = _YOUNGER | _YOUNGER_OF.get(run.method, {})
     known["options"] = {
-        name: value for name, value in resolved(run).items() if _YOUNGER.get(name) != value
+        name: value for name, value in resolved(run).items() if before.get(name) != value
     }
     for name in FILES:
         if _digest(known.get(name)):

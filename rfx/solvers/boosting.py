@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 # Relative gap of a corrective step, and the least where a new feature is too small to be felt by
 # that.
 TOL, LEAST_TOL = 1e-5, 1e-9
+# Steps in a row whose weights rounding keeps from the tolerance, and which take less than that off
+# the objective, after which it has stalled.
+IDLE = 10
 
 
 class Learner(Protocol):
@@ -78,7 +81,8 @@ def solve_boosting(
     coef, decision, status, bound = np.zeros(0), np.zeros(len(y)), "converged", -np.inf
     objective, gap, turn = float(loss.value(decision, y).sum()), 0.0, 0
     record(coef.copy, iteration=0, features=0, nnz=0, objective=objective, gap=gap)
-    while status == "converged":
+    idle = 0
+    while status == "converged" or (status == "stalled" and idle < IDLE):
         u = loss.derivative(decision, y)
         signs, largest = learner.find(u * factors)
         if largest is not None:
@@ -98,6 +102,8 @@ def solve_boosting(
         solution = _correct(
             own, y, lam, loss, limits, np.append(coef, np.zeros(len(new))), gram, objective
         )
+        # a tolerance below the rounding ends a step, not the search: the next feature may pay
+        idle = 0 if solution.objective < objective * (1 - limits.tol) else idle + 1
         coef, objective, status = solution.coef, solution.objective, solution.status
         recalled = gram.recall(coef)
         # `solve_l1` remembers and certifies its answer

@@ -158,10 +158,9 @@ def test_class_weights_are_weights_of_rows(tmp_path):
 
 
 def test_a_stream_takes_weights_of_labels():
-    y, options = (
-        TARGETS["binary"],
-        {"nu": 1e-2, "batch": 20, "task": "binary", "buffer": 0, "class_weight": "1:3"},
-    )
+    y = TARGETS["binary"]
+    options = {"nu": 1e-2, "batch": 20, "epochs": 1, "buffer": 0, "task": "binary"}
+    options |= {"class_weight": "1:3"}
     streamed = made("r-pegasos", **options).fit_stream(ArraySource(X, y))
     np.testing.assert_array_equal(
         streamed.decision_function(X),

@@ -41,7 +41,7 @@ def rows():
         found.append(ran("kernel", seed, bias=False, lam=0.5))
         found.append(ran("sparse-rf", seed, lam=2.0, n_features=400, rounds=8))
         found += [
-            ran("boosting", seed, lam=2.0, n_features=60, threshold=threshold)
+            ran("boosting", seed, lam=2.0, n_features=60, per_step=1, threshold=threshold)
             for threshold in ("surrogate", "exact")
         ]
     return found

@@ -13,12 +13,13 @@ from rfx.features.base import FeatureMap
 from rfx.features.growing import GrowingMap
 from rfx.losses import get_loss
 from rfx.parallel import for_ranges
-from rfx.solvers.stochastic.doubly import DoublySGD
+from rfx.solvers.stochastic.doubly import Blocks, DoublySGD
 from rfx.solvers.stochastic.expansion import Expansion
 from rfx.solvers.stochastic.norma import Norma
 from rfx.solvers.stochastic.pegasos import Pegasos
+from rfx.solvers.stochastic.precondition import solve_covariance, solve_few, solve_kernel
 from rfx.solvers.stochastic.sdca import LONGEST, KernelSDCA, LinearSDCA
-from rfx.solvers.stochastic.steps import Steps
+from rfx.solvers.stochastic.steps import Descent, Steps
 
 GAMMA = 0.3
 PARAMS = {"gamma": GAMMA}
@@ -42,7 +43,18 @@ def growing(d=3, dtype=np.float64, piece=64, seed=5, **options):
 
 
 def doubly(
-    loss="logistic", nu=0.1, steps=None, outputs=1, block=1, dtype=np.float64, piece=64, **options
+    loss="logistic",
+    nu=0.1,
+    steps=None,
+    outputs=1,
+    block=1,
+    dtype=np.float64,
+    piece=64,
+    max_blocks=None,
+    keep_rows=None,
+    hold_rows=None,
+    seed=0,
+    **descent,
 ):
     steps = steps or Steps("theorem", nu, 1.5 / nu, 3.0)
     return DoublySGD(
@@ -50,9 +62,9 @@ def doubly(
         outputs,
         get_loss(loss),
         nu,
-        steps,
-        block=block,
-        **options,
+        Descent(steps, **descent),
+        Blocks(block, max_blocks, keep_rows, hold_rows),
+        seed,
     )
 
 
@@ -146,7 +158,7 @@ def test_the_step_is_unbiased_for_the_functional_gradient():
     for seed in range(1500):
         source = GrowingMap("gaussian", 3, seed, PARAMS, dtype=np.float64, piece=2)
         solver = DoublySGD(
-            source, 1, get_loss("logistic"), 0.0, Steps("constant", step0=0.5), block=2
+            source, 1, get_loss("logistic"), 0.0, Descent(Steps("constant", step0=0.5)), Blocks(2)
         )
         solver.step(X, Y)
         changes.append(solver.predictions(new))
@@ -231,7 +243,7 @@ def test_converges_to_the_ridge_solution_of_the_same_nu():
     exact = gram(X) @ np.linalg.solve(gram(X) + nu * 256 * np.eye(256), y)
     source = GrowingMap("gaussian", 2, 1, PARAMS, dtype=np.float32, piece=1024)
     solver = DoublySGD(
-        source, 1, get_loss("squared"), nu, Steps("theorem", nu, 15.0, 30.0), block=64
+        source, 1, get_loss("squared"), nu, Descent(Steps("theorem", nu, 15.0, 30.0)), Blocks(64)
     )
     errors = {}
     for t in range(1, 513):
@@ -278,7 +290,12 @@ def test_threads_memory_and_sparse_rows_change_nothing():
             env.set_threads(threads)
             source = GrowingMap("gaussian", 40, 5, PARAMS, piece=64, max_memory_mb=memory)
             solver = DoublySGD(
-                source, 1, get_loss("hinge"), 1e-3, Steps("theorem", 1e-3, 1e3, 2e3), block=32
+                source,
+                1,
+                get_loss("hinge"),
+                1e-3,
+                Descent(Steps("theorem", 1e-3, 1e3, 2e3)),
+                Blocks(32),
             )
             for t in range(9):
                 solver.step(matrix[32 * t : 32 * t + 32], Y[32 * t : 32 * t + 32])
@@ -361,7 +378,9 @@ def test_steps_and_what_they_refuse():
 def test_norma_is_its_recursion():
     X, Y = rows(60)
     loss, nu = get_loss("hinge"), 0.02
-    solver = Norma("gaussian", PARAMS, 1, loss, nu, Steps("root", nu, 5.0), dtype=np.float64)
+    solver = Norma(
+        "gaussian", PARAMS, 1, loss, nu, Descent(Steps("root", nu, 5.0)), dtype=np.float64
+    )
     f, K = np.zeros((60, 1)), gram(X)
     for t in range(1, 13):
         batch = slice(5 * t - 5, 5 * t)
@@ -371,7 +390,9 @@ def test_norma_is_its_recursion():
         solver.step(X[batch], Y[batch])
         np.testing.assert_allclose(solver.predictions(X), f, atol=1e-10)
     assert solver.support.n_rows < 60  # rows beyond the margin are not kept
-    again = Norma("gaussian", PARAMS, 1, loss, nu, Steps("root", nu, 5.0), dtype=np.float64)
+    again = Norma(
+        "gaussian", PARAMS, 1, loss, nu, Descent(Steps("root", nu, 5.0)), dtype=np.float64
+    )
     again.restore(solver.state())
     for one in (solver, again):
         one.step(X[:5], Y[:5])
@@ -413,7 +434,13 @@ def test_a_batch_of_fewer_rows_is_that_share_of_a_step(name):
     make = {
         "doubly-sgd": lambda: doubly("logistic", nu, Steps("constant", nu, step0=0.5), block=8),
         "norma": lambda: Norma(
-            "gaussian", PARAMS, 1, loss, nu, Steps("constant", nu, step0=0.5), dtype=np.float64
+            "gaussian",
+            PARAMS,
+            1,
+            loss,
+            nu,
+            Descent(Steps("constant", nu, step0=0.5)),
+            dtype=np.float64,
         ),
         "pegasos": lambda: Pegasos(features(), 40, 1, loss, nu),
     }[name]
@@ -572,7 +599,7 @@ def test_kept_values_are_the_values(nu, step, precondition):
 
 def test_features_are_held_of_blocks_that_are_met_again_alone():
     options = {"nu": 0.1, "steps": Steps("constant", 0.1, step0=0.5), "block": 16}
-    with pytest.raises(UsageError, match="hold_rows is 50, .* give max_blocks, too"):
+    with pytest.raises(UsageError, match="hold_rows is 50, .* give the most blocks, too"):
         doubly("squared", **options, hold_rows=50)
 
 
@@ -608,3 +635,19 @@ def test_held_features_are_the_same_bits_and_made_once(precondition, batch, monk
     assert np.array_equal(plain.expansion.coef, held.expansion.coef)
     # rows that are not of the set
     assert held.step(X + 1, Y) == plain.step(X + 1, Y)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_preconditioned_gradients_are_those_of_the_definition(weighted):
+    rng = np.random.default_rng(0)
+    Z, gradient, ridge = rng.standard_normal((12, 30)), rng.standard_normal((30, 2)), 1e-3
+    weights = rng.uniform(0, 2, 12) if weighted else None
+    W = np.diag(np.ones(12) if weights is None else weights)
+    expected = np.linalg.solve(Z.T @ W @ Z / 12 + ridge * np.eye(30), gradient)
+    for solve in (solve_covariance, solve_few):
+        found = solve(Z, gradient, 12, ridge, weights)
+        np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-9)
+    derivatives = rng.standard_normal((12, 2))
+    rows = solve_kernel(Z @ Z.T, derivatives, 12, ridge, weights)
+    whole = np.linalg.solve(Z.T @ W @ Z / 12 + ridge * np.eye(30), Z.T @ W @ derivatives)
+    np.testing.assert_allclose(Z.T @ rows, whole, rtol=1e-7, atol=1e-9)

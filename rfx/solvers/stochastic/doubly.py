@@ -13,6 +13,7 @@ which for one row and one feature is algorithm 1 to the letter. f = sum_j coef_j
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,43 +21,82 @@ import numpy as np
 from rfx.counters import uniforms
 from rfx.errors import UsageError
 from rfx.losses import times
-from rfx.operators.cholesky import factor_in_place, solve
-from rfx.parallel import for_ranges, one_blas_thread
-from rfx.solvers.stochastic.expansion import SUMMED, Expansion, cross
+from rfx.solvers.stochastic.expansion import Expansion, cross
 from rfx.solvers.stochastic.held import Held
+from rfx.solvers.stochastic.precondition import solve_covariance
 
 if TYPE_CHECKING:
     from rfx.features.growing import GrowingMap
     from rfx.losses import Loss
-    from rfx.solvers.stochastic.steps import Steps
+    from rfx.solvers.stochastic.steps import Descent
     from rfx.types import Inputs
 
-AVERAGING = ("none", "uniform", "linear")
-# What the authors' program adds to the covariance of a block besides nu, so that it can be
-# inverted.
-DAMPING = 1e-7
 VISIT = 77
-# Features on a side of a tile of their covariance, which one thread adds up.
-TILE = 512
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The features of steps.
+
+    Parameters
+    ----------
+    size : int
+        Features of a step.
+    most : int or None
+        After so many fresh blocks a step revisits one of them, drawn from (seed, t), which is
+        algorithm 1 with features from a finite set (the authors' program for graphics cards does
+        so): a variant of the paper's, not its algorithm.
+    keep_rows : int or None
+        Of a set whose rows are met again their number. f is then kept for each, and a step computes
+        only what was added since it met the row last: what a pass costs grows with the features,
+        not with their square.
+    hold_rows : int or None
+        Of such a set their number, for blocks that are met again: their features are kept, a number
+        for each row and feature (most * size of them).
+
+    Raises
+    ------
+    UsageError
+        For rows to hold without blocks that are met again.
+    """
+
+    size: int = 1
+    most: int | None = None
+    keep_rows: int | None = None
+    hold_rows: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.hold_rows is not None and self.most is None:
+            raise UsageError(
+                f"hold_rows is {self.hold_rows}, which is for blocks that are met again; give the"
+                " most blocks, too"
+            )
 
 
 class DoublySGD:
     """f and the steps that have made it.
 
-    growing: a GrowingMap whose piece is a multiple of `block`. loss: of rfx.losses, for n_outputs
-    predictions a row. nu: regularisation of the mean loss. steps:
-    rfx.solvers.stochastic.steps.Steps.
+    Parameters
+    ----------
+    growing : GrowingMap
+        Its piece is a multiple of the size of a block.
+    n_outputs : int
+    loss : Loss
+        Of `rfx.losses`, for n_outputs predictions a row.
+    nu : float
+        Regularisation of the mean loss.
+    descent : Descent
+        Where it preconditions, C is the covariance of the block's features, scaled by
+        1/sqrt(block), as in the authors' program; a block that is revisited is then regularised
+        alone, by block coordinates.
+    blocks : Blocks
+    seed : int
+        Of the blocks that are revisited.
 
-    max_blocks: after so many fresh blocks a step revisits one of them, drawn from (seed, t), which
-    is algorithm 1 with features from a finite set (the authors' program for graphics cards does
-    so): a variant of the paper's, not its algorithm. precondition: the step of a block is
-    multiplied by (C + (nu + damping) I)^-1, C the covariance of the block's features (scaled by
-    1/sqrt(block)) on the batch, as in the authors' program; a block that is revisited is then
-    regularised alone, by block coordinates. averaging: what predicts, see Expansion. keep_rows: of
-    a set whose rows are met again their number; f is then kept for each, and a step computes only
-    what was added since it met the row last: what a pass costs grows with the features, not with
-    their square. hold_rows: of such a set their number, for blocks that are met again: their
-    features are kept, a number for each row and feature (max_blocks * block of them).
+    Raises
+    ------
+    UsageError
+        Where the map's pieces do not consist of blocks.
     """
 
     def __init__(
@@ -65,40 +105,21 @@ class DoublySGD:
         n_outputs: int,
         loss: Loss,
         nu: float,
-        steps: Steps,
-        *,
-        block: int = 1,
-        max_blocks: int | None = None,
-        precondition: bool = False,
-        damping: float = DAMPING,
-        averaging: str = "none",
-        keep_rows: int | None = None,
-        hold_rows: int | None = None,
+        descent: Descent,
+        blocks: Blocks = Blocks(),
         seed: int = 0,
     ) -> None:
-        if growing.piece % block:
+        if growing.piece % blocks.size:
             raise UsageError(
-                f"pieces of {growing.piece} features don't consist of blocks of {block}"
+                f"pieces of {growing.piece} features don't consist of blocks of {blocks.size}"
             )
-        if averaging not in AVERAGING:
-            raise UsageError(f"--averaging is {averaging!r}; choose one of {', '.join(AVERAGING)}")
-        if hold_rows is not None and max_blocks is None:
-            raise UsageError(
-                f"hold_rows is {hold_rows}, which is for blocks that are met again; give"
-                " max_blocks, too"
-            )
-        self.expansion = Expansion(growing, n_outputs, averaging)
-        self.loss, self.nu, self.steps, self.block = loss, float(nu), steps, int(block)
-        self.max_blocks, self.precondition, self.damping, self.seed = (
-            max_blocks,
-            precondition,
-            damping,
-            seed,
-        )
-        self.known = None if keep_rows is None else self.expansion.keep(keep_rows)
+        self.loss, self.nu, self.descent, self.blocks = loss, float(nu), descent, blocks
+        self.seed = seed
+        self.expansion = Expansion(growing, n_outputs, descent.averaging)
+        self.known = None if blocks.keep_rows is None else self.expansion.keep(blocks.keep_rows)
         self.held = None
-        if hold_rows is not None and max_blocks is not None:
-            self.held = Held(growing, hold_rows, max_blocks * block)
+        if blocks.hold_rows is not None and blocks.most is not None:
+            self.held = Held(growing, blocks.hold_rows, blocks.most * blocks.size)
         self.t, self.largest = 0, 0
 
     def step(
@@ -124,7 +145,7 @@ class DoublySGD:
         else:
             assert index is not None  # by which f is kept
             F = self.known.values(X, index)
-        stop = start + self.block
+        stop = start + self.blocks.size
         Z = (
             e.transform(e.map.sampled(start, stop), X)
             if held is None or index is None
@@ -132,20 +153,18 @@ class DoublySGD:
         )
         self.largest = max(self.largest, len(F))
         derivatives = times(self.loss.derivative(F, Y), weights)
-        gamma = self.steps(t, derivatives) * len(F) / self.largest
-        gradient = cross(Z, derivatives) / (len(F) * self.block)
+        gamma = self.descent.steps(t, derivatives) * len(F) / self.largest
+        gradient = cross(Z, derivatives) / (len(F) * self.blocks.size)
         fresh = start == e.n_features
-        if not self.precondition:
+        if not self.descent.precondition:
             self._decay(gamma)
             e.add(start, -gamma * gradient)
         elif fresh:
             self._decay(gamma)
-            e.add(start, -gamma * self._solve(Z, gradient))
+            e.add(start, -gamma * self._solve(Z, gradient, weights))
         else:
-            e.add(
-                start,
-                -gamma * self._solve(Z, gradient + self.nu * e.last(start, start + self.block)),
-            )
+            gradient += self.nu * e.last(start, stop)
+            e.add(start, -gamma * self._solve(Z, gradient, weights))
         if self.known is not None and index is not None and fresh:
             self.known.add(Z, start, index)
         self.t = t
@@ -159,25 +178,23 @@ class DoublySGD:
 
     def _block(self, t: int) -> int:
         """The first feature of the block of step t."""
-        have = self.expansion.n_features
-        if self.max_blocks is None or have < self.max_blocks * self.block:
+        have, size, most = self.expansion.n_features, self.blocks.size, self.blocks.most
+        if most is None or have < most * size:
             return have
-        return int(uniforms(self.seed, VISIT, t, t + 1, 1)[0, 0] * self.max_blocks) * self.block
+        return int(uniforms(self.seed, VISIT, t, t + 1, 1)[0, 0] * most) * size
 
-    def _solve(self, Z: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-        """(C + (nu + damping) I)^-1 gradient for the unscaled features Z (n, block) of the
-        batch.
+    def _solve(self, Z: np.ndarray, gradient: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+        """(C + (nu + damping) I)^-1 gradient for the unscaled features Z (n, block) of the batch
+        and its rows' weights.
         """
-        C = _lower_gram(Z)
-        C /= len(Z) * self.block
-        C[np.diag_indices(self.block)] += self.nu + self.damping
-        if factor_in_place(C):
+        ridge = self.nu + self.descent.damping
+        found = solve_covariance(Z, gradient, len(Z) * self.blocks.size, ridge, weights)
+        if found is None:
             raise UsageError(
-                f"--damping is {self.damping:g}, below the rounding of the features' covariance;"
-                " choose a larger one"
+                f"--damping is {self.descent.damping:g}, below the rounding of the features'"
+                " covariance; choose a larger one"
             )
-        with one_blas_thread():
-            return solve(C, gradient)
+        return found
 
     def predictions(self, X: Inputs) -> np.ndarray:
         """(n, n_outputs) float64 values of f, or of the average over the steps (algorithm 2)."""
@@ -197,25 +214,3 @@ class DoublySGD:
         if self.known is not None:
             self.known.raw[:], self.known.seen[:] = state["known"], state["seen"]
         self.t, self.largest = (int(value) for value in state["t"])
-
-
-def _lower_gram(Z: np.ndarray) -> np.ndarray:
-    """Z'Z (m, m), Fortran order, at least its lower triangle: products in Z's type, summed over
-    rows in float64.
-
-    The same to the last bit for any number of threads, which share its tiles.
-    """
-    C = np.zeros((Z.shape[1], Z.shape[1]), order="F")
-    starts = range(0, len(C), TILE)
-    pairs = [(slice(i, i + TILE), slice(j, j + TILE)) for i in starts for j in starts if j <= i]
-
-    def add(start: int, stop: int) -> None:
-        for rows, columns in pairs[start:stop]:
-            tile = C[rows, columns].T
-            for first in range(0, len(Z), SUMMED):
-                part = Z[first : first + SUMMED]
-                tile += part[:, columns].T @ part[:, rows]
-
-    with one_blas_thread():
-        for_ranges(add, len(pairs))
-    return C

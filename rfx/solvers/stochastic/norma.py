@@ -3,7 +3,11 @@ Williamson 2004).
 
 f <- (1 - gamma_t nu) f - gamma_t / n sum over the batch of L'(f(x), y) k(x, .), for E L(f(x), y) +
 nu/2 ||f||^2: doubly stochastic gradients without the second approximation, and memory that grows
-with the rows.
+with the rows. Preconditioned, the sum is multiplied by (C + nu I)^-1, C the covariance of the
+kernel's own features on the batch.
+
+The average over all steps is kept as `Expansion` keeps it: with S the weighted sum of the scales so
+far, the sum of f over the steps is S coef - before.
 """
 
 from __future__ import annotations
@@ -12,24 +16,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rfx import kernels
+from rfx.errors import UsageError
 from rfx.losses import times
+from rfx.solvers.stochastic.precondition import solve_kernel
 from rfx.solvers.stochastic.support import Support
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
     from rfx.losses import Loss
-    from rfx.solvers.stochastic.steps import Steps
+    from rfx.solvers.stochastic.steps import Descent
     from rfx.types import Inputs
 
-_SMALLEST = 1e-100
+# The scale goes into the coefficients when it is below this; of an average, which is a difference
+# of numbers as large as 1/scale, earlier.
+_SMALLEST, _SMALLEST_AVERAGED = 1e-100, 1e-4
 
 
 class Norma:
     """f and the steps that have made it.
 
-    kernel, params: as for rfx.kernels; loss, nu, steps: as for DoublySGD. Rows without a share in
-    the gradient are not kept.
+    kernel, params: as for rfx.kernels; loss, nu: as for DoublySGD. Rows without a share in the step
+    are not kept; in one that is preconditioned all rows have a share. No kernel needs a damping.
     """
 
     def __init__(
@@ -39,12 +48,15 @@ class Norma:
         n_outputs: int,
         loss: Loss,
         nu: float,
-        steps: Steps,
+        descent: Descent,
         dtype: DTypeLike = np.float32,
     ) -> None:
         self.support = Support(kernel, params, n_outputs, dtype)
-        self.loss, self.nu, self.steps = loss, float(nu), steps
+        self.loss, self.nu, self.descent = loss, float(nu), descent
         self.t, self.largest, self.scale = 0, 0, 1.0
+        # of the average: the weighted sum of the scales, that of the weights
+        self.sum, self.weight = 0.0, 0.0
+        self._before = np.zeros((0, n_outputs))
 
     def step(self, X: Inputs, Y: np.ndarray, weights: np.ndarray | None = None) -> float:
         """One step on the rows X (n, d) and targets Y (n, n_outputs), shorter for a short batch as
@@ -53,36 +65,88 @@ class Norma:
         weights: (n,) what the rows' losses are multiplied by, None for ones.
         """
         self.t += 1
-        F = self.predictions(X)
+        F = self.scale * self.support.values(X)
         self.largest = max(self.largest, len(F))
-        derivatives = times(self.loss.derivative(F, Y), weights)
-        gamma = self.steps(self.t, derivatives) * len(F) / self.largest
+        plain = self.loss.derivative(F, Y)
+        derivatives = times(plain, weights)
+        gamma = self.descent.steps(self.t, derivatives) * len(F) / self.largest
         if self.nu and self.support.n_rows:
             self.scale *= 1.0 - gamma * self.nu
-            if abs(self.scale) < _SMALLEST:
-                self.support.coef[:] *= self.scale
-                self.scale = 1.0
+            if abs(self.scale) < (
+                _SMALLEST if self.descent.averaging == "none" else _SMALLEST_AVERAGED
+            ):
+                self._fold()
+        if self.descent.precondition:
+            derivatives = self._solved(X, plain, weights)
         change = -gamma / len(F) * derivatives
         used = np.flatnonzero(np.any(change != 0, axis=1))
         if len(used):
-            self.support.append(X[used], change[used] / self.scale)
+            self._append(X[used], change[used] / self.scale)
+        self._count()
         return float(times(self.loss.value(F, Y), weights).sum() / len(F))
 
     @property
     def coef(self) -> np.ndarray:
-        """(n_rows, n_outputs) coefficients of support.rows."""
-        return self.scale * self.support.coef
+        """(n_rows, n_outputs) coefficients of support.rows of the function that predicts: the last
+        one, or the average.
+        """
+        if self.descent.averaging == "none" or not self.weight:
+            return self.scale * self.support.coef
+        return (self.sum * self.support.coef - self._before) / self.weight
 
     def predictions(self, X: Inputs) -> np.ndarray:
-        """(n, n_outputs) float64 values of f."""
-        return self.scale * self.support.values(X)
+        """(n, n_outputs) float64 values of the function that predicts."""
+        if self.descent.averaging == "none":
+            return self.scale * self.support.values(X)
+        return self.support.values(X, self.coef)
 
     def state(self) -> dict[str, Any]:
         """Arrays from which `restore` goes on to the same bits."""
         counts = {"t": np.array([self.t, self.largest]), "scale": np.array([self.scale])}
-        return counts | {"rows": self.support.rows, "coef": self.support.coef.copy()}
+        found = counts | {"rows": self.support.rows, "coef": self.support.coef.copy()}
+        if self.descent.averaging == "none":
+            return found
+        sums = np.array([self.sum, self.weight])
+        return found | {"before": self._before.copy(), "sums": sums}
 
     def restore(self, state: dict[str, Any]) -> None:
         self.support.append(state["rows"], state["coef"])
         self.t, self.largest = (int(value) for value in state["t"])
         self.scale = float(state["scale"][0])
+        if self.descent.averaging != "none":
+            self._before = state["before"].copy()
+            self.sum, self.weight = (float(value) for value in state["sums"])
+
+    # ------------------------------------------------------------------ parts of a step
+
+    def _solved(self, X: Inputs, derivatives: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+        """The derivatives (n, n_outputs) as a preconditioned step has them, times the weights."""
+        s = self.support
+        K = kernels.block(s.kernel, X, X, s.params, dtype=np.float64)
+        found = solve_kernel(K, derivatives, len(derivatives), self.nu, weights)
+        if found is None:
+            raise UsageError(
+                f"--nu is {self.nu:g}, below the rounding of the kernel's values, so that steps"
+                " can't be preconditioned; choose a larger one, or --precondition false"
+            )
+        return found
+
+    def _append(self, X: Inputs, coef: np.ndarray) -> None:
+        self.support.append(X, coef)
+        if self.descent.averaging != "none":
+            self._before = np.concatenate([self._before, self.sum * coef])
+
+    def _fold(self) -> None:
+        """The scale into the coefficients."""
+        if self.descent.averaging != "none":
+            self._before -= self.sum * self.support.coef
+            self.sum = 0.0
+        self.support.coef[:] *= self.scale
+        self.scale = 1.0
+
+    def _count(self) -> None:
+        """The step is over: its function enters the average."""
+        if self.descent.averaging != "none":
+            weight = self.t if self.descent.averaging == "linear" else 1.0
+            self.sum += weight * self.scale
+            self.weight += weight

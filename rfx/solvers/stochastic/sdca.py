@@ -11,6 +11,10 @@ With weights c_i of mean 1 the loss is 1/n sum_i c_i L, and w = 1/(nu n) sum_i c
 the same bounds as without, its step has c_i ||z||^2 in the place of ||z||^2, and the dual's losses
 are -c_i/n L*(-a_i, y_i).
 
+A batch may be gone through several times before the next, which makes more of features or kernel
+values that have been computed (Yu et al. 2012): with many sweeps the dual is maximised in all
+variables of a batch at once.
+
 Most variables soon stay at a bound of theirs. A row that did not move rests when it is offered
 again, see `Rests`.
 """
@@ -38,6 +42,8 @@ if TYPE_CHECKING:
 
 # The most offers that a row rests for.
 LONGEST = 64
+# A batch is not gone through again once no variable moves by more than this share of the largest.
+STILL = 1e-4
 CODES = {
     "hinge": 0,
     "squared_hinge": 1,
@@ -89,7 +95,7 @@ class LinearSDCA:
     """a (n_rows, n_outputs) and w (n_features, n_outputs).
 
     features: X (n, d) -> Z (n, n_features), scaled so that z.z' is the kernel. weights: (n_rows,)
-    above 0 and of mean 1, None for ones.
+    above 0 and of mean 1, None for ones. sweeps: times that a batch is gone through.
     """
 
     def __init__(
@@ -101,6 +107,7 @@ class LinearSDCA:
         loss: Loss,
         nu: float,
         weights: np.ndarray | None = None,
+        sweeps: int = 1,
     ) -> None:
         """Raises UsageError for a loss without a dual step, or nu or n_rows that are not
         positive.
@@ -113,6 +120,7 @@ class LinearSDCA:
             int(n_rows),
             weights,
         )
+        self.sweeps = int(sweeps)
         self.a, self.w = np.zeros((n_rows, n_outputs)), np.zeros((n_features, n_outputs))
         self.t, self.rests, self.last = 0, Rests(n_rows), np.zeros((n_rows, n_outputs))
 
@@ -153,6 +161,7 @@ class LinearSDCA:
                 CODES[self.loss.name],
                 _epsilon(self.loss),
                 F[:, k],
+                self.sweeps,
             )
             self.w[:, k], self.a[index, k] = w, a
         return F
@@ -188,8 +197,8 @@ class KernelSDCA:
     """a (n_rows, n_outputs) of the rows met so far, which are kept: f = 1/(nu n) sum_i c_i a_i
     k(x_i, .).
 
-    weights: c (n_rows,), above 0 and of mean 1, None for ones. The support's coefficients are the
-    c_i a_i.
+    weights: c (n_rows,), above 0 and of mean 1, None for ones. sweeps: times that a batch is gone
+    through. The support's coefficients are the c_i a_i.
     """
 
     def __init__(
@@ -202,6 +211,7 @@ class KernelSDCA:
         nu: float,
         dtype: DTypeLike = np.float32,
         weights: np.ndarray | None = None,
+        sweeps: int = 1,
     ) -> None:
         """Raises UsageError for a loss without a dual step, or nu or n_rows that are not
         positive.
@@ -209,6 +219,7 @@ class KernelSDCA:
         _check(loss, nu, n_rows)
         self.support = Support(kernel, params, n_outputs, dtype)
         self.loss, self.nu, self.n_rows, self.weights = loss, float(nu), int(n_rows), weights
+        self.sweeps = int(sweeps)
         # where in the support a row of the set is, -1 where it was not met
         self.place = np.full(n_rows, -1, np.int64)
         self.t, self.rests, self.last = 0, Rests(n_rows), np.zeros((n_rows, n_outputs))
@@ -247,6 +258,7 @@ class KernelSDCA:
                 F[:, k].copy(),
                 CODES[self.loss.name],
                 _epsilon(self.loss),
+                self.sweeps,
             )
         s.coef[where] = times(after, own)
         self.rests.note(index, (after != before).any(axis=1))
@@ -364,35 +376,56 @@ def _rows(
     code: int,
     epsilon: float,
     values: np.ndarray,
+    sweeps: int,
 ) -> None:
-    for i in range(Z.shape[0]):
-        z = Z[i]
-        f = 0.0
-        square = 0.0
-        for j in range(len(z)):
-            x = np.float64(z[j])
-            f += x * w[j]
-            square += x * x
-        values[i] = f
-        new = dual_step(code, a[i], f, y[i], units[i] * square, epsilon)
-        step = units[i] * (new - a[i])
-        a[i] = new
-        if step != 0.0:
+    for sweep in range(sweeps):
+        change, size = 0.0, 0.0
+        for i in range(Z.shape[0]):
+            z = Z[i]
+            f = 0.0
+            square = 0.0
             for j in range(len(z)):
-                w[j] += step * np.float64(z[j])
+                x = np.float64(z[j])
+                f += x * w[j]
+                square += x * x
+            if sweep == 0:
+                values[i] = f
+            new = dual_step(code, a[i], f, y[i], units[i] * square, epsilon)
+            step = units[i] * (new - a[i])
+            change, size = max(change, abs(new - a[i])), max(size, abs(new))
+            a[i] = new
+            if step != 0.0:
+                for j in range(len(z)):
+                    w[j] += step * np.float64(z[j])
+        if change <= STILL * size:
+            break
 
 
 @njit(cache=True, nogil=True)
 def _gram(
-    G: np.ndarray, y: np.ndarray, a: np.ndarray, f: np.ndarray, code: int, epsilon: float
+    G: np.ndarray,
+    y: np.ndarray,
+    a: np.ndarray,
+    f: np.ndarray,
+    code: int,
+    epsilon: float,
+    sweeps: int,
 ) -> None:
     """The same with the Gram matrix G (n, n) = c_i z_i.z_j / (nu n) of the batch and the
     values f (n,) before it.
     """
-    for i in range(len(y)):
-        new = dual_step(code, a[i], f[i], y[i], G[i, i], epsilon)
-        change = new - a[i]
-        a[i] = new
-        if change != 0.0:
-            for j in range(i + 1, len(y)):
-                f[j] += change * G[i, j]
+    for sweep in range(sweeps):
+        change, size = 0.0, 0.0
+        for i in range(len(y)):
+            new = dual_step(code, a[i], f[i], y[i], G[i, i], epsilon)
+            step = new - a[i]
+            change, size = max(change, abs(step)), max(size, abs(new))
+            a[i] = new
+            if step != 0.0:
+                # the last sweep needs no values of the rows before
+                start = i + 1 if sweep == sweeps - 1 else 0
+                row, rest = G[i, start:], f[start:]
+                for j in range(len(rest)):
+                    rest[j] += step * row[j]
+        if change <= STILL * size:
+            break

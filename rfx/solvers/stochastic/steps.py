@@ -1,4 +1,6 @@
-"""Step sizes of stochastic gradients, and what the theorems ask of them."""
+"""Step sizes of stochastic gradients, what the theorems ask of them, and what else makes a
+descent.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,10 @@ import numpy as np
 
 from rfx.errors import UsageError
 
+AVERAGING = ("none", "uniform", "linear")
+# What the authors' program adds to the covariance of a block besides nu, so that it can be
+# inverted.
+DAMPING = 1e-7
 KINDS = ("theorem", "root", "decay", "constant", "normalized")
 
 
@@ -93,3 +99,36 @@ class Steps:
             assert self.theta is not None  # seen to at the start
             return self.theta / (t + self.t0 if self.kind == "theorem" else math.sqrt(t + self.t0))
         return self.step0 / (1 + self.step1 * t) if self.kind == "decay" else self.step0
+
+
+@dataclass(frozen=True)
+class Descent:
+    """How a function is learnt by stochastic gradients.
+
+    Parameters
+    ----------
+    steps : Steps
+    precondition : bool
+        Multiply the gradient of a step by (C + nu I)^-1, C the covariance of its features on the
+        batch.
+    damping : float
+        What is added to nu there, so that C of random features can be inverted.
+    averaging : {"none", "uniform", "linear"}
+        What predicts: the last function, the mean over all steps, or that with weight t.
+
+    Raises
+    ------
+    UsageError
+        For another averaging.
+    """
+
+    steps: Steps
+    precondition: bool = False
+    damping: float = DAMPING
+    averaging: str = "none"
+
+    def __post_init__(self) -> None:
+        if self.averaging not in AVERAGING:
+            raise UsageError(
+                f"--averaging is {self.averaging!r}; choose one of {', '.join(AVERAGING)}"
+            )

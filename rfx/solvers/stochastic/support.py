@@ -62,11 +62,14 @@ class Support:
             rows = rows[room:]
             del self._prepared[len(self._pieces) - 1 :]
 
-    def values(self, X: Inputs) -> np.ndarray:
-        """(n, n_outputs) float64 values of f for the rows X (n, d)."""
+    def values(self, X: Inputs, others: np.ndarray | None = None) -> np.ndarray:
+        """(n, n_outputs) float64 values of f for the rows X (n, d); others: (n_rows, n_outputs)
+        coefficients in the place of f's own.
+        """
+        known = self.coef if others is None else others
         out = np.zeros((X.shape[0], self._coef.shape[1]))
         for number, piece in enumerate(self._pieces):
-            coef = self._coef[number * PIECE : number * PIECE + len(piece)]
+            coef = known[number * PIECE : number * PIECE + len(piece)]
             if number == len(self._prepared):
                 like = self._prepared[0] if self._prepared else None
                 self._prepared.append(

@@ -1,0 +1,124 @@
+"""How the methods that learn batch by batch choose options: by short trainings on a sample.
+
+The sample are at most ROWS of the rows that are surveyed before the first step, drawn at random,
+scaled, and under the metric where one is learnt. A fifth of them is held out. Every value that is
+tried learns from the others, in as many passes as the method takes by default. nu is chosen first,
+with the bandwidth that kernel ridge regression has the least leave-one-out error with, then the
+bandwidth, of that and larger multiples of gamma. What predicts the held-out rows best is taken; of
+shares of wrong labels, which are uncertain on so few rows, the first of the values that are within
+half a standard error of the least: the largest nu, the smallest gamma. nu is of the mean loss, so
+that it is the same for the sample as for all rows. A stream that can be read twice is surveyed in
+full, one that can't in its first rows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rfx.data.stream import ArraySource, Stream
+from rfx.data.survey import SAMPLE, Inputs
+from rfx.data.transforms.scaling import Scaler
+from rfx.fitting import bandwidth, selection
+from rfx.fitting.cache import Cache
+from rfx.fitting.learned import Learned
+from rfx.fitting.problem import Problem
+from rfx.fitting.settings import Settings
+from rfx.fitting.stream_options import THETAS
+from rfx.fitting.stream_weights import BatchWeights
+from rfx.fitting.validation import LAMS
+
+if TYPE_CHECKING:
+    from rfx.fitting.streaming import Learner, StreamMethod
+
+# Rows of the sample; words for the bandwidth other than loo are resolved by SAMPLE of them.
+ROWS = 6144
+# Losses whose derivatives are as large in every unit of the targets.
+BOUNDED = ("absolute", "epsilon_insensitive")
+
+
+def choose(
+    method: StreamMethod, problem: Problem, settings: Settings, n_rows: int | None
+) -> selection.Choice:
+    """Replace every word among the settings that stands for a choice by the number it becomes.
+
+    Parameters
+    ----------
+    method : StreamMethod
+    problem : Problem
+        Prepared rows of the sample in random order, and their encoded targets.
+    settings : Settings
+    n_rows : int or None
+        Of the whole set; None where their number is not known.
+    """
+    if settings.get("gamma") == "tuned" and bandwidth.has_gamma(settings.kernel):
+        known, first = n_rows or problem.n_rows, problem.rows(np.arange(problem.n_rows)[:SAMPLE])
+        lams = list(LAMS) if isinstance(settings.nu, str) else [settings.nu * known]
+        gamma, steps = bandwidth.tuned(
+            settings.kernel, first.X, first.Y, lams, settings.seed, first.weights
+        )
+        choice = choose(method, problem, settings.updated(gamma=gamma), n_rows)
+        found = {"gamma": gamma} | choice.chosen
+        return selection.Choice(choice.settings, found, steps + choice.steps, choice.seconds)
+    trial = settings.updated(epochs=_trial_passes(method, settings, n_rows))
+    if settings.get("step") == "root" and settings.theta is None:
+        trial = trial.updated(theta="validation")
+    choice = selection.choose(method, problem, trial, Cache())
+    return selection.Choice(
+        method.with_choice(settings, choice.chosen), choice.chosen, choice.steps, choice.seconds
+    )
+
+
+def _trial_passes(method: StreamMethod, settings: Settings, n_rows: int | None) -> int:
+    """Passes over the sample: the method's by default, whatever the training is given.
+
+    A training that goes on for more passes than it was begun with then has the same options as one
+    that was given as many from the beginning.
+    """
+    count: int = method.passes(settings.updated(epochs=None), n_rows)
+    return count
+
+
+def trained(method: StreamMethod, problem: Problem, settings: Settings) -> Learner:
+    """A learner of prepared rows in memory, in a random order of every pass's own."""
+    weights = BatchWeights(problem.weights)
+    n_inputs, seed = problem.n_inputs, settings.seed
+    order = np.random.default_rng(seed).permutation(problem.n_rows)
+    sample = problem.X[order[: max(1, method.n_landmarks(settings))]]
+    known = Learned(
+        problem.task,
+        None,
+        None,
+        problem.loss,
+        Inputs(Scaler("none", np.zeros(n_inputs), np.ones(n_inputs))),
+        method.kernel_params(settings, problem.X),
+        problem.n_rows,
+        n_inputs,
+        problem.n_outputs,
+        n_inputs,
+        sample if isinstance(sample, np.ndarray) else sample.toarray(),
+        [],
+    )
+    learner = method.learner(known, settings, weights, True)
+    numbers = np.arange(problem.n_rows, dtype=np.float64)
+    stream = Stream(ArraySource(problem.X, numbers, seed), settings.batch, 0, seed, settings.epochs)
+    for X, y, index in stream:
+        learner.step(X, problem.Y[index], index, weights.of(y, index))
+    return learner
+
+
+def thetas(problem: Problem, settings: Settings) -> list[float]:
+    """The lengths of the first step to try, in the unit of the targets where the loss makes that
+    matter."""
+    tried = THETAS[:1] if settings.precondition else THETAS
+    return [value * unit(problem) for value in tried]
+
+
+def unit(problem: Problem) -> float:
+    """How far the targets are from 0 where the loss has the same derivatives in every unit; else
+    1.
+    """
+    if problem.loss.name not in BOUNDED:
+        return 1.0
+    return float(np.sqrt(np.mean(np.square(problem.Y)))) or 1.0

@@ -313,7 +313,8 @@ def test_training_imports_only_what_it_needs(tmp_path):
         # in scipy 1.13 scipy.sparse itself imports its subpackages
         "import sys\nimport scipy.sparse\nown = {'scipy.sparse.csgraph', 'scipy.sparse.linalg'}"
         " & set(sys.modules)\nfrom rfx.cli import main\ntry:\n    main(['train', '--method', 'rf',"
-        f" '--gamma', 'median', '--scaling', 'minmax01', '--metric', 'none', '--kernel', 'gaussian',"
+        " '--gamma', 'median', '--scaling', 'minmax01', '--metric', 'none',"
+        " '--kernel', 'gaussian',"
         f" '--data', {str(tmp_path / 'rows.libsvm')!r}])\nexcept SystemExit:\n    pass\nheavy ="
         " {'pandas', 'sklearn', 'matplotlib', 'tqdm', 'pooch', 'optuna', 'pyarrow',"
         " 'distributed', 'asyncio', 'http.client',\n         'scipy.optimize', 'scipy.stats',"

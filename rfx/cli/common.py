@@ -8,6 +8,7 @@ import os
 import shlex
 import shutil
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -402,11 +403,24 @@ def _readable(row):
         f"objective {row.objective:.6g}, {certificate}, {row.n_iter} iterations, {ended}",
     )
     yield from _scores(row)
-    seconds = f"features {row.seconds_features:.2f}, training {row.seconds_fit:.2f}"
-    if row.seconds_predict is not None:
-        seconds += f", prediction {row.seconds_predict:.2f}"
-    yield "seconds", seconds
+    yield "seconds", ", ".join(f"{what} {value:.2f}" for what, value in _seconds(row))
     yield "memory", f"{row.peak_rss_mb:.0f} MiB at the peak"
+
+
+def _seconds(row) -> Iterator[tuple[str, float]]:
+    """What took how long; with the whole time, what else there was."""
+    found = {
+        "reading": row.params.get("seconds_read"),
+        "choosing": row.params.get("seconds_validation"),
+        "features": row.seconds_features,
+        "training": row.seconds_fit,
+        "prediction": row.seconds_predict,
+    }
+    known = {what: value for what, value in found.items() if value is not None}
+    yield from known.items()
+    if (total := row.params.get("seconds_total")) is not None:
+        yield "other", max(0.0, total - sum(known.values()))
+        yield "total", total
 
 
 def chosen_words(step: dict) -> str:
@@ -433,7 +447,9 @@ def _scores(row):
             f"{row.score:.4f} on {row.n_test} rows"
             + (f", {params['scored_on']}" if "scored_on" in params else ""),
         )
-    elif "train_score" in params:
+    if "choice_score" in params:
+        yield params["choice_metric"], f"{params['choice_score']:.4f} on {params['choice_on']}"
+    if row.score is None and "train_score" in params:
         yield (
             metric,
             (

@@ -105,6 +105,11 @@ def _methods():
     type=click.Choice(["accuracy", "balanced_accuracy", "auc", "log_loss", "rmse"]),
     help="The measure that chooses.  [default: accuracy; rmse for regression]",
 )
+@click.option(
+    "--calibrate",
+    type=click.Choice(["platt", "isotonic"]),
+    help="Learn probabilities of the best model for `rfx predict --proba` from held-out rows.",
+)
 @click.option("--kernels", metavar="NAME,NAME…", help="Search these kernels, too.")
 @click.option(
     "--budget-seconds", "budget", type=Positive(), default=300.0, show_default=True,
@@ -143,6 +148,7 @@ def command(
     cv,
     holdout,
     measure,
+    calibrate,
     kernels,
     budget,
     trials,
@@ -193,7 +199,7 @@ def command(
     }
     told["reading"] = reading(target, ignore, categorical, dates, header, missing, encoding) or None
     source = Run.of(told | {"method": names[0], "options": given})
-    held_out.check(dataclasses.replace(source, cv=cv, holdout=holdout))
+    held_out.check(dataclasses.replace(source, cv=cv, holdout=holdout, calibrate=calibrate))
     check_outputs(source, model, results, None, force)
     seed = given.pop("seed", 0)
     loaded = single.load(dataclasses.replace(source, seed=seed))
@@ -226,7 +232,11 @@ def command(
         best, metric = found.best, found.measure.name
         own = tuning.options(best.point) | {"lam": best.lam}
         run = dataclasses.replace(source, method=best.point.method, options=own, seed=seed)
-        row = single.execute(run, None if model is None else Path(model), progress=progress.tell)
+        if calibrate is not None:
+            run = dataclasses.replace(run, calibrate=calibrate, cv=cv, holdout=holdout)
+        chosen = single.Score(metric, best.score, "the held-out rows of the search")
+        where = None if model is None else Path(model)
+        row = single.execute(run, where, progress=progress.tell, chosen=chosen)
     row = row.with_params(
         tuned={"score": best.score, "metric": metric, "trials": len(found.trials)} | tuning.how
     )

@@ -7,7 +7,7 @@ import numpy as np
 from rfx.data.ranges import Arrays
 from rfx.data.tabular.frames import check_columns
 from rfx.distributed import dask
-from rfx.distributed.rows import DistributedRows
+from rfx.distributed.rows import BY_MOMENTS, DistributedRows
 from rfx.distributed.training import check_method
 from rfx.distributed.workers import Workers
 from rfx.errors import DataError, UsageError
@@ -47,7 +47,7 @@ def distributed_rows(estimator, X, y, trainer, encode: bool) -> tuple:
             np.concatenate(workers.results(workers.each(np.unique, [own for _, own in blocks])))
         )
     sources = [workers.submit(_arrays, own, targets, labels) for own, targets in blocks]
-    found = DistributedRows(workers, sources, trainer.settings.scaling == "standard")
+    found = DistributedRows(workers, sources, trainer.settings.scaling in BY_MOMENTS)
     estimator.n_features_in_ = X.shape[1]
     if names is not None:
         estimator.feature_names_in_ = np.array([str(name) for name in names], dtype=object)

@@ -17,10 +17,13 @@ from rfx.distributed.vectors import Leaf, RowVector, located, written
 from rfx.distributed.vectors import evaluated as _evaluated
 from rfx.errors import DataError
 from rfx.features.binning import BinningMap, Bins, merged
+from rfx.fitting.options import AUTO
 from rfx.operators.mapped import dense
 
 # Numbers of rows that are fetched at most.
 _FETCHED = 1 << 25
+# Scalings that take means and squares of the rows, or may choose one that does.
+BY_MOMENTS = ("standard", AUTO)
 
 
 class DistributedRows(Rows):
@@ -79,7 +82,7 @@ class DistributedRows(Rows):
 
     def scaled(self, scaler, dtype) -> DistributedRows:
         """The rows scaled, kept on the workers; the same again as long as the scaling is."""
-        if self.known is not None and self.known[:2] == (scaler, dtype):
+        if self.known is not None and self.known[0] is scaler and self.known[1] == dtype:
             return self.known[2]
         start, finish = time.perf_counter(), partial(dense, dtype=np.dtype(dtype))
         other = object.__new__(DistributedRows)

@@ -22,7 +22,7 @@ from rfx.data.tabular.schema import Schema
 from rfx.data.tabular.table import Words
 from rfx.data.tasks import guess_of
 from rfx.distributed import cluster
-from rfx.distributed.rows import DistributedRows
+from rfx.distributed.rows import BY_MOMENTS, DistributedRows
 from rfx.distributed.workers import Workers
 from rfx.errors import DataError, UsageError
 from rfx.fitting.options import AUTO
@@ -197,7 +197,7 @@ def _rows(files, run, workers, settings):
 
 def _surveyed(reader, pieces, workers, settings) -> DistributedRows:
     return DistributedRows(
-        workers, [ranges.Pieces(reader, own) for own in pieces], settings.scaling == "standard"
+        workers, [ranges.Pieces(reader, own) for own in pieces], settings.scaling in BY_MOMENTS
     )
 
 

@@ -115,11 +115,14 @@ def _parameters(kind, method) -> dict:
     """The parameters that the estimator has, of the method's options, where they are not at
     their defaults.
     """
-    defaults = method.method.defaults({"kernel": method.settings.get("kernel")})
+    # beside a bandwidth that is a number other options have other defaults
+    asked = dict(method.settings) | method.info.get("asked", {})
+    defaults = method.method.defaults({"kernel": asked.get("kernel")})
+    defaults |= method.method.defaults({"gamma": asked.get("gamma")})
     known = inspect.signature(kind).parameters
     found = {
         name: value
-        for name, value in (dict(method.settings) | method.info.get("asked", {})).items()
+        for name, value in asked.items()
         if name in known and value != defaults.get(name)
     }
     if found.get("class_weight") not in (None, LabelWeights.BALANCED):

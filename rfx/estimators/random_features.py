@@ -1447,7 +1447,7 @@ class SparseRBRegressor(WeightedRegressor):
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = SparseRBRegressor(gamma="median", n_grids=100, lam=100.0).fit(X, y)
     >>> model.score(X, y)
-    0.5...
+    0.4...
     """
 
     method_name = "sparse-rb"

@@ -303,7 +303,7 @@ class DoublySGDRegressor(IncrementalRegressor):
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = DoublySGDRegressor(gamma="median", block=64, batch=64, nu=1e-4, epochs=10)
     >>> model.fit(X, y).score(X, y)
-    0.4...
+    0.5...
     """
 
     method_name = "doubly-sgd"
@@ -1745,7 +1745,7 @@ class NPegasosRegressor(IncrementalRegressor):
     ...     loss="epsilon_insensitive", target_scaling="minmax01",
     ... ).fit(X, y)
     >>> model.score(X, y)
-    0.3...
+    0.5...
     """
 
     method_name = "n-pegasos"
@@ -2039,7 +2039,7 @@ class RPegasosRegressor(IncrementalRegressor):
     ...     loss="epsilon_insensitive", target_scaling="minmax01",
     ... ).fit(X, y)
     >>> model.score(X, y)
-    0.3...
+    0.5...
     """
 
     method_name = "r-pegasos"

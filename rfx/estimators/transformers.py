@@ -813,8 +813,9 @@ class SparseRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Me
 
     Parameters
     ----------
-    kernel : str, default="gaussian"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods sparse-rf` lists the kernels.
+    kernel : str, default="auto"
+        Such as gaussian, laplacian or matern-3/2; `rfx methods sparse-rf` lists the kernels. auto:
+        laplacian-l2, laplacian or gaussian by held-out rows, gaussian where gamma is a number.
     gamma : float or {"paper", "median", "tuned", "loo", "validation"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
@@ -836,10 +837,10 @@ class SparseRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Me
         leverage: draw the features from a pool by their ridge leverage on the training rows.
     pool : int, default=None
         Number of features in the pool that choose takes them from; by default 10 for each.
-    lam : float or {"validation", "match-rf"}, default="validation"
+    lam : float or {"validation", "match-rf", "auto"}, default="auto"
         Weight of lam ||w||_1. validation: the best of 1000, 100, 10, 1 on held-out rows; of a
         regression, of multiples of the targets' range; match-rf: the one whose error is closest to
-        that of rf there.
+        that of rf there. auto: validation on 10,000 rows at most.
     solver : {"rfx", "liblinear", "prcd"}, default="rfx"
         Rfx's own, parallel randomised coordinate descent, or LIBLINEAR in a child process.
     tol : float, default=None
@@ -850,14 +851,17 @@ class SparseRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Me
         Letters of the longest words of the kernel kmers.
     perceptron_scale : {"kernel", "unit"}, default=None
         Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
-    scaling : str, default="minmax01"
+    scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
-    metric : {"none", "diagonal", "full", "auto"}, default="none"
+        power, robust or quantile, or auto: the best of these on held-out rows, minmax01 where gamma
+        is a number.
+    metric : {"none", "diagonal", "full", "auto"}, default="auto"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
-        others on held-out rows.
+        others on held-out rows, none where gamma is a number.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
+    budget_seconds : float, default=None
+        Seconds after which no further scaling, kernel or metric is tried; by default all are.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
         Scaling of the targets: to [0, 1], or their mean to 0.
     seed : int, default=0
@@ -900,7 +904,7 @@ class SparseRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Me
     def __init__(
         self,
         *,
-        kernel: str = "gaussian",
+        kernel: str = "auto",
         gamma: float | str = "loo",
         features: str = "offset",
         n_features: int = 1000,
@@ -910,15 +914,16 @@ class SparseRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Me
         max_memory: float | None = None,
         choose: str | None = None,
         pool: int | None = None,
-        lam: float | str = "validation",
+        lam: float | str = "auto",
         solver: str = "rfx",
         tol: float | None = None,
         rounds: int = 10,
         k: int | None = None,
         perceptron_scale: str | None = None,
-        scaling: str = "minmax01",
-        metric: str = "none",
+        scaling: str = "auto",
+        metric: str = "auto",
         metric_steps: int | None = None,
+        budget_seconds: float | None = None,
         target_scaling: str = "none",
         seed: int = 0,
         timeout: float | None = None,

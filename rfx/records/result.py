@@ -268,7 +268,7 @@ _WHOLE = dict.fromkeys(_AMOUNTS, 0) | {_count: 0, _WORD_OR_COUNT: 0, _size: 1, _
 _KINDS: dict[Check, str] = {
     _word: (
         "label test loss features threshold ended error scored_on held_out_on host divergence"
-        " sample_weight"
+        " sample_weight choice_metric choice_on"
     ),
     _count: "round n_classes n_blocks n_found per_step rounds samples joint joint_rows max_iter cv",
     _size: "rank pool support parts",
@@ -278,9 +278,10 @@ _KINDS: dict[Check, str] = {
     _amount: (
         "mae relative_error train_relative_error kappa kappa_bound norm pass_seconds seconds_steps"
         " seconds_nystrom seconds_joint seconds_scores seconds_maximise seconds_validation"
+        " seconds_read seconds_total"
         " held_out_mae"
     ),
-    _number: "train_score held_out_score constant_score round_gap",
+    _number: "choice_score train_score held_out_score constant_score round_gap",
     _scalars: "kernel_params",
     _curve: "curve",
     _validation: "validation",

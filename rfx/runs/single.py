@@ -1,8 +1,9 @@
 """One experiment in this process: load, train, predict, and the result that says all of it."""
 
+import math
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,21 @@ from rfx.runs import baseline, held_out, metrics, streamed
 IN_COLUMNS = frozenset(results.COLUMNS)
 _NOT_IN_ROW = IN_COLUMNS | {"scores", "asked"}
 _HELD_OUT = ("cv", "holdout", "calibrate")
+# What the held-out errors of choices are as scores.
+_AS_SCORE: dict[str, Callable[[float], float]] = {
+    "share of wrong labels": lambda error: 1 - error,
+    "mean squared error": math.sqrt,
+    "RMSE": float,
+}
+
+
+@dataclass(frozen=True)
+class Score:
+    """A score, and what it was taken on, in words."""
+
+    metric: str
+    score: float
+    on: str
 
 
 def train(run: Run, elsewhere: Callable | None = None, progress: Callable | None = None):
@@ -30,7 +46,7 @@ def train(run: Run, elsewhere: Callable | None = None, progress: Callable | None
     does. progress: told of every step.
     """
     held_out.check(run)
-    options = run.given()
+    start, options = time.perf_counter(), run.given()
     if elsewhere is not None or run.stream:
         trainer = methods.create(run.method, seed=run.seed, **options)
         trained, split = (elsewhere or streamed.train)(trainer, run, progress)
@@ -41,7 +57,8 @@ def train(run: Run, elsewhere: Callable | None = None, progress: Callable | None
         trainer = methods.create(run.method, seed=run.seed, **{"task": split.task} | options)
         trainer, listening = streamed.prepared(trainer, run, split, progress)
         trainer = replace(trainer, schema=split.schema)
-        trained = held_out.fit(trainer, split, **listening)
+        seconds = time.perf_counter() - start
+        trained = held_out.fit(trainer, split, **listening).with_info(seconds_read=seconds)
     made = {
         "dataset": split.name,
         "split": split.split,
@@ -77,6 +94,7 @@ def execute(
     model: Path | None = None,
     elsewhere: Callable | None = None,
     progress: Callable | None = None,
+    chosen: Score | None = None,
 ) -> Result:
     """Run one experiment: train, save the model (to `model`, or for its size only), predict, return
     what came of it.
@@ -87,14 +105,37 @@ def execute(
     has the score on the training rows: train_score, and train_relative_error for regression. Beside
     another score it is taken last, so that it is in neither the seconds nor the memory of the row.
     With trace in the run, it has the solver's steps, which go into a file of their own.
+
+    chosen: the score on held-out rows by which the run was chosen among others; by default that by
+    which its method chose its options.
     """
+    start = time.perf_counter()
     trained, split = train(run, elsewhere, progress)
-    return _results(run, trained, split, [trained], [model], progress)[0]
+    found = _results(run, trained, split, [trained], [model], progress, chosen)[0]
+    return found.with_params(seconds_total=time.perf_counter() - start)
 
 
-def _results(run: Run, method, split, points, paths, progress) -> list[Result]:
+def choice_score(method) -> Score | None:
+    """The score by which a trained method chose its last option by its own error on held-out
+    rows; None where it chose none so.
+    """
+    for step in reversed(method.info.get("validation") or []):
+        # the choice of the inputs is that of the recursive feature machine itself
+        own = step["by"] in (method.name, "auto") or (
+            method.name == "rfm" and step["by"] == "kernel ridge regression"
+        )
+        values = [row[-1] for row in step["tried"] if row[:-1] == step["chosen"]]
+        score = _AS_SCORE.get(step["error"])
+        if own and values and score is not None:
+            metric = "rmse" if method.task == "regression" else "accuracy"
+            words = f"{step['held_out']:,} held-out rows, by which its options were chosen"
+            return Score(metric, float(score(values[-1])), words)
+    return None
+
+
+def _results(run: Run, method, split, points, paths, progress, chosen=None) -> list[Result]:
     """A row for each of the trained methods `points`, which are saved to the `paths`;
-    method: the one that they are points of.
+    method: the one that they are points of. chosen: as of `execute`.
     """
     held = (
         held_out.evaluated(run, split, method, progress)
@@ -110,11 +151,12 @@ def _results(run: Run, method, split, points, paths, progress) -> list[Result]:
             calibrated.append(point.replace(calibration=curve).with_info(calibration=curve.words()))
         points = calibrated
     return [
-        _result_of(run, split, method, held, *one) for one in zip(range(len(points)), points, paths)
+        _result_of(run, split, method, held, chosen, *one)
+        for one in zip(range(len(points)), points, paths)
     ]
 
 
-def _result_of(run, split, method, held, place, point, path) -> Result:
+def _result_of(run, split, method, held, chosen, place, point, path) -> Result:
     """What came of `point`, the model number `place` of `method`; the model file has its
     scores, too.
     """
@@ -138,9 +180,11 @@ def _result_of(run, split, method, held, place, point, path) -> Result:
         told.append([more["train_score"], "the training rows themselves"])
     if known:
         more["constant_score"] = baseline.constant(method, split.y_train, y)
-    point = point.with_info(
-        scores=[{"metric": metric, "score": score, "on": words} for score, words in told]
-    )
+    scores = [Score(metric, score, words) for score, words in told]
+    if held is None and (chosen := chosen or choice_score(point)) is not None:
+        scores.insert(bool(evaluation), chosen)
+        more |= {f"choice_{name}": value for name, value in asdict(chosen).items()}
+    point = point.with_info(scores=[asdict(score) for score in scores])
     found = result(point, point.save(path), evaluation)
     if known and run.train_score and "train_score" not in more:
         more |= _on_training_rows(point, split)

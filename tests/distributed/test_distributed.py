@@ -25,7 +25,7 @@ from rfx.data.transforms import columns
 from rfx.data.transforms.scaling import Scaler
 from rfx.distributed import cluster, matrix, vectors
 from rfx.distributed import training as spread
-from rfx.distributed.rows import DistributedRows
+from rfx.distributed.rows import BY_MOMENTS, DistributedRows
 from rfx.distributed.workers import Workers
 from rfx.errors import ClusterError, DataError, UsageError
 from rfx.features import sample
@@ -76,7 +76,8 @@ def rows_of(workers, path, parts=3, **more):
 
 def trained(workers, path, name, parts=3, **options):
     method = methods.create(name, **options)
-    rows = rows_of(workers, path, parts, moments=options.get("scaling") == "standard")
+    moments = method.settings.scaling in BY_MOMENTS
+    rows = rows_of(workers, path, parts, moments=moments)
     return method.fit(rows, rows.y)
 
 
@@ -111,6 +112,20 @@ def test_the_answer_is_that_of_one_machine(workers, folder, name, options):
     np.testing.assert_allclose(
         theirs.decision_function(X), ours.decision_function(X), rtol=0, atol=1e-2
     )
+
+
+@pytest.mark.parametrize("name", ["rf", "sparse-rf", "rb", "lkrf"])
+def test_options_are_chosen_as_on_one_machine(workers, folder, name):
+    options = {"rb": {"n_grids": 16}, "lkrf": {"pool": 100, "n_features": 30}}
+    options = options.get(name, {"n_features": 30}) | {"task": "binary"}
+    there, here = trained(workers, folder, name, **options), methods.create(name, **options)
+    here = here.fit(X, Y)
+    ours, theirs = (model.info["explicit"] for model in (here, there))
+    numbers = {option for option, value in ours.items() if isinstance(value, float)}
+    assert ours.keys() == theirs.keys() and numbers == {"gamma", "lam"}
+    for option, value in ours.items():
+        expected = pytest.approx(value, rel=1e-5) if option in numbers else value
+        assert theirs[option] == expected, option
 
 
 @pytest.mark.parametrize("kind", list(columns.TRANSFORMS))
@@ -515,7 +530,7 @@ def test_other_versions_are_refused(workers, monkeypatch):
             {},
             "needs all rows in one process; over rows on several machines there are .*rf",
         ),
-        ("rf", {}, "--lam is validation"),
+        ("rf", {"lam": "validation"}, "--lam is validation.*give auto or a number"),
         ("rf", {"lam": 1.0, "solver": "liblinear"}, "--solver is liblinear"),
         ("rf", {"lam": 1.0, "class_weight": "balanced"}, "--class-weight is balanced"),
         ("rb", {"lam": 1.0, "grow": 0.1}, "--grow is 0.1"),
@@ -628,7 +643,7 @@ def test_estimators_take_dask_arrays_and_dataframes(workers):
         assert theirs.info_["objective"] == pytest.approx(ours.info_["objective"], rel=1e-6)
         assert list(theirs.feature_names_in_) == list("abcd") and theirs.n_features_in_ == 4
         with pytest.raises(ValueError, match="lam is validation"):
-            RFClassifier().fit(array.from_array(X), array.from_array(Y))
+            RFClassifier(lam="validation").fit(array.from_array(X), array.from_array(Y))
         with pytest.raises(ValueError, match="X contains NaN"):
             RFRegressor(lam=1.0).fit(array.from_array(X * np.nan), array.from_array(Y))
 

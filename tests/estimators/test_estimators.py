@@ -33,6 +33,7 @@ SMALL = {
     "nystrom": {"n_features": 30, "lam": 0.1},
     "block": {"lam": 0.1},
     "lkrf": {"n_features": 30, "pool": 100, "rho_share": 0.02, "lam": 0.1},
+    "boosting": {"n_features": 40, "per_step": 4, "lam": 10.0},
     "doubly-sgd": {"epochs": 5, "batch": 16, "block": 16, "nu": 1e-3},
     "norma": {"epochs": 5, "batch": 8, "nu": 1e-3},
     # to the optimum, which rows that are repeated do not move

@@ -144,12 +144,11 @@ class _Differences:
         """
         if self.same is None:
             self.same = dict(given)
-        same = self.same
         if not known:
-            for name in [name for name, value in same.items() if given.get(name) != value]:
-                del same[name]
+            self.same = {n: value for n, value in self.same.items() if given.get(n) == value}
             self.names.update(dict.fromkeys(given))
             return
+        same = self.same
         group = given["dataset"], given["method"]
         like = self._like.setdefault((*group, *given), given)
         if like is given:

@@ -169,9 +169,7 @@ def _result_of(run, split, method, held, chosen, place, point, path) -> Result:
         found = method.evaluate(held.decisions[place], held.y)
         told.append([found["score"], held.by])
         if evaluation:
-            more = {
-                f"held_out_{name}": found[name] for name in ("score", "mae") if name in found
-            } | {"held_out_on": held.by}
+            more = _prefixed("held_out", found, "score", "mae") | {"held_out_on": held.by}
         else:
             evaluation, y = found | {"n_test": len(held.y), "scored_on": held.by}, held.y
     known = split.y_train is not None
@@ -180,11 +178,11 @@ def _result_of(run, split, method, held, chosen, place, point, path) -> Result:
         told.append([more["train_score"], "the training rows themselves"])
     if known:
         more["constant_score"] = baseline.constant(method, split.y_train, y)
-    scores = [Score(metric, score, words) for score, words in told]
+    scores = [asdict(Score(metric, score, words)) for score, words in told]
     if held is None and (chosen := chosen or choice_score(point)) is not None:
-        scores.insert(bool(evaluation), chosen)
-        more |= {f"choice_{name}": value for name, value in asdict(chosen).items()}
-    point = point.with_info(scores=[asdict(score) for score in scores])
+        scores.insert(bool(evaluation), asdict(chosen))
+        more |= _prefixed("choice", asdict(chosen), "metric", "score", "on")
+    point = point.with_info(scores=scores)
     found = result(point, point.save(path), evaluation)
     if known and run.train_score and "train_score" not in more:
         more |= _on_training_rows(point, split)
@@ -193,7 +191,12 @@ def _result_of(run, split, method, held, chosen, place, point, path) -> Result:
 
 def _on_training_rows(method, split) -> dict:
     scores = evaluate(method, split.X_train, split.y_train)
-    return {f"train_{name}": scores[name] for name in ("score", "relative_error") if name in scores}
+    return _prefixed("train", scores, "score", "relative_error")
+
+
+def _prefixed(prefix: str, found: dict, *names: str) -> dict:
+    """Those of these entries that there are, by PREFIX_NAME."""
+    return {f"{prefix}_{name}": found[name] for name in names if name in found}
 
 
 def model_files(model: Path, lam_path: str | None = None) -> list[Path]:

@@ -33,13 +33,14 @@ SMALL = {
     "nystrom": {"n_features": 30, "lam": 0.1},
     "block": {"lam": 0.1},
     "lkrf": {"n_features": 30, "pool": 100, "rho_share": 0.02, "lam": 0.1},
-    "boosting": {"n_features": 40, "per_step": 4, "lam": 10.0},
-    "doubly-sgd": {"epochs": 5, "batch": 16, "block": 16, "nu": 1e-3},
-    "norma": {"epochs": 5, "batch": 8, "nu": 1e-3},
-    # to the optimum, which rows that are repeated do not move
-    "k-sdca": {"epochs": 50, "nu": 0.02},
-    "n-sdca": {"epochs": 50, "nu": 0.02, "n_features": 100},
-    "r-sdca": {"epochs": 50, "nu": 0.02, "n_features": 50},
+    "boosting": {"per_step": 1, "threshold": "surrogate", "lam": 10.0},
+    "doubly-sgd": {"epochs": 5, "batch": 16, "block": 16, "nu": 1e-3, "theta": 1.0},
+    "norma": {"epochs": 5, "batch": 8, "nu": 1e-3, "theta": 1.0},
+    # to the optimum, which rows that are repeated do not move; of targets whose mean, which weights
+    # do not count in, stays where it is
+    "k-sdca": {"epochs": 50, "nu": 0.02, "target_scaling": "none"},
+    "n-sdca": {"epochs": 50, "nu": 0.02, "target_scaling": "none", "n_features": 100},
+    "r-sdca": {"epochs": 50, "nu": 0.02, "target_scaling": "none", "n_features": 50},
     "n-pegasos": {"epochs": 10, "batch": 16, "nu": 1e-2, "n_features": 30},
     "r-pegasos": {"epochs": 10, "batch": 16, "nu": 1e-2, "n_features": 50},
     "mlp": {"epochs": 100, "batch": 16, "layers": "20", "rate": 1e-2},

@@ -635,9 +635,11 @@ def test_partial_fit_goes_on(estimator, tmp_path):
     before = parts.n_iter_
     parts = pickle.loads(pickle.dumps(parts)).partial_fit(X[160:], target[160:])
     assert parts.n_iter_ > before
-    # scaling and bandwidth are learnt from the first part, which has not the same ranges and
-    # distances
+    # scaling, bandwidth and the mean of the targets are learnt from the first part, where they are
+    # not the same
     scaled = clone(estimator).set_params(scaling="none", gamma=0.5)
+    if "target_scaling" in scaled.get_params():
+        scaled.set_params(target_scaling="none")
     whole = clone(scaled).partial_fit(X, target, **first)
     parts = (
         clone(scaled).partial_fit(X[:160], target[:160], **first).partial_fit(X[160:], target[160:])

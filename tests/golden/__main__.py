@@ -26,6 +26,9 @@ HERE = Path(__file__).resolve().parent
 RUNS, PLANS = HERE / "runs.json", HERE / "plans.csv"
 BINARY, CLASSES, NUMBERS = "breast_cancer", "digits", "diabetes-sklearn"
 FIXED = "--gamma 0.3 --lam 1"
+# Inputs that nothing chooses.
+BINNED = "--scaling minmax01 --metric none"
+GAUSSIAN = f"--kernel gaussian {BINNED}"
 # What was run, and what came of it: columns of a results file, or entries of its params.
 GIVEN = (
     "plan",
@@ -56,14 +59,23 @@ EXACT = 1e-12
 def configurations() -> list[str]:
     """The options of every run: each method with its defaults and with what branches inside it."""
     linear = ["rf", "nystrom", "lkrf", "kernel", "block"]
-    found = [f"--method {name} --data {data}" for name in linear for data in (BINARY, NUMBERS)]
+    named = ["rf", "nystrom", "lkrf", "kernel", "block", "sparse-rf", "rb", "sparse-rb"]
+    found = [f"--method {name} --data {BINARY}" for name in named]
+    found += [
+        f"--method {name} {GAUSSIAN}{' --lam 1' if name == 'lkrf' else ''} --data {data}"
+        for name in linear
+        for data in (BINARY, NUMBERS)
+    ]
     found += [f"--method {name} --data {CLASSES} {FIXED}" for name in linear]
     found += [
-        f"--method {name} --data {data}"
+        f"--method {name} {BINNED} --data {data}"
         for name in ("rb", "sparse-rb")
         for data in (BINARY, NUMBERS)
     ]
-    found += [f"--method sparse-rf --n-features 300 --data {data}" for data in (BINARY, NUMBERS)]
+    found += [
+        f"--method sparse-rf --n-features 300 {GAUSSIAN} --data {data}"
+        for data in (BINARY, NUMBERS)
+    ]
     found += [f"--method sparse-rf --n-features 200 {FIXED} --data {CLASSES}"]
     found += [f"--method rb --n-grids 32 {FIXED} --data {CLASSES}"]
     found += [
@@ -111,7 +123,7 @@ def configurations() -> list[str]:
         )
     found += [
         f"--method sparse-rf --solver liblinear --n-features 100 {FIXED} --data {BINARY}",
-        f"--method rb --grow 0.2 --data {NUMBERS}",
+        f"--method rb --grow 0.2 {BINNED} --data {NUMBERS}",
         (
             "--method sparse-rb --solver prcd --threads 1 --n-grids 32 --gamma 1 --lam 1 --data"
             f" {NUMBERS}"
@@ -121,9 +133,10 @@ def configurations() -> list[str]:
         f"--method block --partition uniform --block-size 100 {FIXED} --data {BINARY}",
         f"--method lkrf --sparse true {FIXED} --data {BINARY}",
         f"--method lkrf --rho validation --n-features 50 {FIXED} --data {BINARY}",
-        f"--method rf --gamma validation --data {NUMBERS}",
-        f"--method rf --gamma tuned --data {NUMBERS}",
-        f"--method rf --scaling standard --dtype float64 --data {NUMBERS}",
+        f"--method rf --gamma validation {GAUSSIAN} --data {NUMBERS}",
+        f"--method rf --gamma tuned {GAUSSIAN} --data {NUMBERS}",
+        f"--method rf --kernel gaussian --metric none --scaling standard --dtype float64 --data"
+        f" {NUMBERS}",
         f"--method rf --class-weight balanced {FIXED} --data {BINARY}",
         f"--method kernel --class-weight balanced {FIXED} --data {CLASSES}",
         f"--method rf --loss logistic --calibrate platt --holdout 0.3 {FIXED} --data {BINARY}",

@@ -492,6 +492,18 @@ def _look(text, at, separator, padded, column):
 
 
 @njit(cache=True, nogil=True)
+def _behind_line_end(text, at):
+    """(Where the line begins whose predecessor's end begins in front of `at`, whether that end is a
+    carriage return alone).
+    """
+    if text[at - 1] != 13:
+        return at, False
+    if at < len(text) and text[at] == 10:
+        return at + 1, False
+    return at, True
+
+
+@njit(cache=True, nogil=True)
 def _records(text, separator, starts, ends, cells, lines, line, skipped, padded):
     """Where the records of `text` begin and end, how many cells each has, on which line it begins.
 
@@ -512,26 +524,23 @@ def _records(text, separator, starts, ends, cells, lines, line, skipped, padded)
             at += 1
             if before != _QUOTES and (c == 10 or c == 13):
                 line, stop, closed = line + 1, at - 1, True
-                if c == 13:
-                    if at < size and text[at] == 10:
-                        at += 1
-                    else:
-                        odd = True
+                at, alone = _behind_line_end(text, at)
+                odd |= alone
                 break
             state = _next_state(c, before, separator)
             if before == _QUOTES:
                 line += c == 10
             elif spaced:
-                fields += before == _BEFORE and state != _BEFORE
+                fields += (before == _BEFORE) & (state != _BEFORE)
             else:
                 fields += c == separator
             if state == _INSIDE:
                 # one test of both characters: no processor can foresee what the first is
                 if looked and at < size and (c == 48) & (text[at] >= 48) & (text[at] <= 57):
-                    if before == _BEFORE and count >= skipped:
+                    if (before == _BEFORE) & (count >= skipped):
                         _look(text, at - 1, separator, padded, fields - 1)
                 at = _cell_end(text, at, separator)
-            elif c == 34 and before == _BEFORE and count >= skipped:
+            elif (c == 34) & (before == _BEFORE) & (count >= skipped):
                 _look(text, at, separator, padded, fields - 1)
         if fields > least or state != _BEFORE:
             starts[count], ends[count], cells[count], lines[count] = start, stop, fields, start_line

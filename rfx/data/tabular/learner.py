@@ -456,16 +456,20 @@ class Learner:
         if labels is not None and self.regression:
             seen.check_numbers(table.name)
             labels = None
-        alike = _alike(labels or (), lambda word: word.strip().casefold())
+        self._say_alike(labels or ())
+        return labels, form
+
+    def _say_alike(self, labels) -> None:
+        """Warn of labels that differ by case or blanks alone."""
+        alike = _alike(labels, lambda word: word.strip().casefold())
         if alike:
             each = [" and ".join(map(repr, group)) for group in alike]
             log.warning(
                 "%s: labels that may be one, kept apart: %s (%s)",
-                table.name,
-                table.title(self.target),
+                self.table.name,
+                self.table.title(self.target),
                 _some(each),
             )
-        return labels, form
 
     # ------------------------------------------------------------------ what can't be used
 

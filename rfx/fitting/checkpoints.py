@@ -61,6 +61,7 @@ class Keeper:
             "task": known.task,
             "loss": known.loss.name,
             "scaling": scaler["kind"],
+            "metric": scaler["metric"],
             "target_scaler": None if target is None else target.to_dict(),
             "position": stream.position(),
             "counts": [
@@ -75,7 +76,11 @@ class Keeper:
             "validation": known.steps,
         }
         arrays = known.arrays() | {"sample": known.sample}
-        arrays |= {f"scaler_{name}": values for name, values in scaler.items() if name != "kind"}
+        arrays |= {
+            f"scaler_{name}": values
+            for name, values in scaler.items()
+            if not isinstance(values, str)
+        }
         if known.classes is not None:
             arrays["classes"] = known.classes
         state = learner.solver.state()
@@ -354,7 +359,8 @@ def _inputs(header: dict[str, Any], known: dict[str, np.ndarray]) -> Inputs:
     if np.any(known["scaler_scale"] < 0):
         raise DataError("array scaler_scale has values below 0")
     own = {name[7:]: values for name, values in known.items() if name.startswith("scaler_")}
-    scaler, pca = Scaler.from_dict({"kind": header["scaling"]} | own), None
+    named = {"kind": header["scaling"], "metric": header.get("metric", "none")}
+    scaler, pca = Scaler.from_dict(named | own), None
     if "pca_components" in known:
         pca = PCA.from_dict(
             {"centred": centred, "mean": known["pca_mean"], "components": known["pca_components"]}

@@ -3,13 +3,16 @@ and the plans that fill them.
 """
 
 import csv
+import json
 import re
 import struct
 import subprocess
 import sys
 import xml.etree.ElementTree as xml
 import zlib
+from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -355,6 +358,33 @@ def test_refusals(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
+def test_the_figure_of_a_model(tmp_path, monkeypatch):
+    """A dot for each column, the columns of a category summed; refused where there is nothing."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    words = rng.choice(["x", "y", "z"], 200)
+    rows = [f"{p},{q},{w},{np.sin(3 * p)}" for (p, q), w in zip(rng.normal(size=(200, 2)), words)]
+    Path("t.csv").write_text("\n".join(["a,b,kind,y", *rows]))
+    train = ["train", "--data", "t.csv", "--target", "y", "--method", "kernel", "--lam", "0.1"]
+    train += ["--scaling", "standard", "--kernel", "laplacian-l2", "--metric"]
+    run = lambda *words: CliRunner().invoke(cli, words, standalone_mode=False)
+    assert run(*train, "diagonal", "--model", "m.npz").exception is None
+    done = run("figure", "importance", "--model", "m.npz")
+    assert done.stdout.split() == [
+        f"importance.{end}" for end in ("png", "svg", "pdf", "figure.csv")
+    ]
+    shares = json.loads(run("info", "m.npz", "--json").stdout)["importances"]
+    assert list(shares)[0] == "a" and set(shares) == {"a", "b", "kind"}
+    assert sum(shares.values()) == pytest.approx(1) and shares["a"] > 0.8
+    with open("importance.figure.csv") as file:
+        drawn = [row for row in csv.DictReader(file) if row["id"] == "importance"]
+    assert [float(row["x"]) for row in drawn] == pytest.approx(sorted(shares.values())[::-1])
+    assert run(*train, "none", "--model", "plain.npz").exception is None
+    assert "no learnt metric" in str(run("figure", "importance", "--model", "plain.npz").exception)
+    assert "name it by --model" in str(run("figure", "importance").exception)
+    assert "is not one of a model" in str(run("figure", "pareto", "--model", "m.npz").exception)
+
+
 def test_command(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for one in ROWS["wu2016-fig4"]:
@@ -366,9 +396,10 @@ def test_command(tmp_path, monkeypatch):
     )
     made = [f"out/wu2016-fig4.{end}" for end in ("png", "svg", "pdf", "figure.csv")]
     assert done.stdout.split() == made and (tmp_path / done.stdout.split()[1]).exists()
-    assert CliRunner().invoke(
-        cli, ["figure", "--list"], standalone_mode=False
-    ).stdout.split() == list(papers.figures())
+    assert CliRunner().invoke(cli, ["figure", "--list"], standalone_mode=False).stdout.split() == [
+        *papers.figures(),
+        "importance",
+    ]
     asked = CliRunner().invoke(cli, ["figure"], standalone_mode=False).exception
     assert isinstance(asked, UsageError) and all(
         name in str(asked) for name in ("which figure? There are: ", *ROWS)

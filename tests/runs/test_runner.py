@@ -124,7 +124,7 @@ def test_a_row_for_each_run_then_nothing_to_do(tmp_path, stub):
 
 
 def test_the_steps_of_a_run_are_told_while_it_is_at_work(tmp_path):
-    told, run = [], a_run("sphere:n=300,d=3", n_features=20)
+    told, run = [], a_run("sphere:n=300,d=3", n_features=20, gamma=0.5, lam=1.0)
     runner.run(
         Plan("p", "a plan", "", "", [run]),
         tmp_path / "r.csv",

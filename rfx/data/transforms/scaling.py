@@ -284,13 +284,16 @@ class Scaler:
         return scipy.sparse.csr_matrix((X.data, X.indices, X.indptr), shape=(n, self.n_inputs))
 
     def to_dict(self) -> dict:
-        """{"kind": str, "shift": array, "scale": array} and the arrays of the column transform, for
-        the model file.
+        """{"kind": str, "metric": str, "shift": array, "scale": array} and the arrays of the column
+        transform and the metric, for the model file.
         """
         more = {} if self.columns is None else self.columns.arrays()
+        form = "none"
         if self.metric is not None:
-            more[f"metric_{self.metric.form}"] = self.metric.map
-        return {"kind": self.kind, "shift": self.shift, "scale": self.scale} | more
+            form = self.metric.form
+            more[f"metric_{form}"] = self.metric.map
+        known = {"kind": self.kind, "metric": form, "shift": self.shift, "scale": self.scale}
+        return known | more
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Scaler:
@@ -298,8 +301,18 @@ class Scaler:
         kind = _checked(str(saved["kind"]), KINDS, "scaling")
         shift, scale = (np.asarray(saved[name], np.float64) for name in ("shift", "scale"))
         learnt = TRANSFORMS[kind].of_arrays(saved) if kind in TRANSFORMS else None
-        maps = [saved[name] for form in FORMS if (name := f"metric_{form}") in saved]
-        metric = Metric(np.asarray(maps[0], np.float64)) if maps else None
+        form = saved.get("metric", "none")
+        there = [one for one in FORMS if f"metric_{one}" in saved]
+        if there != ([] if form == "none" else [form]):
+            lacks = form in FORMS and form not in there
+            raise DataError(
+                f"there is no array scaler_metric_{form}"
+                if lacks
+                else f"its metric is {form!r:.40}, but it has the array scaler_metric_{there[0]}"
+                if there
+                else f"its metric is {form!r:.40}"
+            )
+        metric = Metric(np.asarray(saved[f"metric_{form}"], np.float64)) if there else None
         return cls(kind, shift, scale, learnt, metric)
 
 

@@ -114,7 +114,7 @@ def test_saving_and_loading(kind):
     scaler = Scaler.fit(X, kind)
     saved = scaler.to_dict()
     own = set(TRANSFORMS[kind].forms) if kind in TRANSFORMS else set()
-    assert set(saved) == {"kind", "shift", "scale"} | own and saved["shift"].shape == (6,)
+    assert set(saved) == {"kind", "metric", "shift", "scale"} | own and saved["shift"].shape == (6,)
     back = Scaler.from_dict(saved)
     np.testing.assert_array_equal(np.asarray(back.transform(X)), np.asarray(scaler.transform(X)))
 

@@ -86,7 +86,7 @@ def test_a_model_file_has_the_transform_and_nothing_more(kind, tmp_path):
     header, arrays = model.read(path)
     own = {name for name in arrays if name.startswith("scaler_")}
     assert own == {f"scaler_{name}" for name in ("shift", "scale", *TRANSFORMS[kind].forms)}
-    assert header["scaler"] == {"kind": kind}
+    assert header["scaler"] == {"kind": kind, "metric": "none"}
     for name in TRANSFORMS[kind].forms:
         lacking = {key: values for key, values in arrays.items() if key != f"scaler_{name}"}
         short = arrays | {f"scaler_{name}": arrays[f"scaler_{name}"][:-1]}

@@ -18,7 +18,7 @@ import numpy as np
 
 from rfx.data.rows import Rows
 from rfx.data.transforms.metric import FORMS
-from rfx.data.transforms.scaling import TRIED, Scaler, is_text, keeps_sparse
+from rfx.data.transforms.scaling import TRIED, Scaler, keeps_sparse
 from rfx.fitting import metric
 from rfx.fitting.method import Method
 from rfx.fitting.metric import Sample
@@ -405,11 +405,7 @@ def resolved(
 
 def _scalings(X: Any) -> Sequence[str]:
     """Those that `auto` tries of rows X: zeros of text stay zeros."""
-    if isinstance(X, Rows):
-        text = is_text(*X.shape, X.survey.entries)
-    else:
-        text = keeps_sparse(X)
-    return ("minmax01", "none") if text else TRIED
+    return ("minmax01", "none") if keeps_sparse(X) else TRIED
 
 
 def _telling(problem: Problem) -> Tell | None:

@@ -55,9 +55,11 @@ def _checked(kind, kinds, what):
 
 
 def keeps_sparse(X) -> bool:
-    """Whether rows X (n, d) are such that their scaling must leave zeros alone: text, and
-    what is like it.
+    """Whether rows X (n, d), here or on workers, are such that their scaling must leave zeros
+    alone: text, and what is like it.
     """
+    if isinstance(X, Rows):
+        return is_text(*X.shape, X.survey.entries)
     return scipy.sparse.issparse(X) and is_text(X.shape[0], X.shape[1], X.nnz)
 
 
@@ -171,7 +173,7 @@ class Scaler:
     def _transforming(cls, kind, X, weights):
         """What `fit` learns, of a column transform."""
         (n, d), in_parts = X.shape, isinstance(X, Rows)
-        if is_text(n, d, X.survey.entries) if in_parts else keeps_sparse(X):
+        if keeps_sparse(X):
             raise UsageError(
                 f"--scaling is {kind}, but the rows are sparse, with {d:,} columns, whose zeros"
                 " would not stay zeros; choose standard, minmax01 or none"

@@ -2089,10 +2089,10 @@ class MLPClassifier(Classifier):
     ----------
     nu : float, default=1e-06
         Regularisation of the mean loss, nu/2 ||f||^2.
-    batch : int, default=256
+    batch : int, default=64
         Rows of a step.
-    epochs : int, default=1
-        Passes over the rows.
+    epochs : int, default=None
+        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
@@ -2117,11 +2117,11 @@ class MLPClassifier(Classifier):
         The loss; by default squared for regression, logistic for two classes, softmax for more.
     layers : str, default="100"
         Widths of the hidden layers, the first one first, with commas between them.
-    rate : float, default=0.001
+    rate : float, default=0.003
         Adam's step.
     dtype : {"float32", "float64"}, default="float64"
         Type of the features; sums are kept in float64.
-    scaling : str, default="minmax01"
+    scaling : str, default="standard"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile, or auto: the best of these on held-out rows.
     metric : {"none", "diagonal", "full", "auto"}, default="none"
@@ -2172,8 +2172,8 @@ class MLPClassifier(Classifier):
         self,
         *,
         nu: float = 1e-06,
-        batch: int = 256,
-        epochs: int = 1,
+        batch: int = 64,
+        epochs: int | None = None,
         replace: bool = False,
         unit: bool = False,
         pca: int | None = None,
@@ -2185,9 +2185,9 @@ class MLPClassifier(Classifier):
         budget_samples: int | None = None,
         loss: str | None = None,
         layers: str = "100",
-        rate: float = 0.001,
+        rate: float = 0.003,
         dtype: str = "float64",
-        scaling: str = "minmax01",
+        scaling: str = "standard",
         metric: str = "none",
         metric_steps: int | None = None,
         categorical_features: Columns = "from_dtype",
@@ -2206,10 +2206,10 @@ class MLPRegressor(Regressor):
     ----------
     nu : float, default=1e-06
         Regularisation of the mean loss, nu/2 ||f||^2.
-    batch : int, default=256
+    batch : int, default=64
         Rows of a step.
-    epochs : int, default=1
-        Passes over the rows.
+    epochs : int, default=None
+        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
@@ -2234,11 +2234,11 @@ class MLPRegressor(Regressor):
         The loss; by default squared for regression, logistic for two classes, softmax for more.
     layers : str, default="100"
         Widths of the hidden layers, the first one first, with commas between them.
-    rate : float, default=0.001
+    rate : float, default=0.003
         Adam's step.
     dtype : {"float32", "float64"}, default="float64"
         Type of the features; sums are kept in float64.
-    scaling : str, default="minmax01"
+    scaling : str, default="standard"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile, or auto: the best of these on held-out rows.
     metric : {"none", "diagonal", "full", "auto"}, default="none"
@@ -2246,8 +2246,8 @@ class MLPRegressor(Regressor):
         others on held-out rows.
     metric_steps : int, default=None
         Iterations of the learning of the metric; by default as many as are best on held-out rows.
-    target_scaling : {"none", "minmax01", "mean"}, default="none"
-        Scaling of the targets: to [0, 1], or their mean to 0.
+    target_scaling : {"none", "minmax01", "mean"}, default=None
+        Scaling of the targets: to [0, 1], or their mean to 0, which is the default.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
         Columns of categories: their names, positions or a mask; from_dtype: the columns of words
         and categories of a data frame; None: none.
@@ -2289,8 +2289,8 @@ class MLPRegressor(Regressor):
         self,
         *,
         nu: float = 1e-06,
-        batch: int = 256,
-        epochs: int = 1,
+        batch: int = 64,
+        epochs: int | None = None,
         replace: bool = False,
         unit: bool = False,
         pca: int | None = None,
@@ -2302,12 +2302,12 @@ class MLPRegressor(Regressor):
         budget_samples: int | None = None,
         loss: str | None = None,
         layers: str = "100",
-        rate: float = 0.001,
+        rate: float = 0.003,
         dtype: str = "float64",
-        scaling: str = "minmax01",
+        scaling: str = "standard",
         metric: str = "none",
         metric_steps: int | None = None,
-        target_scaling: str = "none",
+        target_scaling: str | None = None,
         categorical_features: Columns = "from_dtype",
         seed: int = 0,
         timeout: float | None = None,

@@ -32,7 +32,7 @@ from rfx.fitting.validation import Part, drawn, evenly
 # Multiples of the median's bandwidth that are tried with each kernel, and the kernels that `auto`
 # and `rfm` try.
 WIDTHS = {"laplacian-l2": (0.3,), "laplacian": (2.0, 0.4), "gaussian": (2.0, 0.1)}
-KERNELS = ("laplacian-l2", "laplacian")
+KERNELS = ("laplacian-l2", "laplacian", "gaussian")
 # Multiples of the first round's lambda that the second tries.
 AROUND = (3.0, 1.0, 0.3, 0.1)
 # Below so many rows nothing is chosen.

@@ -13,9 +13,9 @@ import numpy as np
 from rfx import losses
 from rfx.errors import DataError, UsageError
 from rfx.fitting.learned import Learned
-from rfx.fitting.options import DTYPE, TARGET_SCALING
+from rfx.fitting.options import DTYPE, SCALING
 from rfx.fitting.settings import Settings
-from rfx.fitting.stream_options import BATCH, EPOCHS, NU
+from rfx.fitting.stream_options import BATCH, NU
 from rfx.fitting.stream_weights import BatchWeights
 from rfx.fitting.streaming import Learner, Restored, StreamMethod
 from rfx.model import Array
@@ -25,7 +25,7 @@ from rfx.solvers.stochastic.network import Network, forward
 LAYERS = Option(
     "layers", Widths, "Widths of the hidden layers, the first one first.", default="100"
 )
-RATE = Option("rate", float, "Adam's step.", low=0, open_low=True, default=1e-3)
+RATE = Option("rate", float, "Adam's step.", low=0, open_low=True, default=3e-3)
 # In float32 the squares of small gradients are denormal numbers, which make a step ten times as
 # long.
 _DTYPE = DTYPE.but(default="float64")
@@ -36,9 +36,8 @@ _LEFT_OUT = (
     "loss",
     "nu",
     "batch",
-    "epochs",
-    "target_scaling",
     "dtype",
+    "scaling",
 )
 
 
@@ -79,9 +78,8 @@ class Mlp(StreamMethod):
             choices=("squared", "logistic", "softmax"),
         ),
         NU.but(choices=(), default=1e-6),
-        BATCH.but(default=256),
-        EPOCHS.but(help="Passes over the rows.", default=1),
-        TARGET_SCALING,
+        BATCH.but(default=64),
+        SCALING.but(default="standard"),
         LAYERS,
         RATE,
         _DTYPE,
@@ -104,7 +102,16 @@ class Mlp(StreamMethod):
         self, learned: Learned, settings: Settings, own: BatchWeights, rewindable: bool
     ) -> Learner:
         widths, outputs = Widths.values(settings.layers), learned.n_outputs
-        solver = Network(widths, outputs, learned.loss, settings.nu, settings.rate, settings.seed)
+        scaler = learned.target_scaler
+        solver = Network(
+            widths,
+            outputs,
+            learned.loss,
+            settings.nu,
+            settings.rate,
+            settings.seed,
+            unit_deviation=scaler is not None and scaler.kind == "mean",
+        )
         return MlpLearner(solver, _shapes(learned.n_prepared, settings, outputs))
 
     def predictor(self, header, arrays, settings: Settings, known: Restored):

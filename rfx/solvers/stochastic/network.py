@@ -23,11 +23,21 @@ class Network:
 
     layers: widths of the hidden layers. loss: squared, logistic or softmax, of rfx.losses, for
     n_outputs predictions a row. nu: of nu/2 ||weights||^2 beside the mean loss. rate: Adam's step.
-    The last, shorter batch of a pass is a whole step here.
+    The last, shorter batch of a pass is a whole step here. unit_deviation: the network learns
+    targets over their deviation in the first batch, an output each; f is in the targets' unit all
+    the same, and nu that of the loss of what is learnt.
     """
 
     def __init__(
-        self, layers: Sequence[int], n_outputs: int, loss: Loss, nu: float, rate: float, seed: int
+        self,
+        layers: Sequence[int],
+        n_outputs: int,
+        loss: Loss,
+        nu: float,
+        rate: float,
+        seed: int,
+        *,
+        unit_deviation: bool = False,
     ) -> None:
         networks = lazy.neural_network
         self.kind = networks.MLPRegressor if loss.name == "squared" else networks.MLPClassifier
@@ -38,11 +48,16 @@ class Network:
             random_state=seed % 2**32,
         )
         self.loss, self.nu, self.n_outputs, self.t = loss, nu, n_outputs, 0
+        self.unit_deviation = unit_deviation
+        self.scale = np.ones(n_outputs)
 
     @property
     def layers(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """(weights (inputs, outputs), intercepts (outputs,)) of each layer, the first one first."""
-        return list(zip(self.model.coefs_, self.model.intercepts_)) if self.t else []
+        if not self.t:
+            return []
+        *hidden, (weights, intercepts) = zip(self.model.coefs_, self.model.intercepts_)
+        return [*hidden, (weights * self.scale, intercepts * self.scale)]
 
     def step(self, X: Inputs, Y: np.ndarray) -> float:
         """One step of Adam on the rows X (n, d) and encoded targets Y (n, n_outputs); the batch's
@@ -56,6 +71,10 @@ class Network:
         with one_blas_thread():
             loss = float(self.loss.value(self.predictions(X), Y).sum() / len(Y))
             if self.loss.name == "squared":
+                if self.unit_deviation and not self.t:
+                    found = Y.std(axis=0)
+                    self.scale = np.where(found > 0, found, 1.0)
+                Y = Y / self.scale
                 self.model.partial_fit(X, Y if self.n_outputs > 1 else Y[:, 0])
             else:
                 labels = Y.argmax(axis=1) if self.n_outputs > 1 else (Y[:, 0] > 0).astype(int)

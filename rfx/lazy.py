@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from matplotlib import ticker as ticker
     from scipy import optimize as optimize
     from sklearn import cluster as cluster
+    from sklearn import ensemble as ensemble
     from sklearn import isotonic as isotonic
     from sklearn import linear_model as linear_model
     from sklearn import metrics as metrics
@@ -58,6 +59,7 @@ LIBRARIES = {
     "cluster": ["sklearn.cluster"],
     "dask": ["dask"],
     "distributed": ["distributed"],
+    "ensemble": ["sklearn.ensemble"],
     "figure": ["matplotlib.figure"],
     "font_manager": ["matplotlib.font_manager"],
     "fsspec": ["fsspec.core"],

@@ -415,6 +415,7 @@ def _seconds(row) -> Iterator[tuple[str, float]]:
         "features": row.seconds_features,
         "training": row.seconds_fit,
         "prediction": row.seconds_predict,
+        "baseline": row.params.get("seconds_baseline"),
     }
     known = {what: value for what, value in found.items() if value is not None}
     yield from known.items()
@@ -457,10 +458,22 @@ def _scores(row):
                 " 0.2 or --test FILE says more"
             ),
         )
+    if "baseline" in params:
+        yield "beside", _beside(params["baseline"], metric)
     if "held_out_score" in params:
         yield "held out", f"{metric} {params['held_out_score']:.4f}, {params['held_out_on']}"
     if "calibration" in params:
         yield "probability", params["calibration"]
+
+
+def _beside(found, metric):
+    """Scores of simple models on the same rows."""
+    parts = [f"{name} {found[name]:.4f}" for name in ("constant", "linear")]
+    if "boosting" in found:
+        parts.append(
+            f"gradient boosting {found['boosting']:.4f} ({found['iterations']} iterations)"
+        )
+    return f"{metric} {', '.join(parts)} on {found['on']}"
 
 
 _MEASURES = {

@@ -171,6 +171,11 @@ class TrainCommand(MethodCommand):
         " files."
     ),
 )
+@click.option(
+    "--no-baseline",
+    is_flag=True,
+    help="Omit the scores of a constant, a linear model and gradient boosting on the same rows.",
+)
 @quiet_option
 @force_option
 @threads_option
@@ -204,6 +209,7 @@ def command(
     resume,
     scheduler,
     parts,
+    no_baseline,
     quiet,
     force,
     as_json,
@@ -274,7 +280,8 @@ def command(
         if given.get("lam_path"):
             rows = single.execute_path(run, place, elsewhere, progress.tell)
         else:
-            rows = [single.execute(run, place, elsewhere, progress.tell)]
+            beside = not no_baseline
+            rows = [single.execute(run, place, elsewhere, progress.tell, beside=beside)]
     _keep(rows, results, trace)
     if given.get("lam_path"):
         print_path(rows, as_json)

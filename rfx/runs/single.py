@@ -95,6 +95,7 @@ def execute(
     elsewhere: Callable | None = None,
     progress: Callable | None = None,
     chosen: Score | None = None,
+    beside: bool = False,
 ) -> Result:
     """Run one experiment: train, save the model (to `model`, or for its size only), predict, return
     what came of it.
@@ -107,11 +108,16 @@ def execute(
     With trace in the run, it has the solver's steps, which go into a file of their own.
 
     chosen: the score on held-out rows by which the run was chosen among others; by default that by
-    which its method chose its options.
+    which its method chose its options. beside: params has the scores of simple models as baseline
+    (`rfx.runs.baseline`), where the rows are in memory.
     """
     start = time.perf_counter()
     trained, split = train(run, elsewhere, progress)
     found = _results(run, trained, split, [trained], [model], progress, chosen)[0]
+    if beside and split.y_train is not None:
+        simple = baseline.beside(run, split, trained)
+        if simple is not None:
+            found = found.with_params(seconds_baseline=simple.pop("seconds"), baseline=simple)
     return found.with_params(seconds_total=time.perf_counter() - start)
 
 

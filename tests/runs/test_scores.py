@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 from sklearn import metrics as sk
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_svmlight_file
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
 
 from rfx import methods
 from rfx.cli import main, progress
@@ -198,6 +201,38 @@ def test_a_constant_is_the_most_frequent_label_or_the_mean():
     assert baseline.constant(
         fitted("regression"), np.array([1.0, 3.0]), np.array([2.0, 5.0])
     ) == pytest.approx(np.sqrt(4.5))
+
+
+def test_simple_models_stand_beside_the_score_on_its_rows(files, capfd):
+    """What scikit-learn's models have on the same rows: those of --test, of --holdout, or a fifth
+    of the training rows.
+    """
+    train = ["train", "--method", "rf", "--gamma", 0.3, "--lam", 1, "--json"]
+
+    def beside(*more):
+        code, out, err = run(capfd, *train, "--data", files / "binary.txt", *more)
+        assert code == 0, err
+        return json.loads(out)["params"].get("baseline")
+
+    X, y, X_test, y_test = (
+        part.toarray() if hasattr(part, "toarray") else part
+        for name in ("binary", "binary-test")
+        for part in load_svmlight_file(str(files / f"{name}.txt"))
+    )
+    found = beside("--test", files / "binary-test.txt")
+    model = HistGradientBoostingClassifier(early_stopping=False, random_state=0).fit(X, y)
+    assert found["boosting"] == model.score(X_test, y_test) and found["iterations"] == 100
+    own = StandardScaler().fit(X)
+    linear = LogisticRegression(tol=1e-2).fit(own.transform(X), y)
+    assert found["linear"] == pytest.approx(linear.score(own.transform(X_test), y_test), abs=0.011)
+    assert found["constant"] == np.mean(y_test == (1 if np.mean(y > 0) > 0.5 else -1))
+    assert found["on"] == "100 test rows"
+    kept, out = held_out.folds(y, True, 0, holdout=0.25)[0]
+    model = HistGradientBoostingClassifier(early_stopping=False, random_state=0)
+    found = beside("--holdout", 0.25)
+    assert found["boosting"] == model.fit(X[kept], y[kept]).score(X[out], y[out])
+    assert beside()["on"] == "40 held-out rows"
+    assert beside("--no-baseline") is None
 
 
 def test_train_says_on_what_the_score_is(files, capfd):

@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 
 import click
 
-from rfx import files, methods
+from rfx import methods
 from rfx.cli.common import (
     Count,
     OutputFile,

@@ -23,6 +23,7 @@ from sklearn.utils.validation import (
 )
 
 from rfx import methods, parallel
+from rfx.data.tabular import frames
 from rfx.data.tabular.frames import check_columns
 from rfx.data.tabular.schema import Schema
 from rfx.distributed.arrays import distributed_rows, is_distributed
@@ -77,7 +78,13 @@ def checked(estimator, X, y="no_validation", reset=True, **options):
     Sparse matrices may have 32-bit or 64-bit indices. Targets y of the shape (n, 1) become (n,),
     with scikit-learn's DataConversionWarning. Rows with columns of categories become
     `categories.Rows`, from which these are learnt with the targets; later rows are encoded at once.
+    Of an estimator that learnt from a file, frames in the form of that file are encoded, too.
     """
+    table = None if reset else getattr(estimator, "table_", None)
+    if table is not None and _is_like_file(X, table):
+        with in_python():
+            X = rows(frames.encoded(X, table))
+        return X if isinstance(y, str) else (X, _targets(estimator, X, y, options))
     known = getattr(estimator, "schema_", None)
     if not reset and known is not None:
         X = categories.encoded(estimator, X, known)
@@ -95,6 +102,11 @@ def checked(estimator, X, y="no_validation", reset=True, **options):
     if options.get("multi_output") and np.ndim(y) == 2 and y.shape[1] == 1:
         y = column_or_1d(y, warn=True)
     return rows(X), y
+
+
+def _is_like_file(X, table: Schema) -> bool:
+    """Whether X is a data frame in the form of the file that taught a table's schema."""
+    return frames.is_frame(X) and not is_distributed(X) and frames.is_like_file(X, table)
 
 
 def _targets(estimator, X, y, options):
@@ -123,6 +135,8 @@ class MethodEstimator(Parametrised):
 
     method_name = ""
     schema_: Schema | None = None
+    # of a model that `rfx train` made from a table: how such tables are read
+    table_: Schema | None = None
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -152,7 +166,7 @@ class MethodEstimator(Parametrised):
 
         n_classes: as of `categories.Rows.learn`.
         """
-        self.schema_ = None
+        self.schema_ = self.table_ = None
         if not isinstance(X, categories.Rows):
             return X
         with in_python():

@@ -29,6 +29,7 @@ from rfx.data.tabular.schema import Schema
 from rfx.distributed.arrays import distributed_rows, is_distributed
 from rfx.errors import DataError, UsageError
 from rfx.estimators import categories, files
+from rfx.estimators.seeds import NAME, Seeded
 from rfx.fitting import calibration
 
 
@@ -80,6 +81,8 @@ def checked(estimator, X, y="no_validation", reset=True, **options):
     `categories.Rows`, from which these are learnt with the targets; later rows are encoded at once.
     Of an estimator that learnt from a file, frames in the form of that file are encoded, too.
     """
+    if reset:
+        estimator._begin()
     table = None if reset else getattr(estimator, "table_", None)
     if table is not None and _is_like_file(X, table):
         with in_python():
@@ -120,12 +123,19 @@ def _targets(estimator, X, y, options):
     return column_or_1d(y, warn=True) if several and np.ndim(y) == 2 and y.shape[1] == 1 else y
 
 
-class Parametrised(BaseEstimator):
+class Parametrised(Seeded, BaseEstimator):
     """Keeps the parameters of its constructor as they are given, as scikit-learn asks."""
 
     def _store(self, given: dict[str, Any]) -> None:
         """Keep the parameters; given: the `locals()` of the constructor."""
         self.__dict__.update({name: value for name, value in given.items() if name != "self"})
+
+    def _asked(self) -> dict[str, Any]:
+        """The parameters by name, the seed of this fit in the place of both that say it."""
+        found = self.get_params(deep=False)
+        if found.pop(NAME, None) is not None:
+            found["seed"] = self._seed()
+        return found
 
 
 class MethodEstimator(Parametrised):
@@ -151,7 +161,7 @@ class MethodEstimator(Parametrised):
         defaults = inspect.signature(type(self)).parameters
         return {
             name: value
-            for name, value in self.get_params(deep=False).items()
+            for name, value in self._asked().items()
             if name != "categorical_features"
             and not (value is defaults[name].default or value == defaults[name].default)
         }
@@ -170,7 +180,7 @@ class MethodEstimator(Parametrised):
         if not isinstance(X, categories.Rows):
             return X
         with in_python():
-            self.schema_, X = X.learn(y, task, self.seed, n_classes)
+            self.schema_, X = X.learn(y, task, self._seed(), n_classes)
         return X
 
     def _train(self, task: str, X, y, **weights):
@@ -202,6 +212,7 @@ class MethodEstimator(Parametrised):
             raise ValueError(
                 "distributed rows (Dask) take no weights; leave sample_weight and class_weight out"
             )
+        self._begin()
         categories.chosen(X, self.categorical_features)  # refuses columns that are named
         with in_python():
             X, y, labels = distributed_rows(

@@ -18,7 +18,9 @@ from rfx.cli.common import (
     threads_option,
 )
 from rfx.cli.progress import Progress, quiet_option
+from rfx.data import archives
 from rfx.data.reading import Reading, listed
+from rfx.data.registry import registry
 from rfx.errors import UsageError, quoted
 
 # Columns, outputs, and points of a grid of numbers that are printed; --json has all.
@@ -148,9 +150,6 @@ def _with_target(method, target):
 
 def _learnt_from(method, dataset, n_rows) -> str | None:
     """What is said where rows may be those that the model learnt from, by what it knows of them."""
-    from rfx.data import archives
-    from rfx.data.registry import registry
-
     info = method.info
     known, n_train = info.get("dataset"), info.get("n_train")
     own = dataset if registry.has(dataset.partition(":")[0]) else archives.plain_name(dataset)

@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 import rfx
 from rfx.cli import main
+from rfx.data.tabular.frames import encoded as encoded_of
 from rfx.errors import RfxWarning
 
 pytestmark = pytest.mark.usefixtures("one_thread_here")
@@ -128,9 +129,7 @@ def test_what_the_model_never_saw_is_left_out_with_a_warning(folder):
 def test_encoded_inputs_are_taken_as_before(folder):
     model, frame = rfx.load(folder / "y.npz"), pandas.read_csv(folder / "test.csv")
     schema = model.method_.schema
-    from rfx.data.tabular import frames as read
-
-    X, want = read.encoded(frame, schema), model.predict(frame)
+    X, want = encoded_of(frame, schema), model.predict(frame)
     assert X.shape[1] == model.n_features_in_ == schema.width
     encoded = pandas.DataFrame(X, columns=schema.titles())
     for rows in (X, X.tolist(), encoded):

@@ -13,7 +13,9 @@ from sklearn.inspection import partial_dependence, permutation_importance
 import rfx
 from rfx import methods
 from rfx.cli import main
+from rfx.cli.rows import rows_for
 from rfx.data.libsvm import svmlight
+from rfx.data.reading import Reading
 from rfx.errors import DataError, UsageError
 from rfx.runs import explain
 from rfx.runs.explain import Asked
@@ -69,9 +71,6 @@ def folder(tmp_path_factory):
 
 def rows_of(folder, target):
     """(Pipeline, X, y, data frame of the inputs) of the held-out rows."""
-    from rfx.cli.rows import rows_for
-    from rfx.data.reading import Reading
-
     model = methods.load(folder / f"{target}.npz")
     X, y = rows_for(model, str(folder / "test.csv"), Reading())
     return model, X, y, pandas.read_csv(folder / "test.csv")[NAMES]

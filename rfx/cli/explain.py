@@ -54,7 +54,7 @@ SHARES = (
 @click.option("--columns", metavar="COLUMN,…", help="Shuffle these columns alone.")
 @click.option(
     "--rows",
-    type=Count(),
+    type=Count(least=2),
     default=2000,
     show_default=True,
     help="Use at most so many rows, drawn by the seed.",

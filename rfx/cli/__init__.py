@@ -25,6 +25,7 @@ COMMANDS = {
     "train": "Train one model from a data set or file.",
     "predict": "Print predictions of a model for a file.",
     "eval": "Score a model on a data set or file.",
+    "explain": "Say which columns the predictions of a model depend on, and how.",
     "info": "Say what a model file is, how it was made, and what it scores.",
     "methods": "List the methods with their options.",
     "run": "Run the missing rows of a plan; resumes, one process per row.",
@@ -43,7 +44,7 @@ COMMANDS = {
 _OBJECTS = 20_000
 
 # Those that wait for numba where its cache is empty.
-_COMPILING = ("train", "predict", "eval", "featurize", "run", "reproduce")
+_COMPILING = ("train", "predict", "eval", "explain", "featurize", "run", "reproduce")
 _READER_GONE = 141  # what a shell shows for a program that SIGPIPE ended
 
 

@@ -58,12 +58,12 @@ class Positive(_Strict, click.FloatRange):
 
 
 class Count(_Strict, click.IntRange):
-    """A whole number of 1 or more."""
+    """A whole number of `least` or more."""
 
     name = "whole number"
 
-    def __init__(self):
-        super().__init__(min=1)
+    def __init__(self, least: int = 1):
+        super().__init__(min=least)
 
 
 class OutputFile(click.ParamType):

@@ -130,7 +130,9 @@ __all__ = [
 def load(path: str | os.PathLike[str]) -> Classifier | Regressor:
     """The estimator of a model file, made by `save` or by `rfx train --model`.
 
-    Loading one runs no code.
+    Loading one runs no code. A model that `rfx train` made from a table takes pandas' data frames
+    in the form of that table, and predicts what `rfx predict` does from its file; it takes encoded
+    inputs, too.
 
     Parameters
     ----------

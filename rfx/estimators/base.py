@@ -23,11 +23,13 @@ from sklearn.utils.validation import (
 )
 
 from rfx import methods, parallel
+from rfx.data.tabular import frames
 from rfx.data.tabular.frames import check_columns
 from rfx.data.tabular.schema import Schema
 from rfx.distributed.arrays import distributed_rows, is_distributed
 from rfx.errors import DataError, UsageError
 from rfx.estimators import categories, files
+from rfx.estimators.seeds import NAME, Seeded
 from rfx.fitting import calibration
 
 
@@ -77,7 +79,15 @@ def checked(estimator, X, y="no_validation", reset=True, **options):
     Sparse matrices may have 32-bit or 64-bit indices. Targets y of the shape (n, 1) become (n,),
     with scikit-learn's DataConversionWarning. Rows with columns of categories become
     `categories.Rows`, from which these are learnt with the targets; later rows are encoded at once.
+    Of an estimator that learnt from a file, frames in the form of that file are encoded, too.
     """
+    if reset:
+        estimator._begin()
+    table = None if reset else getattr(estimator, "table_", None)
+    if table is not None and _is_like_file(X, table):
+        with in_python():
+            X = rows(frames.encoded(X, table))
+        return X if isinstance(y, str) else (X, _targets(estimator, X, y, options))
     known = getattr(estimator, "schema_", None)
     if not reset and known is not None:
         X = categories.encoded(estimator, X, known)
@@ -97,6 +107,11 @@ def checked(estimator, X, y="no_validation", reset=True, **options):
     return rows(X), y
 
 
+def _is_like_file(X, table: Schema) -> bool:
+    """Whether X is a data frame in the form of the file that taught a table's schema."""
+    return frames.is_frame(X) and not is_distributed(X) and frames.is_like_file(X, table)
+
+
 def _targets(estimator, X, y, options):
     """Targets as scikit-learn checks them beside rows that it does not check.
 
@@ -108,12 +123,19 @@ def _targets(estimator, X, y, options):
     return column_or_1d(y, warn=True) if several and np.ndim(y) == 2 and y.shape[1] == 1 else y
 
 
-class Parametrised(BaseEstimator):
+class Parametrised(Seeded, BaseEstimator):
     """Keeps the parameters of its constructor as they are given, as scikit-learn asks."""
 
     def _store(self, given: dict[str, Any]) -> None:
         """Keep the parameters; given: the `locals()` of the constructor."""
         self.__dict__.update({name: value for name, value in given.items() if name != "self"})
+
+    def _asked(self) -> dict[str, Any]:
+        """The parameters by name, the seed of this fit in the place of both that say it."""
+        found = self.get_params(deep=False)
+        if found.pop(NAME, None) is not None:
+            found["seed"] = self._seed()
+        return found
 
 
 class MethodEstimator(Parametrised):
@@ -123,6 +145,8 @@ class MethodEstimator(Parametrised):
 
     method_name = ""
     schema_: Schema | None = None
+    # of a model that `rfx train` made from a table: how such tables are read
+    table_: Schema | None = None
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -137,7 +161,7 @@ class MethodEstimator(Parametrised):
         defaults = inspect.signature(type(self)).parameters
         return {
             name: value
-            for name, value in self.get_params(deep=False).items()
+            for name, value in self._asked().items()
             if name != "categorical_features"
             and not (value is defaults[name].default or value == defaults[name].default)
         }
@@ -152,11 +176,11 @@ class MethodEstimator(Parametrised):
 
         n_classes: as of `categories.Rows.learn`.
         """
-        self.schema_ = None
+        self.schema_ = self.table_ = None
         if not isinstance(X, categories.Rows):
             return X
         with in_python():
-            self.schema_, X = X.learn(y, task, self.seed, n_classes)
+            self.schema_, X = X.learn(y, task, self._seed(), n_classes)
         return X
 
     def _train(self, task: str, X, y, **weights):
@@ -188,6 +212,7 @@ class MethodEstimator(Parametrised):
             raise ValueError(
                 "distributed rows (Dask) take no weights; leave sample_weight and class_weight out"
             )
+        self._begin()
         categories.chosen(X, self.categorical_features)  # refuses columns that are named
         with in_python():
             X, y, labels = distributed_rows(

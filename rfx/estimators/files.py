@@ -30,6 +30,8 @@ def save(estimator, path) -> int:
     Raises ValueError for labels that are neither words nor numbers.
     """
     trained, known = estimator.method_, {}
+    if estimator.table_ is not None:  # as `rfx train` wrote it
+        return trained.save(path)
     words = _words_of(estimator)
     names = getattr(estimator, "feature_names_in_", None)
     if estimator.schema_ is not None:
@@ -92,13 +94,16 @@ def restore(estimator_of, path):
     """
     method = methods.load(path)
     with model.opened(path) as file:
-        known = file.header.get(ENTRY, {})
+        header = file.header
+    known = header.get(ENTRY, {})
     task = "regression" if method.task == "regression" else "classification"
     kind = estimator_of(method.name, task)
     estimator = kind(**_parameters(kind, method))
     estimator._keep(method)
     estimator.n_features_in_ = method.info["n_inputs"]
     try:
+        if ENTRY not in header and method.schema is not None and method.schema.inputs is not None:
+            estimator.table_ = method.schema
         _recall(
             estimator,
             method,

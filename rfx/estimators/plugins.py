@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rfx import methods
-from rfx.estimators import kernel_machines, random_features, streams
+from rfx.estimators import kernel_machines, random_features, seeds, streams
 from rfx.estimators.base import Classifier, MethodEstimator, Parametrised, Regressor, in_words
 from rfx.estimators.categories import FROM_DTYPE, Columns
 from rfx.estimators.incremental import IncrementalClassifier, IncrementalRegressor
@@ -29,7 +29,7 @@ OF_NUMBERS, OF_CLASSES = frozenset(("target_scaling",)), frozenset(("class_weigh
 
 
 # parameters that no method has as an option
-OURS = frozenset(("categorical_features",))
+OURS = frozenset(("categorical_features", seeds.NAME))
 
 
 def names() -> list[str]:

@@ -124,7 +124,7 @@ class MapTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parametr
             return self._features(self.scaler_.transform(X))
 
     def _value(self, option):
-        value = getattr(self, option.name)
+        value = self._seed() if option.name == "seed" else getattr(self, option.name)
         return option.default if value is None else option.convert(value)
 
     def _options(self) -> tuple[Option, ...]:
@@ -1072,7 +1072,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parametri
         """
         task, X, y = _task_of(self, X, y)
         with in_python():
-            trainer = create("rfm", task=task, **self.get_params(deep=False))
+            trainer = create("rfm", task=task, **self._asked())
             begun = begin(trainer, X, y)
         self.scaler_ = begun.preprocessing.scaler
         metric = self.scaler_.metric

@@ -94,6 +94,35 @@ def draw_model(name: str, model: Pipeline, output=None, inputs=(), force: bool =
     return _drawn(name, lambda: figures_general.OF_MODELS[name](model), output, inputs, force)
 
 
+def guard_one(path, inputs=(), force: bool = False) -> None:
+    """Refuse, with a UsageError, a figure's file whose name says no format, or that must not be
+    replaced; inputs, force: see files.guard.
+    """
+    files.guard(("--figure", path), inputs, _kind(_form(path)), force)
+
+
+def draw_one(chart: charts.Chart, path) -> None:
+    """Draw a chart into one file, whole or not at all, in the format that its name says.
+
+    Raises DataError where it can't be written.
+    """
+    try:
+        with styled(), files.whole(path) as handle:
+            form = _form(path)
+            charts.paint(chart).savefig(handle, format=form, dpi=DPI, metadata=_METADATA[form])
+    except OSError as error:
+        raise DataError(f"{path} can't be written: {error.strerror}") from error
+
+
+def _form(path) -> str:
+    """The format that the name of a figure's file says."""
+    form = Path(path).suffix.lower().removeprefix(".")
+    if form not in _METADATA:
+        known = ", ".join(f".{one}" for one in _METADATA)
+        raise UsageError(f"--figure is {path}, but its name must end in one of {known}")
+    return form
+
+
 def _drawn(name, build, output, inputs, force) -> list[Path]:
     stem = _stem(name, output)
     for form in FORMATS:

@@ -652,6 +652,7 @@ _READERS = [
     ["tune", "--method", "rf", "--data", "{}"],
     ["predict", "{}", "train.txt"],
     ["eval", "{}", "--data", "train.txt"],
+    ["explain", "{}", "--data", "train.txt"],
     ["info", "{}"],
     ["check", "{}"],
     ["convert", "{}", "out.txt"],

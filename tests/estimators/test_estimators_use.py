@@ -95,6 +95,7 @@ def test_the_signature_is_what_is_declared(estimator):
     shown = dict(inspect.signature(kind).parameters)
     if issubclass(kind, (base.Classifier, base.Regressor)):
         assert shown.pop("categorical_features").default == "from_dtype"
+    assert shown.pop("random_state").default is None
     assert set(shown) == set(options)
     for name, parameter in shown.items():
         assert parameter.kind is parameter.KEYWORD_ONLY
@@ -113,7 +114,7 @@ def test_every_parameter_is_documented(estimator):
     assert [name for name, *_ in entries] == list(inspect.signature(kind).parameters)
     for name, types, default, text in entries:
         if name in plugins.OURS:
-            assert default == '"from_dtype"'
+            assert default == written(inspect.signature(kind).parameters[name].default)
             continue
         option, parameter = options[name], inspect.signature(kind).parameters[name]
         assert default == written(parameter.default), name

@@ -1,10 +1,17 @@
-"""Data frames as rows: what their columns may be."""
+"""Data frames as rows: what their columns may be, and frames in the form of the file that a model
+learnt from.
+"""
+
+from typing import Any
 
 import numpy as np
 
 from rfx import lazy
-from rfx.data.tabular.table import Words
+from rfx.data.tabular.csvtext import ABSENT, DOUBTFUL
+from rfx.data.tabular.schema import Input, Schema
+from rfx.data.tabular.table import Table, Words
 from rfx.data.tabular.written import shortest
+from rfx.errors import DataError
 
 _ADVICE = "encode it with OneHotEncoder in a ColumnTransformer"
 
@@ -73,3 +80,79 @@ def _text(value) -> str:
     if isinstance(value, (float, np.floating)):
         return shortest(float(value))
     return value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+
+
+# ---------------------------------------------------------------------- as a file has it
+
+
+def is_like_file(frame: Any, schema: Schema) -> bool:
+    """Whether a data frame of pandas has the columns of the file that a schema was learnt from,
+    rather than one for each input that these became.
+    """
+    titles, names = schema.titles(), [str(name) for name in frame.columns]
+    if titles == [column.name for column in schema.columns]:
+        return True
+    if schema.named:
+        return names != titles
+    return len(names) != len(titles) or len(names) in (schema.size - 1, schema.size)
+
+
+def encoded(frame: Any, schema: Schema) -> Any:
+    """X (n, width) of a data frame of pandas in the form of the file that a schema was learnt from,
+    as that file's own rows are read; array or, where it is wide and mostly zeros, CSR.
+
+    Columns are found by name, where the file had names, and the targets are ignored. Texts and
+    missing cells are what they are in a file; numbers and dates may have types of their own.
+
+    Raises
+    ------
+    DataError
+        For a column that is not there or not what it was, and a missing cell that nothing replaces.
+    """
+    names = [str(name) for name in frame.columns]
+    if not len(frame):
+        raise DataError("X has no rows")
+    inputs: dict[Any, Input]
+    if schema.named:
+        inputs = {column.name: column for column in schema.columns}
+        own = [inputs.get(name) for name in names]
+        twice = [name for name in inputs if names.count(name) > 1]
+        if twice:
+            raise DataError(f"X has two columns called {twice[0]!r:.80}; rename one of them")
+    else:
+        inputs = {column.position: column for column in schema.columns}
+        behind = schema.size if schema.target is None else schema.target[1]
+        lacking = len(names) == schema.size - 1
+        own = [inputs.get(place + (lacking and place >= behind)) for place in range(len(names))]
+    columns = [
+        np.empty(0) if column is None else _cells(frame.iloc[:, place], column)
+        for place, column in enumerate(own)
+    ]
+    table = Table("X", names, schema.named, columns, doubtful=DOUBTFUL, for_gaps="fill it in")
+    return schema.encode(_counted(table, len(frame)), targets="ignored")[0]
+
+
+def _counted(table: Table, n_rows: int) -> Table:
+    """The table, whose number of rows is that of its first column, also where that is not read."""
+    first = table.columns[0]
+    if not len(first):
+        table.columns[0] = np.full(n_rows, np.nan)
+    return table
+
+
+def _cells(cells: Any, column: Input) -> np.ndarray | Words:
+    """A column of a data frame, for one of a schema: numbers (n,), nan where one is missing, or
+    words.
+    """
+    types, kind = lazy.pandas.api.types, cells.dtype
+    dates = column.form is not None and column.form.kind == "dates"
+    if (types.is_numeric_dtype(kind) or types.is_bool_dtype(kind)) and not (
+        column.categories is not None or dates
+    ):
+        return np.asarray(cells.to_numpy(np.float64, na_value=np.nan))
+    found = words_of(cells)
+    numbers: dict[str, int] = {}
+    absent = set(ABSENT) - {DOUBTFUL, *(column.categories or ())}
+    texts = [text.strip() for text in found.values]
+    places = [-1 if text in absent else numbers.setdefault(text, len(numbers)) for text in texts]
+    return Words(np.array([*places, -1], np.int32)[found.codes], list(numbers))

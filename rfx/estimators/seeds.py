@@ -1,0 +1,109 @@
+"""`random_state`, scikit-learn's name for a seed, beside `seed` in every estimator that has one.
+
+scikit-learn reads the parameters of an estimator off its constructor, and asks that what they are
+given is kept as it is. So the parameter is one of its own. It is added here, to signature and
+docstring of each class, rather than written into some sixty constructors.
+"""
+
+import functools
+import inspect
+import numbers
+import re
+import warnings
+from typing import Any
+
+import numpy as np
+
+from rfx.errors import RfxWarning
+
+NAME = "random_state"
+_MOST = 2**31  # seeds that are drawn are below it
+_ENTRY = """\
+{0}random_state : int, RandomState or Generator of numpy, default=None
+{0}    scikit-learn's name for seed, in whose place it stands where it is given; a generator draws
+{0}    the seed of each fit.
+"""
+_OF_SEED = re.compile(r"^( *)seed : int, default=0\n(?:\1 +\S.*(?:\n|$))+", re.M)
+
+
+class Seeded:
+    """Gives each subclass whose constructor takes `seed` the parameter `random_state`, too.
+
+    Attributes
+    ----------
+    random_state : int, RandomState, Generator or None
+        Of an estimator without seed, and of one from an older pickle, None.
+    """
+
+    random_state: Any = None
+    _drawn: int | None = None
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        own = cls.__dict__.get("__init__")
+        if own is None or "seed" not in inspect.signature(own).parameters:
+            return
+        cls.__init__ = _taking(own)  # type: ignore[method-assign]
+        cls.__doc__ = _documented(cls.__doc__)
+
+    def _begin(self) -> None:
+        """Draw the seed of the fit that begins, where `random_state` is a generator."""
+        given = self.random_state
+        if isinstance(given, np.random.RandomState):
+            self._drawn = int(given.randint(_MOST))
+        elif isinstance(given, np.random.Generator):
+            self._drawn = int(given.integers(_MOST))
+
+    def _seed(self) -> Any:
+        """The seed of this fit.
+
+        Raises
+        ------
+        ValueError
+            For a `random_state` that is none.
+        """
+        given, seed = self.random_state, getattr(self, "seed", 0)
+        if given is None:
+            return seed
+        if seed != 0:
+            warnings.warn(
+                f"seed={seed!r:.40} is not used, because random_state is given, too",
+                RfxWarning,
+                stacklevel=2,
+            )
+        if isinstance(given, (np.random.RandomState, np.random.Generator)):
+            if self._drawn is None:
+                self._begin()
+            return self._drawn
+        if isinstance(given, numbers.Integral) and not isinstance(given, bool) and int(given) >= 0:
+            return int(given)
+        raise ValueError(
+            f"random_state is {given!r:.80}; it must be None, a whole number 0 or more, or a"
+            " RandomState or Generator of numpy"
+        )
+
+
+def _taking(init: Any) -> Any:
+    """A constructor that takes `random_state` behind `seed`, and keeps it."""
+    known = inspect.signature(init)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    more = inspect.Parameter(NAME, kind, default=None, annotation=Any)
+    parameters = []
+    for parameter in known.parameters.values():
+        parameters += [parameter, more] if parameter.name == "seed" else [parameter]
+
+    @functools.wraps(init)
+    def __init__(self: Any, *, random_state: Any = None, **given: Any) -> None:
+        init(self, **given)
+        self.random_state = random_state
+
+    made: Any = __init__
+    made.__signature__ = known.replace(parameters=parameters)
+    return made
+
+
+def _documented(text: str | None) -> str | None:
+    """The docstring of a class, with an entry for `random_state` behind that of `seed`."""
+    if text is None:
+        return None
+    return _OF_SEED.sub(lambda found: found[0].rstrip("\n") + "\n" + _ENTRY.format(found[1]), text)

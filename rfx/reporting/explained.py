@@ -1,0 +1,91 @@
+"""The figure of `rfx explain`: the importance of columns with intervals, and partial dependence."""
+
+import numpy as np
+
+from rfx.reporting import style
+from rfx.reporting.charts import Chart, Curve, Panel, in_lines
+from rfx.runs.explain import Asked, Dependence, Explanation
+
+# Most columns and outputs that are drawn, panels in a line, and characters of a name at an axis.
+MOST, MOST_OUTPUTS, IN_A_LINE, LONGEST = 15, 8, 3, 24
+
+
+def chart(found: Explanation, asked: Asked) -> Chart:
+    """The figure of an explanation: bars, and a panel for each column with partial dependence."""
+    panels = [_bars(found), *(_panel(one, found) for one in found.dependences)]
+    kept = min(len(panels), IN_A_LINE)
+    height = max(2.2, 0.7 + 0.14 * min(MOST, len(found.importances)))
+    return Chart(
+        "What the predictions depend on",
+        _notes(found, asked),
+        in_lines(panels, kept),
+        height,
+    )
+
+
+def _notes(found: Explanation, asked: Asked) -> list[str]:
+    drawn = f" of {found.n_given:,}, drawn by seed {asked.seed}" * (found.n_rows < found.n_given)
+    notes = [
+        f"{found.n_rows:,} rows{drawn}. Importance: by how much the {found.metric}"
+        f" ({found.error:.4g}) rises when a column is shuffled, the mean of {asked.repeats}"
+        " shuffles. Of the columns that tell nothing, 95 % have 0 in their interval."
+    ]
+    if len(found.importances) > MOST:
+        notes.append(f"The first {MOST} of {len(found.importances):,} columns.")
+    if found.dependences:
+        notes.append(
+            f"Partial dependence: the mean {found.response} where all rows have the same value."
+        )
+    if found.dependences and len(found.outputs) > MOST_OUTPUTS:
+        notes.append(
+            f"Those {MOST_OUTPUTS} of {len(found.outputs):,} classes are drawn whose means differ"
+            " most."
+        )
+    return notes
+
+
+def _bars(found: Explanation) -> Panel:
+    shown = found.importances[:MOST]
+    places = np.arange(len(shown), 0, -1).tolist()
+    bar = {"color": style.numbered(0)["color"], "linewidth": 6, "solid_capstyle": "butt"}
+    line = {"color": "0.15", "linewidth": 1.1}
+    curves = []
+    for one, place in zip(shown, places):
+        curves.append(Curve([0.0, one.mean], [place, place], bar | {"alpha": 0.55}))
+        curves.append(Curve([one.low, one.high], [place, place], line))
+    means = [one.mean for one in shown]
+    dots = {"color": "0.15", "marker": "o", "linestyle": "none", "markersize": 2.5}
+    curves.append(Curve(means, places, dots, gid="importance"))
+    curves.append(Curve([0.0, 0.0], [0.4, len(shown) + 0.6], {"color": "0.4", "linewidth": 0.7}))
+
+    def dress(axes) -> None:
+        axes.set_yticks(places, [_name(one.name) for one in shown])
+        axes.set_ylim(0.4, len(shown) + 0.6)
+
+    return Panel("Importance", f"rise of the {found.metric}", "", curves, dress=dress)
+
+
+def _panel(one: Dependence, found: Explanation) -> Panel:
+    several, places = len(found.outputs) > 1, list(range(len(one.grid)))
+    numbers = one.kind == "numbers"
+    xs = one.grid if numbers else places
+    curves = []
+    for number, place in enumerate(found.widest(MOST_OUTPUTS)):
+        name, means = found.outputs[place], one.means[:, place]
+        look = style.numbered(number) | ({} if one.kind != "categories" else {"linestyle": "none"})
+        gid = style.identifier("dependence", one.name, name)
+        curves.append(Curve(xs, means, look, style.plain(name) if several else "", gid))
+
+    def dress(axes) -> None:
+        if numbers:
+            return
+        step = 1 if one.kind == "categories" else max(1, len(places) // 5)
+        texts = [_name(str(value)) for value in one.grid]
+        axes.set_xticks(places[::step], texts[::step], rotation=45, ha="right")
+
+    of = f" of {style.plain(found.outputs[0])}" if not several and found.outputs[0] else ""
+    return Panel(one.name, "", f"mean {found.response}{of}", curves, dress=dress)
+
+
+def _name(text: str) -> str:
+    return style.plain(text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…")

@@ -1,0 +1,452 @@
+"""What the predictions of a model depend on: permutation importance and partial dependence of the
+columns that a person knows, which may have become several inputs each.
+
+Importance is that of Breiman [1]_, partial dependence that of Friedman [2]_.
+
+References
+----------
+.. [1] Breiman, "Random Forests", Machine Learning 45, 2001.
+.. [2] Friedman, "Greedy Function Approximation: A Gradient Boosting Machine", Annals of Statistics
+   29(5), 2001.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import stdtrit
+
+from rfx.data import splits
+from rfx.data.tabular.schema import Input, label_text
+from rfx.data.tabular.written import ORIGIN
+from rfx.errors import DataError, UsageError, or_near
+from rfx.fitting import calibration
+from rfx.fitting.pipeline import Pipeline
+
+# Fewest shuffles of a column that say how far they differ.
+LEAST_REPEATS = 10
+# Most columns that are shuffled where none are named.
+MOST_COLUMNS = 500
+# Points of a grid, the quantiles that it begins and ends at, and most levels of a category.
+POINTS, ENDS, MOST_LEVELS = 20, (0.05, 0.95), 12
+CONFIDENCE = 0.95
+_ROLE = 71  # of the random numbers that draw rows and shuffle columns
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the rows as a person knows it.
+
+    Attributes
+    ----------
+    name : str
+    start, stop : int
+        The inputs that it became.
+    source : Input or None
+        How it became them; None for a number that is an input itself.
+    """
+
+    name: str
+    start: int
+    stop: int
+    source: Input | None = None
+
+    @property
+    def kind(self) -> str:
+        """`categories`, `dates` or `numbers`."""
+        if self.source is not None and self.source.categories is not None:
+            return "categories"
+        return "numbers" if self.stop - self.start == 1 else "dates"
+
+
+@dataclass(frozen=True)
+class Importance:
+    """How much a column matters.
+
+    Attributes
+    ----------
+    name : str
+    mean : float
+        By how much the error rises when the column is shuffled, the mean over the shuffles.
+    low, high : float
+        The interval around it; see `interval`.
+    rises : list of float
+        The rise at each shuffle.
+    share : float or None
+        Its share of the learnt metric, None without one.
+    """
+
+    name: str
+    mean: float
+    low: float
+    high: float
+    rises: list[float]
+    share: float | None
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """The mean response where all rows have the same value in one column.
+
+    Attributes
+    ----------
+    name : str
+    kind : str
+        As `Column.kind`.
+    grid : list of float or str
+        The values: numbers, dates as text, or categories.
+    means : array, (points, outputs)
+    """
+
+    name: str
+    kind: str
+    grid: list[Any]
+    means: np.ndarray
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What `explain` found.
+
+    Attributes
+    ----------
+    metric : str
+        The error that rises.
+    error : float
+        It, of the rows as they are.
+    n_rows, n_given : int
+        How many rows were used, of how many.
+    response : str
+        What the means of `dependences` are of.
+    outputs : list of str
+        The names of the outputs, the classes where there are some.
+    importances : list of Importance
+        The largest mean first.
+    dependences : list of Dependence
+        Of the first columns among these.
+    n_columns : int
+        How many columns there are; fewer were shuffled where there are very many.
+    """
+
+    metric: str
+    error: float
+    n_rows: int
+    n_given: int
+    response: str
+    outputs: list[str]
+    importances: list[Importance]
+    dependences: list[Dependence]
+    n_columns: int
+
+    def widest(self, count: int) -> list[int]:
+        """The places, ascending, of the outputs whose means differ most along a column."""
+        if len(self.outputs) <= count or not self.dependences:
+            return list(range(len(self.outputs)))
+        ranges = np.max(
+            [np.ptp(one.means, axis=0) for one in self.dependences if len(one.grid)], axis=0
+        )
+        return sorted(np.argsort(-ranges, kind="stable")[:count].tolist())
+
+
+@dataclass(frozen=True)
+class Asked:
+    """How much is computed.
+
+    Attributes
+    ----------
+    rows : int
+        At most so many rows, drawn by the seed.
+    repeats : int
+        Shuffles of each column.
+    top : int
+        Columns whose partial dependence is computed.
+    columns : sequence of str
+        The columns to shuffle, by name or by number from 1; empty for all.
+    seed : int
+    """
+
+    rows: int = 2000
+    repeats: int = LEAST_REPEATS
+    top: int = 4
+    columns: Sequence[str] = ()
+    seed: int = 0
+
+
+def explain(
+    model: Pipeline,
+    X: Any,
+    y: np.ndarray,
+    asked: Asked | None = None,
+    report: Callable[[int, int, str], None] = lambda done, total, words: None,
+) -> Explanation:
+    """Permutation importance and partial dependence on raw rows, which the model should not have
+    learnt from.
+
+    Parameters
+    ----------
+    model : Pipeline
+    X : array or CSR matrix, (n, d)
+        Encoded inputs, as the model's schema makes them.
+    y : array, (n,) or (n, targets)
+    asked : Asked, optional
+    report : function of (done, total, words)
+        Told how far the work is.
+
+    Raises
+    ------
+    DataError
+        For fewer than two rows, and where no label is the model's.
+    UsageError
+        For columns that do not exist, and rows that are sequences.
+    """
+    asked = Asked() if asked is None else asked
+    if model.letters is not None:
+        raise UsageError("the model's rows are sequences, which have no columns to explain")
+    if X.shape[0] < 2:
+        raise DataError("explaining takes at least two rows")
+    n_given = X.shape[0]
+    kept = splits.draw(n_given, min(asked.rows, n_given), asked.seed, _ROLE)
+    X, y = X[kept], np.asarray(y, np.float64)[kept]
+    model.preprocessing.warn_of_unknown(y)
+    base = model.decision_function(X)
+    model.evaluate(base, y)  # refuses labels of which the model has none
+    every = columns_of(model)
+    chosen = _chosen(every, asked.columns) if asked.columns else _most(model, every, X)
+    total = len(chosen) * asked.repeats
+    work = _Work(model, X, y, error(model, base, y))
+    shares = model.importances()
+    found: list[Importance] = []
+    for place in chosen:
+        report(len(found) * asked.repeats, total, every[place].name)
+        rises = work.rises(every[place], asked.repeats, (asked.seed, _ROLE, place))
+        mean, low, high = interval(rises)
+        share = None if shares is None else float(shares[place])
+        found.append(Importance(every[place].name, mean, low, high, rises, share))
+    order = sorted(range(len(found)), key=lambda one: -found[one].mean)
+    response, outputs = response_of(model)
+    dependences = []
+    for number, one in enumerate(order[: asked.top]):
+        report(number, min(asked.top, len(order)), "partial dependence")
+        dependences.append(work.dependence(every[chosen[one]]))
+    return Explanation(
+        metric_of(model),
+        work.error,
+        len(kept),
+        n_given,
+        response,
+        outputs,
+        [found[one] for one in order],
+        dependences,
+        len(every),
+    )
+
+
+def columns_of(model: Pipeline) -> list[Column]:
+    """The columns of the rows that a model takes, in the order of their inputs."""
+    inputs = None if model.schema is None else model.schema.inputs
+    if inputs is None:
+        return [Column(name, place, place + 1) for place, name in enumerate(model.input_names())]
+    ends = np.cumsum([column.width for column in inputs]).tolist()
+    return [
+        Column(column.name, end - column.width, end, column) for column, end in zip(inputs, ends)
+    ]
+
+
+def metric_of(model: Pipeline) -> str:
+    """The error that `error` computes."""
+    return "RMSE" if model.task == "regression" else "share of wrong labels"
+
+
+def error(model: Pipeline, decision: np.ndarray, y: np.ndarray) -> float:
+    """The error of decision values: RMSE in the target's own units, or the share of wrong
+    labels.
+    """
+    found = model.labels(decision)
+    if model.task == "regression":
+        return float(np.sqrt(np.mean((found - y) ** 2)))
+    return float(np.mean(found != y))
+
+
+def interval(rises: Sequence[float]) -> tuple[float, float, float]:
+    """The mean of the rises (r,) of an error, and the lower and upper end of its interval.
+
+    Where a column tells nothing, the rows as given are one shuffle among others. Their rise is the
+    mean of r shuffles less one more, whose deviation is s sqrt(1 + 1/r), s being that of a shuffle.
+    The interval is as many of these wide to both sides as Student's t with r - 1 degrees of freedom
+    has it for 95 %: of 100 such columns, 95 have 0 in theirs.
+    """
+    count = len(rises)
+    mean, deviation = float(np.mean(rises)), float(np.std(rises, ddof=1))
+    half = float(stdtrit(count - 1, (1 + CONFIDENCE) / 2)) * deviation * math.sqrt(1 + 1 / count)
+    return mean, mean - half, mean + half
+
+
+def shuffle(n: int, *key: int) -> np.ndarray:
+    """A random order of range(n), that of the key."""
+    return np.argsort(splits.generator(*key).bit_generator.random_raw(n), kind="stable")
+
+
+def response_of(model: Pipeline) -> tuple[str, list[str]]:
+    """What partial dependence is the mean of, in words, and the names of its outputs.
+
+    Two classes have one output, that of the larger label.
+    """
+    if model.classes is None:
+        targets = 1 if model.target_scaler is None else np.size(model.target_scaler.shift)
+        return "prediction", [""] if targets == 1 else [f"target {k + 1}" for k in range(targets)]
+    labels = [label_text(model.schema, label) for label in model.classes]
+    words = "probability" if calibration.has(model) else "decision value"
+    return words, labels[-1:] if len(labels) <= 2 else labels
+
+
+def _responses(model: Pipeline, decision: np.ndarray) -> np.ndarray:
+    """(n, outputs) what `response_of` names, of decision values."""
+    if model.classes is None:
+        found = model.labels(decision)
+    elif calibration.has(model):
+        found = calibration.probabilities(model, decision)
+        found = found[:, -1:] if len(model.classes) <= 2 else found
+    else:
+        found = decision
+    return found.reshape(len(found), -1)
+
+
+def _chosen(every: Sequence[Column], asked: Sequence[str]) -> list[int]:
+    """The places of the columns that are asked for, by name or by number from 1."""
+    places = {column.name: place for place, column in enumerate(every)}
+    numbers = {str(place + 1): place for place in range(len(every))}
+    found = []
+    for name in asked:
+        place = places.get(name, numbers.get(name))
+        if place is None:
+            raise UsageError(
+                f"--columns has {name!r:.80}, which is no column of the"
+                f" model{or_near(name, places, 'its columns are'):.400}"
+            )
+        found.append(place)
+    return list(dict.fromkeys(found))
+
+
+def _most(model: Pipeline, every: Sequence[Column], X: Any) -> list[int]:
+    """The places of all columns; where there are very many, of those with the largest share of the
+    learnt metric, else of those whose scaled values vary most.
+    """
+    if len(every) <= MOST_COLUMNS:
+        return list(range(len(every)))
+    weights = model.importances()
+    if weights is None:
+        scaled = model.preprocessing.rows(X)
+        scaled = scaled if scaled.shape[1] == X.shape[1] else X
+        spread = _variances(scaled)
+        weights = np.array([spread[one.start : one.stop].sum() for one in every])
+    return sorted(np.argsort(-weights, kind="stable")[:MOST_COLUMNS].tolist())
+
+
+def _variances(X: Any) -> np.ndarray:
+    """(d,) of each column."""
+    if not sp.issparse(X):
+        return np.asarray(X).var(axis=0)
+    mean = np.asarray(X.mean(axis=0)).ravel()
+    return np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2
+
+
+class _Work:
+    """The rows, and what becomes of the model's error and response when one column changes."""
+
+    def __init__(self, model: Pipeline, X: Any, y: np.ndarray, least: float):
+        self.model, self.y, self.error = model, y, least
+        # one column of a matrix by columns is quick to take out
+        self.X = sp.csc_matrix(X) if sp.issparse(X) else X
+
+    def rises(self, column: Column, repeats: int, key: tuple[int, ...]) -> list[float]:
+        """By how much the error rises at each shuffle of a column."""
+        block = self._block(column)
+        if (block == block[0]).all():
+            return [0.0] * repeats
+        found = []
+        for repeat in range(repeats):
+            rows = self._with(column, block[shuffle(len(block), *key, repeat)])
+            found.append(error(self.model, self.model.decision_function(rows), self.y) - self.error)
+        return found
+
+    def dependence(self, column: Column) -> Dependence:
+        """The mean response at each value of a grid over a column."""
+        block = self._block(column)
+        grid, values = _GRIDS[column.kind](column, block)
+        means = [
+            _responses(
+                self.model,
+                self.model.decision_function(
+                    self._with(column, np.broadcast_to(value, block.shape))
+                ),
+            ).mean(axis=0)
+            for value in values
+        ]
+        width = len(response_of(self.model)[1])
+        return Dependence(column.name, column.kind, grid, np.array(means).reshape(-1, width))
+
+    def _block(self, column: Column) -> np.ndarray:
+        """(n, width) the inputs of a column."""
+        block = self.X[:, column.start : column.stop]
+        return block.toarray() if sp.issparse(block) else np.asarray(block)
+
+    def _with(self, column: Column, block: np.ndarray) -> Any:
+        """The rows with other inputs (n, width) of a column."""
+        if not sp.issparse(self.X):
+            rows = np.array(self.X)
+            rows[:, column.start : column.stop] = block
+            return rows
+        parts = [self.X[:, : column.start], sp.csc_matrix(block), self.X[:, column.stop :]]
+        return sp.csr_matrix(sp.hstack(parts, format="csr"))
+
+
+def _quantiles(values: np.ndarray) -> np.ndarray:
+    """All different values where these are few, else a grid of quantiles."""
+    found = np.unique(values)
+    return found if len(found) <= POINTS else np.unique(np.quantile(values, _SHARES))
+
+
+_SHARES = np.linspace(*ENDS, POINTS)
+
+
+def _of_numbers(column: Column, block: np.ndarray) -> tuple[list[Any], np.ndarray]:
+    grid = _quantiles(block[:, 0])
+    return grid.tolist(), grid[:, None]
+
+
+def _of_dates(column: Column, block: np.ndarray) -> tuple[list[Any], np.ndarray]:
+    assert column.source is not None and column.source.form is not None
+    days = np.unique(np.floor(_quantiles(block[:, -1])))
+    texts = np.datetime64(ORIGIN) + days.astype(np.int64)
+    return [str(text) for text in texts], column.source.form.spread(days)
+
+
+def _of_categories(column: Column, block: np.ndarray) -> tuple[list[Any], np.ndarray]:
+    """The categories that most rows have, in the model's order. Some that have the same mean of the
+    targets are one.
+    """
+    source = column.source
+    assert source is not None and source.categories is not None
+    if source.means is None:
+        coded = np.eye(len(source.categories))
+    else:
+        coded = source.means.of(np.arange(len(source.categories)))
+    names: dict[bytes, list[str]] = {}
+    for word, inputs in zip(source.categories, coded + 0.0):
+        names.setdefault(inputs.tobytes(), []).append(word)
+    different, counts = np.unique(block + 0.0, axis=0, return_counts=True)
+    order = np.argsort(-counts, kind="stable").tolist()
+    rows = {different[place].tobytes(): different[place] for place in order}
+    kept = [own for own in rows if own in names][:MOST_LEVELS]
+    kept.sort(key=list(names).index)
+    return [_joined(names[own]) for own in kept], np.array([rows[own] for own in kept])
+
+
+def _joined(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{words[0]} and {len(words) - 1} more"
+
+
+_GRIDS = {"numbers": _of_numbers, "dates": _of_dates, "categories": _of_categories}

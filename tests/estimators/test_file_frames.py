@@ -1,0 +1,181 @@
+"""Data frames in the form of the file that `rfx train` learnt from, in estimators that `rfx.load`
+gives: what the command predicts for the file, bit for bit.
+"""
+
+import json
+import pickle
+
+import numpy as np
+import pandas
+import pytest
+from sklearn.base import clone
+
+import rfx
+from rfx.cli import main
+from rfx.data.tabular.frames import encoded as encoded_of
+from rfx.errors import RfxWarning
+
+pytestmark = pytest.mark.usefixtures("one_thread_here")
+
+N = 300
+TARGETS = ["y", "two", "three"]
+GIVEN = "--gamma 0.2 --lam 0.1 --n-features 60 --kernel gaussian --metric none --scaling standard"
+
+
+def run(*words):
+    with pytest.raises(SystemExit) as stop:
+        main(list(map(str, words)))
+    assert stop.value.code == 0
+
+
+def table():
+    """Numbers with gaps, amounts, truth values, dates, few and many categories, codes, an id."""
+    rng = np.random.default_rng(0)
+    a, town = np.round(rng.normal(size=N), 3), rng.integers(0, 50, N)
+    y = np.round(a + rng.normal(size=50)[town] + 0.1 * rng.normal(size=N), 4)
+    rows = pandas.DataFrame(
+        {
+            "id": np.arange(N) + 1000,
+            "a": a,
+            "pay": [f"${one:,}" for one in rng.integers(500, 5000, N)],
+            "open": rng.random(N) < 0.5,
+            "day": (np.datetime64("2020-01-01") + rng.integers(0, 900, N)).astype(str),
+            "town": [f"t{one}" for one in town],
+            "job": np.array(["clerk", "?", "smith", "NA", "baker"])[rng.integers(0, 5, N)],
+            "code": rng.integers(1, 5, N) * 10,
+            "y": y,
+            "two": np.where(y > 0, "yes", "no"),
+            "three": np.digitize(y, [-0.5, 0.5]) + 1,
+        }
+    )
+    rows.loc[rng.random(N) < 0.1, "a"] = np.nan
+    return rows
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("frames")
+    rows = table()
+    rows[:200].to_csv(folder / "train.csv", index=False)
+    rows[200:].to_csv(folder / "test.csv", index=False)
+    for target in TARGETS:
+        words = ["train", "--method", "rf", "--data", folder / "train.csv", "--target", target]
+        words += ["--ignore", ",".join(["id", *(o for o in TARGETS if o != target)])]
+        words += ["--dates", "day", "--categorical", "code", "--missing", "median", "--quiet"]
+        words += ["--task", "multiclass"] if target == "three" else []
+        words += ["--calibrate", "platt"] if target == "two" else []
+        run(*words, *GIVEN.split(), "--model", folder / f"{target}.npz")
+    return folder
+
+
+def predicted(folder, target, capfd, *more):
+    capfd.readouterr()
+    run("predict", folder / f"{target}.npz", folder / "test.csv", "--json", *more)
+    return json.loads(capfd.readouterr().out)
+
+
+def frames(path):
+    """The same rows in the forms that they may have."""
+    plain = pandas.read_csv(path)
+    yield plain
+    yield pandas.read_csv(path, dtype=str, keep_default_na=False)
+    yield pandas.read_csv(path, parse_dates=["day"])
+    yield plain.astype({"town": "category", "job": "string", "a": "Float64", "code": "Int64"})
+    yield plain.astype({"code": float, "open": object, "a": object})
+    yield plain[plain.columns[::-1]]
+    yield plain.drop(columns=["id", *TARGETS])
+    yield plain.set_index("id")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_frame_gives_what_the_command_gives(folder, target, capfd):
+    model = rfx.load(folder / f"{target}.npz")
+    want = np.array(predicted(folder, target, capfd)["predictions"])
+    if target != "y":
+        decision = np.array(predicted(folder, target, capfd, "--decision")["decision"])
+    if target == "two":
+        shares = np.array(predicted(folder, target, capfd, "--proba")["probabilities"])
+    for frame in frames(folder / "test.csv"):
+        np.testing.assert_array_equal(model.predict(frame), want)
+        if target != "y":
+            np.testing.assert_array_equal(model.decision_function(frame), decision)
+        if target == "two":
+            np.testing.assert_array_equal(model.predict_proba(frame), shares)
+
+
+def test_what_is_missing_is_one_sentence(folder):
+    model, frame = rfx.load(folder / "y.npz"), pandas.read_csv(folder / "test.csv")
+    for wrong, says in (
+        (frame.drop(columns=["town", "a"]), "X has no column 'a', 'town', which the model was"),
+        (frame.assign(a="x"), "X, row 1: column 'a' has 'x', which is not a number"),
+        (frame.assign(day="soon"), "column 'day' has 'soon', which is not a date"),
+        (frame.assign(a=np.inf), "column 'a' is infinite"),
+        (frame[:0], "X has no rows"),
+        (pandas.concat([frame, frame[["a"]]], axis=1), "X has two columns called 'a'"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            model.predict(wrong)
+
+
+def test_what_the_model_never_saw_is_left_out_with_a_warning(folder):
+    model, frame = rfx.load(folder / "y.npz"), pandas.read_csv(folder / "test.csv")
+    want = model.predict(frame)
+    with pytest.warns(RfxWarning, match="X has columns that the model never saw.*'more'"):
+        np.testing.assert_array_equal(model.predict(frame.assign(more=1)), want)
+    with pytest.warns(RfxWarning, match="column 'job' has categories that the model never saw"):
+        model.predict(frame.assign(job="astronaut"))
+
+
+def test_encoded_inputs_are_taken_as_before(folder):
+    model, frame = rfx.load(folder / "y.npz"), pandas.read_csv(folder / "test.csv")
+    schema = model.method_.schema
+    X, want = encoded_of(frame, schema), model.predict(frame)
+    assert X.shape[1] == model.n_features_in_ == schema.width
+    encoded = pandas.DataFrame(X, columns=schema.titles())
+    for rows in (X, X.tolist(), encoded):
+        if rows is encoded:
+            np.testing.assert_array_equal(model.predict(rows), want)
+            continue
+        with pytest.warns(UserWarning, match="X does not have valid feature names"):
+            np.testing.assert_array_equal(model.predict(rows), want)
+
+
+def test_saving_and_pickling_keep_it_and_fit_forgets_it(folder, tmp_path):
+    frame = pandas.read_csv(folder / "test.csv")
+    for target in TARGETS:
+        model = rfx.load(folder / f"{target}.npz")
+        want = model.predict(frame)
+        model.save(tmp_path / "again.npz")
+        for other in (rfx.load(tmp_path / "again.npz"), pickle.loads(pickle.dumps(model))):
+            found = other.predict(frame)
+            np.testing.assert_array_equal(found, want)
+            assert found.dtype == want.dtype
+    assert not hasattr(clone(model), "method_")
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    model.fit(pandas.DataFrame(X, columns=["a", "b"]), X[:, 0] > 0)
+    assert model.table_ is None
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(frame[["a"]])
+
+
+def test_a_file_without_names_goes_by_place(tmp_path, capfd):
+    rng = np.random.default_rng(0)
+    rows = pandas.DataFrame(
+        {0: rng.normal(size=60), 1: rng.choice(["x", "z"], 60), 2: rng.normal(size=60)}
+    )
+    rows[:40].to_csv(tmp_path / "train.csv", index=False, header=False)
+    rows[40:].to_csv(tmp_path / "test.csv", index=False, header=False)
+    words = ["train", "--method", "rf", "--data", tmp_path / "train.csv", "--target", "1"]
+    run(*words, *GIVEN.split(), "--model", tmp_path / "m.npz", "--quiet", "--no-header")
+    model = rfx.load(tmp_path / "m.npz")
+    capfd.readouterr()
+    run("predict", tmp_path / "m.npz", tmp_path / "test.csv", "--json")
+    want = np.array(json.loads(capfd.readouterr().out)["predictions"])
+    np.testing.assert_array_equal(model.predict(rows[40:]), want)
+    np.testing.assert_array_equal(model.predict(rows[40:][[1, 2]]), want)
+    with pytest.raises(ValueError, match="X has 4 columns without names"):
+        model.predict(rows[40:].assign(more=1))
+    gap = rows[40:].copy()
+    gap.iloc[0, 2] = np.nan
+    with pytest.raises(ValueError, match="X, row 1: column 3 has no value; fill it in"):
+        model.predict(gap)

@@ -86,11 +86,9 @@ def beside(run: Run, split: Any, method: Any) -> dict[str, Any] | None:
         linear = _linear(method.task, X).fit(X, y[kept], weights)
         found["linear"] = _score(method, linear.predict(X_out), y_out)
         if X.shape[1] * max(X.shape[0], X_out.shape[0]) <= _DENSE:
-            dense, dense_out = (
-                part.toarray() if sp.issparse(part) else part for part in (X, X_out)
-            )
-            boosting = _boosted(method.task, dense, y[kept], weights, run.seed)
-            found["boosting"] = _score(method, boosting.predict(dense_out), y_out)
+            whole = [part.toarray() if sp.issparse(part) else part for part in (X, X_out)]
+            boosting = _boosted(method.task, whole[0], y[kept], weights, run.seed)
+            found["boosting"] = _score(method, boosting.predict(whole[1]), y_out)
             found["iterations"] = int(boosting.n_iter_)
     return found | {"seconds": time.perf_counter() - start}
 

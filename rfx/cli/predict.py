@@ -1,11 +1,14 @@
 """`rfx predict`: the predictions of a model, a line a row."""
 
+import csv
 import json
+from itertools import islice
 
 import click
 
 from rfx import files, methods
 from rfx.cli.common import (
+    Count,
     complete_data,
     force_option,
     named,
@@ -39,10 +42,25 @@ from rfx.errors import UsageError
     help="Where to write; - is standard output.",
 )
 @click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help="Write one JSON object: labels, predictions, and decision values or probabilities.",
+    "--format",
+    "form",
+    type=click.Choice(["text", "csv", "json"]),
+    help=(
+        "text: a line a row, without a header; csv: a table with a header; json: one object with"
+        " labels, predictions, and decision values or probabilities.  [default: text]"
+    ),
+)
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+@click.option(
+    "--id",
+    "identify",
+    metavar="COLUMN",
+    help="With --format csv: copy this column of the data, which need not be an input.",
+)
+@click.option(
+    "--digits",
+    type=Count(),
+    help="Significant digits of numbers; by default as many as a float64 has.",
 )
 @click.option("--split", default=None, help="Which paper's split of a named data set.")
 @text_options
@@ -55,7 +73,10 @@ def command(
     decision,
     proba,
     output,
+    form,
     as_json,
+    identify,
+    digits,
     split,
     zero_based,
     header,
@@ -65,43 +86,68 @@ def command(
 ):
     """Print the model's prediction for each row of a file (default: standard input), which
     needs no labels; those it has are ignored.
+
+    -o replaces an existing file only where it is a CSV file of predictions; --force replaces any.
+
+    \b
+    rfx predict model.npz new.csv --format csv --proba --id patient --digits 4 -o predicted.csv
     """
-    from rfx.cli.rows import rows_for
+    from rfx.cli import rows
     from rfx.data.libsvm import svmlight
     from rfx.data.tabular import schema
     from rfx.fitting import calibration
 
-    # any text of numbers could be somebody's data
-    unknown = files.Kind("known to be predictions", lambda path: False)
     if decision and proba:
         raise UsageError("--decision and --proba: give one of the two")
-    files.guard(("-o", output), [("the model", model), *named("the data", source)], unknown, force)
+    if as_json and form not in (None, "json"):
+        raise UsageError(f"--json and --format {form}: give one of the two")
+    form = "json" if as_json else form or "text"
+    if identify is not None and form != "csv":
+        raise UsageError(f"--id is {identify!r:.80}, which needs --format csv")
+    if identify is not None and split is not None:
+        raise UsageError("--id and --split: give one of the two")
+    own = files.Kind("a CSV file of predictions", _is_own)
+    files.guard(("-o", output), [("the model", model), *named("the data", source)], own, force)
     method = methods.load(model)
     if proba:
         calibration.check(method)
-    X, _ = rows_for(
-        method,
-        source,
-        Reading(header=header, encoding=encoding, zero_based=zero_based or None),
-        split,
-        strict,
-        "ignored",
-    )
+    reading = Reading(header=header, encoding=encoding, zero_based=zero_based or None)
+    ids = None
+    if identify is None:
+        X, _ = rows.rows_for(method, source, reading, split, strict, "ignored")
+    else:
+        X, *ids = rows.identified_rows(method, source, identify, reading, strict)
     values = method.decision_function(X)
+    labels = method.labels(values)
     shown = values if decision else calibration.probabilities(method, values) if proba else None
-    if as_json:
-        found = {"predictions": schema.shown(method, method.labels(values))}
+    if method.task == "regression":
+        labels = rows.rounded(labels, digits)
+    shown = None if shown is None else rows.rounded(shown, digits)
+    if form == "csv":
+        text = rows.predictions(method, labels, shown, "decision" if decision else "", ids)
+    elif form == "json":
+        found = {"predictions": schema.shown(method, labels)}
         if method.classes is not None:
             found = {"labels": schema.shown(method, method.classes)} | found
         if shown is not None:
             found["decision" if decision else "probabilities"] = shown.tolist()
         text = json.dumps(found) + "\n"
     else:
-        names = schema.shown(method, method.labels(values)) if shown is None else None
+        names = schema.shown(method, labels) if shown is None else None
         text = (
             "\n".join([*names, ""])
             if names and isinstance(names[0], str)
-            else svmlight.numbers(method.labels(values) if shown is None else shown)
+            else svmlight.numbers(labels if shown is None else shown)
         )
     with svmlight.open_output(output) as handle:
         handle.write(text.encode())
+
+
+def _is_own(path) -> bool:
+    """Whether a file is a table of predictions: a column of that name is its first or second."""
+    with path.open(encoding="utf-8", newline="") as handle:
+        try:
+            first = next(csv.reader(islice(handle, 1)), [])
+        except (UnicodeDecodeError, csv.Error):
+            return False
+    return "prediction" in first[:2]

@@ -1,10 +1,18 @@
-"""The rows that a command scores or predicts: a data set's test part, or all rows of a file."""
+"""The rows that a command scores or predicts: a data set's test part, or all rows of a file; and
+predictions as a table.
+"""
 
+import csv
+import io
+
+import numpy as np
 import scipy.sparse
 
 from rfx.data import load, tables
 from rfx.data.libsvm import svmlight
 from rfx.data.registry import registry
+from rfx.data.tabular import schema
+from rfx.errors import UsageError
 
 
 def rows_for(method, source: str, reading, split=None, strict=False, targets="needed"):
@@ -31,14 +39,23 @@ def rows_for(method, source: str, reading, split=None, strict=False, targets="ne
     return (svmlight.narrowed(X, n_inputs, source, strict) if scipy.sparse.issparse(X) else X), y
 
 
-def labelled_rows(source: str, n_inputs: int | None, reading, schema=None, letters=None):
+def identified_rows(method, source: str, identify: str, reading, strict=False):
+    """(X, name, cells): all rows of a table for a trained method, and the column that identifies
+    them.
+    """
+    if registry.has(source.partition(":")[0]):
+        raise UsageError(f"--id is for tables, but {source} is a data set's name")
+    return tables.identified_rows(source, method.schema, identify, reading, strict)
+
+
+def labelled_rows(source: str, n_inputs: int | None, reading, known=None, letters=None):
     """(X, y, labels): the test part of a named data set (all of it where it has none), or all rows
     of a file, with their targets.
 
     y is numbers, or Words of numbers with a spelling of their own. labels: the words that y stands
     for, None where there are none.
 
-    n_inputs, schema, letters: of the rows that taught what is needed, None where these do
+    n_inputs, known, letters: of the rows that taught what is needed, None where these do
     themselves; a table is then read as `reading` (Reading) has it. Raises DataError when a file has
     more columns than these.
     """
@@ -49,5 +66,42 @@ def labelled_rows(source: str, n_inputs: int | None, reading, schema=None, lette
             if loaded.X_test is None
             else (loaded.X_test, loaded.y_test)
         ), None
-    X, y, schema = tables.written_rows(source, reading, n_inputs, schema, letters, strict=True)
-    return X, y, None if schema is None else schema.labels
+    X, y, found = tables.written_rows(source, reading, n_inputs, known, letters, strict=True)
+    return X, y, None if found is None else found.labels
+
+
+def rounded(values: np.ndarray, digits: int | None) -> np.ndarray:
+    """Numbers of so many significant digits; themselves for None."""
+    if digits is None:
+        return values
+    flat = [float(f"{value:.{digits}g}") for value in np.ravel(values)]
+    return np.reshape(flat, np.shape(values))
+
+
+def predictions(method, labels, shown, prefix, ids) -> str:
+    """CSV text: the column that identifies the rows, predictions, and probabilities or decision
+    values.
+
+    shown: (n,) or (n, k) numbers or None. ids: name and cells of a column, or None.
+    """
+    header, columns = ["prediction"], [_cells(schema.shown(method, labels))]
+    if shown is not None:
+        values = shown if shown.ndim == 2 else shown[:, None]
+        many = method.classes is not None and values.shape[1] == len(method.classes)
+        own = _cells(schema.shown(method, method.classes)) if many else [""] * values.shape[1]
+        header += ["_".join(filter(None, (prefix, name))) for name in own]
+        columns += [_cells(column) for column in values.T.tolist()]
+    if ids is not None:
+        header, columns = [ids[0], *header], [ids[1], *columns]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(zip(*columns))
+    return text.getvalue()
+
+
+def _cells(values: list) -> list[str]:
+    """Numbers in the shortest digits that read back to them; words as they are."""
+    if not values or isinstance(values[0], str):
+        return values
+    return [text.removesuffix(".0") for text in map(repr, map(float, values))]

@@ -697,14 +697,11 @@ def other_rows(
     """
     reading = reading or Reading()
     known = None if schema is None else schema.format
-    by_name = schema is not None and schema.inputs is not None
-    file = File(path, by_name, reading.encoding)
-    if known is not None and file.kind in ("csv", "tsv", "libsvm"):
-        file.expect(known.encoding)
+    file = _known_file(path, schema, reading)
     if file.kind != "libsvm":
         content = file.read(reading, schema)
         if isinstance(content, Table):
-            if schema is not None and by_name:
+            if schema is not None and schema.inputs is not None:
                 return schema.encode(content, strict, targets)
             return _by_position(content, schema, n_inputs, strict, targets)
         X, column = content
@@ -737,6 +734,51 @@ def other_rows(
         wider="refuse" if strict else "leave out",
     )
     return X, None if targets == "ignored" else y
+
+
+def _known_file(path, schema: Schema | None, reading: Reading) -> File:
+    """A file that is to be read as the schema of a model has it."""
+    file = File(path, schema is not None and schema.inputs is not None, reading.encoding)
+    if schema is not None and schema.format is not None and file.kind in ("csv", "tsv", "libsvm"):
+        file.expect(schema.format.encoding)
+    return file
+
+
+def identified_rows(path, schema: Schema | None, identify: str, reading=None, strict=False):
+    """(X (n, n_inputs), name, cells) of the rows of a table, read as the schema of a model has it.
+
+    Parameters
+    ----------
+    identify : str
+        Name or number of the column that identifies the rows, which need not be an input.
+
+    Returns
+    -------
+    name : str
+        Of that column.
+    cells : list of str
+        Of that column as they are spelled; empty where one is missing.
+
+    Raises
+    ------
+    UsageError
+        Where there is no such column, or the file is not a table.
+    """
+    reading = reading or Reading()
+    file = _known_file(path, schema, reading)
+    content = None if file.kind == "libsvm" else file.read(reading, schema)
+    if not isinstance(content, Table):
+        raise UsageError(f"--id is {identify!r:.80}, but {file.name} has no columns with names")
+    if schema is None or schema.inputs is None:
+        raise UsageError("--id is for models that were trained on a table")
+    position = content.find(identify, "--id")
+    name = content.names[position]
+    known = replace(schema, ignored=(*schema.ignored, name))
+    X, _ = known.encode(content, strict, "ignored")
+    words = file.words(position)
+    if not isinstance(words, Words):
+        words = labelwords.of_numbers(words)
+    return X, name, np.array([*words.values, ""])[words.codes].tolist()
 
 
 def _labels(schema, column, name):

@@ -136,7 +136,7 @@ class ExpansionModel:
 class ExpansionMethod(Method):
     """A method whose model is an `ExpansionModel`."""
 
-    tried_kernels = TRIED_KERNELS
+    tried_kernels: ClassVar[tuple[str, ...]] = TRIED_KERNELS
     arrays: ClassVar[dict[str, Array]] = {
         "coef": Array("f", "vectors outputs"),
         "intercept": Array("f", "outputs"),

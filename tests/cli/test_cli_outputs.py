@@ -2,6 +2,8 @@
 through the shell.
 """
 
+import csv
+import io
 import os
 import subprocess
 import sys
@@ -210,3 +212,72 @@ def test_eval_names_the_rows_that_a_model_learnt_from(folder, capfd):
         == "trained in Python: 60 rows x 2 inputs, binary"
     )
     assert "on 7 rows" in said and ",few.txt," in (folder / "r.csv").read_text().splitlines()[-1]
+
+
+def run(capfd, *args):
+    """(exit code, standard output, standard error) of `rfx args`."""
+    with pytest.raises(SystemExit) as stop:
+        main([str(arg) for arg in args])
+    out, err = capfd.readouterr()
+    return stop.value.code, out, err
+
+
+TABLE = "patient,age,town,grade\n" + "".join(
+    f"{number:03},{number % 7},{'ab'[number % 2]},{'low high mid'.split()[number % 3]}\n"
+    for number in range(60)
+)
+
+
+@pytest.fixture
+def graded(tmp_path, capfd):
+    """A model of a table with an id, and that table."""
+    data, model = tmp_path / "t.csv", tmp_path / "m.npz"
+    data.write_text(TABLE)
+    train = ["train", "--method", "rf", "--gamma", 1, "--lam", 1, "--loss", "logistic"]
+    own = ["--data", data, "--target", "grade", "--ignore", "patient", "--model", model]
+    assert run(capfd, *train, *own)[0] == 0
+    return model, data
+
+
+def test_predictions_as_a_table(graded, capfd):
+    model, data = graded
+    more = ["--format", "csv", "--proba", "--id", "patient"]
+    code, out, err = run(capfd, "predict", model, data, *more, "--digits", 3, "--strict")
+    assert (code, err) == (0, "")
+    rows = list(csv.DictReader(io.StringIO(out)))
+    assert [*rows[0]] == ["patient", "prediction", "high", "low", "mid"]
+    assert [row["patient"] for row in rows] == [f"{number:03}" for number in range(60)]
+    _, plain, _ = run(capfd, "predict", model, data)
+    assert [row["prediction"] for row in rows] == plain.split()
+    _, exact, _ = run(capfd, "predict", model, data, "--proba")
+    for row, line in zip(rows, exact.splitlines(), strict=True):
+        assert [row[name] for name in ("high", "low", "mid")] == [
+            f"{float(value):.3g}" for value in line.split()
+        ]
+    _, out, _ = run(capfd, "predict", model, data, "--format", "csv", "--decision")
+    assert out.splitlines()[0] == "prediction,decision_high,decision_low,decision_mid"
+
+
+def test_only_a_table_of_predictions_is_replaced(graded, tmp_path, capfd):
+    model, data = graded
+    out = tmp_path / "out"
+    for form, code in (("csv", 0), ("csv", 0), ("text", 0), ("text", 2)):
+        assert run(capfd, "predict", model, data, "--format", form, "-o", out)[0] == code, form
+    other = tmp_path / "other.csv"
+    other.write_text(TABLE)
+    code, _, err = run(capfd, "predict", model, data, "--format", "csv", "-o", other)
+    assert code == 2 and "is not a CSV file of predictions" in err and other.read_text() == TABLE
+
+
+@pytest.mark.parametrize(
+    "more, said",
+    [
+        (["--id", "patient"], "--id is 'patient', which needs --format csv"),
+        (["--format", "csv", "--id", "name"], "--id is 'name', which is no column of"),
+        (["--format", "csv", "--json"], "--json and --format csv: give one of the two"),
+        (["--digits", 0], "0"),
+    ],
+)
+def test_what_predictions_can_not_have_is_refused(graded, capfd, more, said):
+    code, out, err = run(capfd, "predict", *graded, *more)
+    assert code == 2 and said in err and not out

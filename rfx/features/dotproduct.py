@@ -73,7 +73,7 @@ class DotProductMap(FeatureMap):
         # a feature of fewer factors has 1 in the place of each one more
         used = [self.arrays["orders"] > number for number in range(len(self.arrays["signs"]))]
         factors = [
-            told.linear(np.where(own, signs, 0), np.where(own, 0.0, 1.0))
+            told.linear(np.where(own, signs, 0.0), np.where(own, 0.0, 1.0))
             for own, signs in zip(used, self.arrays["signs"])
             if own.any() or own is used[0]
         ]

@@ -26,6 +26,7 @@ COMMANDS = {
     "predict": "Print predictions of a model for a file.",
     "eval": "Score a model on a data set or file.",
     "info": "Say what a model file is, how it was made, and what it scores.",
+    "export": "Write a model as ONNX, C or JSON, to predict without rfx.",
     "methods": "List the methods with their options.",
     "run": "Run the missing rows of a plan; resumes, one process per row.",
     "tune": "Search the options of a method on training rows, and fit the best.",

@@ -17,9 +17,15 @@ from rfx.errors import UsageError
 from rfx.fitting import calibration
 from rfx.fitting.pipeline import Pipeline
 
-# What `facts` says of columns that are not read as they are written.
-_ONLY_NUMBERS = "numbers as text (currencies, decimal commas, truth values as 1 and 0)"
-_ONLY_PARTS = "dates, of which year, month, weekday (Monday is 0) and days since 1970-01-01 go in"
+# What `facts` says of columns that go in otherwise than they are written.
+_DATES = (
+    "the reading of dates: year, month, weekday (Monday is 0) and days since 1970-01-01 go in as"
+    " numbers"
+)
+_TEXTS = (
+    "the reading of numbers that are written with currencies, decimal commas or as truth values:"
+    " plain numbers go in, 1 and 0 for truth values"
+)
 
 
 @dataclass(frozen=True)
@@ -132,9 +138,15 @@ def _check(model: Pipeline) -> None:
 
 def _columns(model: Pipeline) -> tuple[Column, ...]:
     """The columns of raw rows; a date has one for each of its parts."""
-    if model.schema is None or model.schema.inputs is None:
+    inputs = _inputs(model)
+    if not inputs:
         return tuple(Column(name) for name in model.input_names())
-    return tuple(column for own in model.schema.inputs for column in _of_input(own))
+    return tuple(column for own in inputs for column in _of_input(own))
+
+
+def _inputs(model: Pipeline) -> list[schema.Input]:
+    """The inputs of a table's schema; none of rows whose columns go by their index."""
+    return [] if model.schema is None else model.schema.inputs or []
 
 
 def _of_input(own: schema.Input) -> list[Column]:
@@ -170,11 +182,9 @@ def _facts(model: Pipeline, columns: tuple[Column, ...]) -> dict[str, str]:
     words = calibration.words(model)
     if words is not None:
         found["probabilities"] = words
-    forms = {
-        own.form.kind for own in (model.schema and model.schema.inputs) or () if own.form is not None
-    }
-    left_out = [_ONLY_PARTS] if "dates" in forms else []
-    left_out += [_ONLY_NUMBERS] if forms - {"dates"} else []
+    forms = {column.form.kind for column in _inputs(model) if column.form is not None}
+    left_out = [_DATES] if "dates" in forms else []
+    left_out += [_TEXTS] if forms - {"dates"} else []
     if left_out:
-        found["not_included"] = "the reading of " + "; and of ".join(left_out)
+        found["not_included"] = "; ".join(left_out)
     return found

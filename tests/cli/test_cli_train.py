@@ -653,6 +653,7 @@ _READERS = [
     ["predict", "{}", "train.txt"],
     ["eval", "{}", "--data", "train.txt"],
     ["info", "{}"],
+    ["export", "{}", "--to", "json"],
     ["check", "{}"],
     ["convert", "{}", "out.txt"],
     ["featurize", "{}", "-n", "2"],

@@ -7,6 +7,7 @@ each kind of step in their language. Docstrings say what a step does to a row x.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -77,7 +78,7 @@ class Scale(Step):
 
 @dataclass(frozen=True)
 class Linear(Step):
-    """x' matrix + offset; matrix: (n, m), offset: (m,)."""
+    """x matrix + offset; matrix: (n, m), offset: (m,)."""
 
     matrix: np.ndarray
     offset: np.ndarray
@@ -141,7 +142,7 @@ class Interpolate(Step):
     right: np.ndarray
 
     @classmethod
-    def of(cls, curves: list[tuple[np.ndarray, ...]]) -> Interpolate:
+    def of(cls, curves: Sequence[tuple[np.ndarray, ...]]) -> Interpolate:
         """From (knots, left, at, right) of each number."""
         sizes = np.array([len(knots) for knots, *_ in curves], np.int64)
         most = int(sizes.max(initial=1))
@@ -252,7 +253,7 @@ def scaled(factor: Any, count: int) -> Scale:
 
 
 def linear(matrix: np.ndarray, offset: Any = 0.0) -> Linear:
-    """The step x' matrix + offset for a matrix (n, m) and an offset (m,) or one number."""
+    """The step x matrix + offset for a matrix (n, m) and an offset (m,) or one number."""
     made = np.broadcast_to(np.asarray(offset, np.float64), (matrix.shape[1],))
     return Linear(np.asarray(matrix), made)
 

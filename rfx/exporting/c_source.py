@@ -54,11 +54,11 @@ _CATEGORIES = """\
  *     no text (missing).
 """
 
-# The bodies of the functions of one number, and the other functions that they need.
+# The functions of one number that C has, and the bodies of the others.
+_OF_C = ("exp", "sqrt")
 _FUNCTIONS = {
     "cos_turns": "return cos(6.283185307179586 * (t - rint(t)));",
     "cube": "return t * t * t;",
-    "exp": "return exp(t);",
     "exp_minus": "return exp(-t);",
     "matern3": "return (1 + t) * exp(-t);",
     "matern5": "return (1 + t + t * t / 3) * exp(-t);",
@@ -66,7 +66,6 @@ _FUNCTIONS = {
     "ramp": "return t > 0 ? t : 0.0;",
     "sigmoid": "return 1 / (1 + exp(-t));",
     "soft_clip": "return t / sqrt(1 + t * t / 9);",
-    "sqrt": "return sqrt(t);",
     "square": "return t * t;",
 }
 # What compares one input with another: the value of `total` before the first, and after each.
@@ -318,14 +317,15 @@ static void compare_{how}(const double *x, int n, int m, const double *rows, dou
     }}
 }}
 """
-_ENCODE = """\
+_ONE_HOT = """\
 static void one_hot(double code, int count, double *y)
 {
     int j, place = code >= 0 && code < count ? (int)code : -1;
     for (j = 0; j < count; j++)
         y[j] = j == place ? 1.0 : 0.0;
 }
-
+"""
+_LOOK_UP = """\
 static void look_up(double code, int count, int width, const double *values, double *y)
 {
     int place = code >= 0 && code < count ? (int)code : count;
@@ -349,11 +349,11 @@ class _Writer:
 
     def text(self) -> str:
         program = self.program
-        parts = [self._encode(), self._row_function("rfx_predict", program.steps, True)]
+        parts = [self._encode(), self._predict()]
         if program.labels is not None:
             parts.append(self._labels(program.labels))
         if program.probabilities is not None:
-            parts.append(self._row_function("rfx_probabilities", program.probabilities, False))
+            parts.append(self._probabilities(program.probabilities))
         if program.has_categories:
             parts.append(self._categories())
         return "\n".join([self._head(), *self._helpers.values(), *self._arrays, *parts])
@@ -411,16 +411,13 @@ class _Writer:
             if column.categories is None:
                 lines.append(f"y[{at}] = {cell};")
             elif column.values is None:
+                self._helpers["one_hot"] = _ONE_HOT
                 lines.append(f"one_hot({cell}, {len(column.categories)}, y + {at});")
             else:
+                self._helpers["look_up"] = _LOOK_UP
                 name, count = self._array(column.values), len(column.categories)
                 lines.append(f"look_up({cell}, {count}, {column.width}, {name}, y + {at});")
             at += column.width
-        # a column of categories needs one of the two
-        if any(c.categories is not None and c.values is None for c in self.program.columns):
-            self._helpers["one_hot"] = _ENCODE.split("\n\n")[0] + "\n"
-        if any(c.values is not None for c in self.program.columns):
-            self._helpers["look_up"] = _ENCODE.split("\n\n")[1]
         plain = all(c.categories is None and c.fill is None for c in self.program.columns)
         if plain:
             lines = ["memcpy(y, x, RFX_COLUMNS * sizeof *y);"]
@@ -457,29 +454,22 @@ class _Writer:
 
     # ------------------------------------------------------------------ steps
 
-    def _row_function(self, name: str, steps: told.Steps, encodes: bool) -> str:
-        """A function of x and out that carries out the steps."""
-        program, lines = self.program, []
-        n = program.n_inputs if encodes else program.n_outputs
-        place, size = ("v", n) if encodes else ("x", 0)
-        place, n, size = self._steps(steps, place, n, size, lines)
-        other = "out" if encodes else "shares"
-        first = "const double *x" if encodes else "const double *out"
-        if not encodes:
-            lines = [line.replace("(x,", "(out,") for line in lines]
-            place = "out" if place == "x" else place
-        scratch = f"    double *v = malloc({max(size, 1)} * sizeof *v);\n"
-        start = (
-            "    if (encode(x, v) != 0) {\n        free(v);\n        return 2;\n    }\n"
-            if encodes
-            else ""
-        )
-        body = "".join(f"    {line}\n" for line in lines)
-        return (
-            f"int {name}({first}, double *{other})\n{{\n{scratch}    if (v == NULL)\n"
-            f"        return 1;\n{start}{body}"
-            f"    memcpy({other}, {place}, {n} * sizeof *{other});\n    free(v);\n    return 0;\n}}\n"
-        )
+    def _predict(self) -> str:
+        """rfx_predict: the columns at x become numbers, these the result."""
+        n = self.program.n_inputs
+        lines = [
+            "if (encode(x, v) != 0) {",
+            "    free(v);",
+            "    return 2;",
+            "}",
+        ]
+        found = self._steps(self.program.steps, "v", n, n, lines)
+        return _row_function("rfx_predict", "x", "out", lines, *found)
+
+    def _probabilities(self, steps: told.Steps) -> str:
+        lines: list[str] = []
+        found = self._steps(steps, "out", self.program.n_outputs, 0, lines)
+        return _row_function("rfx_probabilities", "out", "shares", lines, *found)
 
     def _steps(
         self, steps: told.Steps, x: str, n: int, size: int, lines: list[str]
@@ -491,11 +481,13 @@ class _Writer:
             y, m = f"v + {size}", step.width(n)
             size += m
             if isinstance(step, told.Product):
-                self._need(told.Product)
                 for number, part in enumerate(step.parts):
                     found, _, size = self._steps(part, x, n, size, lines)
-                    copy = f"memcpy({y}, {found}, {m} * sizeof *v);"
-                    lines.append(copy if number == 0 else f"multiply({found}, {m}, {y});")
+                    if number == 0:
+                        lines.append(f"memcpy({y}, {found}, {m} * sizeof *v);")
+                        continue
+                    self._need(told.Product)
+                    lines.append(f"multiply({found}, {m}, {y});")
             else:
                 lines.append(self._call(step, x, n, m, y))
             x, n = y, m
@@ -549,16 +541,13 @@ class _Writer:
                 _constants("double", "central", a[2])
                 + _constants("double", "tails", b[2])
                 + "\n"
-                + _NORMAL_QUANTILE.format(
-                    central=CENTRAL, a=_ends(a), b=_ends(b), count=len(a[2])
-                )
+                + _NORMAL_QUANTILE.format(central=CENTRAL, a=_ends(a), b=_ends(b), count=len(a[2]))
             )
             return name
-        own = {"exp": "exp", "sqrt": "sqrt"}
-        if name not in own:
+        if name not in _OF_C:
             body = _FUNCTIONS[name]
             self._helpers[name] = f"static double {name}(double t)\n{{\n    {body}\n}}\n"
-        return own.get(name, name)
+        return name
 
     def _array(self, values: np.ndarray, kind: str | None = None) -> str:
         """The name of an array of constants."""
@@ -566,6 +555,22 @@ class _Writer:
         kinds = {"f": "double", "u": "uint64_t", "i": "int"}
         self._arrays.append(_constants(kind or kinds[values.dtype.kind], name, values))
         return name
+
+
+def _row_function(
+    name: str, given: str, result: str, lines: list[str], place: str, n: int, size: int
+) -> str:
+    """A function of a row, with these lines and `size` numbers of scratch; what comes out are the n
+    numbers at `place`.
+    """
+    body = "".join(f"    {line}\n" for line in lines)
+    return (
+        f"int {name}(const double *{given}, double *{result})\n{{\n"
+        f"    double *v = malloc({max(size, 1)} * sizeof *v);\n"
+        "    if (v == NULL)\n        return 1;\n"
+        f"{body}    memcpy({result}, {place}, {n} * sizeof *{result});\n"
+        "    free(v);\n    return 0;\n}\n"
+    )
 
 
 def _ends(polynomial: tuple[float, float, np.ndarray]) -> tuple[float, float]:
@@ -603,5 +608,7 @@ def _text(word: str) -> str:
     """A string of C: what is not plain ASCII, and what ends a string or begins a trigraph, in octal
     digits.
     """
-    plain = (chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in word.encode())
+    plain = (
+        chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in word.encode()
+    )
     return f'"{"".join(plain)}"'

@@ -119,12 +119,12 @@ class _Graph:
         """The name of a list of whole numbers."""
         return self.constant(np.array(list(values), np.int64))
 
-    def node(self, operator: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
+    def node(
+        self, operator: str, *inputs: str, output: str | None = None, **attributes: Any
+    ) -> str:
         """The name of what an operator gives."""
         name = self.name() if output is None else output
-        self.nodes.append(
-            lazy.onnx.helper.make_node(operator, list(inputs), [name], **attributes)
-        )
+        self.nodes.append(lazy.onnx.helper.make_node(operator, list(inputs), [name], **attributes))
         return name
 
     def number(self, operator: str, x: str, value: float) -> str:
@@ -161,8 +161,7 @@ class _Graph:
         after = inner.node("Identity", body(inner, before, slices))
         ins = [helper.make_tensor_value_info(before, kinds[whole], None)]
         ins += [
-            helper.make_tensor_value_info(name, kinds[own], None)
-            for name, own in zip(slices, each)
+            helper.make_tensor_value_info(name, kinds[own], None) for name, own in zip(slices, each)
         ]
         outs = [helper.make_tensor_value_info(after, kinds[whole], None)]
         made = helper.make_graph(inner.nodes, inner.name(), ins, outs, inner.constants)
@@ -177,9 +176,7 @@ def _encoded(graph: _Graph, program: Program) -> tuple[list[Any], str]:
     """(the graph's inputs, the numbers that the columns of a row become)."""
     helper, kinds = lazy.onnx.helper, lazy.onnx.TensorProto
     if not program.has_categories:
-        made = helper.make_tensor_value_info(
-            _INPUT, kinds.DOUBLE, [None, len(program.columns)]
-        )
+        made = helper.make_tensor_value_info(_INPUT, kinds.DOUBLE, [None, len(program.columns)])
         fills = [np.nan if c.fill is None else float(c.fill) for c in program.columns]
         if np.isnan(fills).all():
             return [made], _INPUT
@@ -381,9 +378,7 @@ def _squared_by_product(graph: _Graph, rows: np.ndarray, x: str) -> str:
     product = graph.node("MatMul", x, graph.constant(2 * rows.T))
     found = graph.node("Sub", total, product)
     noise = graph.number("Mul", total, 8 * np.finfo(np.float64).eps)
-    return graph.node(
-        "Where", graph.node("Greater", found, noise), found, graph.constant(0.0)
-    )
+    return graph.node("Where", graph.node("Greater", found, noise), found, graph.constant(0.0))
 
 
 def _arc_cosine(graph: _Graph, step: told.ArcCosine, x: str, n: int) -> str:
@@ -559,7 +554,9 @@ def _normal_quantile(graph: _Graph, x: str) -> str:
     q = graph.number("Sub", x, 0.5)
     below = graph.number("Less", q, 0.0)
     tail = graph.node("Where", below, x, graph.node("Sub", graph.constant(1.0), x))
-    size = _polynomial(graph, "tail", graph.node("Sqrt", graph.node("Neg", graph.node("Log", tail))))
+    size = _polynomial(
+        graph, "tail", graph.node("Sqrt", graph.node("Neg", graph.node("Log", tail)))
+    )
     outer = graph.node("Where", below, graph.node("Neg", size), size)
     inner = graph.node("Mul", q, _polynomial(graph, "central", graph.node("Mul", q, q)))
     central = graph.number("LessOrEqual", graph.node("Abs", q), CENTRAL)

@@ -126,7 +126,9 @@ class LinearModel:
 
     def steps(self) -> told.Steps:
         """What `decision` computes of dense rows."""
-        return *self.map.steps(), told.linear(self.coef, 0.0 if self.offset is None else self.offset)
+        return *self.map.steps(), told.linear(
+            self.coef, 0.0 if self.offset is None else self.offset
+        )
 
     def shifted(self, values: np.ndarray) -> np.ndarray:
         """The values (n, k) with the offset added."""

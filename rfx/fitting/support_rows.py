@@ -42,9 +42,7 @@ def restored(
     return support
 
 
-def support_steps(
-    arrays: dict[str, np.ndarray], settings: Settings, known: Restored
-) -> told.Steps:
+def support_steps(arrays: dict[str, np.ndarray], settings: Settings, known: Restored) -> told.Steps:
     """What `restored` computes of a dense row."""
     kernel = kernels.get_kernel(settings.kernel)
     return *kernel.steps(arrays["support"], known.kernel_params), told.linear(arrays["coef"])

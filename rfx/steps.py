@@ -258,6 +258,11 @@ def linear(matrix: np.ndarray, offset: Any = 0.0) -> Linear:
     return Linear(np.asarray(matrix), made)
 
 
+def constant(count: int, values: np.ndarray) -> Steps:
+    """What takes any row of `count` numbers to the same values (m,)."""
+    return (linear(np.zeros((count, len(values))), values),)
+
+
 def rounded(dtype: Any) -> Steps:
     """A `Round` where numbers are kept in float32, nothing where in float64."""
     return (Round(),) if np.dtype(dtype) == np.float32 else ()

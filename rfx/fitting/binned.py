@@ -91,6 +91,8 @@ class BinnedModel:
 
     def steps(self) -> told.Steps:
         """What `decision` computes of dense rows."""
+        if not len(self.coef):
+            return told.constant(self.grids.n_inputs, np.zeros(self.coef.shape[1]))
         found: told.Steps = self.grids.steps(self.bins, self.coef)
         return found
 

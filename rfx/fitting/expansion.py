@@ -93,6 +93,8 @@ class ExpansionModel:
 
     def steps(self) -> told.Steps:
         """What `decision` computes of dense rows."""
+        if not len(self.coef):
+            return told.constant(self.support.shape[1], self.intercept)
         return *self.kernel_steps(), told.linear(self.coef, self.intercept)
 
     def kernel_steps(self) -> told.Steps:

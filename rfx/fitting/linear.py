@@ -126,9 +126,10 @@ class LinearModel:
 
     def steps(self) -> told.Steps:
         """What `decision` computes of dense rows."""
-        return *self.map.steps(), told.linear(
-            self.coef, 0.0 if self.offset is None else self.offset
-        )
+        offset = np.zeros(self.coef.shape[1]) if self.offset is None else self.offset
+        if not len(self.coef):
+            return told.constant(self.map.n_inputs, offset)
+        return *self.map.steps(), told.linear(self.coef, offset)
 
     def shifted(self, values: np.ndarray) -> np.ndarray:
         """The values (n, k) with the offset added."""

@@ -45,6 +45,8 @@ def restored(
 def support_steps(arrays: dict[str, np.ndarray], settings: Settings, known: Restored) -> told.Steps:
     """What `restored` computes of a dense row."""
     kernel = kernels.get_kernel(settings.kernel)
+    if not len(arrays["coef"]):
+        return told.constant(known.n_prepared, np.zeros(known.n_outputs))
     return *kernel.steps(arrays["support"], known.kernel_params), told.linear(arrays["coef"])
 
 

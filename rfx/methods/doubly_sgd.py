@@ -188,7 +188,7 @@ class DoublySgd(StreamMethod):
     def steps(self, header, arrays, settings: Settings, known: Restored) -> told.Steps:
         coef = arrays["coef"]
         if not len(coef):
-            return (told.linear(np.zeros((known.n_prepared, known.n_outputs))),)
+            return told.constant(known.n_prepared, np.zeros(known.n_outputs))
         growing = _growing(known.n_prepared, known.kernel_params, settings)
         return *growing.sampled(0, len(coef)).steps(), told.linear(coef)
 

@@ -549,3 +549,21 @@ def test_the_document_has_every_key_of_a_header(trained, tmp_path):
         header = model_file.read(tmp_path / "m.npz")[0]
         known = {*header} - {"n_inputs", "n_rows", "n_targets", "chosen"}
         assert {key for key in known if f"`{key}`" not in text} == set(), name
+
+
+@pytest.mark.parametrize("name", ["kernel", "sparse-rf", "sparse-rb"])
+def test_a_model_of_nothing_is_a_constant(name, compiled, tmp_path):
+    X, y = rows_and_targets(60, "regression", 0)
+    options = FIXED | {"lam": 1e12}
+    if name == "kernel":
+        model = methods.create(name, task="binary", **FIXED).fit(X, np.ones(60))
+    else:
+        model = methods.create(name, **options).fit(X, y)
+    model.save(tmp_path / "m.npz")
+    model = methods.load(tmp_path / "m.npz")
+    assert len(model.model.coef) == 0
+    program = Program.of(model)
+    read = json.loads(json_text.written(program))
+    wanted = expected(model, X)
+    np.testing.assert_array_equal(by_numpy.decisions(read, X.tolist()), wanted)
+    np.testing.assert_array_equal(called(compiled(program).rfx_predict, X, 1), wanted)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import jinja2 as jinja2
     import matplotlib as matplotlib
     import numpy as numpy
+    import onnx as onnx
     import pandas as pandas
     import pyarrow as pyarrow
     import threadpoolctl as threadpoolctl
@@ -74,6 +75,7 @@ LIBRARIES = {
     "metrics": ["sklearn.metrics"],
     "neural_network": ["sklearn.neural_network"],
     "numpy": ["numpy"],
+    "onnx": ["onnx.checker", "onnx.helper", "onnx.numpy_helper", "onnx"],
     "optimize": ["scipy.optimize"],
     "pandas": ["pandas"],
     "pyarrow": ["pyarrow.compute", "pyarrow.parquet", "pyarrow"],

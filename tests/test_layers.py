@@ -24,6 +24,7 @@ ROOMS = [
     {"runs"},
     {"plans"},
     {"records"},
+    {"exporting"},
     {"methods"},
     {"fitting"},
     {"solvers"},
@@ -35,6 +36,7 @@ ROOMS = [
     {
         "model",
         "options",
+        "steps",
         "plugins",
         "files",
         "compiled",

@@ -27,6 +27,7 @@ COMMANDS = {
     "eval": "Score a model on a data set or file.",
     "explain": "Say which columns the predictions of a model depend on, and how.",
     "info": "Say what a model file is, how it was made, and what it scores.",
+    "export": "Write a model as ONNX, C or JSON, to predict without rfx.",
     "methods": "List the methods with their options.",
     "run": "Run the missing rows of a plan; resumes, one process per row.",
     "tune": "Search the options of a method on training rows, and fit the best.",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from rfx import steps as told
 from rfx.counters import uniforms
 from rfx.data.transforms.columns import TRANSFORMS
 from rfx.data.transforms.pca import PCA, unit_rows
@@ -56,6 +57,11 @@ class Inputs:
         """The rest, for rows that are scaled."""
         X = unit_rows(X) if self.unit else X
         return X if self.pca is None else self.pca.transform(X)
+
+    def steps(self, dtype: DTypeLike) -> told.Steps:
+        """What `after_scaling` computes of dense rows of that type."""
+        own: told.Steps = (told.Unit(), *told.rounded(dtype)) if self.unit else ()
+        return own if self.pca is None else own + self.pca.steps(dtype)
 
 
 class Survey:

@@ -13,6 +13,7 @@ import math
 
 import numpy as np
 
+from rfx import steps as told
 from rfx.compiled import njit
 from rfx.errors import DataError
 from rfx.features.base import FeatureMap
@@ -41,6 +42,12 @@ class ArcCosineMap(FeatureMap):
     def compute(self, X, out):
         order = self.order
         self._project_and(lambda Z: _units(Z, order), X, out)
+
+    def own_steps(self):
+        units = (("positive",), ("ramp",), ("ramp", "square"))[self.order]
+        products = told.linear(self.arrays["directions"])
+        root = told.scaled(_SQRT2, self.n_features)
+        return products, *(told.Function(name) for name in units), root
 
     def _check_products(self, X):
         super()._check_products(X)

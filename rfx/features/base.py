@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from rfx import parallel
+from rfx import steps as told
 from rfx.errors import DataError, UsageError, or_near
 from rfx.features.products import Vectors
 from rfx.kernels import Kernel
@@ -130,6 +131,25 @@ class FeatureMap:
     def compute(self, X, out) -> None:
         """out (n, n_features) <- the features of the rows of X (n, n_inputs)."""
         raise TypeError(f"{type(self).__name__} does not define compute")
+
+    def steps(self) -> told.Steps:
+        """What `transform` computes of dense rows.
+
+        Raises
+        ------
+        UsageError
+            Where the map does not tell it.
+        """
+        found = self.own_steps()
+        if "scales" not in self.arrays:
+            return found
+        return *found, told.scaled(self.arrays["scales"], self.n_features)
+
+    def own_steps(self) -> told.Steps:
+        """The steps before the product with the array `scales`, where there is one."""
+        raise UsageError(
+            f"the features of kernel {self.name} can't be exported: there are no steps for them"
+        )
 
     def row_blocks(self, X, scale: float = 1.0):
         """(rows, scale times their features) for all rows of X, some megabytes at a time,

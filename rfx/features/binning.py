@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from rfx import parallel
+from rfx import steps as told
 from rfx.compiled import njit
 from rfx.errors import DataError, UsageError
 from rfx.features.random import uniforms
@@ -122,6 +123,24 @@ class BinningMap:
                 work=ids.size * (1 + coef.shape[1]),
             )
         return out
+
+    def steps(self, bins: "Bins", coef) -> told.Steps:
+        """What `decision` computes of dense rows."""
+        # the bits of the float64 of a whole number are those of 0 plus the number itself
+        base = int(np.array([_ALIGN]).view(np.uint64)[0])
+        grid = np.repeat(np.arange(self.n_grids), np.diff(bins.starts))
+        order = np.lexsort((bins.keys, grid))
+        return (
+            told.Bins(
+                self.offsets,
+                self._inverses,
+                _multipliers(self.n_inputs),
+                base,
+                bins.keys[order],
+                bins.starts,
+                np.asarray(coef)[order],
+            ),
+        )
 
     def _rows(self, X):
         """A function (first grid, last grid, first row, last row) -> (grids, rows) keys."""

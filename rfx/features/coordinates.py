@@ -12,9 +12,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from rfx import parallel
+from rfx import steps as told
 from rfx.compiled import njit
 from rfx.data.transforms.scaling import FILLED, WIDE
-from rfx.errors import DataError
+from rfx.errors import DataError, UsageError
 from rfx.features.base import FeatureMap
 from rfx.features.random import uniforms
 from rfx.kernels import Kernel
@@ -56,6 +57,9 @@ class CoordinateMap(FeatureMap):
         for rows in _blocks(X, max(1, _VALUES // max(1, self.n_features))):
             part = self.coordinates(X[rows])[:, columns]
             np.multiply(part.toarray() if sp.issparse(part) else part, scales, out=out[rows])
+
+    def own_steps(self):
+        return (told.Select(self.arrays["columns"]),)
 
     def sparse_features(self, X):
         if not sp.issparse(X) or X.shape[1] <= WIDE:
@@ -106,6 +110,11 @@ class KmerMap(CoordinateMap):
 
     kernels = (Kmers(),)
     parts = CoordinateMap.parts | {"columns": Array("i", "features")}
+
+    def own_steps(self):
+        raise UsageError(
+            f"kernel {self.name} can't be exported: it reads sequences of letters, not numbers"
+        )
 
     def sparse_features(self, X):
         return None

@@ -11,6 +11,7 @@ import math
 import numpy as np
 import scipy.sparse as sp
 
+from rfx import steps as told
 from rfx.errors import UsageError
 from rfx.features.base import FeatureMap
 from rfx.features.products import Vectors
@@ -67,6 +68,16 @@ class DotProductMap(FeatureMap):
         out[:] = self.arrays["scales"]
         for chosen, vectors in self._factors:
             out[:, chosen] *= vectors.times(rows, np.empty((len(out), len(chosen)), self.dtype))
+
+    def own_steps(self):
+        # a feature of fewer factors has 1 in the place of each one more
+        used = [self.arrays["orders"] > number for number in range(len(self.arrays["signs"]))]
+        factors = [
+            told.linear(np.where(own, signs, 0.0), np.where(own, 0.0, 1.0))
+            for own, signs in zip(used, self.arrays["signs"])
+            if own.any() or own is used[0]
+        ]
+        return (told.Product(tuple((factor,) for factor in factors)),)
 
 
 def coefficients(name: str, gamma: float) -> np.ndarray:

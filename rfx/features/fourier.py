@@ -10,6 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from rfx import steps as told
 from rfx.compiled import njit
 from rfx.errors import UsageError
 from rfx.features.base import FeatureMap
@@ -85,6 +86,10 @@ class FourierMap(FeatureMap):
             self._rows(X),
             lambda rows, packed: _cosines(*packed, vectors.W, vectors.sums, phases, out[rows]),
         )
+
+    def own_steps(self):
+        waves = told.linear(self.arrays["frequencies"], self.arrays["phases"])
+        return waves, told.Function("cos_turns"), told.scaled(_SQRT2, self.n_features)
 
 
 def _polynomial(degree=7):

@@ -5,6 +5,7 @@ kernel of Wu et al. (2016).
 import numpy as np
 import scipy.sparse as sp
 
+from rfx import steps as told
 from rfx.compiled import njit
 from rfx.features.random import normals, uniforms
 
@@ -77,6 +78,31 @@ class Partition:
                 if len(part):
                     held[int(self.children[cut, side])] = part
         return blocks
+
+    def steps(self) -> told.Steps:
+        """What takes a row to 1 for the block that it falls into, and 0 for all others.
+
+        A block is where a row is on the block's side of every cut on the way to it.
+        """
+        cuts = len(self.thresholds)
+        # sides_cb: 1 where block b lies on the lower side of cut c, -1 on the upper one, else 0
+        sides, held = np.zeros((cuts, cuts + 1)), [(0 if cuts else -1, np.zeros(cuts))]
+        while held:
+            place, way = held.pop()
+            if place < 0:
+                sides[:, -1 - place] = way
+                continue
+            for child, side in zip(self.children[place], (1.0, -1.0)):
+                longer = way.copy()
+                longer[place] = side
+                held.append((int(child), longer))
+        return (
+            told.linear(-self.directions.T),
+            told.Sign(-self.thresholds),
+            told.linear(sides),
+            told.Sign(np.abs(sides).sum(axis=0)),
+            told.Scale(np.full(cuts + 1, -1.0), np.full(cuts + 1, 0.5)),
+        )
 
 
 def uniform_blocks(n_rows: int, size: int, seed: int) -> list[np.ndarray]:

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from rfx import parallel
+from rfx import steps as told
 from rfx.compiled import njit
 from rfx.features.base import FeatureMap
 from rfx.features.products import BLOCK, sum_group
@@ -116,6 +117,10 @@ class PerceptronMap(FeatureMap):
             ),
         )
 
+    def own_steps(self):
+        products = told.linear(self.arrays["directions"])
+        return products, *told.rounded(self.dtype), told.Sign(self.arrays["thresholds"])
+
     def quick_decision(self, X, coef):
         """By bits: eight signs are one byte, whose 256 possible sums of weights are computed once
         for each output.
@@ -190,6 +195,10 @@ class StumpMap(FeatureMap):
             _stumps(dense[start:stop], columns, thresholds, out[start:stop])
 
         parallel.for_ranges(part, len(out), smallest=64)
+
+    def own_steps(self):
+        chosen = told.Select(self.arrays["columns"])
+        return chosen, *told.rounded(self.dtype), told.Sign(self.arrays["thresholds"])
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})

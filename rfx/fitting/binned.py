@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rfx import env, losses
+from rfx import steps as told
 from rfx.data.rows import Rows
 from rfx.errors import DataError, UsageError
 from rfx.features.binning import BinMap, BinningMap, Bins, sample_grids
@@ -87,6 +88,13 @@ class BinnedModel:
     def decision(self, X: Any) -> np.ndarray:
         """(n, k) values for scaled rows X (n, d)."""
         return self.grids.decision(X, self.bins, self.coef)
+
+    def steps(self) -> told.Steps:
+        """What `decision` computes of dense rows."""
+        if not len(self.coef):
+            return told.constant(self.grids.n_inputs, np.zeros(self.coef.shape[1]))
+        found: told.Steps = self.grids.steps(self.bins, self.coef)
+        return found
 
     def arrays(self) -> dict[str, np.ndarray]:
         return {

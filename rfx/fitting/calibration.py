@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import expit, softmax
 
 from rfx import lazy
+from rfx import steps as told
 from rfx.data.tabular.schema import Schema, label_text
 from rfx.errors import DataError, UsageError
 
@@ -81,6 +82,21 @@ class Calibration:
             for values, (first, second) in zip(columns.T, self.curves, strict=True)
         ]
         return _of_all(np.stack(found, axis=1))
+
+    def steps(self) -> told.Steps:
+        """What takes decision values to a probability for each of them."""
+        if self.kind == "platt":
+            slopes, intercepts = (
+                np.array([float(np.ravel(curve[place])[0]) for curve in self.curves])
+                for place in (0, 1)
+            )
+            return told.linear(np.diag(slopes), intercepts), told.Function("sigmoid")
+        curves = []
+        for first, second in self.curves:
+            knots, places = np.unique(first, return_index=True)
+            values = second[places]
+            curves.append((knots, values, values, values))
+        return (told.Interpolate.of(curves),)
 
     def words(self) -> str:
         """What is said of it."""
@@ -190,6 +206,21 @@ def probabilities(method: Pipeline, decision: np.ndarray) -> np.ndarray:
         found: np.ndarray = softmax(decision, axis=1)
         return found
     return _of_all(expit(decision[:, None] if decision.ndim == 1 else decision))
+
+
+def steps(method: Pipeline, outputs: int) -> told.Steps | None:
+    """What takes so many decision values of a row to its probabilities; None where it has none."""
+    if not has(method):
+        return None
+    assert method.classes is not None
+    if len(method.classes) == 1:
+        return (told.linear(np.zeros((outputs, 1)), 1.0),)
+    if method.calibration is None and method.loss.name == "softmax":
+        return (told.Softmax(),)
+    own = (told.Function("sigmoid"),) if method.calibration is None else method.calibration.steps()
+    if outputs > 1:
+        return *own, told.Shares()
+    return *own, told.linear(np.array([[-1.0, 1.0]]), np.array([1.0, 0.0]))
 
 
 def words(method: Pipeline) -> str | None:

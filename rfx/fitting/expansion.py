@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from rfx import kernels
+from rfx import steps as told
 from rfx.errors import DataError
 from rfx.fitting import memory
 from rfx.fitting.method import Method, scalars
@@ -88,6 +89,18 @@ class ExpansionModel:
             self.kernel, self.params, self.support, self.coef, X, dtype=self.dtype
         )
         found: np.ndarray = np.asarray(values, np.float64).reshape(X.shape[0], -1) + self.intercept
+        return found
+
+    def steps(self) -> told.Steps:
+        """What `decision` computes of dense rows."""
+        if not len(self.coef):
+            return told.constant(self.support.shape[1], self.intercept)
+        return *self.kernel_steps(), told.linear(self.coef, self.intercept)
+
+    def kernel_steps(self) -> told.Steps:
+        """What takes a row to its kernel values with the support."""
+        dense = self.support.toarray() if sp.issparse(self.support) else self.support
+        found: told.Steps = kernels.get_kernel(self.kernel).steps(dense, self.params)
         return found
 
     def arrays(self) -> dict[str, np.ndarray]:

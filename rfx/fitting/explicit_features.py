@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from rfx import steps as told
 from rfx.features import MAPS, FeatureMap, sample
 from rfx.features.nystrom import NystromMap
 from rfx.fitting.learned import Learned
@@ -20,7 +21,7 @@ from rfx.fitting.preprocessing import input_dtype
 from rfx.fitting.settings import Settings
 from rfx.fitting.stream_options import FEATURES
 from rfx.fitting.streaming import Learner, Restored, StreamMethod
-from rfx.fitting.support_rows import SUPPORT, kernel_option, restored
+from rfx.fitting.support_rows import SUPPORT, kernel_option, restored, support_steps
 from rfx.model import Array
 from rfx.options import Option
 from rfx.solvers.stochastic.support import Support
@@ -75,6 +76,18 @@ class RandomFeatures(StreamMethod):
         features = Scaled(FeatureMap.from_header(header["map"], parts))
         return partial(_weighted, features, arrays["coef"])
 
+    def steps(
+        self,
+        header: dict[str, Any],
+        arrays: dict[str, np.ndarray],
+        settings: Settings,
+        known: Restored,
+    ) -> told.Steps:
+        parts = {name[4:]: v for name, v in arrays.items() if name.startswith("map_")}
+        found = FeatureMap.from_header(header["map"], parts)
+        coef = np.asarray(arrays["coef"], np.float64) / math.sqrt(found.n_features)
+        return *found.steps(), told.linear(coef)
+
 
 class NystromFeatures(StreamMethod):
     """w.z(x) with z the Nystrom features of landmarks drawn from the rows.
@@ -110,6 +123,15 @@ class NystromFeatures(StreamMethod):
         known: Restored,
     ) -> Callable[[Any], np.ndarray]:
         return _support(settings, known.kernel_params, arrays["support"], arrays["coef"]).values
+
+    def steps(
+        self,
+        header: dict[str, Any],
+        arrays: dict[str, np.ndarray],
+        settings: Settings,
+        known: Restored,
+    ) -> told.Steps:
+        return support_steps(arrays, settings, known)
 
 
 def _support(settings: Settings, params: dict[str, Any], rows: Any, coef: np.ndarray) -> Support:

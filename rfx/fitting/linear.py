@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from rfx import steps as told
 from rfx.errors import DataError, UsageError
 from rfx.features import MAPS, FeatureMap, leverage, sample
 from rfx.fitting import weights
@@ -122,6 +123,13 @@ class LinearModel:
     def decision(self, X: Any) -> np.ndarray:
         """(n, k) values for scaled rows X (n, d)."""
         return self.shifted(linear_decision(self.map, self.coef, X))
+
+    def steps(self) -> told.Steps:
+        """What `decision` computes of dense rows."""
+        offset = np.zeros(self.coef.shape[1]) if self.offset is None else self.offset
+        if not len(self.coef):
+            return told.constant(self.map.n_inputs, offset)
+        return *self.map.steps(), told.linear(self.coef, offset)
 
     def shifted(self, values: np.ndarray) -> np.ndarray:
         """The values (n, k) with the offset added."""

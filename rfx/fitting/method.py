@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from rfx import kernels, losses
+from rfx import steps as told
 from rfx.errors import UsageError, or_near
 from rfx.fitting import bandwidth, weights
 from rfx.fitting.cache import Cache
@@ -52,6 +53,14 @@ class Model(Protocol):
 
     def describe(self) -> dict[str, Any]:
         """``model_size``, ``kernel_params`` and the like, as columns of a results row."""
+        ...
+
+    def steps(self) -> told.Steps:
+        """What `decision` computes of dense rows, for other programs.
+
+        A model that has no such steps raises a UsageError that says why; one without the method
+        can't be exported.
+        """
         ...
 
 

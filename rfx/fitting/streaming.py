@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from rfx import losses, parallel
+from rfx import steps as told
 from rfx.data.stream import ArraySource, Source, Stream
 from rfx.data.survey import SAMPLE, Inputs, Survey
 from rfx.data.transforms.pca import PCA
@@ -110,6 +111,10 @@ class StreamModel:
     about : dict
         The header of the model file.
     description : dict
+    dtype : numpy.dtype
+        The type of the scaled rows.
+    own_steps : callable or None
+        () -> the steps from prepared rows to f; None for a model that comes from no file.
     """
 
     inputs: Inputs
@@ -118,6 +123,14 @@ class StreamModel:
     parameters: Callable[[], dict[str, np.ndarray]]
     about: dict[str, Any]
     description: dict[str, Any]
+    dtype: Any = np.float64
+    own_steps: Callable[[], told.Steps] | None = None
+
+    def steps(self) -> told.Steps:
+        """What `decision` computes of dense rows; UsageError for a model that is not of a file."""
+        if self.own_steps is None:
+            raise UsageError("the model can't be exported before it is saved; save and load it")
+        return self.inputs.steps(self.dtype) + self.own_steps()
 
     def decision(self, X: Any) -> np.ndarray:
         """(n, outputs) values for scaled rows X (n, d)."""
@@ -300,6 +313,16 @@ class StreamMethod(Method):
         """f of prepared rows from a model file."""
         raise TypeError(f"{type(self).__name__} does not define predictor")
 
+    def steps(
+        self,
+        header: dict[str, Any],
+        arrays: dict[str, np.ndarray],
+        settings: Settings,
+        known: Restored,
+    ) -> told.Steps:
+        """What `predictor` computes of dense prepared rows."""
+        raise UsageError(f"models of {self.name} can't be exported: there are no steps for them")
+
     def views(self, settings: Settings, X: Any) -> Iterable[Any]:
         return virtual_examples.views(settings, X)
 
@@ -340,6 +363,8 @@ class StreamMethod(Method):
             partial(dict, own),
             about,
             {},
+            input_dtype(settings),
+            partial(self.steps, header, arrays, settings, known),
         )
 
 

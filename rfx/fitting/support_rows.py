@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rfx import kernels
+from rfx import steps as told
 from rfx.fitting.options import KERNEL
 from rfx.fitting.preprocessing import input_dtype
 from rfx.fitting.settings import Settings
@@ -41,6 +42,14 @@ def restored(
     return support
 
 
+def support_steps(arrays: dict[str, np.ndarray], settings: Settings, known: Restored) -> told.Steps:
+    """What `restored` computes of a dense row."""
+    kernel = kernels.get_kernel(settings.kernel)
+    if not len(arrays["coef"]):
+        return told.constant(known.n_prepared, np.zeros(known.n_outputs))
+    return *kernel.steps(arrays["support"], known.kernel_params), told.linear(arrays["coef"])
+
+
 class SupportMethod(StreamMethod):
     """A streaming method whose model is rows and their coefficients."""
 
@@ -56,6 +65,15 @@ class SupportMethod(StreamMethod):
     ) -> Callable[[Any], np.ndarray]:
         dtype, params = input_dtype(settings), known.kernel_params
         return restored(settings, params, arrays["support"], arrays["coef"], dtype).values
+
+    def steps(
+        self,
+        header: dict[str, Any],
+        arrays: dict[str, np.ndarray],
+        settings: Settings,
+        known: Restored,
+    ) -> told.Steps:
+        return support_steps(arrays, settings, known)
 
 
 class SupportLearner(Learner):

@@ -7,6 +7,7 @@ import logging
 import numpy as np
 import scipy.sparse as sp
 
+from rfx import steps as told
 from rfx.errors import UsageError, or_near
 from rfx.model import Array
 from rfx.options import Option
@@ -72,6 +73,34 @@ class Kernel:
         """Kernel values in place of what the metric gave; lengths: of the tile's rows and
         columns, None where not asked for.
         """
+
+    def steps(self, rows, params: dict) -> told.Steps:
+        """What takes a row x (d,) to its kernel values with each of the rows (m, d), dense.
+
+        Raises
+        ------
+        UsageError
+            Where the kernel does not tell it.
+        """
+        Z = np.array(rows, np.float64)
+        self.scale(Z, params)
+        return *self.scaling(params, Z.shape[1]), *self.comparison(Z), *self.finishing(params, Z)
+
+    def scaling(self, params: dict, n_inputs: int) -> told.Steps:
+        """What `scale` does to a row."""
+        return ()
+
+    def comparison(self, rows) -> told.Steps:
+        """What the metric gives of a row and each of the rows, both scaled."""
+        if self.metric == "dot":
+            return (told.linear(rows.T),)
+        if self.metric == "l2":
+            return told.Compare(rows, "squared"), told.Function("sqrt")
+        return (told.Compare(rows, self.metric),)
+
+    def finishing(self, params: dict, rows) -> told.Steps:
+        """What `finish` does to values of the metric for the scaled rows (m, d)."""
+        raise UsageError(f"kernel {self.name} can't be exported: there are no steps for it")
 
     def slope(self, tile) -> None:
         """-k'(s) / s in place of what the metric gave, of scaled rows with distance s; 0 where
@@ -158,7 +187,14 @@ class GammaKernel(Kernel):
         return self.paper_gamma
 
     def scale(self, Z, params):
-        Z *= np.sqrt(params["gamma"]) if self.metric in ("squared", "dot") else params["gamma"]
+        Z *= self._factor(params)
+
+    def scaling(self, params, n_inputs):
+        return (told.scaled(self._factor(params), n_inputs),)
+
+    def _factor(self, params):
+        gamma = params["gamma"]
+        return np.sqrt(gamma) if self.metric in ("squared", "dot") else gamma
 
 
 def _distances(left, right, metric) -> np.ndarray:

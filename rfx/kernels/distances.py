@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from rfx import steps as told
 from rfx.kernels.base import GammaKernel
 
 
@@ -14,6 +15,9 @@ class Gaussian(GammaKernel):
 
     def finish(self, tile, params, n_inputs, lengths):
         np.exp(np.negative(tile, out=tile), out=tile)
+
+    def finishing(self, params, rows):
+        return (told.Function("exp_minus"),)
 
     def slope(self, tile):
         np.exp(np.negative(tile, out=tile), out=tile)
@@ -28,6 +32,9 @@ class Laplacian(GammaKernel):
 
     def finish(self, tile, params, n_inputs, lengths):
         np.exp(np.negative(tile, out=tile), out=tile)
+
+    def finishing(self, params, rows):
+        return (told.Function("exp_minus"),)
 
 
 class LaplacianL2(Laplacian):
@@ -56,6 +63,9 @@ class Matern3(GammaKernel):
         np.exp(np.negative(tile, out=tile), out=tile)
         tile *= rising
 
+    def finishing(self, params, rows):
+        return told.scaled(np.sqrt(3), len(rows)), told.Function("matern3")
+
     def slope(self, tile):
         tile *= -np.sqrt(3)
         np.exp(tile, out=tile)
@@ -77,6 +87,9 @@ class Matern5(GammaKernel):
         rising = 1 + tile * (1 + tile / 3)
         np.exp(np.negative(tile, out=tile), out=tile)
         tile *= rising
+
+    def finishing(self, params, rows):
+        return told.scaled(np.sqrt(5), len(rows)), told.Function("matern5")
 
     def slope(self, tile):
         tile *= np.sqrt(5)

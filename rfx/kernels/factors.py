@@ -8,6 +8,7 @@ k''(width). The Laplacian, whose product is a function of a distance, is in rfx.
 
 import numpy as np
 
+from rfx import steps as told
 from rfx.compiled import njit
 from rfx.kernels.base import GammaKernel
 
@@ -28,6 +29,12 @@ class Factors(GammaKernel):
         on of (d, ...), both scaled.
         """
         _products(rows, columns, place, out, self.factor, out.dtype.type(_FAR), _TILE)
+
+    def comparison(self, rows):
+        return (told.Compare(rows, self.name),)
+
+    def finishing(self, params, rows):
+        return ()
 
 
 @njit(cache=True, nogil=True)

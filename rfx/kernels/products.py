@@ -4,6 +4,7 @@ and of the words of sequences.
 
 import numpy as np
 
+from rfx import steps as told
 from rfx.errors import UsageError
 from rfx.kernels.base import GammaKernel, Kernel
 from rfx.model import Array
@@ -14,6 +15,9 @@ class Linear(Kernel):
     name = "linear"
     formula = "x . y"
     metric = "dot"
+
+    def finishing(self, params, rows):
+        return ()
 
     def diagonal(self, params, n_inputs, squares):
         return squares()
@@ -33,6 +37,10 @@ class Polynomial(GammaKernel):
         tile += 1
         np.power(tile, self.power, out=tile)
 
+    def finishing(self, params, rows):
+        plus_one = told.Scale(np.full(len(rows), -1.0), np.ones(len(rows)))
+        return plus_one, told.Function({2: "square", 3: "cube"}[self.power])
+
     def diagonal(self, params, n_inputs, squares):
         return (1 + squares()) ** self.power
 
@@ -44,6 +52,9 @@ class Exponential(GammaKernel):
 
     def finish(self, tile, params, n_inputs, lengths):
         np.exp(tile, out=tile)
+
+    def finishing(self, params, rows):
+        return (told.Function("exp"),)
 
     def diagonal(self, params, n_inputs, squares):
         return np.exp(squares())
@@ -80,6 +91,12 @@ class ArcCosine(Kernel):
             values = 3 * np.sqrt(1 - cosine**2) * cosine + (np.pi - angle) * (1 + 2 * cosine**2)
         np.multiply(product**self.order, values / np.pi, out=tile)
         tile[product == 0] = 0.0
+
+    def comparison(self, rows):
+        return (told.ArcCosine(rows, self.order),)
+
+    def finishing(self, params, rows):
+        return ()
 
     def diagonal(self, params, n_inputs, squares):
         lengths = squares()

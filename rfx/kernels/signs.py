@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import gammaln
 
+from rfx import steps as told
 from rfx.kernels.base import Kernel, squared_norms
 from rfx.model import Array
 from rfx.options import Option
@@ -49,6 +50,14 @@ class Perceptron(Kernel):
             tile *= perceptron_constant(n_inputs) / params["radius"] if params["radius"] else 0.0
         np.subtract(tile.dtype.type(self.diagonal(params, n_inputs, None)), tile, out=tile)
 
+    def finishing(self, params, rows):
+        unit, (m, n_inputs) = 1.0, rows.shape
+        if params.get("unit"):
+            constant = perceptron_constant(n_inputs)
+            unit = constant / params["radius"] if params["radius"] else 0.0
+        less = told.Scale(np.full(m, self.diagonal(params, n_inputs, None)), np.full(m, -1.0))
+        return told.scaled(unit, m), less
+
     def diagonal(self, params, n_inputs, squares):
         return 1.0 if params.get("unit") else params["radius"] / perceptron_constant(n_inputs)
 
@@ -79,6 +88,14 @@ class Stump(Kernel):
 
     def finish(self, tile, params, n_inputs, lengths):
         np.subtract(tile.dtype.type(1), tile, out=tile)
+
+    def scaling(self, params, n_inputs):
+        lo, hi = (np.asarray(params[name], np.float64) for name in ("lo", "hi"))
+        width = float(np.sum(hi - lo))
+        return told.Clip(lo, hi), told.Scale(lo, np.full(n_inputs, 2.0 / width if width else 0.0))
+
+    def finishing(self, params, rows):
+        return (told.Scale(np.ones(len(rows)), np.full(len(rows), -1.0)),)
 
 
 def perceptron_constant(n_inputs: int) -> float:

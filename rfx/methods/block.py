@@ -20,6 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from rfx import env, kernels, parallel
+from rfx import steps as told
 from rfx.errors import DataError, UsageError
 from rfx.features.partition import Partition, uniform_blocks
 from rfx.fitting import weights
@@ -148,6 +149,14 @@ class BlockModel(ExpansionModel):
         with parallel.one_blas_thread():
             parallel.for_ranges(part, len(placed))
         return out
+
+    def kernel_steps(self) -> told.Steps:
+        """The kernel values of the row's own block, and zeros for all others."""
+        if self.partition is None:
+            return super().kernel_steps()
+        blocks = np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
+        inside = (*self.partition.steps(), told.Select(blocks))
+        return (told.Product((super().kernel_steps(), inside)),)
 
     def arrays(self) -> dict[str, np.ndarray]:
         found = super().arrays() | {"starts": self.starts}

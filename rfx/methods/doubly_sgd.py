@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from rfx import steps as told
 from rfx.data.stream import Source
 from rfx.errors import DataError, UsageError
 from rfx.features import MAPS
@@ -183,6 +184,13 @@ class DoublySgd(StreamMethod):
         scales = np.array([1.0, 0.0, 0.0])
         solver.expansion.restore({"coef": np.asarray(coef, np.float64), "scales": scales})
         return solver.predictions
+
+    def steps(self, header, arrays, settings: Settings, known: Restored) -> told.Steps:
+        coef = arrays["coef"]
+        if not len(coef):
+            return told.constant(known.n_prepared, np.zeros(known.n_outputs))
+        growing = _growing(known.n_prepared, known.kernel_params, settings)
+        return *growing.sampled(0, len(coef)).steps(), told.linear(coef)
 
 
 def held_mb(learned: Learned, settings: Settings, rewindable: bool) -> float:

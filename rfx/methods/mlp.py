@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rfx import losses
+from rfx import steps as told
 from rfx.errors import DataError, UsageError
 from rfx.fitting.learned import Learned
 from rfx.fitting.options import DTYPE, SCALING
@@ -115,19 +116,33 @@ class Mlp(StreamMethod):
         return MlpLearner(solver, _shapes(learned.n_prepared, settings, outputs))
 
     def predictor(self, header, arrays, settings: Settings, known: Restored):
-        parameters, layers, start = arrays["parameters"], [], 0
-        shapes = _shapes(known.n_prepared, settings, known.n_outputs)
-        wanted = sum((inputs + 1) * width for inputs, width in shapes)
-        if len(parameters) != wanted:
-            raise DataError(
-                f"its {len(parameters)} parameters are not the {wanted} of layers {settings.layers}"
-            )
-        for shape in shapes:
-            end = start + math.prod(shape)
-            weights = parameters[start:end].reshape(shape)
-            layers.append((weights, parameters[end : end + shape[1]]))
-            start = end + shape[1]
-        return partial(forward, layers)
+        return partial(forward, _layers(arrays["parameters"], settings, known))
+
+    def steps(self, header, arrays, settings: Settings, known: Restored) -> told.Steps:
+        (weights, intercepts), *others = _layers(arrays["parameters"], settings, known)
+        found: told.Steps = (told.linear(weights, intercepts),)
+        for layer in others:
+            found += (told.Function("ramp"), told.linear(*layer))
+        return found
+
+
+def _layers(
+    parameters: np.ndarray, settings: Settings, known: Restored
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """(weights, intercepts) of each layer; DataError where the parameters are too few or many."""
+    layers, start = [], 0
+    shapes = _shapes(known.n_prepared, settings, known.n_outputs)
+    wanted = sum((inputs + 1) * width for inputs, width in shapes)
+    if len(parameters) != wanted:
+        raise DataError(
+            f"its {len(parameters)} parameters are not the {wanted} of layers {settings.layers}"
+        )
+    for shape in shapes:
+        end = start + math.prod(shape)
+        weights = parameters[start:end].reshape(shape)
+        layers.append((weights, parameters[end : end + shape[1]]))
+        start = end + shape[1]
+    return layers
 
 
 def _shapes(n_inputs: int, settings: Settings, n_outputs: int) -> list[tuple[int, int]]:

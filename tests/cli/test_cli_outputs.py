@@ -86,6 +86,7 @@ SAME = [
     "featurize data.txt -n 3 -o data.txt",
     "featurize z.txt --train data.txt -n 3 -o hard.txt --force",
     "featurize data.txt --model m.npz -o m.npz --force",
+    "export m.npz --to json -o m.npz --force",
     "eval m.npz --data data.txt --results m.npz",
     "eval m.npz --data data.txt --results soft.txt",
     "run plan.toml --results plan.toml",

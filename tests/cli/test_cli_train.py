@@ -654,6 +654,7 @@ _READERS = [
     ["eval", "{}", "--data", "train.txt"],
     ["explain", "{}", "--data", "train.txt"],
     ["info", "{}"],
+    ["export", "{}", "--to", "json"],
     ["check", "{}"],
     ["convert", "{}", "out.txt"],
     ["featurize", "{}", "-n", "2"],

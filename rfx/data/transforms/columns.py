@@ -17,6 +17,7 @@ import scipy.sparse
 from scipy.special import ndtri
 
 from rfx import lazy
+from rfx import steps as told
 from rfx.errors import DataError
 from rfx.model import Array
 
@@ -177,6 +178,10 @@ class ColumnTransform(ABC):
     def __call__(self, X: np.ndarray) -> np.ndarray:
         """The transformed rows of X (n, d), dense float64."""
 
+    @abstractmethod
+    def steps(self) -> told.Steps:
+        """What a call computes."""
+
     def arrays(self) -> dict[str, np.ndarray]:
         return {name: getattr(self, name) for name in self.forms}
 
@@ -237,6 +242,9 @@ class Power(ColumnTransform):
         z = (X - self.centre) / self.unit
         return _yeo_johnson(np.log1p(np.abs(z)), z < 0, self.lam)
 
+    def steps(self) -> told.Steps:
+        return told.Scale(self.centre, 1 / self.unit), told.YeoJohnson(self.lam)
+
     def _check(self) -> None:
         _check_unit(self.unit)
         if np.any((self.lam < LOWEST) | (self.lam > HIGHEST)):
@@ -290,6 +298,9 @@ class Robust(ColumnTransform):
         z = (X - self.centre) / self.unit
         return z / np.hypot(1.0, z / _CLIP)
 
+    def steps(self) -> told.Steps:
+        return told.Scale(self.centre, 1 / self.unit), told.Function("soft_clip")
+
     def _check(self) -> None:
         _check_unit(self.unit)
 
@@ -325,6 +336,11 @@ class Quantile(ColumnTransform):
             out[:, j] = _normal(X[:, j], quantiles)
         return out
 
+    def steps(self) -> told.Steps:
+        ranks = told.Interpolate.of([_ranks(quantiles) for quantiles in self.quantiles])
+        edges = (np.full(len(self.quantiles), edge) for edge in (EDGE, 1.0 - EDGE))
+        return ranks, told.Clip(*edges), told.Function("normal_quantile")
+
     def _check(self) -> None:
         if self.quantiles.shape[1] < 1 or np.any(np.diff(self.quantiles, axis=1) < 0):
             raise DataError("array scaler_quantiles does not ascend")
@@ -342,6 +358,20 @@ def _normal(x: np.ndarray, quantiles: np.ndarray) -> np.ndarray:
     rank = (low + part * (high - low)) / max(last, 1)
     rank = np.where(x <= quantiles[0], 0.0, np.where(x >= quantiles[-1], 1.0, rank))
     return ndtri(np.clip(rank, EDGE, 1.0 - EDGE))
+
+
+def _ranks(quantiles: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The ranks that `_normal` takes quantiles of, as a curve: its knots, and what it is just
+    before, at, and just behind each of them.
+    """
+    last = max(len(quantiles) - 1, 1)
+    knots = np.unique(quantiles)
+    first = np.searchsorted(quantiles, knots, "left") / last
+    behind = (np.searchsorted(quantiles, knots, "right") - 1) / last
+    at = (first + behind) / 2
+    # the largest is looked at after the smallest, and is the same where there is but one
+    at[-1], at[0] = 1.0, 0.0
+    return knots, first, at, behind
 
 
 TRANSFORMS: dict[str, type[ColumnTransform]] = {

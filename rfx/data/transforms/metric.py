@@ -9,6 +9,7 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse
 
+from rfx import steps as told
 from rfx.errors import UsageError
 from rfx.parallel import matmul
 
@@ -59,6 +60,12 @@ class Metric:
         weights = M if M.ndim == 1 else M.diagonal()
         found: np.ndarray = weights / weights.sum()
         return found
+
+    def steps(self, dtype: Any) -> told.Steps:
+        """What `transform` computes of rows of that type."""
+        A = self.map.astype(dtype)
+        step = told.scaled(A, len(A)) if A.ndim == 1 else told.linear(A)
+        return (step, *told.rounded(dtype))
 
     def transform(self, X: Any) -> Any:
         """Mapped rows of X (n, d), in X's type: CSR stays CSR by a diagonal map.

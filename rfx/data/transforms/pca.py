@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from rfx import steps as told
 from rfx.errors import DataError, UsageError
 from rfx.parallel import add_gram
 
@@ -94,6 +95,11 @@ class PCA:
             )
         components = self.components.astype(X.dtype)
         return np.asarray(X @ components) - (self.mean @ self.components).astype(X.dtype)
+
+    def steps(self, dtype) -> told.Steps:
+        """What `transform` computes of dense rows of that type."""
+        offset = -(self.mean @ self.components).astype(dtype)
+        return told.linear(self.components.astype(dtype), offset), *told.rounded(dtype)
 
     def to_dict(self) -> dict:
         """{"centred": bool, "mean": (d,), "components": (d, n_components)}, for the model file."""

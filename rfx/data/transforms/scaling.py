@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse
 
+from rfx import steps as told
 from rfx.data.rows import Rows, RowsLike
 from rfx.data.transforms.columns import TRANSFORMS, ColumnTransform, cannot_scale, sampled
 from rfx.data.transforms.metric import FORMS, Metric
@@ -252,6 +253,14 @@ class Scaler:
         _check_values(X, out)
         return out if self.metric is None else self.metric.transform(out)
 
+    def steps(self, dtype: DTypeLike) -> told.Steps:
+        """What `transform` computes of dense rows."""
+        own: told.Steps = () if self.columns is None else self.columns.steps()
+        if self.kind != "none":
+            own = (*own, told.Scale(self.shift, self.scale))
+        own = own + told.rounded(dtype)
+        return own if self.metric is None else own + self.metric.steps(dtype)
+
     def _scaled(self, X, dtype):
         unshifted = self.columns is None and not (self.shift * self.scale).any()
         if scipy.sparse.issparse(X) and X.shape[1] > WIDE and unshifted:
@@ -449,6 +458,13 @@ class TargetScaler:
             if self.kind == "none"
             else np.asarray(y, np.float64) * self.scale + self.shift
         )
+
+    def steps(self, n_targets: int) -> told.Steps:
+        """What `inverse` computes of a row of so many targets."""
+        if self.kind == "none":
+            return ()
+        scale = np.broadcast_to(np.asarray(self.scale, np.float64), (n_targets,))
+        return (told.linear(np.diag(scale), self.shift),)
 
     def to_dict(self) -> dict:
         return {

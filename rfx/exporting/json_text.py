@@ -1,0 +1,58 @@
+"""A program as JSON, for readers that carry out its steps themselves; docs/export.md says how."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from rfx import steps as told
+from rfx.exporting.program import Program
+
+VERSION = 1
+
+
+def written(program: Program) -> bytes:
+    """The JSON text of a program."""
+    found = {
+        "format": "rfx",
+        "version": VERSION,
+        "facts": program.facts,
+        "columns": [
+            {
+                "name": column.name,
+                "fill": column.fill,
+                "categories": column.categories,
+                "values": _plain(column.values),
+            }
+            for column in program.columns
+        ],
+        "steps": _listed(program.steps),
+        "labels": program.labels,
+        "probabilities": None if program.probabilities is None else _listed(program.probabilities),
+    }
+    return json.dumps(found, allow_nan=False).encode() + b"\n"
+
+
+def _listed(steps: told.Steps) -> list[dict[str, Any]]:
+    return [
+        {"step": name(step)} | {own.name: _plain(getattr(step, own.name)) for own in fields(step)}
+        for step in steps
+    ]
+
+
+def name(step: told.Step) -> str:
+    """What a step is called: its class in lower case, words joined by underscores."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(step).__name__).lower()
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has; numbers of 64 bits without sign are text, which every reader can hold."""
+    if isinstance(value, tuple):
+        return [_listed(steps) for steps in value]
+    if isinstance(value, np.ndarray):
+        return value.astype(str).tolist() if value.dtype == np.uint64 else value.tolist()
+    return str(value) if isinstance(value, int) and value >= 2**53 else value

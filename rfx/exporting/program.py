@@ -1,0 +1,190 @@
+"""A trained model as a program: columns, steps and labels, without anything that is of one method.
+
+The writers of this room know programs only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rfx import steps as told
+from rfx._version import __version__
+from rfx.data.tabular import schema
+from rfx.errors import UsageError
+from rfx.fitting import calibration
+from rfx.fitting.pipeline import Pipeline
+
+# What `facts` says of columns that go in otherwise than they are written.
+_DATES = (
+    "the reading of dates: year, month, weekday (Monday is 0) and days since 1970-01-01 go in as"
+    " numbers"
+)
+_TEXTS = (
+    "the reading of numbers that are written with currencies, decimal commas or as truth values:"
+    " plain numbers go in, 1 and 0 for truth values"
+)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table, and the numbers that its cell becomes.
+
+    Parameters
+    ----------
+    name : str
+    fill : float or int or None
+        What stands for a missing cell: a number, or the number of a category; None: nothing does.
+    categories : tuple of str or None
+        None for a column of numbers.
+    values : array, (categories + 1, width), or None
+        What each category becomes; the last row is for every other one, and for a missing cell that
+        nothing stands for. None for a column of 0 and 1 for each category.
+    """
+
+    name: str
+    fill: float | int | None = None
+    categories: tuple[str, ...] | None = None
+    values: np.ndarray | None = None
+
+    @property
+    def width(self) -> int:
+        """The numbers that a cell becomes."""
+        if self.values is not None:
+            return int(self.values.shape[1])
+        return 1 if self.categories is None else len(self.categories)
+
+
+@dataclass(frozen=True)
+class Program:
+    """What takes a row to a prediction.
+
+    Parameters
+    ----------
+    columns : tuple of Column
+        Of the raw rows.
+    steps : tuple of Step
+        From the numbers that the columns become to decision values (classes) or to predictions in
+        the targets' own units.
+    n_outputs : int
+        Decision values, or targets, of a row.
+    labels : list of str or float, or None
+        In the order of the probabilities; None for a regression.
+    probabilities : tuple of Step or None
+        From decision values to probabilities; None where there are none.
+    facts : dict of str
+        What a person wants to know of the model.
+    """
+
+    columns: tuple[Column, ...]
+    steps: told.Steps
+    n_outputs: int
+    labels: list[Any] | None
+    probabilities: told.Steps | None
+    facts: dict[str, str]
+
+    @classmethod
+    def of(cls, model: Pipeline) -> Program:
+        """The program of a trained model.
+
+        Raises
+        ------
+        UsageError
+            Where a part of it can't be told in steps.
+        """
+        _check(model)
+        columns = _columns(model)
+        n_inputs = sum(column.width for column in columns)
+        preprocessing = model.preprocessing
+        found = preprocessing.scaler.steps(preprocessing.dtype) + model.model.steps()
+        outputs = told.width(found, n_inputs)
+        if preprocessing.target_scaler is not None:
+            found += preprocessing.target_scaler.steps(outputs)
+        labels = None if model.classes is None else schema.shown(model, model.classes)
+        return cls(
+            columns,
+            found,
+            outputs,
+            labels,
+            calibration.steps(model, outputs),
+            _facts(model, columns),
+        )
+
+    @property
+    def n_inputs(self) -> int:
+        """The numbers that the columns of a row become."""
+        return sum(column.width for column in self.columns)
+
+    @property
+    def has_categories(self) -> bool:
+        """Whether a column is not one of numbers."""
+        return any(column.categories is not None for column in self.columns)
+
+
+def _check(model: Pipeline) -> None:
+    """Refuse a model whose predictions are more than steps of a row."""
+    if model.settings.get("views"):
+        raise UsageError(
+            f"the model predicts by the mean over {model.settings.views} changed copies of a row"
+            " (--views), which can't be exported; train it without"
+        )
+    if model.letters is not None:
+        raise UsageError("the model reads sequences of letters, which can't be exported")
+    if not hasattr(model.model, "steps"):
+        raise UsageError(f"models of {model.name} can't be exported: there are no steps for them")
+
+
+def _columns(model: Pipeline) -> tuple[Column, ...]:
+    """The columns of raw rows; a date has one for each of its parts."""
+    inputs = _inputs(model)
+    if not inputs:
+        return tuple(Column(name) for name in model.input_names())
+    return tuple(column for own in inputs for column in _of_input(own))
+
+
+def _inputs(model: Pipeline) -> list[schema.Input]:
+    """The inputs of a table's schema; none of rows whose columns go by their index."""
+    return [] if model.schema is None else model.schema.inputs or []
+
+
+def _of_input(own: schema.Input) -> list[Column]:
+    """The columns that an input of a table goes in by."""
+    if own.categories is None:
+        titles = own.titles()
+        if own.fill is None:
+            return [Column(title) for title in titles]
+        fill = np.array([float(own.fill)])
+        parts = own.form.spread(fill)[0] if own.form is not None and own.width > 1 else fill
+        return [Column(title, float(part)) for title, part in zip(titles, parts)]
+    values = None
+    if own.means is not None:
+        values = np.array([*own.means.values, own.means.default], np.float64)
+    number = None if own.fill is None else own.categories.index(str(own.fill))
+    return [Column(own.name, number, tuple(own.categories), values)]
+
+
+def _facts(model: Pipeline, columns: tuple[Column, ...]) -> dict[str, str]:
+    """What an exported file says of the model."""
+    scaler = model.preprocessing.scaler
+    found = {
+        "made_by": f"rfx {__version__}",
+        "method": model.name,
+        "task": model.task,
+        "scaling": scaler.kind,
+        "metric": "none" if scaler.metric is None else scaler.metric.form,
+    }
+    if model.settings.get("kernel"):
+        found["kernel"] = str(model.settings.kernel)
+    if model.target_scaler is not None:
+        found["target_scaling"] = model.target_scaler.kind
+    words = calibration.words(model)
+    if words is not None:
+        found["probabilities"] = words
+    forms = {column.form.kind for column in _inputs(model) if column.form is not None}
+    left_out = [_DATES] if "dates" in forms else []
+    left_out += [_TEXTS] if forms - {"dates"} else []
+    if left_out:
+        found["not_included"] = "; ".join(left_out)
+    return found

@@ -1,0 +1,268 @@
+"""What a model computes, told as a list of steps, which other programs can carry out.
+
+Each step takes the n numbers of a row to m numbers, in float64. Whoever defines a computation (a
+scaling, a feature map, a kernel, a model) tells its steps, and the writers of `rfx.exporting` write
+each kind of step in their language. Docstrings say what a step does to a row x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+# What a `Function` may be, of a number t.
+FUNCTIONS = {
+    "cos_turns": "cos(2 pi t)",
+    "cube": "t^3",
+    "exp": "exp(t)",
+    "exp_minus": "exp(-t)",
+    "matern3": "(1 + t) exp(-t)",
+    "matern5": "(1 + t + t^2/3) exp(-t)",
+    "normal_quantile": "the number below which a standard normal one is with probability t",
+    "positive": "1 where t > 0, else 0",
+    "ramp": "max(0, t)",
+    "sigmoid": "1 / (1 + exp(-t))",
+    "soft_clip": "t / sqrt(1 + t^2/9)",
+    "sqrt": "the square root of t",
+    "square": "t^2",
+}
+# What `Compare` may be: of a row x and another row s.
+COMPARISONS = {
+    "squared": "sum_j (x_j - s_j)^2",
+    "l1": "sum_j |x_j - s_j|",
+    "hat": "prod_j max(0, 1 - |x_j - s_j|)",
+    "rational": "prod_j 1 / (1 + |x_j - s_j|)",
+    "erlang": "prod_j (1 + |x_j - s_j| / 2) exp(-|x_j - s_j|)",
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step of a computation; its fields are numbers, words, and arrays."""
+
+    def width(self, before: int) -> int:
+        """How many numbers come out where so many go in."""
+        return before
+
+
+Steps: TypeAlias = tuple[Step, ...]
+
+
+def width(steps: Steps, before: int) -> int:
+    """How many numbers come out of the last step where so many go into the first."""
+    for step in steps:
+        before = step.width(before)
+    return before
+
+
+@dataclass(frozen=True)
+class Select(Step):
+    """x_c for c in columns (m,), numbered from 0."""
+
+    columns: np.ndarray
+
+    def width(self, before: int) -> int:
+        return len(self.columns)
+
+
+@dataclass(frozen=True)
+class Scale(Step):
+    """(x - centre) * factor, element by element; centre and factor: (n,)."""
+
+    centre: np.ndarray
+    factor: np.ndarray
+
+
+@dataclass(frozen=True)
+class Linear(Step):
+    """x matrix + offset; matrix: (n, m), offset: (m,)."""
+
+    matrix: np.ndarray
+    offset: np.ndarray
+
+    def width(self, before: int) -> int:
+        return len(self.offset)
+
+
+@dataclass(frozen=True)
+class Round(Step):
+    """x, rounded to the nearest float32."""
+
+
+@dataclass(frozen=True)
+class Clip(Step):
+    """min(max(x, low), high), element by element; low and high: (n,)."""
+
+    low: np.ndarray
+    high: np.ndarray
+
+
+@dataclass(frozen=True)
+class Function(Step):
+    """A function of each number; name: one of FUNCTIONS."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Sign(Step):
+    """1 where x_j >= thresholds_j, else -1; thresholds: (n,)."""
+
+    thresholds: np.ndarray
+
+
+@dataclass(frozen=True)
+class YeoJohnson(Step):
+    """((1 + x_j)^p - 1) / p for x_j >= 0 with p = powers_j, -((1 - x_j)^p - 1) / p below 0 with p =
+    2 - powers_j.
+
+    Where p is 0 it is the limit, log(1 + x_j) or -log(1 - x_j). powers: (n,).
+    """
+
+    powers: np.ndarray
+
+
+@dataclass(frozen=True)
+class Interpolate(Step):
+    """A curve of each number, straight between its knots.
+
+    In row j of each array, (n, k), the knots rise strictly up to `sizes`_j of them; the rest of the
+    row is filling. At knot i the value is at_i. From a knot i to the next one it rises in a
+    straight line from right_i to left_{i+1}. Below the first knot it is that knot's value, above
+    the last one the last one's.
+    """
+
+    sizes: np.ndarray
+    knots: np.ndarray
+    left: np.ndarray
+    at: np.ndarray
+    right: np.ndarray
+
+    @classmethod
+    def of(cls, curves: Sequence[tuple[np.ndarray, ...]]) -> Interpolate:
+        """From (knots, left, at, right) of each number."""
+        sizes = np.array([len(knots) for knots, *_ in curves], np.int64)
+        most = int(sizes.max(initial=1))
+        columns = []
+        for place in range(4):
+            # behind the last knot lies one that nothing reaches, with the last value
+            filled = [
+                np.concatenate(
+                    [own[place], np.full(most - len(own[place]), _filling(own, place))],
+                )
+                for own in curves
+            ]
+            columns.append(np.array(filled, np.float64).reshape(len(curves), most))
+        return cls(sizes, *columns)
+
+
+def _filling(curve: tuple[np.ndarray, ...], place: int) -> float:
+    return float(np.finfo(np.float64).max if place == 0 else curve[2][-1])
+
+
+@dataclass(frozen=True)
+class Unit(Step):
+    """x divided by its Euclidean length; a row of zeros stays."""
+
+
+@dataclass(frozen=True)
+class Compare(Step):
+    """How x compares with each of the rows (m, n); how: one of COMPARISONS."""
+
+    rows: np.ndarray
+    how: str
+
+    def width(self, before: int) -> int:
+        return len(self.rows)
+
+
+@dataclass(frozen=True)
+class ArcCosine(Step):
+    """The arc-cosine kernel of x and each of the rows s (m, n).
+
+    (||x|| ||s||)^order J(theta) / pi, theta the angle between them; J is pi - theta for order 0,
+    sin theta + (pi - theta) cos theta for 1, 3 sin theta cos theta + (pi - theta)(1 + 2 cos^2
+    theta) for 2. It is 0 where x or s is.
+    """
+
+    rows: np.ndarray
+    order: int
+
+    def width(self, before: int) -> int:
+        return len(self.rows)
+
+
+@dataclass(frozen=True)
+class Bins(Step):
+    """The sum of the weights of the bins that x is in, one of each grid g.
+
+    The cell of input j in grid g is c_j = floor((x_j - offsets_gj) * inverses_gj), and the key of
+    the bin is sum_j (base + c_j) multipliers_j modulo 2^64. Its weights are those of the place
+    from starts_g to starts_{g+1} - 1 where `keys` has it, zeros where none does.
+
+    Parameters
+    ----------
+    offsets, inverses : array, (grids, n)
+    multipliers : array, (n,)
+        uint64.
+    base : int
+    keys : array, (bins,)
+        uint64, ascending within each grid.
+    starts : array, (grids + 1,)
+    weights : array, (bins, m)
+    """
+
+    offsets: np.ndarray
+    inverses: np.ndarray
+    multipliers: np.ndarray
+    base: int
+    keys: np.ndarray
+    starts: np.ndarray
+    weights: np.ndarray
+
+    def width(self, before: int) -> int:
+        return int(self.weights.shape[1])
+
+
+@dataclass(frozen=True)
+class Product(Step):
+    """The product, element by element, of what each of several lists of steps makes of x."""
+
+    parts: tuple[Steps, ...]
+
+    def width(self, before: int) -> int:
+        return width(self.parts[0], before)
+
+
+@dataclass(frozen=True)
+class Softmax(Step):
+    """exp(x_j) / sum_i exp(x_i)."""
+
+
+@dataclass(frozen=True)
+class Shares(Step):
+    """x_j / sum_i x_i, and 1/n for each where the sum is 0."""
+
+
+def scaled(factor: Any, count: int) -> Scale:
+    """The step that multiplies each of `count` numbers by a factor, or by its own of (count,)."""
+    return Scale(np.zeros(count), np.broadcast_to(np.asarray(factor, np.float64), (count,)))
+
+
+def linear(matrix: np.ndarray, offset: Any = 0.0) -> Linear:
+    """The step x matrix + offset for a matrix (n, m) and an offset (m,) or one number."""
+    made = np.broadcast_to(np.asarray(offset, np.float64), (matrix.shape[1],))
+    return Linear(np.asarray(matrix), made)
+
+
+def constant(count: int, values: np.ndarray) -> Steps:
+    """What takes any row of `count` numbers to the same values (m,)."""
+    return (linear(np.zeros((count, len(values))), values),)
+
+
+def rounded(dtype: Any) -> Steps:
+    """A `Round` where numbers are kept in float32, nothing where in float64."""
+    return (Round(),) if np.dtype(dtype) == np.float32 else ()

@@ -1,0 +1,172 @@
+"""A small reader of exported JSON, written from docs/export.md alone: numpy, and scipy's normal
+distribution.
+"""
+
+import math
+
+import numpy as np
+from scipy.special import ndtri
+
+_FUNCTIONS = {
+    "cos_turns": lambda t: np.cos(2 * np.pi * t),
+    "cube": lambda t: t**3,
+    "exp": np.exp,
+    "exp_minus": lambda t: np.exp(-t),
+    "matern3": lambda t: (1 + t) * np.exp(-t),
+    "matern5": lambda t: (1 + t + t**2 / 3) * np.exp(-t),
+    "normal_quantile": ndtri,
+    "positive": lambda t: np.where(t > 0, 1.0, 0.0),
+    "ramp": lambda t: np.maximum(0, t),
+    "sigmoid": lambda t: 1 / (1 + np.exp(-t)),
+    "soft_clip": lambda t: t / np.sqrt(1 + t**2 / 9),
+    "sqrt": np.sqrt,
+    "square": lambda t: t**2,
+}
+_TERMS = {
+    "squared": lambda t: t**2,
+    "l1": lambda t: t,
+    "hat": lambda t: np.maximum(0, 1 - t),
+    "rational": lambda t: 1 / (1 + t),
+    "erlang": lambda t: (1 + t / 2) * np.exp(-t),
+}
+
+
+def decisions(model, rows):
+    """What the steps make of rows: lists of cells, numbers and None or words."""
+    X = np.concatenate(
+        [_encoded(column, [row[j] for row in rows]) for j, column in enumerate(model["columns"])],
+        axis=1,
+    )
+    return carried_out(model["steps"], X)
+
+
+def labels(model, values):
+    if len(model["labels"]) <= 2:
+        places = (values[:, 0] > 0).astype(int) * (len(model["labels"]) - 1)
+    else:
+        places = values.argmax(axis=1)
+    return [model["labels"][place] for place in places]
+
+
+def _encoded(column, cells):
+    if column["categories"] is None:
+        fill = np.nan if column["fill"] is None else column["fill"]
+        return np.array([[fill if cell is None else cell] for cell in cells], float)
+    count = len(column["categories"])
+    places = {word: place for place, word in enumerate(column["categories"])}
+    fill = count if column["fill"] is None else column["fill"]
+    found = [fill if cell is None else places.get(cell, count) for cell in cells]
+    if column["values"] is not None:
+        return np.array(column["values"])[found]
+    return np.eye(count + 1)[found][:, :count]
+
+
+def carried_out(steps, X):
+    for step in steps:
+        given = {
+            name: np.array(value) if isinstance(value, list) and name != "parts" else value
+            for name, value in step.items()
+            if name != "step"
+        }
+        X = globals()[f"_{step['step']}"](X, **given)
+    return X
+
+
+def _select(X, columns):
+    return X[:, columns]
+
+
+def _scale(X, centre, factor):
+    return (X - centre) * factor
+
+
+def _linear(X, matrix, offset):
+    return X @ matrix.reshape(X.shape[1], -1) + offset
+
+
+def _round(X):
+    return X.astype(np.float32).astype(float)
+
+
+def _clip(X, low, high):
+    return np.minimum(np.maximum(X, low), high)
+
+
+def _function(X, name):
+    return _FUNCTIONS[name](X)
+
+
+def _sign(X, thresholds):
+    return np.where(X >= thresholds, 1.0, -1.0)
+
+
+def _yeo_johnson(X, powers):
+    power = np.where(X < 0, 2 - powers, powers)
+    size = np.log(1 + np.abs(X))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.where(power == 0, size, (np.exp(power * size) - 1) / power)
+    return np.where(X < 0, -found, found)
+
+
+def _interpolate(X, sizes, knots, left, at, right):
+    out = np.empty(X.shape)
+    for j, size in enumerate(sizes):
+        own, before, here, behind = (part[j, :size] for part in (knots, left, at, right))
+        for i, x in enumerate(X[:, j]):
+            k = int(np.sum(own <= x)) - 1
+            if k < 0 or x == own[k] or k == size - 1:
+                out[i, j] = here[max(k, 0)]
+            else:
+                share = (x - own[k]) / (own[k + 1] - own[k])
+                out[i, j] = behind[k] + share * (before[k + 1] - behind[k])
+    return out
+
+
+def _unit(X):
+    length = np.sqrt((X**2).sum(axis=1, keepdims=True))
+    return X / np.where(length > 0, length, 1)
+
+
+def _compare(X, rows, how):
+    over = np.sum if how in ("squared", "l1") else np.prod
+    return np.stack([over(_TERMS[how](np.abs(X - row)), axis=1) for row in rows], axis=1)
+
+
+def _arc_cosine(X, rows, order):
+    product = np.outer(np.linalg.norm(X, axis=1), np.linalg.norm(rows, axis=1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cosine = np.clip(X @ rows.T / product, -1, 1)
+    theta = np.arccos(cosine)
+    inner = [
+        np.pi - theta,
+        np.sin(theta) + (np.pi - theta) * cosine,
+        3 * np.sin(theta) * cosine + (np.pi - theta) * (1 + 2 * cosine**2),
+    ][order]
+    return np.where(product > 0, product**order * inner / np.pi, 0.0)
+
+
+def _bins(X, offsets, inverses, multipliers, base, keys, starts, weights):
+    found = np.zeros((len(X), weights.shape[1]))
+    numbers, keys = [int(own) for own in multipliers], [int(key) for key in keys]
+    for g, (start, stop) in enumerate(zip(starts, starts[1:])):
+        places = {keys[place]: place for place in range(start, stop)}
+        cells = np.floor((X - offsets[g]) * inverses[g])
+        for i, row in enumerate(cells):
+            key = sum((int(base) + int(c)) * m for c, m in zip(row, numbers)) % 2**64
+            if key in places:
+                found[i] += weights[places[key]]
+    return found
+
+
+def _product(X, parts):
+    return math.prod(carried_out(steps, X) for steps in parts)
+
+
+def _softmax(X):
+    raised = np.exp(X - X.max(axis=1, keepdims=True))
+    return raised / raised.sum(axis=1, keepdims=True)
+
+
+def _shares(X):
+    total = X.sum(axis=1, keepdims=True)
+    return np.where(total > 0, X / np.where(total > 0, total, 1), 1 / X.shape[1])

@@ -1,0 +1,569 @@
+"""Exported models predict as rfx does: JSON by a reader in numpy, C by a compiler, ONNX by
+onnxruntime.
+"""
+
+import ctypes
+import dataclasses
+import inspect
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import by_numpy
+import numpy as np
+import pytest
+from scipy.special import ndtri
+
+from rfx import lazy, methods, steps
+from rfx import model as model_file
+from rfx.cli import main
+from rfx.data.transforms.scaling import ARRAYS, Scaler
+from rfx.errors import UsageError
+from rfx.exporting import c_source, curves, json_text, onnx_graph
+from rfx.exporting.program import Program
+from rfx.features import MAPS
+from rfx.fitting import calibration, streaming
+from rfx.fitting.calibration import Calibration
+from rfx.kernels import KERNELS
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENT = (ROOT / "docs" / "export.md").read_text()
+TOLERANCE = 1e-5
+ROWS = 10_000
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+FIXED = {"gamma": 0.3, "lam": 0.1, "scaling": "standard", "metric": "none"}
+STREAM = {"gamma": 0.3, "scaling": "standard", "batch": 16, "epochs": 1, "dtype": "float64"}
+# name: method, task, options, calibration
+CASES = {
+    "fourier": ("rf", "regression", FIXED | {"n_features": 100, "offset": "mean"}, None),
+    "pairs": ("rf", "multiclass", FIXED | {"n_features": 100, "features": "pairs"}, "isotonic"),
+    "diagonal": ("rf", "binary", FIXED | {"n_features": 60, "metric": "diagonal"}, "platt"),
+    "full": ("rf", "regression", FIXED | {"n_features": 60, "metric": "full"}, None),
+    "sparse": ("sparse-rf", "binary", FIXED | {"n_features": 100, "loss": "logistic"}, None),
+    "chosen": ("lkrf", "multiclass", FIXED | {"pool": 300}, "platt"),
+    "nystrom": ("nystrom", "regression", FIXED | {"n_features": 60}, None),
+    "block": ("block", "multiclass", FIXED | {"block_size": 40}, None),
+    "uniform": ("block", "binary", FIXED | {"block_size": 40, "partition": "uniform"}, None),
+    "boosting": ("boosting", "binary", {"n_features": 20, "lam": 0.1}, None),
+    "stumps": ("boosting", "multiclass", {"n_features": 20, "lam": 1, "kernel": "stump"}, None),
+    "rb": ("rb", "regression", FIXED | {"n_grids": 32}, None),
+    "sparse-rb": ("sparse-rb", "multiclass", FIXED | {"n_grids": 32}, None),
+    "rfm": ("rfm", "binary", FIXED | {"kernel": "laplacian", "metric": "full"}, None),
+    "machine": ("kernel", "binary", FIXED, None),
+    "doubly-sgd": ("doubly-sgd", "binary", STREAM | {"unit": True, "pca": 3, "block": 64}, None),
+    "norma": ("norma", "regression", STREAM, None),
+    "r-sdca": ("r-sdca", "multiclass", STREAM | {"n_features": 64}, None),
+    "n-sdca": ("n-sdca", "regression", STREAM | {"n_features": 64}, None),
+    "mlp": ("mlp", "multiclass", {"layers": "8,8", "scaling": "standard"}, None),
+}
+for _kind in ("none", "minmax01", "minmax11", "power", "robust", "quantile"):
+    _own = FIXED | {"n_features": 40, "scaling": _kind}
+    CASES[f"scaling {_kind}"] = ("rf", "binary", _own, None)
+for _kernel in ("linear", "polynomial-2", "exponential", "perceptron", "stump", "matern-3/2"):
+    _own = {"kernel": _kernel, "lam": 0.1, "scaling": "minmax11", "n_features": 40}
+    CASES[f"rf {_kernel}"] = ("rf", "regression", _own, None)
+for _order in (0, 1, 2):
+    _own = {"kernel": f"arccosine-{_order}", "lam": 0.1, "scaling": "standard", "n_features": 40}
+    CASES[f"rf arccosine-{_order}"] = ("rf", "regression", _own, None)
+for _kernel in KERNELS:
+    if KERNELS[_kernel].metric:
+        _own = {"kernel": _kernel, "lam": 0.1, "scaling": "minmax11"}
+        CASES[f"kernel {_kernel}"] = ("kernel", "regression", _own, None)
+# the least that has every step in it
+FEW = (
+    "fourier",
+    "pairs",
+    "diagonal",
+    "full",
+    "block",
+    "boosting",
+    "rb",
+    "sparse-rb",
+    "doubly-sgd",
+    "mlp",
+    "scaling power",
+    "scaling robust",
+    "scaling quantile",
+    "rf polynomial-2",
+    "rf stump",
+    "rf arccosine-0",
+    "rf arccosine-2",
+    "kernel stump",
+    *(f"kernel {name}" for name in ("gaussian", "laplacian", "matern-3/2", "matern-5/2")),
+    *(f"kernel {name}" for name in ("hat", "rational", "erlang", "exponential")),
+    *(f"kernel {name}" for name in ("polynomial-3", "arccosine-0", "arccosine-1", "arccosine-2")),
+)
+
+
+def rows_and_targets(n, task, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4)) * [1.0, 5.0, 0.2, 1.0] + [3.0, 0.0, 1.0, 0.0]
+    X[:, 3] = np.rint(X[:, 3])
+    f = np.sin(X[:, 0]) + 0.2 * X[:, 1] * np.cos(X[:, 3])
+    targets = {
+        "regression": 10 + 3 * f,
+        "binary": np.where(f > 0, 2.0, -1.5),
+        "multiclass": np.digitize(f, [-0.5, 0.5]).astype(float),
+    }
+    return X, targets[task]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A function from a case's name to its model, as a file gives it."""
+    folder, found = tmp_path_factory.mktemp("models"), {}
+
+    def get(name):
+        if name not in found:
+            method, task, options, kind = CASES[name]
+            X, y = rows_and_targets(160, task, 0)
+            more = {"target_scaling": "minmax01"} if task == "regression" else {}
+            model = methods.create(method, task=task, **options, **more).fit(X, y)
+            if kind is not None:
+                values = model.decision_function(X)
+                made = Calibration.fit(kind, values, y, model.classes, "here")
+                model = model.replace(calibration=made)
+            model.save(folder / "m.npz")
+            found[name] = methods.load(folder / "m.npz")
+        return found[name]
+
+    return get
+
+
+def expected(model, X):
+    """(n, k) what the steps give: targets, or decision values."""
+    values = model.predict(X) if model.task == "regression" else model.decision_function(X)
+    return values.reshape(len(X), -1)
+
+
+def assert_close(found, wanted):
+    np.testing.assert_allclose(found, wanted, rtol=TOLERANCE, atol=TOLERANCE * np.abs(wanted).max())
+
+
+def assert_same_labels(found, wanted, values):
+    """Labels are equal, but where decision values tie within the tolerance."""
+    ordered = np.sort(values, axis=1)
+    gap = np.abs(values[:, 0]) if values.shape[1] == 1 else ordered[:, -1] - ordered[:, -2]
+    apart = gap > TOLERANCE * max(1.0, float(np.abs(values).max()))
+    assert apart.mean() > 0.99
+    assert (np.asarray(found) == np.asarray(wanted))[apart].all()
+
+
+# ---------------------------------------------------------------------- JSON
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_json_predicts_as_the_model(trained, name):
+    model = trained(name)
+    X, _ = rows_and_targets(60, model.task, 1)
+    read = json.loads(json_text.written(Program.of(model)))
+    found, wanted = by_numpy.decisions(read, X.tolist()), expected(model, X)
+    assert_close(found, wanted)
+    if read["labels"] is not None:
+        assert_same_labels(by_numpy.labels(read, found), model.predict(X), wanted)
+    assert (read["probabilities"] is not None) == calibration.has(model)
+    if read["probabilities"] is not None:
+        shares = by_numpy.carried_out(read["probabilities"], found)
+        wanted = calibration.probabilities(model, model.decision_function(X))
+        np.testing.assert_allclose(shares, wanted, atol=1e-4)
+
+
+def nested(found):
+    """All steps of a list, those within others too."""
+    for step in found:
+        yield step
+        if isinstance(step, steps.Product):
+            for part in step.parts:
+                yield from nested(part)
+
+
+def test_few_cases_have_every_step_function_and_comparison(trained):
+    met = []
+    for name in FEW:
+        program = Program.of(trained(name))
+        met += nested(program.steps + (program.probabilities or ()))
+    kinds = {
+        kind
+        for _, kind in inspect.getmembers(steps, inspect.isclass)
+        if issubclass(kind, steps.Step) and kind is not steps.Step
+    }
+    assert {type(step) for step in met} == kinds
+    assert {step.name for step in met if isinstance(step, steps.Function)} == {*steps.FUNCTIONS}
+    assert {step.how for step in met if isinstance(step, steps.Compare)} == {*steps.COMPARISONS}
+    # the document has the steps and their keys
+    for kind in kinds:
+        instance = next(step for step in met if type(step) is kind)
+        row = re.search(rf"^\| `{json_text.name(instance)}` \|.*$", DOCUMENT, re.M)
+        assert row is not None, kind
+        for own in dataclasses.fields(kind):
+            assert f"`{own.name}`" in row[0], (kind, own.name)
+    for word in (*steps.FUNCTIONS, *steps.COMPARISONS):
+        assert f"`{word}`" in DOCUMENT, word
+
+
+# ---------------------------------------------------------------------- C
+
+_FLAGS = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", "-fPIC", "-shared"]
+
+
+@pytest.fixture
+def compiled(tmp_path):
+    """A function from a program to its library."""
+    if shutil.which("gcc") is None:
+        pytest.skip("there is no gcc")
+
+    def make(program):
+        (tmp_path / "m.c").write_bytes(c_source.written(program))
+        command = ["gcc", *_FLAGS, "-o", "m.so", "m.c", "-lm"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[:2000]
+        library = ctypes.CDLL(str(tmp_path / "m.so"))
+        library.rfx_predict.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+        return library
+
+    return make
+
+
+def called(function, X, count):
+    X, out = np.ascontiguousarray(X, np.float64), np.zeros((len(X), count))
+    for x, y in zip(X, out):
+        code = function(ctypes.c_void_p(x.ctypes.data), ctypes.c_void_p(y.ctypes.data))
+        assert code == 0
+    return out
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_c_predicts_as_the_model(trained, compiled, name):
+    model = trained(name)
+    program = Program.of(model)
+    library = compiled(program)
+    X, _ = rows_and_targets(ROWS if name == "fourier" else 500, model.task, 1)
+    found, wanted = called(library.rfx_predict, X, program.n_outputs), expected(model, X)
+    assert_close(found, wanted)
+    if program.labels is not None:
+        kept = (ctypes.c_double * len(program.labels)).in_dll(library, "rfx_labels")
+        places = [library.rfx_label(ctypes.c_void_p(values.ctypes.data)) for values in found]
+        assert_same_labels([kept[place] for place in places], model.predict(X), wanted)
+    if program.probabilities is not None:
+        shares = called(library.rfx_probabilities, found, len(program.labels))
+        wanted = calibration.probabilities(model, model.decision_function(X))
+        np.testing.assert_allclose(shares, wanted, atol=1e-4)
+    X[0, 0] = np.nan
+    out = np.zeros(program.n_outputs)
+    assert library.rfx_predict(X[0].ctypes.data, out.ctypes.data) == 2
+
+
+# ---------------------------------------------------------------------- ONNX
+
+
+def session(text):
+    runtime = pytest.importorskip("onnxruntime")
+    options = runtime.SessionOptions()
+    options.intra_op_num_threads = 1
+    made = runtime.InferenceSession(text, options, providers=["CPUExecutionProvider"])
+    names = [output.name for output in made.get_outputs()]
+    return made, lambda given: dict(zip(names, made.run(None, given)))
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_onnx_predicts_as_the_model(trained, name):
+    pytest.importorskip("onnx")
+    model = trained(name)
+    made, run = session(onnx_graph.written(Program.of(model)))
+    X, _ = rows_and_targets(ROWS, model.task, 1)
+    parts = [run({"X": part}) for part in np.split(X, 5)]
+    found = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+    wanted = expected(model, X)
+    if model.task == "regression":
+        assert list(found) == ["variable"]
+        assert_close(found["variable"], wanted)
+    else:
+        has = ["probabilities"] if calibration.has(model) else []
+        assert list(found) == ["label", *has, "decision"]
+        assert_close(found["decision"], wanted)
+        assert_same_labels(found["label"], model.predict(X), wanted)
+        if has:
+            wanted = calibration.probabilities(model, model.decision_function(X))
+            np.testing.assert_allclose(found["probabilities"], wanted, atol=1e-4)
+    X[0, 0] = np.nan
+    lost = run({"X": X[:2]})["variable" if model.task == "regression" else "decision"]
+    assert np.isnan(lost[0]).all() and np.isfinite(lost[1]).all()
+    facts = made.get_modelmeta().custom_metadata_map
+    assert facts["method"] == model.name and facts["precision"] == "float64"
+
+
+def test_onnx_of_many_inputs_takes_distances_from_products(tmp_path):
+    pytest.importorskip("onnx")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 80)) + 4
+    options = FIXED | {"kernel": "laplacian-l2", "gamma": 0.1}
+    methods.create("kernel", **options).fit(X, X[:, 0]).save(tmp_path / "m.npz")
+    model = methods.load(tmp_path / "m.npz")
+    text = onnx_graph.written(Program.of(model))
+    nodes = lazy.onnx.load_from_string(text).graph.node
+    assert "Scan" not in {node.op_type for node in nodes}
+    # the training rows are among their own support vectors
+    assert_close(session(text)[1]({"X": X})["variable"][:, 0], model.predict(X))
+
+
+# ---------------------------------------------------------------------- tables
+
+WORDS = ("Łódź", 'New "York"', "a*/b??/", "Rome")
+
+
+def table(n, seed, new=False):
+    rng = np.random.default_rng(seed)
+    lines = ["age,city,label,code,when,target,class"]
+    rows = []
+    for i in range(n):
+        age = float(np.round(rng.uniform(18, 80), 1))
+        city = WORDS[rng.integers(len(WORDS))]
+        code = f"c{rng.integers(50)}"
+        day = np.datetime64("2020-01-01") + int(rng.integers(600))
+        y = round(age / 10 + WORDS.index(city) + len(code) + rng.normal() / 10, 3)
+        cells = [age, city, float(i % 2), code]
+        if i % 9 == 1:
+            cells[0] = None
+        if i % 9 == 2:
+            cells[1] = None
+        if i % 9 == 3:
+            cells[3] = None
+        if new and i % 9 == 4:
+            cells[1], cells[3] = "Oslo", "c99"
+        month = day.astype("datetime64[M]").astype(int)
+        weekday = (day.astype(int) + 3) % 7
+        rows.append([*cells, month // 12 + 1970, month % 12 + 1, weekday, day.astype(int)])
+        shown = ["" if cell is None else str(cell).replace('"', '""') for cell in cells]
+        grade = ("low", "mid", "high")[int(np.digitize(y, [8, 10]))]
+        lines.append(
+            f'{shown[0]},"{shown[1]}",{"yes" if cells[2] else "no"},{shown[3]},{day},{y},{grade}'
+        )
+    return "\n".join(lines) + "\n", rows
+
+
+def run(capfd, *words):
+    with pytest.raises(SystemExit) as stop:
+        main([str(word) for word in words])
+    out, err = capfd.readouterr()
+    return stop.value.code, out, err
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    """A folder with a model of a table's targets, one of its classes, and another table."""
+    folder = tmp_path_factory.mktemp("tables")
+    (folder / "train.csv").write_text(table(300, 0)[0])
+    (folder / "new.csv").write_text(table(90, 1, new=True)[0])
+    fixed = "--gamma 0.05 --lam 0.1 --scaling standard --metric none --missing median"
+    for target, other in (("target", "class"), ("class", "target")):
+        line = f"train --method kernel --kernel gaussian {fixed} --data train.csv --quiet"
+        line += f" --target {target} --ignore {other} --dates when --model {target}.npz"
+        done = subprocess.run(
+            [sys.executable, "-m", "rfx", *line.split()],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+    return folder
+
+
+def predicted(capfd, folder, target, *more):
+    code, out, err = run(
+        capfd, "predict", folder / f"{target}.npz", folder / "new.csv", "--json", *more
+    )
+    assert code == 0, err
+    return json.loads(out)
+
+
+def cells_of(program, rows):
+    """The rows' cells in the order of a program's columns: a category of yes and no is text."""
+    texts = [column.categories is not None for column in program.columns]
+    words = {0.0: "no", 1.0: "yes"}
+    return [
+        [words.get(cell, cell) if text and place == 2 else cell for place, (cell, text) in pairs]
+        for pairs in (enumerate(zip(row, texts)) for row in rows)
+    ]
+
+
+@pytest.mark.parametrize("form", ["json", "c", "onnx"])
+@pytest.mark.parametrize("target", ["target", "class"])
+def test_a_table_goes_in_as_it_is(tables, capfd, compiled, target, form):
+    program = Program.of(methods.load(tables / f"{target}.npz"))
+    assert [column.name for column in program.columns][:3] == ["age", "city", "label"]
+    rows = cells_of(program, table(90, 1, new=True)[1])
+    wanted = predicted(capfd, tables, target, *(["--decision"] if target == "class" else []))
+    values = np.array(wanted["decision" if target == "class" else "predictions"])
+    if form == "json":
+        read = json.loads(json_text.written(program))
+        found = by_numpy.decisions(read, rows)
+        labels = by_numpy.labels(read, found) if target == "class" else None
+    elif form == "c":
+        library = compiled(program)
+        library.rfx_category.restype = ctypes.c_double
+        coded = [
+            [
+                (np.nan if cell is None else float(cell))
+                if column.categories is None
+                else library.rfx_category(place, None if cell is None else cell.encode())
+                for place, (cell, column) in enumerate(zip(row, program.columns))
+            ]
+            for row in rows
+        ]
+        found = called(library.rfx_predict, np.array(coded), program.n_outputs)
+        labels = None
+        if target == "class":
+            kept = (ctypes.c_char_p * len(program.labels)).in_dll(library, "rfx_labels")
+            labels = [
+                kept[library.rfx_label(ctypes.c_void_p(y.ctypes.data))].decode() for y in found
+            ]
+    else:
+        pytest.importorskip("onnx")
+        made, go = session(onnx_graph.written(program))
+        names = [one.name for one in made.get_inputs()]
+        # an output is called label, too
+        assert names[2] == "label_"
+        given = {}
+        for place, (name, column) in enumerate(zip(names, program.columns)):
+            own = [row[place] for row in rows]
+            if column.categories is None:
+                own = np.array([np.nan if cell is None else cell for cell in own], float)
+            else:
+                own = np.array(["" if cell is None else cell for cell in own], object)
+            given[name] = own[:, None]
+        result = go(given)
+        found = result["decision" if target == "class" else "variable"]
+        labels = result.get("label")
+    assert_close(found, values.reshape(len(rows), -1))
+    if target == "class":
+        assert list(labels) == wanted["predictions"]
+
+
+# ---------------------------------------------------------------------- the command
+
+
+def test_the_command_writes_whole_files_and_replaces_none(tables, tmp_path, capfd):
+    model, out = tables / "class.npz", tmp_path / "m.json"
+    code, said, err = run(capfd, "export", model, "--to", "json", "-o", out)
+    assert (code, said) == (0, "") and "leaves out the reading of dates" in err
+    assert err.count("\n") == 1
+    before = out.read_bytes()
+    assert json.loads(before)["labels"] == ["high", "low", "mid"]
+    code, _, err = run(capfd, "export", model, "--to", "c", "-o", out)
+    assert code == 2 and "is there already" in err and out.read_bytes() == before
+    assert run(capfd, "export", model, "--to", "c", "-o", out, "--force")[0] == 0
+    assert out.read_bytes().startswith(b"/*") and [*tmp_path.iterdir()] == [out]
+    code, text, _ = run(capfd, "export", model, "--to", "json")
+    assert code == 0 and text.encode() == before
+
+
+def test_without_onnx_the_command_says_what_to_install(tables, tmp_path, capfd, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    monkeypatch.delitem(vars(lazy), "onnx", raising=False)
+    line = ("export", tables / "class.npz", "--to", "onnx", "-o", tmp_path / "m.onnx")
+    code, _, err = run(capfd, *line)
+    assert code == 2 and "pip install 'rfx-kernels[onnx]'" in err and err.count("\n") == 1
+    assert not [*tmp_path.iterdir()]
+
+
+def test_what_has_no_steps_is_refused(tmp_path, capfd):
+    (tmp_path / "words.txt").write_text("+1 ACGT\n-1 AAGT\n+1 ACGA\n-1 TTGA\n")
+    line = (
+        "--method",
+        "rf",
+        "--kernel",
+        "kmers",
+        "--n-features",
+        20,
+        "--lam",
+        1,
+        "--scaling",
+        "none",
+    )
+    data = ("--data", tmp_path / "words.txt", "--model", tmp_path / "m.npz")
+    assert run(capfd, "train", *line, *data)[0] == 0
+    code, out, err = run(capfd, "export", tmp_path / "m.npz", "--to", "json")
+    assert (code, out) == (2, "") and "reads sequences of letters" in err
+
+
+def test_views_and_models_without_steps_are_refused(trained):
+    model = trained("fourier")
+    viewed = model.replace(settings=trained("doubly-sgd").settings.updated(views=3))
+    with pytest.raises(UsageError, match="mean over 3 changed copies"):
+        Program.of(viewed)
+    with pytest.raises(UsageError, match="models of rf can't be exported"):
+        Program.of(model.replace(model=object()))
+    with pytest.raises(UsageError, match="save and load it"):
+        streaming.StreamModel(None, 1, None, None, {}, {}).steps()
+
+
+# ---------------------------------------------------------------------- parts
+
+
+def test_the_polynomials_are_the_functions():
+    def value(name, t):
+        low, high, coefficients = curves.polynomials()[name]
+        u = (2 * t - (low + high)) / (high - low)
+        return np.polynomial.polynomial.polyval(u, coefficients)
+
+    q, p, t = np.linspace(-0.4, 0.4, 5001), np.geomspace(1e-7, 0.1, 5001), np.linspace(0, 1, 5001)
+    np.testing.assert_allclose(q * value("central", q**2), ndtri(0.5 + q), atol=1e-12)
+    np.testing.assert_allclose(-value("tail", np.sqrt(-np.log(p))), ndtri(p), atol=1e-12)
+    np.testing.assert_allclose(np.sqrt(1 - t) * value("arccos", t), np.arccos(t), atol=1e-12)
+
+
+def test_ranks_are_those_of_quantiles_that_repeat():
+    X = np.array([0.0, 0, 0, 1, 2, 2, 3, 5, 5, 5])[:, None]
+    scaler = Scaler.fit(X, "quantile")
+    rows = np.array([-1, 0, 1e-9, 0.5, 1, 1.5, 2, 2.5, 3, 4.999, 5, 6])[:, None]
+    read = json.loads(json_text.written(Program((), scaler.steps(np.float64), 1, None, None, {})))
+    found = by_numpy.carried_out(read["steps"], rows)
+    np.testing.assert_allclose(found, scaler.transform(rows), atol=1e-9)
+
+
+def test_the_document_has_every_array_of_a_model_file():
+    known = {"classes", *ARRAYS}
+    known |= {name for own in methods.names() for name in methods.get(own).arrays}
+    known |= {f"map_{name}" for kind in MAPS.values() for name in kind.saved_arrays()}
+    own = {"kmers": {"k", "alphabet"}}  # of a map's header
+    known |= {
+        f"kernel_{name}"
+        for kernel in KERNELS
+        for name in {*KERNELS[kernel].parameters} - own.get(kernel, set())
+    }
+    text = DOCUMENT.partition("## The model file")[2]
+    assert {name for name in known if f"`{name}`" not in text} == set()
+
+
+def test_the_document_has_every_key_of_a_header(trained, tmp_path):
+    text = DOCUMENT.partition("## The model file")[2]
+    for name in ("fourier", "rb", "machine", "mlp", "diagonal"):
+        trained(name).save(tmp_path / "m.npz")
+        header = model_file.read(tmp_path / "m.npz")[0]
+        known = {*header} - {"n_inputs", "n_rows", "n_targets", "chosen"}
+        assert {key for key in known if f"`{key}`" not in text} == set(), name
+
+
+@pytest.mark.parametrize("name", ["kernel", "sparse-rf", "sparse-rb"])
+def test_a_model_of_nothing_is_a_constant(name, compiled, tmp_path):
+    X, y = rows_and_targets(60, "regression", 0)
+    options = FIXED | {"lam": 1e12}
+    if name == "kernel":
+        model = methods.create(name, task="binary", **FIXED).fit(X, np.ones(60))
+    else:
+        model = methods.create(name, **options).fit(X, y)
+    model.save(tmp_path / "m.npz")
+    model = methods.load(tmp_path / "m.npz")
+    assert len(model.model.coef) == 0
+    program = Program.of(model)
+    read = json.loads(json_text.written(program))
+    wanted = expected(model, X)
+    np.testing.assert_array_equal(by_numpy.decisions(read, X.tolist()), wanted)
+    np.testing.assert_array_equal(called(compiled(program).rfx_predict, X, 1), wanted)

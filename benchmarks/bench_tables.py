@@ -36,8 +36,8 @@ CLASSES = "segment optdigits car vehicle vowel cod-rna ijcnn1 a9a".split()
 SETS = (*REGRESSION, *CLASSES)
 EVALUATED = 5000
 COLUMNS = ("set", "split", "rows", "by", "error", "processor_seconds", "seconds", "chosen")
-# Of errors a floor, so that a ratio to a perfect score is finite: one wrong label in EVALUATED.
-FLOOR = 1 / EVALUATED
+# Errors below this may be perfect scores; for a ratio they count as one wrong label at least.
+SMALL = 0.01
 GRID = [
     {"learning_rate": rate, "max_leaf_nodes": leaves, "min_samples_leaf": fewest}
     for rate in (0.03, 0.1)
@@ -64,6 +64,13 @@ def split(name, number, rows):
     most = min(rows, int(0.8 * len(y)))
     train, out = order[:most], order[most : most + EVALUATED]
     return X[train], y[train], X[out], y[out]
+
+
+def floored(error, name, rows):
+    """An error, at least that of one wrong label among the evaluated rows of a split."""
+    if is_regression(name) or error >= SMALL:
+        return error
+    return max(error, 1 / len(split(name, 0, rows)[3]))
 
 
 def is_regression(name):
@@ -278,7 +285,7 @@ def rfx_command(name, X, y, X_out):
             task = ["--task", "regression"]
         command = [*rfx, "train", "--data", train, "--target", "y", *task, "--threads", "1"]
         done = subprocess.run(
-            [*map(str, command), "--model", str(Path(folder, "m")), "--json"],
+            [*map(str, command), "--model", str(Path(folder, "m")), "--json", "--no-baseline"],
             capture_output=True,
             text=True,
         )
@@ -356,12 +363,13 @@ def run(args):
 
 
 def show(args):
-    found, seconds = {}, {}
+    found, seconds, asked = {}, {}, 0
     for path in args.files:
         with open(path, newline="") as file:
             for row in csv.DictReader(file):
                 key = row["by"], row["set"]
                 found.setdefault(key, {})[row["split"]] = float(row["error"])
+                asked = int(row["asked"])
                 seconds.setdefault(key, []).append(float(row["processor_seconds"]))
     others = sorted({by for by, _ in found} - {args.reference})
     names = [name for name in SETS if (args.reference, name) in found]
@@ -376,8 +384,8 @@ def show(args):
                 cells.append("".rjust(16))
                 continue
             errors = [own[k] for k in both]
-            base = max(FLOOR, np.mean([found[args.reference, name][k] for k in both]))
-            ratio = max(FLOOR, np.mean(errors)) / base
+            base = np.mean([found[args.reference, name][k] for k in both])
+            ratio = floored(np.mean(errors), name, asked) / floored(base, name, asked)
             if by != args.reference:
                 ratios[by].append(ratio)
             spread = f"±{np.std(errors, ddof=1):.4f}" if len(errors) > 1 else ""

@@ -2,10 +2,12 @@
 Python and plans in them run.
 """
 
+import os
 import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -116,6 +118,40 @@ def test_options_exist(name):
     assert used - options() == set()
 
 
+def test_the_walkthrough_runs(tmp_path):
+    """Each command of the page, in order, prints lines that begin as those of the page do; numbers,
+    which differ between machines, aside.
+    """
+    text = DOCS["docs/walkthrough.md"]
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = os.environ | {"PATH": path, "PYTHONPATH": str(ROOT)}
+    make, use = re.findall(r"```python\n(.*?)```", text, re.S)
+    (tmp_path / "make_patients.py").write_text(make)
+
+    def begins(lines):
+        return sorted(re.sub(r"[\d.]+", "#", line.split()[0]) for line in lines if line.strip())
+
+    found = re.findall(r"```console\n\$ (.*?)```", text, re.S)
+    assert len(found) == 10
+    for block in found:
+        command, _, printed = block.replace("\\\n", " ").partition("\n")
+        done = subprocess.run(
+            re.sub("^rfx ", f"{shlex.quote(sys.executable)} -m rfx ", command),
+            shell=True,
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        lines = (done.stderr + done.stdout).splitlines()
+        assert begins(lines) == begins(printed.splitlines()), command
+    done = subprocess.run(
+        [sys.executable, "-c", use], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert "malignant" in done.stdout, done.stderr
+
+
 def test_make_targets_exist():
     targets = set(re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.M))
     targets |= {
@@ -208,7 +244,9 @@ def test_every_document_is_linked_from_the_readme():
         assert name == "README.md" or f"]({name})" in README, name
 
 
-@pytest.mark.parametrize("name", dict.fromkeys(name for name, _ in blocks("python")))
+@pytest.mark.parametrize(
+    "name", sorted({name for name, _ in blocks("python")} - {"docs/walkthrough.md"})
+)
 def test_python_runs(name, tmp_path, monkeypatch):
     """The blocks of a document are one session."""
     monkeypatch.chdir(tmp_path)

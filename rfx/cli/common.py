@@ -415,6 +415,7 @@ def _seconds(row) -> Iterator[tuple[str, float]]:
         "features": row.seconds_features,
         "training": row.seconds_fit,
         "prediction": row.seconds_predict,
+        "held-out models": row.params.get("seconds_held_out"),
         "baseline": row.params.get("seconds_baseline"),
     }
     known = {what: value for what, value in found.items() if value is not None}

@@ -143,11 +143,15 @@ def _results(run: Run, method, split, points, paths, progress, chosen=None) -> l
     """A row for each of the trained methods `points`, which are saved to the `paths`;
     method: the one that they are points of. chosen: as of `execute`.
     """
+    start = time.perf_counter()
     held = (
         held_out.evaluated(run, split, method, progress)
         if any(getattr(run, name) for name in _HELD_OUT)
         else None
     )
+    if held is not None:
+        seconds = time.perf_counter() - start
+        points = [point.with_info(seconds_held_out=seconds) for point in points]
     if run.calibrate:
         assert held is not None
         calibrated = []

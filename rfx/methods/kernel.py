@@ -7,6 +7,7 @@ by kernel logistic regression. Equation 1 has no bias, and neither have these tw
 machine has one unless `--bias false` is given: LIBSVM, which the paper used, always has.
 """
 
+import logging
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,8 +31,11 @@ from rfx.solvers.kernel.ridge import solve_kernel_ridge
 from rfx.solvers.kernel.svm import solve_kernel_svm
 from rfx.solvers.published.libsvm import solve_libsvm
 
+log = logging.getLogger(__name__)
 # Validation fits this many rows at most, for each fit takes the square of their number.
 ROWS = 5000
+# From so many rows on a pass over all kernel values takes seconds, and a fit takes many passes.
+MANY = 50_000
 
 
 class Kernel(ExpansionMethod):
@@ -59,6 +63,13 @@ class Kernel(ExpansionMethod):
     )
 
     def fit(self, problem: Problem, settings: Settings, cache: Cache) -> Fitted:
+        if problem.n_rows >= MANY:
+            log.warning(
+                "the exact kernel machine of %s rows has %.2g kernel values and may take hours;"
+                " method nystrom approximates it within seconds or minutes",
+                f"{problem.n_rows:,}",
+                float(problem.n_rows) ** 2,
+            )
         params = kernel_params(problem, settings)
         Y, loss = weights.targets(problem.Y, problem.loss, problem.weights)
         if loss.name in ("hinge", "squared_hinge"):

@@ -633,3 +633,11 @@ def test_labels_that_the_model_never_saw_have_no_score():
     ):
         method.score(X[:4], np.array([7.0, 9, 9, 7]))
     assert method.score(X[:2], np.array([7.0, method.predict(X[1:2])[0]]))["score"] == 0.5
+
+
+def test_the_exact_machine_of_many_rows_names_another_method(monkeypatch, caplog):
+    fitted("kernel", "binary")
+    assert "nystrom" not in caplog.text
+    monkeypatch.setattr("rfx.methods.kernel.MANY", 100)
+    fitted("kernel", "binary")
+    assert "method nystrom approximates it" in caplog.text

@@ -177,6 +177,15 @@ def _scalars(value: object) -> dict[str, Any]:
     return {name: one for name, one in value.items() if one is not None}
 
 
+def _words(value: object) -> dict[str, Any]:
+    """What a run asked for by name: words, numbers, or nothing."""
+    if not isinstance(value, dict) or not all(
+        one is None or isinstance(one, (str, int, float)) for one in value.values()
+    ):
+        raise ValueError("must be a table of words and numbers by name")
+    return value
+
+
 def _numbers(value: object, what: str, least: int = 1) -> list[Any]:
     if not isinstance(value, list) or len(value) < least:
         raise ValueError(f"must be a list of {what}")
@@ -283,6 +292,7 @@ _KINDS: dict[Check, str] = {
     ),
     _number: "choice_score train_score held_out_score constant_score round_gap",
     _scalars: "kernel_params",
+    _words: "asked",
     _curve: "curve",
     _validation: "validation",
     _path: "path",

@@ -128,6 +128,8 @@ class Table:
 
 
 DASH = "-"
+# written after the best of its kind
+BEST = "!"
 
 
 def count(value: float) -> str:

@@ -133,24 +133,68 @@ _fields = picker(*_FIELDS)
 
 
 def inputs(row: Mapping) -> dict:
-    """What a row's run was given, by name, without its seed; of an option with a column,
-    what was asked for where that is known.
+    """What a row's run was given, by name, without its seed: what was asked for, such as
+    ``validation``, rather than the value that was chosen.
     """
     params = row["params"]
+    asked = asked_of(row)
+    method = asked.get("method") or row["method"]
     found = {name: value for name, value in zip(_FIELDS, _fields(row)) if value is not None}
     if type(params) is Params:
-        entries, columns = _wanted(row["method"], params.names)
+        entries, columns = _wanted(method, params.names)
         found.update(zip(entries, params.several(entries)))
     else:
-        entries, columns = _wanted(row["method"], tuple(params))
+        entries, columns = _wanted(method, tuple(params))
         found.update((name, params[name]) for name in entries if params[name] is not None)
     for name in columns:
         value = row.get(name)
         if value is not None:
             found[name] = value
+    for name, value in asked.items():
+        if value is not None:
+            found[name] = value
+        else:
+            found.pop(name, None)
     if type(found.get("gamma")) is str and lacks_gamma(row.get("kernel")):
         del found["gamma"]
     return found
+
+
+def asked_of(row: Mapping) -> Mapping:
+    """What the row's run asked for where the row has something else, None for what it did
+    not ask for.
+    """
+    params = row["params"]
+    asked = params.get("asked")
+    if asked is not None:
+        return asked
+    steps = params.get("validation")
+    return _of_steps(row, params, steps) if steps else {}
+
+
+def _of_steps(row: Mapping, params: Mapping, steps: Sequence[Mapping]) -> dict:
+    """The same of a row that does not say it: the words of the options that its validation had
+    several values of.
+    """
+    defaults, found = _defaults(row["method"]), {}
+    for step in steps:
+        for place, name in enumerate(step["options"]):
+            tried, own = {str(one[place]) for one in step["tried"]}, params.get(name)
+            # a word that was not tried, such as validation, is what was asked for
+            asked = type(own) is str and own not in tried
+            if len(tried) > 1 and name in defaults and not asked:
+                word = defaults[name]
+                found[name] = None if word is None else word if type(word) is str else "validation"
+    return found
+
+
+@lru_cache
+def _defaults(method: str) -> Mapping:
+    """The defaults of a method's options; none of a method that is not there."""
+    try:
+        return methods.get(method).defaults()
+    except UsageError:
+        return {}
 
 
 def token(given: Mapping) -> tuple:

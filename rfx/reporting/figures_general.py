@@ -30,10 +30,10 @@ def lambda_path(rows, setting=None):
     nothing else, such as the seed.
     """
     found = _scored(rows, setting)
-    values = columns.of(found).values
+    # lambdas that runs chose, each its own, are no path
     return _curves(
         found,
-        [one.get("lam") for one in values],
+        [one.get("lam") for one in columns.of(found).asked],
         "lambda",
         "Score and size along lambda",
         sizes=True,
@@ -277,7 +277,7 @@ def _lines(rows, places, sizes) -> dict[tuple, dict[str, list[tuple]]]:
     """(data set, metric) -> the words of a line -> (place, row) of its points, where there
     are several places.
     """
-    given = columns.of(rows)
+    given = columns.of(rows, asked=True)
     others = [
         name for name in given.varying if name not in ("lam", "gamma", "seed", "threads", *SIZES)
     ]
@@ -356,7 +356,7 @@ def _front(points, metric) -> list[tuple]:
 def _grids(rows) -> list[Grid]:
     """The grid of each data set and method whose runs vary in two numbers."""
     groups: dict[tuple, list] = {}
-    for row, values in zip(rows, columns.of(rows).values):
+    for row, values in zip(rows, columns.of(rows).asked):
         groups.setdefault((row["dataset"], row["method"], row["metric"]), []).append((row, values))
     found = []
     for (dataset, method, metric), own in groups.items():

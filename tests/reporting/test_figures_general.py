@@ -213,3 +213,20 @@ def test_a_logarithmic_axis_has_two_labels_at_least(tmp_path, seconds):
     )
     labels = re.findall(r"<!-- (.*?) -->", axis)
     assert len(set(labels) - {"training, s"}) >= 2
+
+
+def test_values_that_runs_chose_are_no_path_and_no_grid():
+    rows = [
+        row(
+            lam=lam,
+            seed=seed,
+            score=lam,
+            asked={"lam": "auto", "metric_steps": None},
+            metric_steps=seed + 1,
+        )
+        for seed, lam in enumerate((0.1, 1.0))
+    ]
+    with pytest.raises(DataError, match="at several values of lambda"):
+        general.lambda_path(rows)
+    with pytest.raises(DataError, match="vary in two options"):
+        general.surface(rows)

@@ -107,3 +107,21 @@ def test_what_is_no_results_file_is_refused(tmp_path, written):
     with pytest.raises(UsageError, match="is there already"):
         report(path, "-o", tmp_path / "page")
     assert not (tmp_path / "none").exists()
+
+
+def test_a_heat_map_keeps_its_image(tmp_path, written):
+    rows = [
+        row(
+            "one",
+            "rf",
+            key=f"{gamma}{lam}",
+            lam=lam,
+            score=gamma / lam,
+            params={"gamma": gamma, "kernel_params": {"gamma": gamma}},
+        )
+        for gamma in (1.0, 2.0)
+        for lam in (1.0, 10.0)
+    ]
+    report(written(rows), "-o", tmp_path / "page")
+    html = (tmp_path / "page" / "index.html").read_text()
+    assert html.count('href="data:image/png;base64,') >= 1 and "Over a grid" in plain(html)

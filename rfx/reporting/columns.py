@@ -19,6 +19,7 @@ _GIVEN = {
     "label": "setting",
     "split": "split",
     "test": "test rows",
+    "target": "target",
     "kernel": "kernel",
     "solver": "solver",
     "n_features": "D",

@@ -21,7 +21,7 @@ from rfx.reporting.printed import Printed
 # What tells runs apart besides options; n_features and lam are options of some methods, and
 # outcomes of others.
 _FIELDS = ("dataset", "split", "method", "kernel", "solver")
-_PARAMS = ("label", "test")
+_PARAMS = ("label", "test", "target", "ignore", "missing")
 CONFIDENCE = 0.95
 MARKS = {"better": "(+)", "equal": "(=)", "worse": "(-)"}
 LEGEND = (

@@ -92,7 +92,7 @@ def _has_column(name, value) -> bool:
 
 def _params(run: Run) -> dict[str, Any]:
     params = {name: value for name, value in run.options.items() if not _has_column(name, value)}
-    return params | {name: getattr(run, name) for name in ("label", "test") if getattr(run, name)}
+    return params | run.told()
 
 
 def in_words(row: Result) -> str:

@@ -13,7 +13,7 @@ from rfx.data import rowweights
 from rfx.data.reading import Reading
 from rfx.errors import DataError
 from rfx.options import Path as LamPath
-from rfx.records import keys, results, traces
+from rfx.records import chance, keys, results, traces
 from rfx.records.result import Result
 from rfx.records.run import Run
 from rfx.runs import baseline, held_out, metrics, streamed
@@ -187,6 +187,9 @@ def _result_of(run, split, method, held, chosen, place, point, path) -> Result:
         more |= _prefixed("choice", asdict(chosen), "metric", "score", "on")
     point = point.with_info(scores=scores)
     found = result(point, point.save(path), evaluation)
+    more |= {name: value for name, value in run.told().items() if name not in ("label", "test")}
+    if not chance.decides(run):
+        more["seedless"] = True
     if asked := _asked(run, found):
         more["asked"] = asked
     if known and run.train_score and "train_score" not in more:

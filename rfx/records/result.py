@@ -287,7 +287,7 @@ _KINDS: dict[Check, str] = {
     _amount: (
         "mae relative_error train_relative_error kappa kappa_bound norm pass_seconds seconds_steps"
         " seconds_nystrom seconds_joint seconds_scores seconds_maximise seconds_validation"
-        " seconds_read seconds_total"
+        " seconds_read seconds_total seconds_process"
         " held_out_mae"
     ),
     _number: "choice_score train_score held_out_score constant_score round_gap",

@@ -23,11 +23,13 @@ from rfx.reporting.printed import Printed
 _FIELDS = ("dataset", "split", "method", "kernel", "solver")
 _PARAMS = ("label", "test", "target", "ignore", "missing")
 CONFIDENCE = 0.95
-MARKS = {"better": "(+)", "equal": "(=)", "worse": "(-)"}
+UNJUDGED = "no deviation"
+MARKS = {"better": "(+)", "equal": "(=)", "worse": "(-)", UNJUDGED: "(0)"}
 LEGEND = (
     f"{MARKS['better']} better, {MARKS['equal']} equal, {MARKS['worse']} worse than the printed"
     " number, which is taken for one more run with the noise of ours (95 % prediction interval);"
-    " without a mark that can't be said."
+    f" {MARKS[UNJUDGED]} another number, but ours has no deviation to judge that by; without a mark"
+    " that can't be said."
 )
 
 
@@ -76,8 +78,9 @@ def slope(points: Sequence[tuple[float, float]]) -> float:
 
 
 def verdict(ours: Mean | None, printed: Printed | None, best: str) -> str | None:
-    """Ours against a printed number: "better", "equal" or "worse" by the noise of ours; None where
-    that can't be said.
+    """Ours against a printed number: "better", "equal" or "worse" by the noise of ours; "no
+    deviation" for another number where ours are all the same, so that there is no noise to judge
+    it by; None where that can't be said, as of a single run.
 
     The printed number counts as one more run, with the same noise as ours and rounded as it is
     written: it is equal when it is within the 95 % prediction interval mean +- t s sqrt(1 + 1/n).
@@ -92,6 +95,8 @@ def verdict(ours: Mean | None, printed: Printed | None, best: str) -> str | None
     more = ours.value - printed
     if abs(more) <= slack * (1 + 1e-9):
         return "equal"
+    if not ours.sd:
+        return UNJUDGED
     return "better" if (more > 0) == (best == "high") else "worse"
 
 

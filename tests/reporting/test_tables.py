@@ -14,9 +14,10 @@ from rfx import papers
 from rfx.errors import UsageError
 from rfx.records import results
 from rfx.reporting import seeds, tables
+from rfx.reporting.cells import Cell
 from rfx.reporting.printed import Printed, printed
 from rfx.reporting.tables_general import compare
-from rfx.reporting.tables_render import FORMATS, render, texts
+from rfx.reporting.tables_render import FORMATS, render, text, texts
 
 SIZES = {
     "cpu": (6554, 819, 21),
@@ -356,10 +357,15 @@ def test_only_the_seed_makes_rows_one_cell():
 
 
 @pytest.mark.parametrize(
-    "value, expected", [(0.60, "equal"), (0.649, "equal"), (0.651, "better"), (0.549, "worse")]
+    "value, expected",
+    [(0.60, "equal"), (0.649, "equal"), (0.651, "no deviation"), (0.549, "no deviation")],
 )
 def test_without_noise_a_number_is_equal_as_it_is_rounded(value, expected):
     assert seeds.verdict(seeds.mean([value] * 5), Printed("0.6"), "high") == expected
+    ours = seeds.mean([value] * 5)
+    cell = Cell(ours, paper=Printed("0.6"), pair=True, verdict=expected)
+    assert cell.outcome == ("equal" if expected == "equal" else "beside")
+    assert text(cell).endswith("/ 0.6 (=)" if expected == "equal" else "/ 0.6 (0)")
     assert seeds.verdict(seeds.mean([value]), Printed("0.6"), "high") is None
     assert (
         seeds.verdict(seeds.mean([value] * 5), Printed("0.6"), "") is None

@@ -22,8 +22,8 @@ from rfx.runs import baseline, held_out, metrics, streamed
 IN_COLUMNS = frozenset(results.COLUMNS)
 _NOT_IN_ROW = IN_COLUMNS | {"scores", "asked"}
 # Options with a column of their own, and options that are no choice of the run's.
-_OF_COLUMNS = IN_COLUMNS - {"metric", "params"}
-_NOT_ASKED = frozenset(("seed", "timeout", "task"))
+_OF_COLUMNS = frozenset(("kernel", "solver", "lam", "n_features", "dtype"))
+_NOT_ASKED = frozenset(("seed", "timeout", "task", "loss"))
 _HELD_OUT = ("cv", "holdout", "calibrate")
 # What the held-out errors of choices are as scores.
 _AS_SCORE: dict[str, Callable[[float], float]] = {
@@ -203,6 +203,8 @@ def _asked(run: Run, found: Result) -> dict:
     """
     told = keys.resolved(run)
     names = {*methods.get(run.method).declared(), *methods.get(found.method).declared()}
+    # a column of the same name as another option, such as gap, has something else
+    names -= IN_COLUMNS - _OF_COLUMNS - {"metric"}
     if run.given().get("lam_path"):
         names -= {"lam"}
     made = {name: found.params.get(name) for name in names - _OF_COLUMNS}

@@ -32,6 +32,8 @@ _LOOKS = {
     "mlp": ("#707070", "$N$"),
     "r-pegasos": ("#AA4466", "8"),
     "n-pegasos": ("#DDCC77", "."),
+    "rfm": ("#AA3377", "$R$"),
+    "auto": ("#004488", "$A$"),
     # quantities of one method
     "test": ("#0072B2", "o"),
     "train": ("#E69F00", "^"),

@@ -23,6 +23,8 @@ from rfx.reporting.printed import Printed
 _FIELDS = ("dataset", "split", "method", "kernel", "solver")
 _PARAMS = ("label", "test", "target", "ignore", "missing")
 CONFIDENCE = 0.95
+# A smaller deviation, as a share of the mean, is of rounding, not of chance.
+_ROUNDING = 1e-9
 UNJUDGED = "no deviation"
 MARKS = {"better": "(+)", "equal": "(=)", "worse": "(-)", UNJUDGED: "(0)"}
 LEGEND = (
@@ -95,7 +97,7 @@ def verdict(ours: Mean | None, printed: Printed | None, best: str) -> str | None
     more = ours.value - printed
     if abs(more) <= slack * (1 + 1e-9):
         return "equal"
-    if not ours.sd:
+    if ours.sd <= _ROUNDING * abs(ours.value):
         return UNJUDGED
     return "better" if (more > 0) == (best == "high") else "worse"
 

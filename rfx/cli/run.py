@@ -190,11 +190,9 @@ def _given(*outputs):
 
 
 def _in_words(summary) -> str:
-    counts = ", ".join(
-        f"{summary.count(status)} {status}"
-        for status in ("ok", "failed", "timeout", "interrupted")
-        if summary.count(status)
-    )
+    found = {status: summary.count(status) for status in results.STATUSES}
+    found["skipped without data"] = summary.skipped
+    counts = ", ".join(f"{n} {status}" for status, n in found.items() if n) or "nothing to do"
     tail = f", {summary.not_converged} of them did not converge" if summary.not_converged else ""
     return f"{summary.plan}: {counts}{tail}, in {summary.results}"
 
@@ -250,5 +248,9 @@ def dry_run(loaded, path, retry_failed, trace, as_json):
     else:
         for run in todo:
             click.echo(plans.describe(run))
-    click.echo(f"{loaded.name}: {len(todo)} of {len(loaded.runs)} runs to do", err=True)
+    _, (first, *more), _ = runner.ahead(loaded, todo, rows)
+    said = first.removeprefix(f"{len(todo)} to do")
+    click.echo(f"{loaded.name}: {len(todo)} of {len(loaded.runs)} runs to do{said}", err=True)
+    for line in more:
+        click.echo(f"{loaded.name}: {line}", err=True)
     return 0

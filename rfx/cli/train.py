@@ -33,6 +33,9 @@ from rfx.records import results as results_file
 from rfx.records import traces
 from rfx.records.run import Run
 
+# small, and there without a download
+EXAMPLE = "breast_cancer"
+
 
 class TrainCommand(MethodCommand):
     """Has the options of method auto where none is named; its help those of all methods."""
@@ -54,12 +57,11 @@ class TrainCommand(MethodCommand):
 @click.option(
     "--data",
     "dataset",
-    required=True,
     metavar="NAME|FILE",
     shell_complete=complete_data,
     help=(
         "A data set's name, a file (LIBSVM, CSV, TSV, .npz, .npy, Parquet), or - for standard"
-        " input."
+        " input.  [required]"
     ),
 )
 @click.option(
@@ -227,6 +229,12 @@ def command(
     """
     given = given_options(method, options)
 
+    if dataset is None:
+        named_method = "" if method == "auto" else f" --method {method}"
+        raise UsageError(
+            "--data says what to train on, a file or a name of rfx datasets; try rfx"
+            f" train{named_method} --data {EXAMPLE}, which comes with rfx"
+        )
     if curve and trace is None:
         raise UsageError("--curve goes into --trace; give --trace FILE")
     from rfx.fitting import weights

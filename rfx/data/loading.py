@@ -123,6 +123,27 @@ def load(
     return loaded
 
 
+# Files whose reading has nothing random; columns of other tables may be learnt by cross-fitting.
+_PLAIN = (".libsvm", ".svm", ".svmlight", ".npy")
+
+
+def is_drawn(name_or_path, split=None, test=None) -> bool:
+    """Whether the seed decides which rows `load` gives, or how they are read; True where that is
+    not known.
+    """
+    base = str(name_or_path).partition(":")[0]
+    if test is not None and is_drawn(test):
+        return True
+    if not registry.has(base):
+        return split is not None or Path(archives.plain_name(base)).suffix not in _PLAIN
+    info = registry.get(base)
+    if info.builtin or info.own is not None:
+        return True
+    if split in info.splits:
+        return info.draws(split)
+    return split is not None or "test" not in {entry.role for entry in info.files}
+
+
 def _drawn(X, y, size, key, role):
     if size is None or size == len(y):
         return X, y

@@ -138,8 +138,13 @@ def listed(text: str | None) -> list[str]:
     return [word.strip() for word in (rows[0] if rows else ()) if word.strip()]
 
 
-def typed(option: str, names) -> str:
-    """An option that names these columns, as one types it in a shell; `listed` is the inverse."""
+def written(names) -> str:
+    """The text that names these columns; `listed` is the inverse."""
     text = io.StringIO()
     csv.writer(text, lineterminator="").writerow(names)
-    return f"--{option} {shlex.quote(text.getvalue())}"
+    return text.getvalue()
+
+
+def typed(option: str, names) -> str:
+    """An option that names these columns, as one types it in a shell."""
+    return f"--{option} {shlex.quote(written(names))}"

@@ -252,6 +252,15 @@ class Method:
             )
         return losses.get_loss(name)
 
+    @classmethod
+    def is_random(cls, settings: Mapping[str, Any]) -> bool:
+        """Whether a fit with these options depends on the seed.
+
+        A plan makes one run, not one for each seed, where neither this nor the choice of the rows
+        does.
+        """
+        return True
+
     # ------------------------------------------------------------------ training
 
     def fit(self, problem: Problem, settings: Settings, cache: Cache) -> Fitted:

@@ -8,6 +8,7 @@ machine has one unless `--bias false` is given: LIBSVM, which the paper used, al
 """
 
 import logging
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,7 +20,7 @@ from rfx.fitting.cache import Cache
 from rfx.fitting.callbacks import evaluating, telling
 from rfx.fitting.expansion import OPTIONS, ExpansionMethod, ExpansionModel
 from rfx.fitting.method import Fitted, budget, each_output, kernel_params
-from rfx.fitting.options import CHOSEN_LAM, DTYPE, LOSS, SOLVER, TOL
+from rfx.fitting.options import AUTO, CHOSEN_LAM, DTYPE, LOSS, SOLVER, TOL
 from rfx.fitting.problem import Problem
 from rfx.fitting.settings import Settings
 from rfx.fitting.validation import GAMMA_FACTORS, LAMS
@@ -61,6 +62,18 @@ class Kernel(ExpansionMethod):
         SOLVER.adding({"libsvm": "LIBSVM, in a child process"}),
         TOL.but(help=f"{TOL.help} The `-e` of LIBSVM."),
     )
+
+    @classmethod
+    def is_random(cls, settings: Mapping[str, Any]) -> bool:
+        """The exact kernel machine is not, where validation and medians of samples have nothing
+        to choose.
+        """
+        kernel = kernels.KERNELS.get(settings.get("kernel"))
+        if kernel is None or settings.get("solver") != "rfx" or settings.get("metric") != "none":
+            return True
+        chosen = ("lam", "gamma") if "gamma" in kernel.parameters else ("lam",)
+        words = any(isinstance(settings.get(name), str) for name in chosen)
+        return words or settings.get("scaling") == AUTO
 
     def fit(self, problem: Problem, settings: Settings, cache: Cache) -> Fitted:
         if problem.n_rows >= MANY:

@@ -21,12 +21,16 @@ timeout, zero_based, train_score (score the training rows too), curve (the error
 training goes on: in its row, or in the trace), fixed_threads (threads are what the run is about:
 they tell it from other runs, and runs with more threads than there are cores are left out), trace
 (keep what the solver reports step by step), cv and holdout (score on training rows that were held
-out: see rfx.runs.held_out), and the dict options, which holds what the method is given.
-`repetitions = 5` stands for seed = [0, 1, 2, 3, 4]. Files are looked for beside the plan's file,
-then in the current folder. `example()` is a plan with all of this that runs.
+out: see rfx.runs.held_out), and the dict options, which holds what the method is given. How the
+table of a file is read is said by target, ignore (a list is several columns, no axis), missing, and
+id (a column that names the rows, and is left out). `repetitions = 5` stands for
+seed = [0, 1, 2, 3, 4]; of a file's plan, runs in which nothing is random get one seed. Files are
+looked for beside the plan's file, then in the current folder. `example()` is a plan with all of
+this that runs.
 """
 
 import itertools
+import json
 import math
 import os
 import tomllib
@@ -39,10 +43,11 @@ from typing import NoReturn
 from rfx import env, methods, numerals
 from rfx.data import encodings
 from rfx.data.loading import SHARE
+from rfx.data.reading import MISSING, Reading, listed
 from rfx.data.registry import registry
 from rfx.errors import UsageError, or_near, quoted
 from rfx.plans import catalogue
-from rfx.records import keys
+from rfx.records import chance, keys
 from rfx.records.run import Run
 
 FIELDS = (
@@ -61,7 +66,15 @@ FIELDS = (
     "trace",
     "cv",
     "holdout",
+    "target",
+    "ignore",
+    "missing",
+    "id",
 )
+# Fields that say how a table is read: of the run's `reading`.
+_READING = ("target", "ignore", "missing", "id")
+# Fields that take several names at once, so that a list of theirs is no axis.
+_LISTS = ("ignore",)
 _SHORT = (
     ("n_features", "D"),
     ("n_grids", "R"),
@@ -104,17 +117,21 @@ _HIGHEST = 2**63 - 1
 
 @dataclass(frozen=True)
 class Plan:
-    """A named list of runs; `table` is the name of the table that they fill, or empty."""
+    """A named list of runs; `table` is the name of the table that they fill, or empty. notes:
+    what is to be said before it is run; has_quick: it is not small, and has a small form.
+    """
 
     name: str
     title: str
     description: str
     table: str
     runs: list[Run] = field(default_factory=list)
+    notes: tuple[str, ...] = ()
+    has_quick: bool = False
 
     def only(self, filters) -> "Plan":
         """The runs for which every filter `name=value[,value…]` holds; one name given twice means
-        either value.
+        either value. A value that a run has may have commas, such as sphere:n=4000,d=5.
 
         Raises UsageError for a name that no run has and for filters that leave nothing.
         """
@@ -123,7 +140,7 @@ class Plan:
             name, equals, values = text.partition("=")
             if not equals or not name:
                 raise UsageError(f"--only {text}: expected NAME=VALUE, such as dataset=cpu")
-            wanted.setdefault(name.strip(), []).extend(value.strip() for value in values.split(","))
+            wanted.setdefault(name.strip(), []).extend(self._split(name.strip(), values))
         runs = self.runs
         for name, values in wanted.items():
             there = sorted(
@@ -145,7 +162,20 @@ class Plan:
             raise UsageError(
                 f"--only {' --only '.join(filters)}: no run of plan {self.name} meets all of them"
             )
-        return Plan(self.name, self.title, self.description, self.table, runs)
+        return replace(self, runs=runs)
+
+    def _split(self, name: str, text: str) -> list[str]:
+        """The values with commas between them; as many pieces together as make a value that a
+        run has.
+        """
+        there = {_get(run, name) for run in self.runs}
+        pieces, found = text.split(","), []
+        while pieces:
+            ends = (n for n in range(len(pieces), 1, -1) if ",".join(pieces[:n]).strip() in there)
+            taken = next(ends, 1)
+            found.append(",".join(pieces[:taken]).strip())
+            del pieces[:taken]
+        return found
 
 
 def load(name_or_path, quick: bool = False, known: dict[str, Traversable] | None = None) -> Plan:
@@ -240,11 +270,40 @@ def describe(run: Run) -> str:
 
 def names_of(run: Run) -> list[str]:
     """What conditions on the run may name: its fields and its options."""
-    return [*(name for name in run.as_dict() if name != "options"), *run.options]
+    fields = [name for name in run.as_dict() if name not in ("options", "reading")]
+    reading = [name for name in ("target", "ignore", "missing") if _get(run, name) is not None]
+    return [*fields, *reading, *run.options]
 
 
 def _get(run, name):
+    if name in _READING:
+        return run.told().get("ignore" if name == "id" else name)
     return getattr(run, name) if name in FIELDS else run.options.get(name)
+
+
+def _with(run: Run | None, fields: dict, options: dict) -> Run:
+    """A run with these fields and options; None: of nothing else."""
+    given = {name: value for name, value in fields.items() if name not in _READING}
+    told = {name: value for name, value in fields.items() if name in _READING}
+    if told:
+        before = Reading() if run is None or run.reading is None else run.reading
+        ignore = _columns(told.get("ignore", list(before.ignore)))
+        given["reading"] = replace(
+            before,
+            target=told.get("target", before.target),
+            missing=told.get("missing", before.missing),
+            ignore=tuple(dict.fromkeys(ignore + _columns(told.get("id", [])))),
+        )
+        if given["reading"] == Reading():
+            given["reading"] = None
+    if run is None:
+        return Run(options=options, **given)
+    return replace(run, **given, options={**run.options, **options})
+
+
+def _columns(value: str | list[str]) -> list[str]:
+    """Columns that are named by a list, or by a text with commas."""
+    return list(value) if isinstance(value, list) else listed(value)
 
 
 def _same(value, wanted) -> bool:
@@ -258,6 +317,26 @@ def _same(value, wanted) -> bool:
     if isinstance(value, bool) and isinstance(wanted, str):
         return str(value).lower() == wanted.lower()
     return value == wanted and isinstance(value, bool) == isinstance(wanted, bool)
+
+
+def once(runs: list[Run]) -> tuple[list[Run], list[str]]:
+    """The runs without the further seeds of those in which nothing is random, and what to say
+    of that.
+    """
+    seeds: dict[str, list[Run]] = {}
+    for run in runs:
+        seeds.setdefault(json.dumps(run.as_dict() | {"seed": 0}, sort_keys=True), []).append(run)
+    dropped: dict[str, list[Run]] = {}
+    for own in seeds.values():
+        if len(own) > 1 and not chance.decides(own[0]):
+            dropped.setdefault(f"{own[0].method} on {own[0].dataset}", []).extend(own[1:])
+    left_out = {id(run) for own in dropped.values() for run in own}
+    notes = [
+        f"{words}: nothing in it is random, so one seed is run; {len(own):,}"
+        f" run{'s' * (len(own) != 1)} left out"
+        for words, own in dropped.items()
+    ]
+    return [run for run in runs if id(run) not in left_out], notes
 
 
 def _values(table) -> list:
@@ -308,6 +387,8 @@ class Reader:
         runs = self.checked(runs)
         unique = {keys.key(run): run for run in reversed(runs)}
         runs = list(reversed(unique.values()))
+        # the plans that come with rfx keep the rows that they have
+        runs, notes = (runs, []) if self.folder is None else once(runs)
         name += "-quick" if quick else ""
         return Plan(
             name,
@@ -315,6 +396,8 @@ class Reader:
             content.get("description", ""),
             content.get("table", ""),
             runs,
+            tuple(notes),
+            small is not None and not quick,
         )
 
     def quick(self, runs, content):
@@ -396,6 +479,8 @@ class Reader:
                 f"{where} {name} = {quoted(value)}: must be"
                 f" {'text, a number, true or false' if option else kind}"
             )
+        if name == "missing" and not option and value not in MISSING:
+            self.fail(f"{where} missing = {quoted(value)}: must be one of {', '.join(MISSING)}")
         if isinstance(value, str) and len(value) > _MOST_TEXT:
             self.fail(
                 f"{where} {name} = {quoted(value)}: must be at most {_MOST_TEXT:,} characters"
@@ -412,7 +497,9 @@ class Reader:
         for name in ("dataset", "method"):
             if name not in fields:
                 self.fail(f"{where} has no {name}")
-        axes = [(name, False, value) for name, value in fields.items()]
+        axes = [
+            (name, False, [value] if name in _LISTS else value) for name, value in fields.items()
+        ]
         axes += [(name, True, value) for name, value in options.items()]
         count = math.prod(len(value) for _, _, value in axes if isinstance(value, list))
         if count > most:
@@ -424,10 +511,10 @@ class Reader:
         for values in itertools.product(
             *(value if isinstance(value, list) else [value] for _, _, value in axes)
         ):
-            own: dict = {"options": {}}
+            own: tuple[dict, dict] = {}, {}
             for (name, option, _), value in zip(axes, values):
-                (own["options"] if option else own)[name] = value
-            runs.append(Run(**own))
+                own[option][name] = value
+            runs.append(_with(None, *own))
         return runs
 
     def adjust(self, runs, content, prefix):
@@ -448,18 +535,11 @@ class Reader:
                 name: value for name, value in table.items() if name not in ("when", "options")
             }
             for name, value in [*fields.items(), *options.items()]:
-                if isinstance(value, list):
+                if isinstance(value, list) and name not in _LISTS:
                     self.fail(
                         f"{where} {name} is a list; only [[run]] and [defaults] lay out a grid"
                     )
-            runs = [
-                (
-                    replace(run, **fields, options={**run.options, **options})
-                    if matches(run, when)
-                    else run
-                )
-                for run in runs
-            ]
+            runs = [_with(run, fields, options) if matches(run, when) else run for run in runs]
         for number, table in enumerate(self.tables(content, "skip"), start=1):
             where = f"[[{prefix}skip]] {number}"
             self.check_names(table, ("when",), where)
@@ -500,6 +580,9 @@ class Reader:
             if rows not in good:
                 self.check_data(*rows)
                 good.add(rows)
+            if run.reading is not None and registry.has(run.dataset.partition(":")[0]):
+                told = ", ".join(name for name in _READING if _get(run, name) is not None)
+                self.fail(f"{told}: {run.dataset} is no table of yours, whose columns have names")
         return [
             replace(run, dataset=self.found(run.dataset), test=run.test and self.found(run.test))
             for run in runs

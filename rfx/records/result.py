@@ -177,6 +177,15 @@ def _scalars(value: object) -> dict[str, Any]:
     return {name: one for name, one in value.items() if one is not None}
 
 
+def _words(value: object) -> dict[str, Any]:
+    """What a run asked for by name: words, numbers, or nothing."""
+    if not isinstance(value, dict) or not all(
+        one is None or isinstance(one, (str, int, float)) for one in value.values()
+    ):
+        raise ValueError("must be a table of words and numbers by name")
+    return value
+
+
 def _numbers(value: object, what: str, least: int = 1) -> list[Any]:
     if not isinstance(value, list) or len(value) < least:
         raise ValueError(f"must be a list of {what}")
@@ -267,8 +276,8 @@ _AMOUNTS = frozenset((_amount, _number, _WORD_OR_AMOUNT))
 _WHOLE = dict.fromkeys(_AMOUNTS, 0) | {_count: 0, _WORD_OR_COUNT: 0, _size: 1, _WORD_OR_SIZE: 1}
 _KINDS: dict[Check, str] = {
     _word: (
-        "label test loss features threshold ended error scored_on held_out_on host divergence"
-        " sample_weight choice_metric choice_on"
+        "label test target ignore missing loss features threshold ended error scored_on held_out_on"
+        " host divergence sample_weight choice_metric choice_on"
     ),
     _count: "round n_classes n_blocks n_found per_step rounds samples joint joint_rows max_iter cv",
     _size: "rank pool support parts",
@@ -278,11 +287,12 @@ _KINDS: dict[Check, str] = {
     _amount: (
         "mae relative_error train_relative_error kappa kappa_bound norm pass_seconds seconds_steps"
         " seconds_nystrom seconds_joint seconds_scores seconds_maximise seconds_validation"
-        " seconds_read seconds_total"
+        " seconds_read seconds_total seconds_process"
         " held_out_mae"
     ),
     _number: "choice_score train_score held_out_score constant_score round_gap",
     _scalars: "kernel_params",
+    _words: "asked",
     _curve: "curve",
     _validation: "validation",
     _path: "path",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from rfx.data.reading import Reading
+from rfx.data.reading import Reading, written
 from rfx.errors import UsageError, or_near
 
 
@@ -136,6 +136,20 @@ class Run:
     def how_to_read(self) -> Reading:
         """How the rows are read, the base of LIBSVM's indices included."""
         return replace(self.reading or Reading(), zero_based=self.zero_based or None)
+
+    def told(self) -> dict[str, str]:
+        """What a row says of the run besides its columns and options: label, test rows, and how
+        its table is read.
+        """
+        reading = self.reading or Reading()
+        found = {
+            "label": self.label,
+            "test": self.test,
+            "target": reading.target,
+            "ignore": written(reading.ignore),
+            "missing": None if reading.missing == Reading.missing else reading.missing,
+        }
+        return {name: value for name, value in found.items() if value}
 
     def given(self) -> dict[str, Any]:
         """The options that are not None."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
-from rfx.reporting.seeds import Mean
+from rfx.reporting.seeds import UNJUDGED, Mean
 
 # What is written around a mean: nothing; its deviation in its decimals, or the first digit of that;
 # the same in its decimals always; "low to high" in its place where those differ; "(low to high)"
@@ -36,8 +36,8 @@ class Cell(NamedTuple):
     pair : bool
         Whether the paper's number, or a dash, is written beside ours.
     verdict : str or None
-        Ours against the paper's: "better", "equal" or "worse"; "differs" for a count. None where
-        there is no verdict.
+        Ours against the paper's: "better", "equal" or "worse"; "differs" for a count; "no
+        deviation" where ours has none to judge by. None where there is no verdict.
     converged : bool or None
         False where a solver did not converge; None where that is not known.
     best : bool
@@ -75,11 +75,12 @@ class Cell(NamedTuple):
     @property
     def outcome(self) -> str:
         """What came of the comparison: the verdict, "worse" for what differs, "beside"
-        where there is none, "none" without a number.
+        where there is none or no deviation, "none" without a number.
         """
         if self.ours is None:
             return "none"
-        return {None: "beside", "differs": "worse"}.get(self.verdict, self.verdict or "")
+        other = {None: "beside", UNJUDGED: "beside", "differs": "worse"}
+        return other.get(self.verdict, self.verdict or "")
 
 
 @lru_cache(4096)
@@ -128,6 +129,8 @@ class Table:
 
 
 DASH = "-"
+# written after the best of its kind
+BEST = "!"
 
 
 def count(value: float) -> str:

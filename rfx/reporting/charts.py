@@ -178,9 +178,10 @@ def _draw(axes, curve: Curve) -> None:
     elif curve.kind == "spots":
         axes.scatter(curve.x, curve.y, **curve.look, **named)
     elif curve.error == "bars":
+        ends = [(y, curve.around.get(x, (y, y))) for x, y in curve.points]
         lengths = [
-            [max(0.0, y - curve.around[x][0]) for x, y in curve.points],
-            [max(0.0, curve.around[x][1] - y) for x, y in curve.points],
+            [max(0.0, y - low) for y, (low, _) in ends],
+            [max(0.0, high - y) for y, (_, high) in ends],
         ]
         bars = axes.errorbar(
             curve.x, curve.y, yerr=lengths, capsize=3, label=curve.label, **curve.look

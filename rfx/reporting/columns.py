@@ -19,6 +19,7 @@ _GIVEN = {
     "label": "setting",
     "split": "split",
     "test": "test rows",
+    "target": "target",
     "kernel": "kernel",
     "solver": "solver",
     "n_features": "D",
@@ -184,9 +185,11 @@ def _other(before, value) -> bool:
     return before is not value and (type(before) is not type(value) or before != value)
 
 
-def of(rows: Sequence[Mapping]) -> Columns:
-    """The columns of rows of a results file."""
-    values, found = Each(rows, values_of), _Differences()
+def of(rows: Sequence[Mapping], asked: bool = False) -> Columns:
+    """The columns of rows of a results file. asked: what varies is what was asked for, not
+    what was chosen for it.
+    """
+    values, found = Each(rows, _asked if asked else values_of), _Differences()
     made = any(row["status"] == "ok" for row in rows)
     for row, given in zip(rows, values):
         found.add(given, row["status"] == "ok" or not made)
@@ -218,10 +221,28 @@ def values_of(row) -> dict:
         found["lam"] = lam
     if n_features is not None:
         found["n_features"] = n_features
+    found |= _used(row)
     if isinstance(found.get("gamma"), (int, float)):
         used = (row["params"].get("kernel_params") or {}).get("gamma")
         found["gamma"] = found["gamma"] if used is None else used
     return found
+
+
+_kernel_and_solver = picker("kernel", "solver")
+
+
+def _used(row) -> dict:
+    """What was chosen where a row has something else than it asked for."""
+    asked = seeds.asked_of(row)
+    if not asked:
+        return {}
+    kernel, solver = _kernel_and_solver(row)
+    used = {"kernel": kernel, "solver": solver, "method": row["method"]} | {
+        name: row["params"].get(name) for name in asked if name not in ("lam", "n_features")
+    }
+    explicit = row["params"].get("explicit") or {}
+    used |= {name: explicit.get(name) for name in asked if used.get(name) is None}
+    return {name: value for name, value in used.items() if name in asked and value is not None}
 
 
 def written(name: str, value) -> str:

@@ -5,6 +5,7 @@ numbers."""
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,10 +30,10 @@ def lambda_path(rows, setting=None):
     nothing else, such as the seed.
     """
     found = _scored(rows, setting)
-    values = columns.of(found).values
+    # lambdas that runs chose, each its own, are no path
     return _curves(
         found,
-        [one.get("lam") for one in values],
+        [one.get("lam") for one in columns.of(found).asked],
         "lambda",
         "Score and size along lambda",
         sizes=True,
@@ -50,44 +51,61 @@ def features(rows, setting=None):
 
 
 def pareto(rows, setting=None):
-    """Score against training seconds, a point a run or a mean over seeds; the line is the
-    Pareto front: nothing quicker is better.
+    """Score against training seconds, a point for each group of runs that differ in the seed
+    alone; the line is the Pareto front: nothing quicker is better.
     """
     rows = _scored(rows, setting)
-    points: dict[tuple, list] = {}
+    points: dict[tuple, list[_Paid]] = {}
     for name, own in _panels(rows).items():
         for group in seeds.variants(own):
             seconds = seeds.mean(columns.outcome(row, "seconds_train") for row in group)
             if seconds is not None:
                 score = seeds.mean_of([row["score"] for row in group])
-                points.setdefault(name, []).append((seconds.value, score.value, group[0]["method"]))
+                points.setdefault(name, []).append(_Paid(seconds.value, score, group[0]["method"]))
     if not points:
         raise DataError("no row of the results file has the seconds of its training")
-    panels = [_paid(name, metric, own) for (name, metric), own in points.items()]
+    looks = style.looks(one.method for own in points.values() for one in own)
+    panels = [_paid(name, metric, own, looks) for (name, metric), own in points.items()]
     notes = [
-        "Up is better; of rmse down. A point: the mean over runs that differ in the seed alone. "
-        + style.machines(rows)
+        "Up is better; of rmse down. A point: the mean over runs that differ in the seed alone,"
+        " with one standard deviation of the score. " + style.machines(rows)
     ]
     title = "Score against training time, and the Pareto front"
     return Chart(title, notes, in_lines(panels, min(3, len(panels)), Panel(hidden=True)))
 
 
-def _paid(name, metric, points) -> Panel:
-    """What each method's scores of one data set cost, and the front; points: (seconds,
-    score, method).
-    """
-    drawn = []
-    for method in dict.fromkeys(method for *_, method in points):
-        mine = [(seconds, score) for seconds, score, by in points if by == method]
-        look = style.look(method) | {"linestyle": "none"}
-        xs, ys = zip(*mine)
-        drawn.append(
-            Curve(xs, ys, look, style.plain(method), style.identifier("points", name, method))
-        )
-    front = _front([(seconds, score) for seconds, score, _ in points], metric)
+class _Paid(NamedTuple):
+    """What the score of a group of runs cost, in seconds."""
+
+    seconds: float
+    score: seeds.Mean
+    method: str
+
+
+def _paid(name, metric, points: list[_Paid], looks) -> Panel:
+    """What each method's scores of one data set cost, and the front."""
+    front = _front([(one.seconds, one.score.value) for one in points], metric)
     look = {"color": "0.4", "linewidth": 0.9, "drawstyle": "steps-post", "zorder": 0}
     xs, ys = zip(*front)
-    drawn.append(Curve(xs, ys, look, gid=style.identifier("front", name)))
+    drawn = [Curve(xs, ys, look, "Pareto front", style.identifier("front", name))]
+    for method in dict.fromkeys(one.method for one in points):
+        mine = [one for one in points if one.method == method]
+        around = {
+            one.seconds: (one.score.value - one.score.sd, one.score.value + one.score.sd)
+            for one in mine
+            if one.score.sd is not None
+        }
+        drawn.append(
+            Curve(
+                [one.seconds for one in mine],
+                [one.score.value for one in mine],
+                looks[method] | {"linestyle": "none"},
+                style.plain(method),
+                style.identifier("points", name, method),
+                around,
+                "bars",
+            )
+        )
     return Panel(name, "training, s", style.plain(metric), drawn, dress=_log_places)
 
 
@@ -221,14 +239,21 @@ def _curves(rows, places, label, title, sizes=False):
         for own in lines.values()
         for _, row in own
     )
+    looks = style.looks(
+        _look_of(text, own) for lines in panels.values() for text, own in lines.items()
+    )
     scores, others = [], []
     for (name, metric), lines in panels.items():
-        score = [curve for text, own in lines.items() for curve in _curve(own, "score", name, text)]
+        score = [
+            curve
+            for text, own in lines.items()
+            for curve in _curve(own, "score", name, text, looks)
+        ]
         size = (
             [
                 curve
                 for text, own in lines.items()
-                for curve in _curve(own, "model_size", name, text)
+                for curve in _curve(own, "model_size", name, text, looks)
             ]
             if sized
             else []
@@ -252,7 +277,7 @@ def _lines(rows, places, sizes) -> dict[tuple, dict[str, list[tuple]]]:
     """(data set, metric) -> the words of a line -> (place, row) of its points, where there
     are several places.
     """
-    given = columns.of(rows)
+    given = columns.of(rows, asked=True)
     others = [
         name for name in given.varying if name not in ("lam", "gamma", "seed", "threads", *SIZES)
     ]
@@ -280,12 +305,16 @@ def _said(values, names) -> list[str]:
     ]
 
 
-def _curve(points, quantity, dataset, text) -> list[Curve]:
+def _look_of(text, points) -> str:
+    """Whose look a line has: its method's, of several lines of one method one of its own."""
+    method = points[0][1]["method"]
+    return method if text == method else text
+
+
+def _curve(points, quantity, dataset, text, looks) -> list[Curve]:
     """The mean at each place, with a band of one standard deviation, if there is any;
     points: (place, row) of a line.
     """
-    method = points[0][1]["method"]
-    name = method if text == method else text  # several lines of one method have looks of their own
     by_place: dict[float, list] = {}
     for place, row in points:
         by_place.setdefault(place, []).append(row[quantity])
@@ -306,7 +335,7 @@ def _curve(points, quantity, dataset, text) -> list[Curve]:
         Curve(
             list(known),
             [mean.value for mean in known.values()],
-            style.look(name),
+            looks[_look_of(text, points)],
             style.plain(text),
             gid,
             around,
@@ -327,7 +356,7 @@ def _front(points, metric) -> list[tuple]:
 def _grids(rows) -> list[Grid]:
     """The grid of each data set and method whose runs vary in two numbers."""
     groups: dict[tuple, list] = {}
-    for row, values in zip(rows, columns.of(rows).values):
+    for row, values in zip(rows, columns.of(rows).asked):
         groups.setdefault((row["dataset"], row["method"], row["metric"]), []).append((row, values))
     found = []
     for (dataset, method, metric), own in groups.items():

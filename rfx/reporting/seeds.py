@@ -21,13 +21,17 @@ from rfx.reporting.printed import Printed
 # What tells runs apart besides options; n_features and lam are options of some methods, and
 # outcomes of others.
 _FIELDS = ("dataset", "split", "method", "kernel", "solver")
-_PARAMS = ("label", "test")
+_PARAMS = ("label", "test", "target", "ignore", "missing")
 CONFIDENCE = 0.95
-MARKS = {"better": "(+)", "equal": "(=)", "worse": "(-)"}
+# A smaller deviation, as a share of the mean, is of rounding, not of chance.
+_ROUNDING = 1e-9
+UNJUDGED = "no deviation"
+MARKS = {"better": "(+)", "equal": "(=)", "worse": "(-)", UNJUDGED: "(0)"}
 LEGEND = (
     f"{MARKS['better']} better, {MARKS['equal']} equal, {MARKS['worse']} worse than the printed"
     " number, which is taken for one more run with the noise of ours (95 % prediction interval);"
-    " without a mark that can't be said."
+    f" {MARKS[UNJUDGED]} another number, but ours has no deviation to judge that by; without a mark"
+    " that can't be said."
 )
 
 
@@ -76,8 +80,9 @@ def slope(points: Sequence[tuple[float, float]]) -> float:
 
 
 def verdict(ours: Mean | None, printed: Printed | None, best: str) -> str | None:
-    """Ours against a printed number: "better", "equal" or "worse" by the noise of ours; None where
-    that can't be said.
+    """Ours against a printed number: "better", "equal" or "worse" by the noise of ours; "no
+    deviation" for another number where ours are all the same, so that there is no noise to judge
+    it by; None where that can't be said, as of a single run.
 
     The printed number counts as one more run, with the same noise as ours and rounded as it is
     written: it is equal when it is within the 95 % prediction interval mean +- t s sqrt(1 + 1/n).
@@ -92,6 +97,8 @@ def verdict(ours: Mean | None, printed: Printed | None, best: str) -> str | None
     more = ours.value - printed
     if abs(more) <= slack * (1 + 1e-9):
         return "equal"
+    if ours.sd <= _ROUNDING * abs(ours.value):
+        return UNJUDGED
     return "better" if (more > 0) == (best == "high") else "worse"
 
 
@@ -133,24 +140,68 @@ _fields = picker(*_FIELDS)
 
 
 def inputs(row: Mapping) -> dict:
-    """What a row's run was given, by name, without its seed; of an option with a column,
-    what was asked for where that is known.
+    """What a row's run was given, by name, without its seed: what was asked for, such as
+    ``validation``, rather than the value that was chosen.
     """
     params = row["params"]
+    asked = asked_of(row)
+    method = asked.get("method") or row["method"]
     found = {name: value for name, value in zip(_FIELDS, _fields(row)) if value is not None}
     if type(params) is Params:
-        entries, columns = _wanted(row["method"], params.names)
+        entries, columns = _wanted(method, params.names)
         found.update(zip(entries, params.several(entries)))
     else:
-        entries, columns = _wanted(row["method"], tuple(params))
+        entries, columns = _wanted(method, tuple(params))
         found.update((name, params[name]) for name in entries if params[name] is not None)
     for name in columns:
         value = row.get(name)
         if value is not None:
             found[name] = value
+    for name, value in asked.items():
+        if value is not None:
+            found[name] = value
+        else:
+            found.pop(name, None)
     if type(found.get("gamma")) is str and lacks_gamma(row.get("kernel")):
         del found["gamma"]
     return found
+
+
+def asked_of(row: Mapping) -> Mapping:
+    """What the row's run asked for where the row has something else, None for what it did
+    not ask for.
+    """
+    params = row["params"]
+    asked = params.get("asked")
+    if asked is not None:
+        return asked
+    steps = params.get("validation")
+    return _of_steps(row, params, steps) if steps else {}
+
+
+def _of_steps(row: Mapping, params: Mapping, steps: Sequence[Mapping]) -> dict:
+    """The same of a row that does not say it: the words of the options that its validation had
+    several values of.
+    """
+    defaults, found = _defaults(row["method"]), {}
+    for step in steps:
+        for place, name in enumerate(step["options"]):
+            tried, own = {str(one[place]) for one in step["tried"]}, params.get(name)
+            # a word that was not tried, such as validation, is what was asked for
+            asked = type(own) is str and own not in tried
+            if len(tried) > 1 and name in defaults and not asked:
+                word = defaults[name]
+                found[name] = None if word is None else word if type(word) is str else "validation"
+    return found
+
+
+@lru_cache
+def _defaults(method: str) -> Mapping:
+    """The defaults of a method's options; none of a method that is not there."""
+    try:
+        return methods.get(method).defaults()
+    except UsageError:
+        return {}
 
 
 def token(given: Mapping) -> tuple:

@@ -5,12 +5,13 @@ Methods are told apart without colour too, by mark and dashes. Ours is drawn sol
 marks, the authors' pale with hollow ones. matplotlib is loaded when something is drawn.
 """
 
+import itertools
 import math
 import textwrap
-import zlib
+from collections.abc import Iterable
 from functools import cache
 
-from rfx import lazy, terminal
+from rfx import lazy, methods, terminal
 
 # Okabe and Ito's colours first, told apart by the colour-blind, then Tol's.
 _LOOKS = {
@@ -31,13 +32,16 @@ _LOOKS = {
     "mlp": ("#707070", "$N$"),
     "r-pegasos": ("#AA4466", "8"),
     "n-pegasos": ("#DDCC77", "."),
+    "rfm": ("#AA3377", "$R$"),
+    "auto": ("#004488", "$A$"),
     # quantities of one method
     "test": ("#0072B2", "o"),
     "train": ("#E69F00", "^"),
     "": ("#444444", "o"),
 }
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255", "#332288")
-_MARKS = ("1", "2", "3", "4", "+", "x", "|", "_")
+# Filled marks, which are seen at any size; of methods from other packages.
+_MARKS = "osD^vPX<>phd"
 FONT = "DejaVu Sans"
 LONGEST = 60  # characters of a name in a figure
 _UNKNOWN = "\N{REPLACEMENT CHARACTER}"
@@ -48,12 +52,33 @@ def look(name: str, whose: str = "ours") -> dict:
     """Keyword arguments of `axes.plot` for a method (or "test", "train", "" for quantities of one
     method).
 
-    whose: "ours" or "authors". A method that is not known here, from another package, gets a colour
-    and a mark by its name.
+    whose: "ours" or "authors". Of several names that are not known here, see `looks`.
     """
-    colour, mark = _LOOKS.get(name) or _by_name(name)
-    plain = {"color": colour, "marker": mark, "linestyle": "-"}
+    plain = looks([name])[name]
     return plain if whose == "ours" else plain | AUTHORS
+
+
+def looks(names: Iterable[str]) -> dict[str, dict]:
+    """The look of each of some names. Methods from other packages, and after them names that
+    are no methods, get pairs of a colour and a mark that differ from those of all others.
+    """
+    names = list(names)
+    others = dict.fromkeys(sorted(set(methods.names()) - _LOOKS.keys()))
+    others |= dict.fromkeys(sorted(set(names) - _LOOKS.keys() - others.keys()))
+    found = _LOOKS | dict(zip(others, _cycle(len(others))))
+    return {
+        name: {"color": found[name][0], "marker": found[name][1], "linestyle": "-"}
+        for name in names
+    }
+
+
+def _cycle(count: int) -> list[tuple[str, str]]:
+    """Pairs of a colour and a mark that no method of rfx has; each mark comes with every colour
+    before a pair comes again.
+    """
+    pairs = ((_COLOURS[(i + i // 12) % 8], _MARKS[i % 12]) for i in itertools.count())
+    free = (pair for pair in pairs if pair not in _LOOKS.values())
+    return list(itertools.islice(free, count))
 
 
 def numbered(number: int) -> dict:
@@ -70,11 +95,6 @@ def numbered(number: int) -> dict:
 def known(name: str) -> bool:
     """Has `name` a look of its own?"""
     return name in _LOOKS
-
-
-def _by_name(name):
-    place = zlib.crc32(name.encode())
-    return _COLOURS[place % len(_COLOURS)], _MARKS[place // len(_COLOURS) % len(_MARKS)]
 
 
 def printed(name: str) -> dict:
@@ -188,7 +208,9 @@ def log_values(axes) -> None:
 
 
 def plain_ticks(axis) -> None:
-    """0.01, 5, 1000 as they are, 10^4 and beyond as powers."""
+    """0.01, 5, 1000 as they are, 10^4 and beyond as powers; a logarithmic axis has two ticks
+    with labels at least.
+    """
 
     def write(value, _):
         exponent = math.log10(value) if value > 0 else 0
@@ -200,6 +222,22 @@ def plain_ticks(axis) -> None:
 
     axis.set_major_formatter(lazy.ticker.FuncFormatter(write))
     axis.set_minor_formatter(lazy.ticker.NullFormatter())
+    if axis.get_scale() == "log":
+        _two_ticks(axis)
+
+
+def _two_ticks(axis) -> None:
+    """Finer ticks where powers of ten leave fewer than two within the axis."""
+    finer = (
+        lazy.ticker.LogLocator(subs=(1.0, 2.0, 5.0), numticks=12),
+        lazy.ticker.LogLocator(subs=tuple(map(float, range(1, 10))), numticks=12),
+        lazy.ticker.MaxNLocator(4),
+    )
+    for locator in finer:
+        low, high = sorted(axis.get_view_interval())
+        if sum(low <= place <= high for place in axis.get_majorticklocs()) >= 2:
+            return
+        axis.set_major_locator(locator)
 
 
 def _pairs(labels) -> list[str]:

@@ -8,6 +8,8 @@ import statistics
 from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from scipy.special import stdtr
 
@@ -15,7 +17,18 @@ from rfx.errors import UsageError
 from rfx.records.result import picker, seconds_train
 from rfx.reporting import columns, convergence, seeds
 from rfx.reporting.builders import Builder
-from rfx.reporting.cells import DASH, Cell, Section, Table, count, decimals, number, short, words
+from rfx.reporting.cells import (
+    BEST,
+    DASH,
+    Cell,
+    Section,
+    Table,
+    count,
+    decimals,
+    number,
+    short,
+    words,
+)
 
 # what CSV and JSON hold of every row
 _CELLS = (
@@ -31,7 +44,7 @@ _CELLS = (
     "seconds_predict",
     "peak_rss_mb",
 )
-_BEST = "!: the best score of its data set"
+_BEST = f"{BEST}: the best score of its data set"
 # numbers of features that map-convergence shows
 _SHOWN = (16, 64, 256, 1024)
 
@@ -58,7 +71,9 @@ def summary(rows, setting=None, group_by=None, mean_over=None) -> Table:
     if group_by and mean_over:
         raise UsageError(f"--group-by {group_by} and --mean-over {mean_over}: give one of the two")
     if group_by or mean_over:
-        return _grouped(rows, given, *_by(given, group_by, mean_over))
+        by, said = _by(rows, given, group_by, mean_over)
+        several = len({_data_of(row) for row in rows if row["status"] == "ok"}) > 1
+        return (_ranked if several and "dataset" not in by else _grouped)(rows, given, by, said)
     return _listed(rows, given)
 
 
@@ -127,87 +142,287 @@ def _best(scores) -> set[int]:
     return {place for best, found in several for score, place in found if score == best}
 
 
-def _by_run(rows) -> dict[tuple, float]:
-    """The mean score of rows on the same data with the same seed."""
+# A t-test of fewer pairs says nothing.
+FEWEST_PAIRS = 3
+
+
+def _by_run(rows, with_seed=True) -> dict[tuple, float]:
+    """The mean score of rows on the same data with the same seed; without seed, on the same data.
+
+    A run in which nothing is random has the seed None.
+    """
     found: dict[tuple, list] = {}
     for row in rows:
         if row["score"] is not None:
-            found.setdefault(
-                (row["dataset"], row["split"], row["params"].get("test"), row["seed"]), []
-            ).append(row["score"])
+            seed = None if row["params"].get("seedless") or not with_seed else row["seed"]
+            found.setdefault((*_data_of(row), seed), []).append(row["score"])
     return {name: sum(scores) / len(scores) for name, scores in found.items()}
+
+
+def _data_of(row) -> tuple:
+    """What tells the problem of a row from others."""
+    return row["dataset"], row["split"], row["params"].get("test"), row["params"].get("target")
+
+
+def _at(runs: dict[tuple, float], name: tuple) -> float | None:
+    """The score of the run of that name; what is not random has one for every seed."""
+    return runs.get(name, runs.get((*name[:-1], None)))
 
 
 def _paired(one: dict[tuple, float], best: dict[tuple, float]) -> tuple[float | None, int]:
     """(p, pairs) of the paired t-test of two groups of rows by their scores as `_by_run`
     has them; p None where that can't be said.
     """
-    less = seeds.mean(one[name] - best[name] for name in one if name in best)
-    if less is None or not less.sd:
+    pairs = [(_at(one, name), _at(best, name)) for name in {**one, **best}]
+    less = seeds.mean(a - b for a, b in pairs if a is not None and b is not None)
+    if less is None or not less.sd or less.n < FEWEST_PAIRS:
         return None, 0 if less is None else less.n
     return float(2 * stdtr(less.n - 1, -abs(less.value) / (less.sd / less.n**0.5))), less.n
 
 
-def _by(given, group_by, mean_over) -> tuple[list[str], str]:
+def _p(p: float | None, pairs: int) -> Cell:
+    """The cell of a paired p, or why there is none."""
+    if p is None and 0 < pairs < FEWEST_PAIRS:
+        return words("1 pair" if pairs == 1 else f"{pairs} pairs")
+    return number(p, "{:.2g}".format)
+
+
+def _full(runs: Sequence[dict[tuple, float]]) -> list[bool]:
+    """Which of some groups have every run that one of them has."""
+    every = {name for own in runs for name in own if name[-1] is not None}
+    every = every or {name for own in runs for name in own}
+    return [all(_at(own, name) is not None for name in every) for own in runs]
+
+
+def _by(rows, given, group_by, mean_over) -> tuple[list[str], str]:
     """The columns to group by, and what the title says of it."""
     names = [given.resolve(name) for name in (group_by or mean_over).split(",")]
     if group_by:
         return names, f"by {', '.join(given.heading(name) for name in names)}"
-    return [
-        name for name in (*columns.ALWAYS, *given.varying) if name not in names
-    ], f"means over {', '.join(names)}"
+    # what was chosen may differ from seed to seed; what was asked for does not
+    asked = (*columns.ALWAYS, *columns.of(rows, asked=True).varying)
+    return [name for name in asked if name not in names], f"{_OVER} {', '.join(names)}"
 
 
-def _groups(rows, given, by) -> list[tuple[dict, list]]:
-    """The rows that ended well by their values of the columns `by` and their metric, each
-    with these values.
+@dataclass
+class _Group:
+    """Rows that ended well and have the same values of some columns.
+
+    given: these values as asked for; used: of each of these columns, and of lambda, the values
+    that were used.
     """
-    groups: dict[tuple, tuple[dict, list]] = {}
-    for row, asked in zip(rows, given.asked):
+
+    given: dict
+    metric: str | None
+    rows: list = field(default_factory=list)
+    used: dict[str, set] = field(default_factory=dict)
+    best: bool = False
+
+    @property
+    def family(self) -> tuple:
+        """The groups among which one is best."""
+        return self.given.get("dataset"), self.given.get("seed"), self.metric
+
+    @cached_property
+    def runs(self) -> dict[tuple, float]:
+        """The scores, run by run."""
+        return _by_run(self.rows, "seed" not in self.given)
+
+    @cached_property
+    def means(self) -> dict[str, seeds.Mean | None]:
+        return dict(zip(columns.OUTCOMES, map(seeds.mean, zip(*map(columns.outcomes, self.rows)))))
+
+    def cell(self, name: str) -> Cell:
+        """A column of the group: what was asked for, and what was chosen for it."""
+        asked = self.given.get(name)
+        text, used = columns.written(name, asked), self.used.get(name, set()) - {asked}
+        if name in self.given and (type(asked) is not str or not used):
+            return columns.cell(name, asked)
+        chosen = _range(name, used)
+        return words(f"{text} ({chosen})" if name in self.given else chosen or DASH)
+
+    def told(self) -> dict:
+        """The values of the columns as CSV and JSON have them, with the range of what was chosen.
+
+        The option --metric is not the metric of the score.
+        """
+        found = {_OTHERWISE.get(name, name): value for name, value in self.given.items()}
+        for name, used in self.used.items():
+            numbers = [value for value in used if isinstance(value, (int, float))]
+            if type(self.given.get(name, "")) is str and numbers:
+                found |= {f"{name}_low": min(numbers), f"{name}_high": max(numbers)}
+        return found
+
+
+_OVER = "means over"
+_OTHERWISE = {"metric": "learnt_metric"}
+_MOST_WORDS = 3
+
+
+def _range(name: str, used: set) -> str:
+    """What was chosen in the runs of a group: the lowest and highest number, or the words."""
+    numbers = [value for value in used if isinstance(value, (int, float))]
+    if numbers and len(numbers) == len(used):
+        ends = dict.fromkeys(columns.written(name, end) for end in (min(used), max(used)))
+        return " to ".join(ends)
+    texts = sorted(columns.written(name, value) for value in used)
+    return ", ".join(texts[:_MOST_WORDS] + ["…"] * (len(texts) > _MOST_WORDS))
+
+
+def _groups(rows, given, by) -> list[_Group]:
+    """The rows that ended well by their values of the columns `by`; by their metric, too,
+    where a group is of one data set.
+    """
+    groups: dict[tuple, _Group] = {}
+    for row, asked, used in zip(rows, given.asked, given.values):
         if row["status"] == "ok":
-            own = {name: asked.get(name) for name in by} | {"metric": row["metric"]}
-            groups.setdefault(seeds.token(own), (own, []))[1].append(row)
+            own = {name: asked.get(name) for name in by}
+            group = groups.setdefault((seeds.token(own), row["metric"]), _Group(own, row["metric"]))
+            group.rows.append(row)
+            for name in {*by, "lam"}:
+                if used.get(name) is not None:
+                    group.used.setdefault(name, set()).add(used[name])
     return list(groups.values())
 
 
 def _grouped(rows, given, by, said) -> Table:
     metric, outcomes = _metric(rows)
     groups = _groups(rows, given, by)
-    means = [
-        dict(zip(columns.OUTCOMES, map(seeds.mean, zip(*map(columns.outcomes, found)))))
-        for _, found in groups
-    ]
-    families = [(own.get("dataset"), own["metric"]) for own, _ in groups]
-    best = _best(
-        [(family, own["score"] and own["score"].value) for family, own in zip(families, means)]
-    )
-    best_of = {families[place]: _by_run(groups[place][1]) for place in best}
-    lines, cells = [], []
-    for place, ((own, found), outcome) in enumerate(zip(groups, means)):
-        rival = None if place in best else best_of.get(families[place])
-        p, pairs = (None, 0) if rival is None else _paired(_by_run(found), rival)
+    families: dict[tuple, list[_Group]] = {}
+    for group in groups:
+        families.setdefault(group.family, []).append(group)
+    best_of: dict[tuple, _Group] = {}
+    partial = 0
+    for family, members in families.items():
+        full = [one for one, whole in zip(members, _full([one.runs for one in members])) if whole]
+        partial += len(members) - len(full)
+        scores = [one.means["score"] and one.means["score"].value for one in full]
+        for place in _best(((family, family[-1]), score) for score in scores):
+            full[place].best = True
+            best_of[family] = full[place]
+    # where groups are of all but some columns, what was chosen is worth a column
+    wanted = said.startswith(_OVER) and "lam" not in by
+    shown = by + ["lam"] * (wanted and any(len(one.used.get("lam", ())) > 1 for one in groups))
+    lines, cells, few = [], [], False
+    for group in groups:
+        rival = None if group.best else best_of.get(group.family)
+        p, pairs = (None, 0) if rival is None else _paired(group.runs, rival.runs)
+        few = few or (p is None and 0 < pairs < FEWEST_PAIRS)
         score, *others = _outcomes(
-            outcome, place in best, all(row["converged"] is not False for row in found)
+            group.means, group.best, all(row["converged"] is not False for row in group.rows)
         )
-        names = [columns.cell(name, own[name]) for name in by]
-        metrics = [words(own["metric"] or DASH)] if metric is None else []
-        lines.append(
-            [*names, number(len(found), str), score, number(p, "{:.2g}".format), *metrics, *others]
-        )
-        told = {"n": len(found), "best": place in best, "paired_p": p, "pairs": pairs}
-        cells.append(own | told | _values(outcome))
-    headings = [given.heading(name) for name in by] + ["n", outcomes[0], "paired p", *outcomes[1:]]
+        metrics = [words(group.metric or DASH)] if metric is None else []
+        names = [group.cell(name) for name in shown]
+        n = number(len(group.rows), str)
+        lines.append([*names, n, score, _p(p, pairs), *metrics, *others])
+        told = {"metric": group.metric, "n": len(group.rows), "best": group.best}
+        cells.append(group.told() | told | {"paired_p": p, "pairs": pairs} | _values(group.means))
+    headings = [*(given.heading(name) for name in shown), "n", outcomes[0], "paired p"]
+    headings += outcomes[1:]
     title = (
         f"{sum(row['status'] == 'ok' for row in rows)} rows in {len(groups)} groups, {said}: mean ±"
         " standard deviation"
     )
-    notes = (
-        [f"{_BEST}; paired p: of a t-test of the difference from it, run by run of the same seed"]
-        if best
-        else []
-    )
+    notes = []
+    if best_of:
+        notes += [
+            f"{_BEST}; paired p: of a t-test of the difference from it, run by run of the same seed"
+        ]
+    if few:
+        notes += [f"Fewer than {FEWEST_PAIRS} pairs of runs have no p."]
+    if partial:
+        notes += [
+            f"{partial} of the groups lack{'s' * (partial == 1)} runs that others of the same data"
+            " set have, and can't be the best."
+        ]
     notes += _notes(rows, given, (), "in at least one of the runs")
     return Table("summary", title, [Section("", headings, lines, min(len(by), 2))], notes, cells)
+
+
+# ----------------------------------------------------------------- over data sets that are unlike
+
+
+def _ranked(rows, given, by, said) -> Table:
+    """Groups over several data sets: the mean of their ranks, for errors of unlike data sets
+    have no mean.
+    """
+    groups: dict[tuple, _Group] = {}
+    for group in _groups(rows, given, by):
+        # an accuracy and an RMSE rank alike
+        groups.setdefault(seeds.token(group.given), _Group(group.given, None)).rows.extend(
+            group.rows
+        )
+    ranks: dict[tuple, dict[str, list[float]]] = {name: {} for name in groups}
+    problems: set[tuple] = set()
+    for outcome in columns.OUTCOMES:
+        values: dict[tuple, dict[tuple, float]] = {}
+        for name, group in groups.items():
+            for problem, value in _by_problem(group.rows, outcome).items():
+                values.setdefault(problem, {})[name] = value
+        for own in values.values():
+            for name, rank in zip(own, _ranks(list(own.values()))):
+                ranks[name].setdefault(outcome, []).append(float(rank))
+        problems |= values.keys() if outcome == "score" else set()
+    full = {
+        name: found["score"]
+        for name, found in ranks.items()
+        if len(found.get("score", ())) == len(problems)
+    }
+    lowest = min((sum(own) for own in full.values()), default=None)
+    lines, cells = [], []
+    for name, group in groups.items():
+        found = {outcome: seeds.mean(own) for outcome, own in ranks[name].items()}
+        best = len(full) > 1 and name in full and sum(full[name]) == lowest
+        several = len({problem for problem, *_ in _by_problem(group.rows, "score")})
+        line = [columns.cell(column, group.given[column]) for column in by]
+        line += [number(len(group.rows), str), number(several, str)]
+        for outcome in columns.OUTCOMES:
+            marked = best and outcome == "score"
+            line.append(Cell(found.get(outcome), decimals(2), "deviation", best=marked))
+        lines.append(line)
+        told: dict[str, float | None] = {"n": len(group.rows), "data_sets": several, "best": best}
+        for outcome in columns.OUTCOMES:
+            one = found.get(outcome)
+            told |= {f"rank_{outcome}": one and one.value, f"rank_{outcome}_sd": one and one.sd}
+        cells.append(group.told() | told)
+    headings = [given.heading(name) for name in by] + ["n", "data sets"]
+    headings += [f"rank by {heading}" for heading, _ in columns.OUTCOMES.values()]
+    n_ok = sum(row["status"] == "ok" for row in rows)
+    title = (
+        f"{n_ok} rows in {len(groups)} groups, {said}: mean rank over {len(problems)} data sets ±"
+        " standard deviation"
+    )
+    notes = [
+        "Errors of unlike data sets have no mean: on each data set the groups are ranked by their"
+        " means there, 1 is the best score, or the least of all else. Add dataset to --group-by"
+        " for means."
+    ]
+    if lowest is not None and len(full) > 1:
+        notes.append(f"{BEST}: the best mean rank among the groups that have every data set")
+    notes += _notes(rows, given, (), "in at least one of the runs")
+    return Table("summary", title, [Section("", headings, lines, min(len(by), 2))], notes, cells)
+
+
+def _ranks(values: list[float]) -> list[float]:
+    """The place of each value from the least on, from 1; equal values share the mean of theirs."""
+    return [
+        (sum(other < value for other in values) + sum(other <= value for other in values) + 1) / 2
+        for value in values
+    ]
+
+
+def _by_problem(rows, outcome) -> dict[tuple, float]:
+    """The mean of an outcome on each data set, for a score with its sign turned where high is
+    better.
+    """
+    found: dict[tuple, list] = {}
+    for row in rows:
+        value = columns.outcome(row, outcome)
+        if value is not None:
+            if outcome == "score" and row["metric"] != "rmse":
+                value = -value
+            found.setdefault((_data_of(row), row["metric"]), []).append(value)
+    return {name: sum(own) / len(own) for name, own in found.items()}
 
 
 def _outcomes(means, best, converged) -> list[Cell]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from rfx import terminal
 from rfx.records.sheet import safe
-from rfx.reporting.cells import DASH, Cell, Section, Table
+from rfx.reporting.cells import BEST, DASH, Cell, Section, Table
 from rfx.reporting.printed import Printed
 from rfx.reporting.seeds import MARKS, Mean
 
@@ -47,8 +47,10 @@ def parts(cell: Cell) -> Parts:
     return Parts(_ours(cell), star, paper, (cell.verdict or "") if cell.marked else "")
 
 
-def text(cell: Cell) -> str:
-    """A cell as it is printed, such as 0.0364 ± 0.0007* / 0.032 (-)."""
+def text(cell: Cell, best: str = BEST) -> str:
+    """A cell as it is printed, such as 0.0364 ± 0.0007* / 0.032 (-); best: what marks the best."""
+    if cell.best and best != BEST:
+        return text(cell._replace(best=False, note=cell.note + best))
     if not cell.pair and cell.verdict is None and cell.converged is not False:
         return _ours(cell)  # of which a table of many rows is full
     found = parts(cell)
@@ -68,7 +70,7 @@ def _ours(cell: Cell) -> str:
         return cell.text
     if cell.ours is None:
         return DASH
-    return _around(cell, cell.ours) + cell.note + ("!" if cell.best else "")
+    return _around(cell, cell.ours) + cell.note + (BEST if cell.best else "")
 
 
 def _around(cell: Cell, ours: Mean) -> str:
@@ -139,12 +141,10 @@ def render(table: Table, form: str, width: int | None = None) -> str:
         return _csv(table)
     if form == "json":
         return _json(table)
+    if form == "latex":
+        return _latex(_page(table, DAGGER))
     page = _page(table)
-    return (
-        _text(page, width or 10**6)
-        if form == "text"
-        else {"markdown": _markdown, "latex": _latex}[form](page)
-    )
+    return _text(page, width or 10**6) if form == "text" else _markdown(page)
 
 
 def cleaned(text: str) -> str:
@@ -155,17 +155,26 @@ def cleaned(text: str) -> str:
 _BREAKS = dict.fromkeys(map(ord, "\t\n\r\v\f\x85\u2028\u2029"), " ")
 
 
-def _page(table: Table) -> _Page:
+# what marks the best in LaTeX, where an exclamation mark would be read as a factorial
+DAGGER = "\N{DAGGER}"
+
+
+def _page(table: Table, best: str = BEST) -> _Page:
     grids = [
         _Grid(
             cleaned(section.title),
             [cleaned(head) for head in section.columns],
-            _Lines([text(cell) for cell in line] for line in section.lines),
+            _Lines([text(cell, best) for cell in line] for line in section.lines),
             section.n_labels,
         )
         for section in table.sections
     ]
-    return _Page(cleaned(table.title), grids, [cleaned(note) for note in table.notes])
+    notes = [cleaned(note) for note in table.notes]
+    # the note that says what the mark means begins with it
+    notes = [
+        best + note.removeprefix(BEST) if note.startswith(f"{BEST}: ") else note for note in notes
+    ]
+    return _Page(cleaned(table.title), grids, notes)
 
 
 def _text(table: _Page, width: int) -> str:
@@ -262,6 +271,7 @@ def _latex_line(line) -> str:
 _LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 _LATEX |= {
     "±": r"$\pm$",
+    DAGGER: r"\textsuperscript{\textdagger}",
     "…": r"\dots{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",

@@ -39,7 +39,7 @@ def result_of(run: Run, ending: Ending) -> Result:
         )
         found = found.with_params(**answer.get("params") or {})
     else:
-        return _made(run, answer, where)
+        return _made(run, ending, answer, where)
     if not where:
         return found
     message = f"worker {ending.worker} on {ending.host}: {found.message}"[:_LONGEST]
@@ -47,7 +47,7 @@ def result_of(run: Run, ending: Ending) -> Result:
     return replace(found.with_params(**where), blas=None, cpu=None, message=message)
 
 
-def _made(run: Run, answer: dict[str, Any], where: dict[str, str]) -> Result:
+def _made(run: Run, ending: Ending, answer: dict[str, Any], where: dict[str, str]) -> Result:
     known = {
         name: value
         for name, value in answer.items()
@@ -58,6 +58,8 @@ def _made(run: Run, answer: dict[str, Any], where: dict[str, str]) -> Result:
         for name, value in answer.items()
         if name not in results.COLUMNS and name != "trace"
     }
+    if ending.seconds is not None:
+        more["seconds_process"] = ending.seconds
     known["params"] = _params(run) | (answer.get("params") or {}) | more | where
     columns = _columns(run) | known | {"key": keys.key(run)}
     return Result(**columns, steps=answer.get("trace") or None)
@@ -92,7 +94,7 @@ def _has_column(name, value) -> bool:
 
 def _params(run: Run) -> dict[str, Any]:
     params = {name: value for name, value in run.options.items() if not _has_column(name, value)}
-    return params | {name: getattr(run, name) for name in ("label", "test") if getattr(run, name)}
+    return params | run.told()
 
 
 def in_words(row: Result) -> str:

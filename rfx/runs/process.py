@@ -34,6 +34,8 @@ class Ending:
         The seconds that were not enough.
     peak_mb : float or None
         Its largest memory, in MiB.
+    seconds : float or None
+        From its start to its end.
     worker, host : str or None
         The address and the machine of the worker that made it.
     """
@@ -42,6 +44,7 @@ class Ending:
     crash: str | None = None
     timeout: float | None = None
     peak_mb: float | None = None
+    seconds: float | None = None
     worker: str | None = None
     host: str | None = None
 
@@ -146,7 +149,8 @@ class Child:
         if not isinstance(answer, dict):
             answer = None
         late = self.timeout if self.timed_out else None
-        return Ending(answer, None if answer else self.crash(), late, self.peak_mb)
+        seconds = time.monotonic() - self.started
+        return Ending(answer, None if answer else self.crash(), late, self.peak_mb, seconds)
 
     def crash(self) -> str:
         code = self.process.returncode

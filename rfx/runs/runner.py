@@ -6,11 +6,14 @@ ends; the next call takes up what has no row yet.
 """
 
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from rfx import interrupts
+from rfx.data.registry import registry
+from rfx.data.registry.fetch import is_obtainable
 from rfx.errors import ClusterError
 from rfx.plans.plan import Plan, describe
 from rfx.records import keys, results, traces
@@ -18,6 +21,7 @@ from rfx.records.result import Result
 from rfx.records.run import Run
 from rfx.runs import endings, pools
 from rfx.runs.child import NO_DATA
+from rfx.runs.estimate import Estimate
 from rfx.runs.process import NAP
 
 
@@ -32,9 +36,17 @@ class Summary:
     total: int
     ran: int = 0
     rows: list[Result] = field(default_factory=list)
+    # runs without a row, whose data can't be had
+    without: int = 0
 
     def count(self, status) -> int:
-        return sum(row.status == status for row in self.rows)
+        """The runs that ended so; those without data are not failed, but skipped."""
+        return sum(row.status == status and not no_data(row) for row in self.rows)
+
+    @property
+    def skipped(self) -> int:
+        """The runs whose data could not be had."""
+        return self.without + sum(map(no_data, self.rows))
 
     @property
     def not_converged(self) -> int:
@@ -53,10 +65,62 @@ class Summary:
             "total": self.total,
             "ran": self.ran,
             **counts,
+            "skipped": self.skipped,
             "not_converged": self.not_converged,
             "exit_code": self.exit_code,
             "rows": [row.as_dict() for row in self.rows],
         }
+
+
+def no_data(row: Result) -> bool:
+    """Whether a run has no result because its data could not be had."""
+    return row.params.get("error") == NO_DATA
+
+
+def by_hand(runs: Iterable[Run]) -> dict[str, str]:
+    """The data sets of some runs that neither are here nor can be fetched, each with how a
+    person gets it.
+    """
+    names = {name.partition(":")[0] for run in runs for name in (run.dataset, run.test) if name}
+    return {
+        name: registry.get(name).obtain or f"rfx fetch {name} says more"
+        for name in sorted(names)
+        if registry.has(name) and not is_obtainable(name)
+    }
+
+
+def _needs(run: Run, names: Iterable[str]) -> str | None:
+    """Which of some data sets a run needs."""
+    own = {name.partition(":")[0] for name in (run.dataset, run.test) if name}
+    return next((name for name in names if name in own), None)
+
+
+def ahead(
+    plan: Plan, todo: list[Run], rows: Iterable[Result], jobs: int = 1, here: bool = True
+) -> tuple[list[Run], list[str], Estimate]:
+    """What is to be said before the first run: (the runs that can be made, lines, the estimate).
+
+    here: the data are read on this machine, which is asked whether it has them.
+    """
+    absent = by_hand(todo) if here else {}
+    groups: dict[str, list[Run]] = {}
+    for run in todo:
+        if (name := _needs(run, absent)) is not None:
+            groups.setdefault(name, []).append(run)
+    out = {id(run) for own in groups.values() for run in own}
+    made = [run for run in todo if id(run) not in out]
+    estimate = Estimate(row for row in rows)
+    lines = [f"{len(todo)} to do{estimate.words(made, jobs, plan.has_quick)}"]
+    lines += plan.notes
+    lines += [
+        f"{name}: {_runs(len(own))} skipped; its data must be obtained by hand: {absent[name]}"
+        for name, own in groups.items()
+    ]
+    return made, lines, estimate
+
+
+def _runs(count: int) -> str:
+    return f"{count:,} run{'s' * (count != 1)}"
 
 
 def missing(
@@ -81,11 +145,7 @@ def missing(
     def settled(run, row):
         if row.status == "ok" and run.trace and row.key not in traced:
             return False
-        again = (
-            row.status in (None, "interrupted")
-            or row.params.get("error") == NO_DATA
-            or retry_failed
-        )
+        again = row.status in (None, "interrupted") or no_data(row) or retry_failed
         return row.status == "ok" or not again
 
     return [
@@ -155,22 +215,28 @@ def run(
             traces.check(trace)
         names = _keys(plan)
         todo = missing(plan, rows, retry_failed, traces.read(trace) if asked else (), names)
-        report(
-            f"{plan.name}: {len(plan.runs)} runs, {len(plan.runs) - len(todo)} have a row in"
-            f" {path}, {len(todo)} to do"
-        )
-        if todo:
+        done = len(plan.runs) - len(todo)
+        ready, (first, *more), estimate = ahead(plan, todo, rows, jobs, pool is None)
+        report(f"{plan.name}: {len(plan.runs)} runs, {done} have a row in {path}, {first}")
+        for line in more:
+            report(f"{plan.name}: {line}")
+        without = len(todo) - len(ready)
+        if ready:
             way = pools.Way(timeout, command, tells=progress is not None)
             with pool(way, report) if pool else pools.local(jobs, way) as there:
-                _Desk(there, path, trace, report, progress).work(todo)
+                desk = _Desk(there, path, trace, report, progress)
+                desk.estimate, desk.jobs = (None if pool else estimate), jobs
+                desk.work(ready)
+                without += desk.without
             # a file of rows that changed meanwhile changed their keys, too
             rows, names = results.read(path) if Path(path).exists() else [], _keys(plan)
         return Summary(
             plan.name,
             str(path),
             len(plan.runs),
-            len(todo),
+            len(todo) - without,
             list(keys.rows_of(names, rows).values()),
+            without,
         )
 
 
@@ -185,21 +251,31 @@ class _Desk:
             report,
             progress,
         )
-        # data sets that can't be had: asked for once a call, for a download is tried for long
-        self.without = set()
+        # (data set, test rows) that can't be had: asked for once a call, for a download is tried
+        # for long
+        self.absent: set[tuple[str, str | None]] = set()
+        # runs without a row for that reason
+        self.without = 0
+        self.estimate: Estimate | None = None
+        self.jobs = 1
         self.done = self.total = 0
         self.told = None
 
     def work(self, todo):
         self.total, todo = len(todo), list(todo)
+        if self.estimate is not None and self.estimate.total(todo) is not None:
+            self.estimate = None  # it has been said
         try:
             while self.done < self.total:
                 self.pool.take(todo)
                 self.tell()
                 done = self.done
                 for run, row in self.pool.ended():
-                    self.write(run, row)
-                    self.leave_out(run.dataset, row, todo)
+                    if no_data(row):
+                        self.leave_out(run, row, todo)
+                    else:
+                        self.write(run, row)
+                        self.reckon(row, todo)
                 if self.done == done:
                     time.sleep(NAP)
         except KeyboardInterrupt:
@@ -210,15 +286,31 @@ class _Desk:
                 self.write(run, endings.failure(run, "interrupted", "interrupted while it ran"))
             raise
 
-    def leave_out(self, dataset: str, row: Result, todo: list[Run]) -> None:
-        """Give the runs with a data set that can't be had the row of the one that tried."""
-        if row.params.get("error") != NO_DATA or dataset in self.without:
+    def leave_out(self, run: Run, row: Result, todo: list[Run]) -> None:
+        """Write the row of a run whose data can't be had, and skip the others with these data."""
+        rows = run.dataset, run.test
+        given_up = self.pool.withdraw(run.dataset)
+        out = [one for one in given_up + todo if (one.dataset, one.test) == rows]
+        todo[:] = [one for one in given_up + todo if (one.dataset, one.test) != rows]
+        results.append(self.path, row)
+        self.without += len(out)
+        self.done += 1 + len(out)
+        self.tell()
+        if rows not in self.absent:
+            self.absent.add(rows)
+            words = f"{_runs(1 + len(out))} skipped: {row.message}"
+            self.report(f"[{self.done}/{self.total}] {run.dataset}: {words}")
+
+    def reckon(self, row: Result, todo: list[Run]) -> None:
+        """Say once how long the rest will take, when runs like each of them have ended."""
+        if self.estimate is None:
             return
-        self.without.add(dataset)
-        out = self.pool.withdraw(dataset) + [run for run in todo if run.dataset == dataset]
-        todo[:] = [run for run in todo if run.dataset != dataset]
-        for run in out:
-            self.write(run, endings.failure(run, "failed", row.message or "", error=NO_DATA))
+        self.estimate.add(row)
+        if todo and self.estimate.total(todo) is not None:
+            words = self.estimate.words(todo, self.jobs).removeprefix(", ")
+            self.estimate = None
+            if words:
+                self.report(f"{len(todo)} runs left, {words}")
 
     def tell(self):
         if self.progress is None:

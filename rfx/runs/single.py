@@ -13,7 +13,7 @@ from rfx.data import rowweights
 from rfx.data.reading import Reading
 from rfx.errors import DataError
 from rfx.options import Path as LamPath
-from rfx.records import keys, results, traces
+from rfx.records import chance, keys, results, traces
 from rfx.records.result import Result
 from rfx.records.run import Run
 from rfx.runs import baseline, held_out, metrics, streamed
@@ -21,6 +21,9 @@ from rfx.runs import baseline, held_out, metrics, streamed
 # what info holds that has a column of its own; the rest of info goes into params
 IN_COLUMNS = frozenset(results.COLUMNS)
 _NOT_IN_ROW = IN_COLUMNS | {"scores", "asked"}
+# Options with a column of their own, and options that are no choice of the run's.
+_OF_COLUMNS = frozenset(("kernel", "solver", "lam", "n_features", "dtype"))
+_NOT_ASKED = frozenset(("seed", "timeout", "task", "loss"))
 _HELD_OUT = ("cv", "holdout", "calibrate")
 # What the held-out errors of choices are as scores.
 _AS_SCORE: dict[str, Callable[[float], float]] = {
@@ -194,9 +197,37 @@ def _result_of(run, split, method, held, chosen, place, point, path) -> Result:
         more |= _prefixed("choice", asdict(chosen), "metric", "score", "on")
     point = point.with_info(scores=scores)
     found = result(point, point.save(path), evaluation)
+    more |= {name: value for name, value in run.told().items() if name not in ("label", "test")}
+    if not chance.decides(run):
+        more["seedless"] = True
+    if asked := _asked(run, found):
+        more["asked"] = asked
     if known and run.train_score and "train_score" not in more:
         more |= _on_training_rows(point, split)
     return replace(found.with_params(**more), steps=traces.of(point) if run.trace else None)
+
+
+def _asked(run: Run, found: Result) -> dict:
+    """What the run asked for where its result has something else: words such as ``validation``
+    beside the value that was chosen, None beside what was not asked for at all.
+    """
+    told = keys.resolved(run)
+    names = {*methods.get(run.method).declared(), *methods.get(found.method).declared()}
+    # a column of the same name as another option, such as gap, has something else
+    names -= IN_COLUMNS - _OF_COLUMNS - {"metric"}
+    if run.given().get("lam_path"):
+        names -= {"lam"}
+    made = {name: found.params.get(name) for name in names - _OF_COLUMNS}
+    made |= {name: found[name] for name in names & _OF_COLUMNS}
+    explicit = found.params.get("explicit") or {}
+    # the column of that name is that of the score
+    made["metric"] = explicit.get("metric", told.get("metric"))
+    own = {} if run.method == found.method else {"method": run.method}
+    return own | {
+        name: told.get(name)
+        for name in sorted(names - _NOT_ASKED)
+        if keys.canonical(made[name]) != keys.canonical(told.get(name))
+    }
 
 
 def _on_training_rows(method, split) -> dict:

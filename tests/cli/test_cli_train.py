@@ -42,6 +42,16 @@ def files(tmp_path):
     return tmp_path
 
 
+@pytest.mark.parametrize("words", [("--method", "sparse-rf"), ()])
+def test_without_data_one_sentence_says_how_to_go_on(capfd, words):
+    code, out, err = run(capfd, "train", *words)
+    (line,) = err.strip().splitlines()
+    assert (code, out) == (2, "")
+    assert line.endswith(
+        f"try {' '.join(('rfx', 'train', *words))} --data breast_cancer, which comes with rfx"
+    )
+
+
 def trained(capfd, files, *more, method="rf"):
     fast = ("--n-features", 100) if method != "kernel" else ()
     return run(

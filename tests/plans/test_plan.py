@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from rfx import env, papers
+from rfx.data.reading import Reading
 from rfx.errors import UsageError
 from rfx.plans import plan
 from rfx.records import keys
@@ -90,6 +91,96 @@ def test_only(write):
     ]:
         with pytest.raises(UsageError, match=message):
             loaded.only(filters)
+
+
+def test_only_takes_values_with_commas_and_equals_signs(write):
+    text = '[[run]]\ndataset = ["sphere:n=10000,d=5", "sphere:n=200,d=5", "cpu"]\nmethod = "rf"'
+    loaded = plan.load(write(text))
+    one = loaded.only(["dataset=sphere:n=10000,d=5"]).runs
+    assert [run.dataset for run in one] == ["sphere:n=10000,d=5"]
+    two = loaded.only(["dataset=cpu,sphere:n=200,d=5"]).runs
+    assert [run.dataset for run in two] == ["sphere:n=200,d=5", "cpu"]
+    with pytest.raises(UsageError, match="no run of plan p has that"):
+        loaded.only(["dataset=sphere:n=3,d=5"])
+
+
+TABLE = """
+[[run]]
+dataset = "people.csv"
+method = "rf"
+seed = [0, 1]
+target = "income"
+ignore = ["city", "zip, code"]
+id = "name"
+[[set]]
+when = {seed = 1}
+missing = "median"
+"""
+
+
+def test_a_table_is_read_as_the_plan_says(tmp_path, write):
+    (tmp_path / "people.csv").write_text("name,city,income\n")
+    first, second = plan.load(write(TABLE)).runs
+    columns = ("city", "zip, code", "name")
+    assert first.reading == Reading(target="income", ignore=columns)
+    assert second.reading == Reading(target="income", ignore=columns, missing="median")
+    assert first.told() == {"target": "income", "ignore": 'city,"zip, code",name'}
+    assert Run.of(json.loads(json.dumps(second.as_dict()))) == second
+    same_seed = replace(second, seed=0)
+    assert keys.key(first) != keys.key(same_seed), "how a table is read is part of the run"
+    as_text = TABLE.replace('["city", "zip, code"]', "'city,\"zip, code\"'")
+    assert plan.load(write(as_text)).runs == [first, second]
+    assert plan.load(write(TABLE)).only(["missing=median"]).runs == [second]
+    plain = TABLE.replace('target = "income"\n', "").replace('id = "name"\n', "")
+    plain = plain.replace('ignore = ["city", "zip, code"]\n', "").replace("median", "refuse")
+    assert plan.load(write(plain)).runs[1].reading is None, "the key of before"
+    for text, message in [
+        (RUN + "target = 'y'", "target: cpu is no table of yours"),
+        (RUN + "missing = 'zero'", "missing = 'zero': must be one of refuse, mean, median"),
+        (RUN + "target = 3", "target = 3: must be text"),
+    ]:
+        with pytest.raises(UsageError, match=message):
+            plan.load(write(text))
+
+
+ONCE = """
+[defaults]
+seed = [0, 1, 2]
+options.scaling = "minmax01"
+options.kernel = "gaussian"
+options.metric = "none"
+[[run]]
+dataset = "a.libsvm"
+test = "b.libsvm"
+method = "kernel"
+options.gamma = 0.5
+options.lam = [1, 10]
+"""
+
+
+def test_one_seed_where_nothing_is_random(tmp_path, write):
+    for name in "ab":
+        (tmp_path / f"{name}.libsvm").write_text("1 1:1\n")
+    loaded = plan.load(write(ONCE))
+    assert [(run.seed, run.options["lam"]) for run in loaded.runs] == [(0, 1), (0, 10)]
+    (note,) = loaded.notes
+    assert note.startswith("kernel on ") and note.endswith("one seed is run; 4 runs left out")
+    for before, after in [
+        ('method = "kernel"', 'method = "rf"'),
+        ("options.gamma = 0.5", 'options.gamma = "median"'),
+        ("options.lam = [1, 10]", 'options.lam = [1, "validation"]'),
+        ('options.scaling = "minmax01"', 'options.scaling = "auto"'),
+        ('options.metric = "none"', 'options.metric = "diagonal"'),
+        ("options.gamma = 0.5", 'options.gamma = 0.5\noptions.solver = "libsvm"'),
+        ('test = "b.libsvm"', "holdout = 0.2"),
+        ('test = "b.libsvm"', "cv = 2"),
+        ('test = "b.libsvm"', 'split = "80/20"'),
+        ('"a.libsvm"\ntest = "b.libsvm"', '"sphere:n=100,d=3"'),
+        ('"a.libsvm"\ntest = "b.libsvm"', '"breast_cancer"'),
+    ]:
+        assert before in ONCE
+        runs = plan.load(write(ONCE.replace(before, after))).runs
+        assert {run.seed for run in runs} == {0, 1, 2}, after
 
 
 RUN = '[[run]]\ndataset = "cpu"\nmethod = "rf"\n'

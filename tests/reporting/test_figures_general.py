@@ -3,11 +3,13 @@ drawn.
 """
 
 import itertools
+import re
 
 import pytest
+from matplotlib.markers import MarkerStyle
 
 from rfx.errors import DataError, UsageError
-from rfx.reporting import charts
+from rfx.reporting import charts, figures, style
 from rfx.reporting import figures_general as general
 
 
@@ -154,3 +156,77 @@ def test_the_numbers_of_a_chart_are_those_of_its_curves():
         "other of the same colour",
         "even",
     ]
+
+
+def test_the_front_is_of_groups_each_with_its_deviation():
+    rows = [
+        row(method=method, seconds=seconds + 0.1 * seed, score=score + 0.1 * seed, seed=seed)
+        for method, seconds, score in (("rf", 1.0, 0.5), ("kernel", 2.0, 0.6), ("rb", 3.0, 0.4))
+        for seed in (0, 1)
+    ]
+    (panel, *_) = general.pareto(rows)
+    drawn = {curve.gid: curve for curve in panel.curves}
+    assert [tuple(map(pytest.approx, point)) for point in drawn["front-a"].points] == [
+        (1.05, 0.55),
+        (2.05, 0.65),
+    ]
+    assert drawn["front-a"].label == "Pareto front"
+    kernel = drawn["points-a-kernel"]
+    deviation = 0.1 / 2**0.5 / 1
+    assert list(kernel.around.values()) == [
+        (pytest.approx(0.65 - deviation), pytest.approx(0.65 + deviation))
+    ]
+    alone = next(iter(general.pareto(rows[:1]))).curves[1]
+    assert alone.around == {} and charts.paint(general.pareto(rows[:1]))
+
+
+def test_methods_of_other_packages_have_marks_that_are_seen_and_differ():
+    names = [f"plug-in-{number}" for number in range(20)]
+    looks = style.looks(names)
+    pairs = {(look["color"], look["marker"]) for look in looks.values()}
+    assert len(pairs) == len(names) and not pairs & set(style._LOOKS.values())
+    assert all(MarkerStyle(look["marker"]).is_filled() for look in looks.values())
+    rows = [row(method=name, seconds=1.0 + place) for place, name in enumerate(names[:3])]
+    curves = [curve for curve in next(iter(general.pareto(rows))).curves if "points" in curve.gid]
+    assert len({(curve.look["color"], curve.look["marker"]) for curve in curves}) == 3
+
+
+@pytest.mark.parametrize(
+    "seconds",
+    [(0.0136, 0.069), (1.2, 1.4), (3.0, 3.001), (0.5,), (0.001, 900.0), (21.0, 22.0, 23.0)],
+)
+def test_a_logarithmic_axis_has_two_labels_at_least(tmp_path, seconds):
+    rows = [row(seconds=one, score=0.5, gamma=place) for place, one in enumerate(seconds)]
+    figure = charts.paint(general.pareto(rows))
+    figure.canvas.draw()
+    axes = figure.axes[0]
+    low, high = axes.get_xlim()
+    shown = [
+        text.get_text()
+        for place, text in zip(axes.get_xticks(), axes.get_xticklabels())
+        if low <= place <= high
+    ]
+    assert axes.get_xscale() == "log" and len(set(shown)) >= 2 and all(shown)
+    _, svg, *_ = figures.draw("pareto", rows, tmp_path / "p")
+    (axis,) = re.findall(
+        r'<g id="matplotlib.axis_1">(.*?)<g id="matplotlib.axis_2">', svg.read_text(), re.DOTALL
+    )
+    labels = re.findall(r"<!-- (.*?) -->", axis)
+    assert len(set(labels) - {"training, s"}) >= 2
+
+
+def test_values_that_runs_chose_are_no_path_and_no_grid():
+    rows = [
+        row(
+            lam=lam,
+            seed=seed,
+            score=lam,
+            asked={"lam": "auto", "metric_steps": None},
+            metric_steps=seed + 1,
+        )
+        for seed, lam in enumerate((0.1, 1.0))
+    ]
+    with pytest.raises(DataError, match="at several values of lambda"):
+        general.lambda_path(rows)
+    with pytest.raises(DataError, match="vary in two options"):
+        general.surface(rows)

@@ -14,9 +14,10 @@ from rfx import papers
 from rfx.errors import UsageError
 from rfx.records import results
 from rfx.reporting import seeds, tables
+from rfx.reporting.cells import Cell
 from rfx.reporting.printed import Printed, printed
 from rfx.reporting.tables_general import compare
-from rfx.reporting.tables_render import FORMATS, render, texts
+from rfx.reporting.tables_render import FORMATS, render, text, texts
 
 SIZES = {
     "cpu": (6554, 819, 21),
@@ -356,10 +357,15 @@ def test_only_the_seed_makes_rows_one_cell():
 
 
 @pytest.mark.parametrize(
-    "value, expected", [(0.60, "equal"), (0.649, "equal"), (0.651, "better"), (0.549, "worse")]
+    "value, expected",
+    [(0.60, "equal"), (0.649, "equal"), (0.651, "no deviation"), (0.549, "no deviation")],
 )
 def test_without_noise_a_number_is_equal_as_it_is_rounded(value, expected):
     assert seeds.verdict(seeds.mean([value] * 5), Printed("0.6"), "high") == expected
+    ours = seeds.mean([value] * 5)
+    cell = Cell(ours, paper=Printed("0.6"), pair=True, verdict=expected)
+    assert cell.outcome == ("equal" if expected == "equal" else "beside")
+    assert text(cell).endswith("/ 0.6 (=)" if expected == "equal" else "/ 0.6 (0)")
     assert seeds.verdict(seeds.mean([value]), Printed("0.6"), "high") is None
     assert (
         seeds.verdict(seeds.mean([value] * 5), Printed("0.6"), "") is None
@@ -564,7 +570,7 @@ def test_summary_by_groups_has_means_their_noise_and_how_many():
         ["rf", "5"],
         ["sparse-rf", "5"],
     ]
-    mixed = summary(row(), row("ijcnn1", metric="accuracy"), group_by="method")
+    mixed = summary(row(), row("ijcnn1", metric="accuracy"), group_by="dataset,method")
     assert len(mixed.cells) == 2, "an RMSE and an accuracy have no mean"
     assert summary(*rows, group_by="D,lambda").sections[0].columns[:3] == ["D", "lambda", "n"]
     for more, message in [
@@ -657,10 +663,121 @@ def test_summary_marks_the_best_and_compares_the_others_with_it():
         cells["kernel"]["paired_p"],
     ) == (3, 1, None, None)
     low = [row | {"metric": "rmse"} for row in rows]
-    assert [cell["best"] for cell in summary(*low, group_by="dataset,method").cells] == [
-        False,
-        False,
-        True,
-    ]
+    partial = summary(*low, group_by="dataset,method")
+    assert [cell["best"] for cell in partial.cells] == [True, False, False], "rb lacks two seeds"
+    assert any("1 of the groups lacks runs" in note for note in partial.notes)
     text = render(summary(*rows), "text")
     assert text.count("0.9500!") == 1 and "!: the best score of its data set" in text
+
+
+def test_groups_are_of_what_was_asked_for_not_of_what_was_chosen():
+    step = {
+        "by": "rf",
+        "options": ["lam"],
+        "error": "share of wrong labels",
+        "tried": [[1.0, 0.1], [3.0, 0.2]],
+        "chosen": [1.0],
+    }
+    said = {"asked": {"lam": "auto", "kernel": "auto", "scaling": "auto", "metric_steps": None}}
+    for more in ({"validation": [step]}, said):
+        rows = [
+            row(
+                seed=seed,
+                lam=lam,
+                metric="accuracy",
+                score=0.9,
+                kernel=kernel if more is said else "gaussian",
+                params={"scaling": "standard", "metric_steps": seed} | more
+                if more is said
+                else {"scaling": "standard"} | more,
+            )
+            for seed, lam, kernel in (
+                (0, 1.0, "gaussian"),
+                (1, 3.0, "laplacian"),
+                (2, 3.0, "gaussian"),
+            )
+        ]
+        table = summary(*rows, mean_over="seed")
+        (cell,) = table.cells
+        assert cell["n"] == 3
+        heads, (line,) = table.sections[0].columns, texts(table.sections[0])
+        assert line[heads.index("lambda")] == "1 to 3"
+        by = summary(*rows, group_by="dataset,lambda")
+        assert texts(by.sections[0])[0][1] == "auto (1 to 3)"
+        assert (by.cells[0]["lam"], by.cells[0]["lam_low"], by.cells[0]["lam_high"]) == (
+            "auto",
+            1.0,
+            3.0,
+        )
+        listed = summary(*rows).sections[0]
+        assert [line[listed.columns.index("lambda")] for line in texts(listed)] == ["1", "3", "3"]
+    given = [row(seed=seed, lam=lam) for seed in (0, 1) for lam in (1.0, 3.0)]
+    assert len(summary(*given, mean_over="seed").cells) == 2, "a lambda that was given"
+
+
+def test_the_metric_of_the_inputs_is_not_that_of_the_score():
+    rows = [
+        row(seed=seed, params={"metric": metric}) for seed in (0, 1) for metric in ("none", "full")
+    ]
+    cells = summary(*rows, mean_over="seed").cells
+    assert [(cell["metric"], cell["learnt_metric"], cell["n"]) for cell in cells] == [
+        ("rmse", "none", 2),
+        ("rmse", "full", 2),
+    ]
+
+
+def test_fewer_than_three_pairs_have_no_p():
+    rows = [
+        row(method=method, seed=seed, score=score)
+        for method, own in {"rf": (0.1, 0.2), "kernel": (0.3, 0.5)}.items()
+        for seed, score in enumerate(own)
+    ]
+    table = summary(*rows, mean_over="seed")
+    (section,) = table.sections
+    assert [line[section.columns.index("paired p")] for line in texts(section)] == ["-", "2 pairs"]
+    assert table.cells[1]["paired_p"] is None and table.cells[1]["pairs"] == 2
+    assert "Fewer than 3 pairs of runs have no p." in table.notes
+
+
+def test_a_run_without_chance_stands_for_every_seed():
+    scores = (0.80, 0.82, 0.81)
+    rows = [row(seed=seed, score=score, metric="accuracy") for seed, score in enumerate(scores)]
+    rows.append(
+        row(method="kernel", seed=0, score=0.9, metric="accuracy", params={"seedless": True})
+    )
+    rf, kernel = summary(*rows, mean_over="seed").cells
+    assert kernel["best"] and (kernel["n"], rf["pairs"]) == (1, 3)
+    assert rf["paired_p"] == pytest.approx(scipy.stats.ttest_1samp(scores, 0.9).pvalue)
+
+
+def test_unlike_data_sets_are_ranked_never_averaged():
+    scores = {
+        ("rf", "cpu"): 0.1,
+        ("kernel", "cpu"): 0.2,
+        ("rb", "cpu"): 0.2,
+        ("rf", "cadata"): 500.0,
+        ("kernel", "cadata"): 400.0,
+    }
+    rows = [row(data, method, score=score) for (method, data), score in scores.items()]
+    rows += [row("ijcnn1", "rf", metric="accuracy", score=0.9)]
+    rows += [row("ijcnn1", "kernel", metric="accuracy", score=0.8)]
+    table = summary(*rows, group_by="method")
+    (section,) = table.sections
+    assert section.columns[:4] == ["method", "n", "data sets", "rank by score"]
+    assert [line[:4] for line in texts(section)] == [
+        ["rf", "3", "3", "1.33 ± 0.58!"],
+        ["kernel", "3", "3", "1.83 ± 0.76"],
+        ["rb", "1", "1", "2.50"],
+    ]
+    assert "score" not in table.cells[0] and table.cells[0]["rank_score"] == pytest.approx(4 / 3)
+    assert "mean rank over 3 data sets" in table.title and "no mean" in table.notes[0]
+    alone = summary(*rows[:3], group_by="method")
+    assert alone.cells[0]["score"] == 0.1, "the mean is within one data set"
+
+
+def test_latex_marks_the_best_by_a_dagger():
+    rows = [row(method=method, score=score) for method, score in (("rf", 0.1), ("kernel", 0.2))]
+    latex = render(summary(*rows), "latex")
+    assert "!" not in latex and r"0.1000\textsuperscript{\textdagger}" in latex
+    assert r"\par \textsuperscript{\textdagger}: the best score of its data set" in latex
+    assert "0.1000!" in render(summary(*rows), "text")

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,8 @@ from rfx.plans.plan import Plan
 from rfx.records import keys, results
 from rfx.records.result import Result
 from rfx.records.run import Run
-from rfx.runs import child, runner
+from rfx.runs import child, estimate, runner
+from rfx.runs.estimate import Estimate, duration
 
 # A child that does what its data set is called; it obeys the protocol of rfx.runs.child.
 STUB = """
@@ -115,7 +117,9 @@ def test_a_row_for_each_run_then_nothing_to_do(tmp_path, stub):
         "gaussian",
         1.0,
     )
-    assert first["params"] == {"gamma": 0.5, "label": "paper", "extra": 1}
+    params = dict(first["params"])
+    assert params.pop("seconds_process") > 0
+    assert params == {"gamma": 0.5, "label": "paper", "extra": 1}
     assert said[0] == f"p: 3 runs, 0 have a row in {path}, 3 to do"
     assert said[1] == "[1/3] a rf gaussian paper lam=1: rmse 0.5" and len(said) == 4
     before = path.read_bytes()
@@ -261,22 +265,77 @@ def test_a_row_without_status_is_made_again():
 
 
 def test_data_that_cannot_be_had_are_asked_for_once_a_call(tmp_path, stub):
-    path = tmp_path / "r.csv"
+    path, said = tmp_path / "r.csv", []
     work = Plan("p", "", "", "", [a_run("data", lam=lam) for lam in (1, 2, 3)] + [a_run("a")])
-    summary = runner.run(work, path, command=stub)
+    summary = runner.run(work, path, command=stub, report=said.append)
     rows = results.read(path)
-    assert [row["status"] for row in rows] == ["failed"] * 3 + ["ok"] and summary.exit_code == 3
-    assert len({row["message"] for row in rows[:3]}) == 1 and [row["lam"] for row in rows[:3]] == [
-        1,
-        2,
-        3,
-    ]
-    assert [row["peak_rss_mb"] is None for row in rows[:3]] == [
-        False,
-        True,
-        True,
+    assert [(row["dataset"], row["status"], row["lam"]) for row in rows] == [
+        ("data", "failed", 1),
+        ("a", "ok", 1),
     ], "no process for the second and third"
+    (line,) = [line for line in said if "skipped" in line]
+    assert line.startswith("[3/4] data: 3 runs skipped: census: no public copy; put census.train")
+    assert (summary.skipped, summary.count("failed"), summary.exit_code) == (3, 0, 3)
+    assert (summary.ran, summary.as_dict()["skipped"]) == (2, 3)
     assert len(runner.missing(work, rows)) == 3
+
+
+def test_data_that_a_person_must_get_are_found_out_before_any_process(tmp_path, stub, monkeypatch):
+    monkeypatch.setattr(runner, "is_obtainable", lambda name: name != "census")
+    path, said = tmp_path / "r.csv", []
+    work = Plan("p", "", "", "", [a_run("census", lam=lam) for lam in (1, 2)] + [a_run("a")])
+    summary = runner.run(work, path, command=stub, report=said.append)
+    assert [row["dataset"] for row in results.read(path)] == ["a"]
+    assert said[1].startswith("p: census: 2 runs skipped; its data must be obtained by hand: ")
+    assert (summary.ran, summary.skipped, summary.exit_code) == (1, 2, 3)
+    only = Plan("p", "", "", "", work.runs[:2])
+    assert runner.run(only, path, command=["/no/such/program"]).skipped == 2
+
+
+def test_how_long_runs_take_is_known_from_runs_like_them():
+    def row(seconds, status="ok", method="rf", **params):
+        options = {"lam": 1.0} | params
+        lam = options.pop("lam")
+        options["seconds_total"] = seconds
+        return Result(dataset="a", method=method, status=status, lam=lam, params=options)
+
+    one, other = a_run("a"), replace(a_run("a", lam=10), seed=3)
+    assert Estimate([row(60.0, "timeout")]).total([one]) is None
+    known = Estimate([row(100.0), row(140.0), row(700.0, lam=10.0)])
+    assert (known.of(one), known.of(other), known.of(a_run("b"))) == (120.0, 700.0, None)
+    assert known.of(a_run("a", lam=3)) == pytest.approx(940 / 3), "of the runs most like it"
+    assert known.words([one, other], 1, True) == ", about 14 min; --quick runs the small form"
+    assert known.words([one, other], 2, True) == ", about 7 min"
+    assert known.words([one, a_run("b")], 1) == "", "never invented"
+    assert known.words([], 1) == "" and duration(3 * 3600) == "3.0 h"
+    named = Estimate([row(90.0, method="kernel", asked={"method": "auto", "lam": "auto"})])
+    assert named.of(replace(one, method="auto")) == 90.0
+
+
+def test_a_plan_says_beforehand_what_earlier_rows_tell(tmp_path, stub):
+    path, said = tmp_path / "r.csv", []
+    work = a_plan("a")
+    before = Result(
+        key="other",
+        dataset="a",
+        method="rf",
+        status="ok",
+        lam=1.0,
+        params={"seconds_total": 300.0},
+    )
+    results.append(path, before)
+    runner.run(work, path, command=stub, report=said.append)
+    assert said[0].endswith("1 to do, about 5 min")
+
+
+def test_the_rest_is_reckoned_after_the_first_runs(tmp_path, monkeypatch, stub):
+    monkeypatch.setattr(estimate, "_LEAST", 0.0)
+    path, said = tmp_path / "r.csv", []
+    runs = [a_run(name, lam=lam) for lam in (1, 2) for name in ("a", "b")]
+    runner.run(Plan("p", "", "", "", runs), path, command=stub, report=said.append)
+    assert [bool(re.fullmatch(r"2 runs left, about \d+ min", line)) for line in said] == [
+        False, False, False, True, False, False,
+    ]  # fmt: skip
 
 
 def test_jobs_share_the_cores(tmp_path, stub):

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from rfx import methods
+from rfx.data.libsvm import svmlight
+from rfx.data.reading import Reading
 from rfx.records import results
 from rfx.records.run import Run
 from rfx.runs import held_out, single
@@ -118,3 +120,31 @@ def test_a_stochastic_method_s_trace_is_its_error_on_the_test_rows_as_it_goes_on
     assert len(row["trace"]) > 1 and all(
         step["seconds"] >= 0 and step["error"] > 0 for step in row["trace"]
     )
+
+
+def test_a_row_says_what_was_asked_for_and_whether_chance_decided(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(80, 3))
+    for name, part in (("a", rows[:60]), ("b", rows[60:])):
+        svmlight.write(tmp_path / f"{name}.libsvm", part, np.sign(part[:, 0]))
+    given = {"scaling": "minmax01", "kernel": "gaussian", "metric": "none", "gamma": 0.5}
+    files = {"dataset": str(tmp_path / "a.libsvm"), "test": str(tmp_path / "b.libsvm")}
+    run = Run(method="kernel", options=given | {"lam": "validation"}, **files)
+    found = single.execute(run)
+    assert found.params["asked"] == {"lam": "validation"} and found.lam > 0
+    assert "seedless" not in found.params
+    fixed = single.execute(replace(run, options=given | {"lam": 1.0}))
+    assert fixed.params["seedless"] is True and "asked" not in fixed.params
+    again = single.execute(replace(run, options=given | {"lam": 1.0}, seed=7))
+    assert again.score == fixed.score and again.objective == fixed.objective
+
+
+def test_a_row_says_how_its_table_was_read(tmp_path):
+    lines = [f"{i % 2},{i * 7 % 13},n{i},{i % 5}" for i in range(60)]
+    (tmp_path / "t.csv").write_text("\n".join(["y,a,name,b", *lines]) + "\n")
+    reading = Reading(target="y", ignore=("name",))
+    given = {"kernel": "gaussian", "gamma": 0.5, "lam": 1.0, "n_features": 20}
+    run = Run(dataset=str(tmp_path / "t.csv"), method="rf", options=given, reading=reading, cv=2)
+    found = single.execute(run)
+    assert (found.n_inputs, found.task) == (2, "binary")
+    assert (found.params["target"], found.params["ignore"]) == ("y", "name")

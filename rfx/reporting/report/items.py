@@ -17,7 +17,7 @@ from rfx.reporting.report.grids import of as grid_of
 from rfx.reporting.report.sources import Source
 from rfx.reporting.report.svg import Shelf
 
-_LONG = 40  # lines of a table that is folded away at first
+LONG = 40  # lines of a table that is folded away at first
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Block:
 
     @property
     def folded(self) -> bool:
-        return sum(len(grid.lines) for grid in self.grids) > _LONG
+        return sum(len(grid.lines) for grid in self.grids) > LONG
 
 
 @dataclass
@@ -113,13 +113,14 @@ def _block(folder, name, rows, setting, shelf, output) -> Block:
             block.reasons.append(f"No table: {error}.")
     if name in folder.figures:
         try:
-            block.figure = _draw(folder.figures[name], name, rows, setting, shelf, output)
+            block.figure = draw(folder.figures[name], name, rows, setting, shelf, output)
         except RfxError as error:
             block.reasons.append(f"No figure: {error}.")
     return block
 
 
-def _draw(builder, name, rows, setting, shelf, output) -> Drawn:
+def draw(builder, name, rows, setting, shelf, output) -> Drawn:
+    """The figure that a builder makes of rows, its files written below `output`."""
     stem = output / "figures" / (f"{name}-{setting}" if setting else name)
     with figures.styled():
         chart = builder(rows, setting)

@@ -2,16 +2,17 @@
 
 import shlex
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 from rfx import _version, files, lazy, methods
 from rfx.errors import DataError, RfxError, UsageError
 from rfx.plans import catalogue
 from rfx.records.result import picker
-from rfx.reporting import style, tables
+from rfx.reporting import tables
 from rfx.reporting.report import coverage, grids, items, sources, tally
 from rfx.reporting.report.svg import Shelf, key
-from rfx.reporting.seeds import LEGEND, MARKS
+from rfx.reporting.seeds import LEGEND
 
 _MADE = '<meta name="generator" content="rfx report">'
 KIND = files.Kind("a report of rfx", lambda path: _MADE.encode() in path.read_bytes()[:4096])
@@ -40,22 +41,44 @@ def write(
     all, and replaces nothing that is no report of rfx without `force`. Raises UsageError for that,
     DataError where it can't be written or `results` is no folder.
     """
-    for option, folder in (("--results", results), ("--output", output)):
-        if not str(folder):
-            raise UsageError(f"{option} is empty; give a folder")
-    results, output = Path(results), Path(output)
+    results, output = _folder("--results", results), _folder("--output", output)
     if not results.is_dir():
         raise DataError(
             f"{results} is no folder of results files; make some with rfx run PLAN --results"
             f" {shlex.quote(f'{results}/PLAN.csv')}"
         )
+
+    def made(shelf: Shelf) -> str:
+        found = [_paper(folder, results, output, known, shelf) for folder in folders]
+        used = {
+            one.source.path: one.source
+            for paper in found
+            for one in paper["plans"]
+            if one.source.path is not None
+        }
+        more = {"papers": found, "names": [paper["name"] for paper in found]}
+        return rendered("page.html", list(used.values()), shelf, more)
+
+    return put(output, made, (), force)
+
+
+def _folder(option: str, folder) -> Path:
+    if not str(folder):
+        raise UsageError(f"{option} is empty; give a folder")
+    return Path(folder)
+
+
+def put(output: Path, made: Callable[[Shelf], str], inputs, force: bool) -> Path:
+    """Write the page that `made` makes into the folder `output`; its path. inputs: see files.guard.
+
+    The page appears whole or not at all, and replaces nothing that is no report of rfx without
+    `force`.
+    """
     page = output / "index.html"
-    files.guard(("--output", page), (), KIND, force)
-    shelf = Shelf()
+    files.guard(("--output", page), inputs, KIND, force)
     try:
         output.mkdir(parents=True, exist_ok=True)
-        found = [_paper(folder, results, output, known, shelf) for folder in folders]
-        text = _rendered(found, shelf, results)
+        text = made(Shelf())
         with files.whole(page) as handle:
             handle.write(text.encode())
     except OSError as error:
@@ -112,7 +135,8 @@ def _settings(name, plan, covered) -> dict:
     return {"name": name, "text": plan.read_text(encoding="utf-8"), "grid": grid}
 
 
-def _rendered(papers, shelf, results) -> str:
+def rendered(template: str, used: list[sources.Source], shelf: Shelf, more: dict) -> str:
+    """A page of rows: what all pages say of them, and `more` for its template."""
     place = lazy.jinja2.PackageLoader("rfx.reporting.report", "templates")
     engine = lazy.jinja2.Environment(
         loader=place,
@@ -121,43 +145,29 @@ def _rendered(papers, shelf, results) -> str:
         lstrip_blocks=True,
         undefined=lazy.jinja2.StrictUndefined,
     )
-    used = {
-        one.source.path: one.source
-        for paper in papers
-        for one in paper["plans"]
-        if one.source.path is not None
-    }
-    rows = [row for source in used.values() for row in source.rows]
+    rows = [row for source in used for row in source.rows]
     shown = sorted(
         {row["method"] for row in rows} & set(methods.names()), key=methods.names().index
     )
     made = sorted(row["created"] for row in rows if row["created"])
     keys = [(name, key(name, shelf)) for name in shown]
-    return engine.get_template("page.html").render(
-        papers=papers,
+    return engine.get_template(template).render(
         keys=keys,
         datasets=sorted({row["dataset"].partition(":")[0] for row in rows}),
         version=_version.__version__,
         made=(made[0], made[-1]) if made else None,
         n_rows=len(rows),
-        used=list(used.values()),
+        used=used,
         machines=_machines(rows),
         versions=_VERSIONS,
         kinds=tally.KINDS,
-        marks=MARKS,
         legend=LEGEND,
-        results=str(results),
         glyphs=dict(keys),
-        names=_names(papers),
         styles=shelf.css(),
         light=shelf.colours.css(dark=False),
         dark=shelf.colours.css(dark=True),
-        looks={name: style.look(name)["color"] for name in shown},
+        **more,
     )
-
-
-def _names(papers) -> list[str]:
-    return [paper["name"] for paper in papers]
 
 
 _made_with = picker(*_VERSIONS)

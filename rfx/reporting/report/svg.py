@@ -67,7 +67,8 @@ class Shelf:
             for value in element.attrib.values()
             for name in _REFERENCE.findall(value)
         }
-        needed |= {link[1:] for element in root.iter() if (link := element.get(_LINK))}
+        links = (element.get(_LINK, "") for element in root.iter())
+        needed |= {link[1:] for link in links if link.startswith("#")}
         given: set[str] = set()
         for element in root.iter():
             self._mend(element, prefix, needed, given)
@@ -103,8 +104,9 @@ class Shelf:
                 method = method_of(own)
                 if method:
                     element.set("data-m", method)
-        if element.get(_LINK):
-            element.set("href", f"#{prefix}-{element.attrib.pop(_LINK)[1:]}")
+        if link := element.attrib.pop(_LINK, ""):
+            # the image of a heat map is its own link
+            element.set("href", f"#{prefix}-{link[1:]}" if link.startswith("#") else link)
         for attribute in ("clip-path", "fill"):
             if "url(#" in element.get(attribute, ""):
                 element.set(

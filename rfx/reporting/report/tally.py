@@ -9,8 +9,8 @@ KINDS = {
     "better": "better than the printed number by more than that noise",
     "worse": "worse by more than that noise, or a count that differs",
     "beside": (
-        "beside the printed number, not compared: a single run has no known noise, and seconds are"
-        " of another machine"
+        "beside the printed number, not compared: a single run, or runs that are all the same, have"
+        " no known noise, and seconds are of another machine"
     ),
     "none": "no data of ours",
 }

@@ -8,19 +8,20 @@ from importlib import resources
 
 
 class Printed(float):
-    """A printed number; `text` is how the paper writes it, so that no digit is added or lost."""
+    """A printed number; `text` is how the paper writes it, so that no digit is added or lost.
+
+    decimals: how many digits it was rounded to behind the point; those of the text, or more where
+    zeros at its end are not written.
+    """
 
     text: str
+    decimals: int
 
-    def __new__(cls, text: str):
+    def __new__(cls, text: str, decimals: int = 0):
         number = super().__new__(cls, text)
         number.text = f"{int(text):,}" if text.isdigit() else text
+        number.decimals = max(decimals, len(text.partition(".")[2]))
         return number
-
-    @property
-    def decimals(self) -> int:
-        """How many digits are printed behind the point."""
-        return len(self.text.partition(".")[2])
 
 
 @lru_cache
@@ -42,14 +43,25 @@ def printed(package: str, table: str) -> dict[tuple[str, str, str, str], Printed
 def curves(package: str, name: str) -> list[dict]:
     """The points of a paper's curves, from NAME.csv of its package: numbers by column.
 
-    dataset and method are text, an empty field is None.
+    dataset and method are text, an empty field is None. The authors' plot data lack zeros at the
+    end of a number, so that each has as many decimals as the longest of its data set and column.
     """
+    rows = _read(package, name)
+    longest: dict[tuple[str, str], int] = {}
+    for row in rows:
+        for column, text in row.items():
+            key = row["dataset"], column
+            longest[key] = max(longest.get(key, 0), len(text.partition(".")[2]))
     return [
         {
-            column: text if column in ("dataset", "method") else Printed(text) if text else None
+            column: text
+            if column in ("dataset", "method")
+            else Printed(text, longest[row["dataset"], column])
+            if text
+            else None
             for column, text in row.items()
         }
-        for row in _read(package, name)
+        for row in rows
     ]
 
 

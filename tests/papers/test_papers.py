@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from rfx import methods, papers
+from rfx.papers.dai2014 import curves as dai2014
 from rfx.plans import catalogue, plan
-from rfx.reporting import style, tables
+from rfx.reporting import seeds, style, tables
+from rfx.reporting.printed import curves
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -92,3 +94,24 @@ def test_methods_are_told_apart_without_colour():
     assert style.look("one-of-a-plug-in") == style.look("one-of-a-plug-in") and not style.known(
         "one-of-a-plug-in"
     )
+
+
+def test_a_printed_number_keeps_the_digits_that_its_column_has():
+    """The authors' plot data write .9000 as .9; ours at .9344 +- .0035 is not equal to it."""
+    points = curves("rfx.papers.wu2016", "fig5")
+    (point,) = [
+        point
+        for point in points
+        if (point["dataset"], point["method"], point["n_features"]) == ("letter", "block", 1024)
+    ]
+    assert point["test"].text == "0.9" and point["test"].decimals == 4
+    ours = seeds.mean_of([0.9300, 0.9320, 0.9344, 0.9368, 0.9388])
+    assert seeds.verdict(ours, point["test"], "high") == "better"
+
+
+def test_the_quoted_errors_of_dai_are_those_of_the_methods_that_have_them():
+    """Section 7: of CIFAR 10 the network's alone, of ImageNet three."""
+    assert dai2014.quoted("cifar10", "doubly-sgd") is None
+    assert dai2014.quoted("cifar10", "mlp") == 11
+    assert dai2014.quoted("imagenet", "doubly-sgd") == 44.5
+    assert dai2014.quoted("imagenet", "mlp") == 42 and dai2014.fixed_network("imagenet") == 46

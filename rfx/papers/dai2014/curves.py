@@ -167,6 +167,11 @@ def quoted(name: str, method: str) -> Printed | None:
     )
 
 
+def fixed_network(name: str) -> Printed | None:
+    """The error that the paper quotes of a network whose lower layers are fixed."""
+    return printed(__package__, "fig1").get((DATA[name], "", "fixed-network", "error"))
+
+
 def quoting(name: str) -> list[tuple[str, Printed]]:
     """(method, error) of those that the paper quotes for a figure."""
     found = [(method, quoted(name, method)) for method in METHODS]

@@ -28,7 +28,10 @@ _NOTES = {
         "The paper's inputs are 1,568 features of a convolutional network; ours are pixels, in"
         " principal components."
     ),
-    "cifar10": "The features are those that the user supplied.",
+    "cifar10": (
+        "The features are those that the user supplied. The paper calls doubly SGD comparable to"
+        " its network and gives no number."
+    ),
     "imagenet": "The features are those that the user supplied.",
     "molecularspace": ("The user supplied the rows; the paper gives no number in its text."),
     "qm7": (
@@ -92,6 +95,8 @@ def figure1(name, rows) -> Table:
             "network: here dense layers by scikit-learn, on the same virtual examples; the paper's"
             " is convolutional (mnist) or its own."
         )
+    if (fixed := dai.fixed_network(name)) is not None:
+        notes.append(f"The paper's network with fixed lower layers has {fixed.text}.")
     section = Section(
         "",
         ["method", *headings, "Nystrom features, s", "paper"],

@@ -39,7 +39,7 @@ INPUTS_OF = {
         "nu": 1e-7,
     },
 }
-# the paper's steps, as in the plans; preconditioned ones on fresh blocks, as in the authors' Matlab
+# constant steps, as in the plans (the paper's are theta/t); preconditioned ones on fresh blocks, as in the authors' Matlab
 # program; the peer's settings
 PLAIN = {
     "covtype": {"loss": "hinge", "batch": 1024, "block": 256, "step0": 16.0},

@@ -36,8 +36,8 @@ class Cell(NamedTuple):
     pair : bool
         Whether the paper's number, or a dash, is written beside ours.
     verdict : str or None
-        Ours against the paper's: "better", "equal" or "worse"; "differs" for a count; "no
-        deviation" where ours has none to judge by. None where there is no verdict.
+        Ours against the paper's: "better", "equal", "worse" or "undecided"; "differs" for a count;
+        "no deviation" where ours has none to judge by. None where there is no verdict.
     converged : bool or None
         False where a solver did not converge; None where that is not known.
     best : bool

@@ -22,16 +22,22 @@ from rfx.reporting.printed import Printed
 # outcomes of others.
 _FIELDS = ("dataset", "split", "method", "kernel", "solver")
 _PARAMS = ("label", "test", "target", "ignore", "missing")
-CONFIDENCE = 0.95
+# Margins of equivalence: a point of accuracy, and this share of another error. Levels of the tests
+# of equivalence and of a difference; at the second, one in a hundred cells without a difference is
+# called different.
+MARGINS = {"share": 0.01, "percent": 1.0, "relative": 0.05}
+EQUIVALENCE, DIFFERENCE = 0.05, 0.01
 # A smaller deviation, as a share of the mean, is of rounding, not of chance.
 _ROUNDING = 1e-9
-UNJUDGED = "no deviation"
-MARKS = {"better": "(+)", "equal": "(=)", "worse": "(-)", UNJUDGED: "(0)"}
+UNJUDGED, UNDECIDED = "no deviation", "undecided"
+MARKS = {"better": "(+)", "equal": "(=)", "worse": "(-)", UNDECIDED: "(?)", UNJUDGED: "(0)"}
 LEGEND = (
-    f"{MARKS['better']} better, {MARKS['equal']} equal, {MARKS['worse']} worse than the printed"
-    " number, which is taken for one more run with the noise of ours (95 % prediction interval);"
-    f" {MARKS[UNJUDGED]} another number, but ours has no deviation to judge that by; without a mark"
-    " that can't be said."
+    f"{MARKS['equal']} equivalent to the printed number within a point of accuracy, or 5 % of"
+    f" another error (two one-sided tests at 5 %); {MARKS['better']} better, {MARKS['worse']} worse"
+    " (at 1 % a cell: one in a hundred without a difference is called different);"
+    f" {MARKS[UNDECIDED]} undecided; {MARKS[UNJUDGED]} another number, but ours has no deviation to"
+    " judge that by; without a mark that can't be said. The printed number is taken for one more"
+    " run with the noise of ours."
 )
 
 
@@ -79,27 +85,45 @@ def slope(points: Sequence[tuple[float, float]]) -> float:
     return float(np.polyfit(xs, ys, 1)[0])
 
 
-def verdict(ours: Mean | None, printed: Printed | None, best: str) -> str | None:
-    """Ours against a printed number: "better", "equal" or "worse" by the noise of ours; "no
-    deviation" for another number where ours are all the same, so that there is no noise to judge
-    it by; None where that can't be said, as of a single run.
+def verdict(
+    ours: Mean | None, printed: Printed | None, best: str, unit: str = "relative"
+) -> str | None:
+    """Ours against a printed number, which counts as one more run with the noise of ours and is
+    rounded as it is written.
 
-    The printed number counts as one more run, with the same noise as ours and rounded as it is
-    written: it is equal when it is within the 95 % prediction interval mean +- t s sqrt(1 + 1/n).
-    best: "high" or "low", whichever is better, or "".
+    Parameters
+    ----------
+    best : str
+        "high" or "low", whichever is better, or "" where neither is.
+    unit : str
+        Of the margin, one of MARGINS: "share" and "percent" for accuracy and wrong labels,
+        "relative" for other errors.
+
+    Returns
+    -------
+    str or None
+        "equal" where two one-sided tests say that the difference is within the margin; else
+        "better" or "worse" where the difference is significant; else "undecided". "no deviation"
+        for another number where ours are all the same. None where nothing can be said, as of a
+        single run.
+
+    References
+    ----------
+    Schuirmann, "A comparison of the two one-sided tests procedure and the power approach", Journal
+    of Pharmacokinetics and Biopharmaceutics 15, 1987.
     """
     if ours is None or printed is None or ours.sd is None or not best:
         return None
-    slack = (
-        0.5 * 10.0**-printed.decimals
-        + stdtrit(ours.n - 1, 0.5 + CONFIDENCE / 2) * ours.sd * (1 + 1 / ours.n) ** 0.5
-    )
-    more = ours.value - printed
-    if abs(more) <= slack * (1 + 1e-9):
-        return "equal"
+    margin = MARGINS[unit] * (abs(printed) if unit == "relative" else 1.0)
+    rounding = 0.5 * 10.0**-printed.decimals
+    more, error = ours.value - printed, ours.sd * (1 + 1 / ours.n) ** 0.5
     if ours.sd <= _ROUNDING * abs(ours.value):
-        return UNJUDGED
-    return "better" if (more > 0) == (best == "high") else "worse"
+        return "equal" if abs(more) <= rounding * (1 + 1e-9) else UNJUDGED
+    if abs(more) + stdtrit(ours.n - 1, 1 - EQUIVALENCE) * error <= margin:
+        return "equal"
+    if abs(more) - rounding > stdtrit(ours.n - 1, 1 - DIFFERENCE / 2) * error:
+        return "better" if (more > 0) == (best == "high") else "worse"
+    return UNDECIDED
 
 
 def noise(sizes: list[int]) -> list[str]:

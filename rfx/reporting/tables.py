@@ -36,6 +36,7 @@ class Field:
     scored: bool = False  # meaningless on generated data
     # "high" or "low", where better than the paper means something on another machine
     best: str = ""
+    unit: str = "relative"  # of the margin of equivalence (rfx.reporting.seeds.MARGINS)
     chosen: bool = False  # a setting that each run chose, not what came of it
 
     @property
@@ -205,7 +206,7 @@ class Comparison:
         )
         paper = None if data.stands_for else book.get((data.name, kernel, method, item.name))
         converged = all(row["converged"] is not False for row in group) if group else None
-        verdict = seeds.verdict(ours, paper, item.best)
+        verdict = seeds.verdict(ours, paper, item.best, item.unit)
         pair = ours is not None or paper is not None
         return Cell(ours, item.write, item.around, paper, pair, verdict, converged)
 

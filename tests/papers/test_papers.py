@@ -106,7 +106,7 @@ def test_a_printed_number_keeps_the_digits_that_its_column_has():
     ]
     assert point["test"].text == "0.9" and point["test"].decimals == 4
     ours = seeds.mean_of([0.9300, 0.9320, 0.9344, 0.9368, 0.9388])
-    assert seeds.verdict(ours, point["test"], "high") == "better"
+    assert seeds.verdict(ours, point["test"], "high", "share") == "better"
 
 
 def test_the_quoted_errors_of_dai_are_those_of_the_methods_that_have_them():

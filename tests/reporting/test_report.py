@@ -197,10 +197,11 @@ def test_the_summary_counts_the_cells(read, folder):
         number for kind, number in other.items() if kind != "none"
     )
     summary = line(read, "Yen et al. 2014")
-    assert [int(text.replace(",", "")) for text in summary[2:7]] == [
+    assert [int(text.replace(",", "")) for text in summary[2:8]] == [
         1,
         0,
         1,
+        0,
         13,
         counted["none"] + other["none"],
     ]

@@ -373,15 +373,41 @@ def test_without_noise_a_number_is_equal_as_it_is_rounded(value, expected):
     )
 
 
-def test_the_interval_holds_one_more_run_as_often_as_it_says():
+def verdicts(deviation, shift, count=2000):
+    """The verdicts of five runs and a printed one, all with the same deviation, `shift` apart."""
     random = np.random.default_rng(0)
-    found = [
+    return [
         seeds.verdict(
-            seeds.mean(list(random.normal(size=5))), Printed(f"{random.normal():.15f}"), "high"
+            seeds.mean(list(deviation * random.normal(size=5) + shift)),
+            Printed(f"{deviation * random.normal():.15f}"),
+            "high",
+            "share",
         )
-        for _ in range(2000)
+        for _ in range(count)
     ]
-    assert found.count("equal") / 2000 == pytest.approx(0.95, abs=0.015)
+
+
+def test_without_a_difference_one_in_a_hundred_is_called_different():
+    found = verdicts(1.0, 0.0)
+    different = found.count("better") + found.count("worse")
+    assert different / len(found) == pytest.approx(0.01, abs=0.006)
+    # noise far above the margin: nothing is equivalent
+    assert found.count("equal") <= 1 and found.count("undecided") > 1900
+
+
+def test_at_the_margin_one_in_twenty_is_called_equivalent():
+    for shift in (0.01, -0.01):
+        found = verdicts(0.001, shift)
+        assert found.count("equal") / len(found) == pytest.approx(0.05, abs=0.015)
+    assert set(verdicts(1e-4, 0.0, 200)) == {"equal"}
+    assert set(verdicts(1e-4, 0.02, 200)) == {"better"}
+
+
+def test_what_is_not_told_apart_is_not_equivalent():
+    ours = seeds.mean([0.80, 0.86, 0.90, 0.94, 1.0])
+    assert seeds.verdict(ours, Printed("0.92"), "high", "share") == "undecided"
+    cell = Cell(ours, paper=Printed("0.92"), pair=True, verdict="undecided")
+    assert cell.outcome == "undecided" and text(cell).endswith("(?)")
 
 
 def test_a_solver_that_did_not_converge_is_marked():

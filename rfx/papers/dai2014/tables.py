@@ -44,12 +44,12 @@ _NOTES = {
 _TITLES = {title: method for method, title in dai.METHODS.items()}
 
 
-def _compared(run, paper) -> Cell:
+def _compared(run, paper, unit) -> Cell:
     """A run's error, held against the quoted one, which a single run does not allow to
     judge and which has a column of its own.
     """
     ours = None if run is None else Mean.one(run.error)
-    return Cell(ours, decimals(2), paper=paper, verdict=verdict(ours, paper, "low"))
+    return Cell(ours, decimals(2), paper=paper, verdict=verdict(ours, paper, "low", unit))
 
 
 def _unrun(name) -> list[Cell]:
@@ -111,7 +111,11 @@ def figure1(name, rows) -> Table:
 
 def _of_run(name, method, key, run, paper) -> tuple[Cell, list[Cell], dict]:
     """A run's error beside the quoted one, all of its cells, and its line of CSV and JSON."""
-    cell, samples = _compared(run, paper), None if run is None else run.row["params"].get("samples")
+    measure = "percent" if dai.unit(name) == "error, %" else "relative"
+    cell, samples = (
+        _compared(run, paper, measure),
+        None if run is None else run.row["params"].get("samples"),
+    )
     seconds, before = (None, None) if run is None else (run.seconds, run.before)
     shown = [cell, number(seconds, short), number(samples, count)]
     tidy = {

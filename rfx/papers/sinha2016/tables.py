@@ -188,7 +188,7 @@ def _beside(point, paper) -> tuple[Cell, Cell]:
             "decimals",
             paper.get("error"),
             pair=True,
-            verdict=verdict(error, paper.get("error"), "low"),
+            verdict=verdict(error, paper.get("error"), "low", "percent"),
         ),
         Cell(seconds, short, paper=paper.get("seconds"), pair=True),
     )

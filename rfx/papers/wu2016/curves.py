@@ -139,12 +139,10 @@ def judged(dataset: str, name: str, ours: dict, authors: dict) -> str | None:
     """Ours against the authors' (see rfx.reporting.seeds): of test performance alone, where
     several seeds say its noise.
     """
-    found = ours.get("means", {}).get(name)
-    return (
-        verdict(found, authors.get(name), "low" if dataset in REGRESSION else "high")
-        if name == "test"
-        else None
-    )
+    if name != "test":
+        return None
+    best, unit = ("low", "relative") if dataset in REGRESSION else ("high", "share")
+    return verdict(ours.get("means", {}).get(name), authors.get(name), best, unit)
 
 
 def settings(figure: str) -> dict[str, str]:

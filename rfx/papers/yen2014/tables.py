@@ -60,7 +60,15 @@ class YenTable(Comparison):
 def _fields(metric, heading, best):
     return (
         Field("model_size", "model size", itemgetter("model_size"), count),
-        Field(metric, heading, itemgetter("score"), decimals(4), scored=True, best=best),
+        Field(
+            metric,
+            heading,
+            itemgetter("score"),
+            decimals(4),
+            scored=True,
+            best=best,
+            unit="share" if metric == "accuracy" else "relative",
+        ),
         Field("seconds_train", "training, s", seconds_train, short),
         Field("seconds_predict", "prediction, s", itemgetter("seconds_predict"), short),
         Field("memory_gb", "memory, GB", memory_gb, short),

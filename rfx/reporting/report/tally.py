@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterable
 from rfx.reporting.cells import Cell
 
 KINDS = {
-    "equal": "reproduced: equal to the printed number by the noise over seeds",
-    "better": "better than the printed number by more than that noise",
-    "worse": "worse by more than that noise, or a count that differs",
+    "equal": "reproduced: equivalent to the printed number within the margin",
+    "better": "better than the printed number",
+    "worse": "worse, or a count that differs",
+    "undecided": "neither equivalent nor different by the seeds that were run",
     "beside": (
         "beside the printed number, not compared: a single run, or runs that are all the same, have"
         " no known noise, and seconds are of another machine"

@@ -156,7 +156,7 @@ def completing(names):
 
 
 def _method_names():
-    return methods.names()
+    return [*methods.names(), *methods.LONG_NAMES]
 
 
 def data_names():

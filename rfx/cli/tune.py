@@ -66,7 +66,9 @@ def _methods():
     show_default=True,
     metavar="NAME",
     shell_complete=lambda ctx, param, incomplete: [
-        name for name in _methods() if name.startswith(incomplete)
+        name
+        for name in [*_methods(), *methods.long_names(_methods())]
+        if name.startswith(incomplete)
     ],
     help=(
         "What to search: rf, nystrom, rb, block, kernel, sparse-rf, sparse-rb, or auto for the best"
@@ -181,10 +183,9 @@ def command(
     from rfx.runs import held_out, single
     from rfx.runs.tune import AUTO, Asked, Tuning
 
+    method = methods.short(method)
     if method not in _methods():
-        raise UsageError(
-            f"method {method!r:.80} can't be searched{or_near(method, _methods(), 'choose one of')}"
-        )
+        raise methods.unknown(method, _methods(), "can't be searched")
     names = AUTO if method == "auto" else (method,)
     if math.isnan(budget):
         raise UsageError("--budget-seconds is nan; it must be a number of seconds above 0")

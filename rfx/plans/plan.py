@@ -221,7 +221,7 @@ def matches(run: Run, when: dict) -> bool:
     for name, wanted in when.items():
         value = _get(run, name)
         for item in wanted if isinstance(wanted, list) else [wanted]:
-            if _same(value, item):
+            if _same(value, methods.short(item) if name == "method" else item):
                 break
         else:
             return False

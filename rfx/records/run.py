@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from rfx import methods
 from rfx.data.reading import Reading
 from rfx.errors import UsageError, or_near
 
@@ -19,6 +20,7 @@ class Run:
     dataset : str
         A data set's name, or a file.
     method : str
+        Its short name; a long one becomes it.
     options : dict
         What the method is given; words such as ``validation`` are still words.
     seed : int
@@ -95,6 +97,9 @@ class Run:
     resume: bool = False
     scheduler: str | None = None
     parts: int | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "method", methods.short(self.method))
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Run:

@@ -242,6 +242,18 @@ def text_options(command):
     )(command)
 
 
+def split_option(command):
+    return click.option(
+        "--split",
+        metavar="NAME|SHARE",
+        default=None,
+        help=(
+            "A paper's split of a data set, such as yen2014, or the share of the rows to train on,"
+            " such as 0.8, which the seed chooses; the others are test rows."
+        ),
+    )(command)
+
+
 def strict_option(command):
     return click.option(
         "--strict",

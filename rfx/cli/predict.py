@@ -9,6 +9,7 @@ from rfx.cli.common import (
     complete_data,
     force_option,
     named,
+    split_option,
     strict_option,
     text_options,
     threads_option,
@@ -44,7 +45,7 @@ from rfx.errors import UsageError
     is_flag=True,
     help="Write one JSON object: labels, predictions, and decision values or probabilities.",
 )
-@click.option("--split", default=None, help="Which paper's split of a named data set.")
+@split_option
 @text_options
 @strict_option
 @force_option

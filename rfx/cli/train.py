@@ -24,6 +24,7 @@ from rfx.cli.common import (
     print_row,
     reading,
     reading_options,
+    split_option,
     strict_option,
     threads_option,
 )
@@ -97,7 +98,7 @@ class TrainCommand(MethodCommand):
         " (rf, kernel and others)."
     ),
 )
-@click.option("--split", default=None, help="Which paper's split of the data set, such as yen2014.")
+@split_option
 @click.option(
     "--model", type=OutputFile("model.npz"), default=None, help="Write the model to this file."
 )

@@ -22,6 +22,7 @@ from rfx.cli.common import (
     print_row,
     reading,
     reading_options,
+    split_option,
     strict_option,
     threads_option,
 )
@@ -89,7 +90,7 @@ def _methods():
     metavar="NAME|FILE",
     help="Score the model on these rows; no choice is made on them.",
 )
-@click.option("--split", default=None, help="Which paper's split of the data set, such as yen2014.")
+@split_option
 @click.option(
     "--cv",
     type=Whole(),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rfx import env, files, methods, papers
+from rfx.cli.completion import last_value, more_columns, one_column
 from rfx.data.reading import listed, typed
 from rfx.data.registry import fetch, registry
 from rfx.errors import UsageError, quoted
@@ -96,6 +97,8 @@ class DeclaredCommand(click.Command):
 
     def parse_args(self, ctx, args):
         ctx.meta["rfx.named"] = self._named(args)
+        if ctx.resilient_parsing and self._awaits_own(args):
+            ctx.meta["rfx.options"] = []
         return super().parse_args(ctx, args)
 
     def get_params(self, ctx):
@@ -109,16 +112,17 @@ class DeclaredCommand(click.Command):
 
     def _named(self, args) -> str | None:
         """The value of the last --flag among the arguments."""
-        found = None
-        for word, after in zip(args, [*args[1:], None]):
-            found = (
-                after
-                if word == self.flag
-                else word.partition("=")[2]
-                if word.startswith(f"{self.flag}=")
-                else found
-            )
-        return found
+        return last_value(args, self.flag)
+
+    def _awaits_own(self, args) -> bool:
+        """Whether a shell completes the value of one of the command's own options, for which
+        nothing declared is needed.
+        """
+        last = next((word for word in reversed(args) if word != "="), None)
+        return any(
+            isinstance(option, click.Option) and not option.is_flag and last in option.opts
+            for option in self.params
+        )
 
 
 class MethodCommand(DeclaredCommand):
@@ -291,11 +295,14 @@ def reading_options(command):
         ),
         ("--ignore", "Columns of a table to leave out, such as one of names or numbers of rows."),
     ):
-        command = click.option(name, metavar="COLUMN,…", default=None, help=text)(command)
+        command = click.option(
+            name, metavar="COLUMN,…", default=None, shell_complete=more_columns, help=text
+        )(command)
     return click.option(
         "--target",
         metavar="COLUMN",
         default=None,
+        shell_complete=one_column,
         help="The column of a table with the targets, by name or number; by default the last.",
     )(command)
 

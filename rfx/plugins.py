@@ -72,7 +72,7 @@ class Registry(Mapping):
         self._own: dict | None = None
         self._at_once: dict = {}  # what was found in files of its name
 
-    def resolved(self, name):
+    def resolved(self, name: str) -> str:
         """The name that an alias stands for; any other name as it is."""
         return self.aliases.get(name, name) if isinstance(name, str) else name
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rfx import env, files, methods, papers
+from rfx.cli import pages
 from rfx.cli.completion import last_value, more_columns, one_column
 from rfx.data.reading import listed, typed
 from rfx.data.registry import fetch, registry
@@ -129,11 +130,30 @@ class MethodCommand(DeclaredCommand):
     """A command that has the options of the method that its --method names, or of all methods."""
 
     flag = "--method"
+    groups: tuple[pages.Group, ...] = ()  # of its help
 
     def declared(self, name):
         return methods.options_of(name)
 
+    def help_of(self, ctx, args) -> str | None:
+        """What it prints where the arguments ask for help, else None."""
+        asked, name = pages.asked(args), last_value(args, self.flag)
+        if asked is None:
+            return None
+        ctx.meta["rfx.named"] = name
+        if asked == "--help-all":
+            return pages.everything(self, ctx, self.groups)
+        # a page for a screen, which takes no import of methods
+        own = [] if name is None else [_parameter(option) for option in self.declared(name)]
+        ctx.meta["rfx.options"] = own
+        if name is None:
+            return pages.short(self, ctx, self.groups)
+        return pages.of_method(self, ctx, methods.get(name), own)
+
     def parse_args(self, ctx, args):
+        if not ctx.resilient_parsing and (text := self.help_of(ctx, args)) is not None:
+            click.echo(text)
+            ctx.exit()
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:

@@ -162,7 +162,7 @@ def _builtin(info, split, settings, seed, n_train, n_test):
         train, test = splits.cut_share(len(y), share, seed)
         rows = X[train], y[train], X[test], y[test]
     name = f"{info.name}:{settings}" if settings else info.name
-    return Split(name, split or "default", info.task, *rows, info)
+    return Split(name, split or "default", info.task, *rows, info=info)
 
 
 def _owned(info, split, drawn, strict, reading, task):

@@ -33,7 +33,7 @@ def names() -> list[str]:
     return list(METHODS)
 
 
-def short(name):
+def short(name: str) -> str:
     """The short name of a method that is called by its long one; any other name as it is."""
     return METHODS.resolved(name)
 

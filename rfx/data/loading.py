@@ -154,15 +154,15 @@ def _builtin(info, split, settings, seed, n_train, n_test):
     if split in info.splits:
         spec = info.splits[split]
         n_train, n_test = n_train or spec.n_train, n_test or spec.n_test
-    if share is None:
-        rows = synthetic.generate(info.name, settings, seed, n_train, n_test)
-    else:
-        X, y, X_test, y_test = synthetic.generate(info.name, settings, seed)
+    if share is not None:  # `load` draws from the parts of the cut
+        n_train = n_test = None
+    X, y, X_test, y_test = synthetic.generate(info.name, settings, seed, n_train, n_test)
+    if share is not None:
         X, y = np.concatenate([X, X_test]), np.concatenate([y, y_test])
         train, test = splits.cut_share(len(y), share, seed)
-        rows = X[train], y[train], X[test], y[test]
+        X, y, X_test, y_test = X[train], y[train], X[test], y[test]
     name = f"{info.name}:{settings}" if settings else info.name
-    return Split(name, split or "default", info.task, *rows, info=info)
+    return Split(name, split or "default", info.task, X, y, X_test, y_test, info)
 
 
 def _owned(info, split, drawn, strict, reading, task):

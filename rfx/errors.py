@@ -56,11 +56,11 @@ class RfxWarning(_Sentence, UserWarning):
     """
 
 
-def or_near(name: str, known, otherwise: str = "there are") -> str:
+def or_near(name: str, known, otherwise: str = "there are", aliases=()) -> str:
     """The end of a sentence about a name that is not among the known: those that are like
-    it, else all.
+    it, or aliases that are, else all known.
     """
-    near = difflib.get_close_matches(str(name)[:100], known, n=3)
+    near = difflib.get_close_matches(str(name)[:100], [*known, *aliases], n=3)
     return f"; did you mean {' or '.join(near)}?" if near else f" ({otherwise}: {', '.join(known)})"
 
 

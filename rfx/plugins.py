@@ -14,6 +14,7 @@ import importlib.util
 import pkgutil
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rfx import lazy
@@ -55,15 +56,25 @@ class Registry(Mapping):
 
     kind: what messages call one. package: the folder's, such as rfx.methods. declares: what a value
     at the top of a module, or of an entry point, declares, as {name: thing}. group: of entry
-    points, where there may be some.
+    points, where there may be some. aliases: other names of rfx's own, as {alias: name}.
     """
 
     def __init__(
-        self, kind: str, package: str, declares: Callable[[object], dict], group: str | None = None
+        self,
+        kind: str,
+        package: str,
+        declares: Callable[[object], dict],
+        group: str | None = None,
+        aliases: Mapping[str, str] = MappingProxyType({}),
     ):
         self.kind, self.package, self.declares, self.group = kind, package, declares, group
+        self.aliases = aliases
         self._own: dict | None = None
         self._at_once: dict = {}  # what was found in files of its name
+
+    def resolved(self, name: str) -> str:
+        """The name that an alias stands for; any other name as it is."""
+        return self.aliases.get(name, name) if isinstance(name, str) else name
 
     def _entries(self) -> dict[str, EntryPoint]:
         return entries(self.group) if self.group else {}
@@ -98,6 +109,7 @@ class Registry(Mapping):
 
     def __getitem__(self, name: str):
         """Raises KeyError for an unknown name, DataError for a plug-in that can't be used."""
+        name = self.resolved(name)
         found = self._quickly(name)
         if found is None:
             found = self.own()[name] if name in self.own() else self._load(self._entries()[name])
@@ -121,6 +133,7 @@ class Registry(Mapping):
         return found[entry.name]
 
     def __contains__(self, name) -> bool:
+        name = self.resolved(name)
         return self._quickly(name) is not None or name in self.own() or name in self._entries()
 
     def __iter__(self) -> Iterator[str]:
@@ -129,7 +142,7 @@ class Registry(Mapping):
         """
         yield from self.own()
         for name, entry in sorted(self._entries().items()):
-            if name in self.own():
+            if name in self.own() or name in self.aliases:
                 _warn(
                     f"{self.kind} {name} of package {package_of(entry)} is left out: rfx has one of"
                     " that name"
@@ -147,6 +160,7 @@ class Registry(Mapping):
 
     def package_of(self, name: str) -> str | None:
         """Name and version of the package that a plug-in comes from; None of rfx's own."""
+        name = self.resolved(name)
         if self._quickly(name) is not None or name in self.own():
             return None
         return package_of(self._entries()[name])

@@ -37,6 +37,7 @@ COMMANDS = {
     "reproduce": "Run every plan of the papers, resuming, then write the report.",
     "compare": "Compare two results files: scores and seconds of the runs in both.",
     "warm": "Compile everything beforehand, so that no later command waits for it.",
+    "help": "Say how a command is used.",
 }
 
 
@@ -116,7 +117,7 @@ def main(args=None):
         if (
             args
             and args[0] in _COMPILING
-            and not {"--help", "-h"} & set(args)
+            and not {"--help", "-h", "--help-all"} & set(args)
             and env.nothing_compiled()
         ):
             click.echo(

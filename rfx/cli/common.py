@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import click
 
 from rfx import env, files, methods, papers
+from rfx.cli import pages
+from rfx.cli.completion import last_value, more_columns, one_column
 from rfx.data.reading import listed, typed
 from rfx.data.registry import fetch, registry
 from rfx.errors import UsageError, quoted
@@ -96,6 +98,8 @@ class DeclaredCommand(click.Command):
 
     def parse_args(self, ctx, args):
         ctx.meta["rfx.named"] = self._named(args)
+        if ctx.resilient_parsing and self._awaits_own(args):
+            ctx.meta["rfx.options"] = []
         return super().parse_args(ctx, args)
 
     def get_params(self, ctx):
@@ -109,27 +113,47 @@ class DeclaredCommand(click.Command):
 
     def _named(self, args) -> str | None:
         """The value of the last --flag among the arguments."""
-        found = None
-        for word, after in zip(args, [*args[1:], None]):
-            found = (
-                after
-                if word == self.flag
-                else word.partition("=")[2]
-                if word.startswith(f"{self.flag}=")
-                else found
-            )
-        return found
+        return last_value(args, self.flag)
+
+    def _awaits_own(self, args) -> bool:
+        """Whether a shell completes the value of one of the command's own options, for which
+        nothing declared is needed.
+        """
+        last = next((word for word in reversed(args) if word != "="), None)
+        return any(
+            isinstance(option, click.Option) and not option.is_flag and last in option.opts
+            for option in self.params
+        )
 
 
 class MethodCommand(DeclaredCommand):
     """A command that has the options of the method that its --method names, or of all methods."""
 
     flag = "--method"
+    groups: tuple[pages.Group, ...] = ()  # of its help
 
     def declared(self, name):
         return methods.options_of(name)
 
+    def help_of(self, ctx, args) -> str | None:
+        """What it prints where the arguments ask for help, else None."""
+        asked, name = pages.asked(args), last_value(args, self.flag)
+        if asked is None:
+            return None
+        ctx.meta["rfx.named"] = name
+        if asked == "--help-all":
+            return pages.everything(self, ctx, self.groups)
+        # a page for a screen, which takes no import of methods
+        own = [] if name is None else [_parameter(option) for option in self.declared(name)]
+        ctx.meta["rfx.options"] = own
+        if name is None:
+            return pages.short(self, ctx, self.groups)
+        return pages.of_method(self, ctx, methods.get(name), own)
+
     def parse_args(self, ctx, args):
+        if not ctx.resilient_parsing and (text := self.help_of(ctx, args)) is not None:
+            click.echo(text)
+            ctx.exit()
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -156,7 +180,7 @@ def completing(names):
 
 
 def _method_names():
-    return methods.names()
+    return [*methods.names(), *methods.LONG_NAMES]
 
 
 def data_names():
@@ -242,6 +266,18 @@ def text_options(command):
     )(command)
 
 
+def split_option(command):
+    return click.option(
+        "--split",
+        metavar="NAME|SHARE",
+        default=None,
+        help=(
+            "A paper's split of a data set, such as yen2014, or the share of the rows to train on,"
+            " such as 0.8, which the seed chooses; the others are test rows."
+        ),
+    )(command)
+
+
 def strict_option(command):
     return click.option(
         "--strict",
@@ -279,11 +315,14 @@ def reading_options(command):
         ),
         ("--ignore", "Columns of a table to leave out, such as one of names or numbers of rows."),
     ):
-        command = click.option(name, metavar="COLUMN,…", default=None, help=text)(command)
+        command = click.option(
+            name, metavar="COLUMN,…", default=None, shell_complete=more_columns, help=text
+        )(command)
     return click.option(
         "--target",
         metavar="COLUMN",
         default=None,
+        shell_complete=one_column,
         help="The column of a table with the targets, by name or number; by default the last.",
     )(command)
 

@@ -14,6 +14,7 @@ from rfx.cli.common import (
     named,
     print_measures,
     print_row,
+    split_option,
     strict_option,
     text_options,
     threads_option,
@@ -32,7 +33,7 @@ from rfx.records import results as results_file
     shell_complete=complete_data,
     help="A data set's name (its test part is used), a file, or -.",
 )
-@click.option("--split", default=None, help="Which paper's split of the data set, such as yen2014.")
+@split_option
 @click.option(
     "--results",
     type=OutputFile("results.csv"),

@@ -13,6 +13,7 @@ from rfx.cli.common import (
     force_option,
     named,
     print_json,
+    split_option,
     strict_option,
     text_options,
     threads_option,
@@ -86,7 +87,7 @@ SHARES = (
     metavar="FILE",
     help="Draw it, too: a name that ends in .svg, .png or .pdf.",
 )
-@click.option("--split", default=None, help="Which paper's split of a named data set.")
+@split_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, each shuffle included.")
 @text_options
 @strict_option

@@ -12,6 +12,7 @@ from rfx.cli.common import (
     complete_data,
     force_option,
     named,
+    split_option,
     strict_option,
     text_options,
     threads_option,
@@ -62,7 +63,7 @@ from rfx.errors import UsageError
     type=Count(),
     help="Significant digits of numbers; by default as many as a float64 has.",
 )
-@click.option("--split", default=None, help="Which paper's split of a named data set.")
+@split_option
 @text_options
 @strict_option
 @force_option

@@ -8,8 +8,9 @@ import io
 import numpy as np
 import scipy.sparse
 
-from rfx.data import load, tables
+from rfx.data import load, splits, tables
 from rfx.data.libsvm import svmlight
+from rfx.data.loading import check_split
 from rfx.data.registry import registry
 from rfx.data.tabular import schema
 from rfx.errors import UsageError
@@ -17,7 +18,7 @@ from rfx.errors import UsageError
 
 def rows_for(method, source: str, reading, split=None, strict=False, targets="needed"):
     """(X, y) for a trained method: the test part of a named data set (all of it where it has none),
-    or all rows of a file.
+    or all rows of a file, with `split` its test rows by the model's seed.
 
     reading (Reading): what is said of a file. targets: needed, or ignored, and y is then None.
     Columns that the model never saw are left out with one warning, or refused with a DataError
@@ -27,9 +28,15 @@ def rows_for(method, source: str, reading, split=None, strict=False, targets="ne
     if registry.has(source) and (own := registry.get(source).own) and split is None:
         source, reading = own.paths[-1], own.reading
     if not registry.has(source.partition(":")[0]):
-        return tables.other_rows(
+        share = check_split(source, split, [])
+        X, y = tables.other_rows(
             source, method.schema, n_inputs, reading, method.letters, strict, targets
         )
+        if split is None:
+            return X, y
+        seed = method.info.get("seed", 0)
+        _, test = splits.cut_share(X.shape[0], share or splits.FRACTION, seed)
+        return X[test], None if y is None else y[test]
     loaded = load(source, split=split, seed=method.info.get("seed", 0), task=method.task)
     X, y = (
         (loaded.X_train, loaded.y_train)

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from rfx import files, methods
+from rfx.cli import pages
 from rfx.cli.common import (
     Count,
     MethodCommand,
@@ -24,9 +25,11 @@ from rfx.cli.common import (
     print_row,
     reading,
     reading_options,
+    split_option,
     strict_option,
     threads_option,
 )
+from rfx.cli.pages import Group, help_all_option
 from rfx.cli.progress import Progress, quiet_option
 from rfx.errors import UsageError
 from rfx.records import results as results_file
@@ -38,11 +41,74 @@ EXAMPLE = "breast_cancer"
 
 
 class TrainCommand(MethodCommand):
-    """Has the options of method auto where none is named; its help those of all methods."""
+    """Has the options of method auto where none is named."""
+
+    groups = (
+        Group(
+            "Data",
+            {
+                "--data NAME|FILE": "A data set, a file (CSV, LIBSVM, Parquet, …), or -.",
+                **pages.DATA,
+                "--test NAME|FILE": "Rows to score on.",
+                "--split NAME|SHARE": "A paper's split, or the share to train on: 0.8.",
+            },
+            (*pages.READING, "--sample-weight", "--stream", "--n-inputs"),
+        ),
+        Group(
+            "Method",
+            {
+                "--method NAME": "What to train, auto by default; `rfx methods` lists.",
+                "--task VALUE": "regression, binary or multiclass; else guessed.",
+                "--kernel VALUE": "gaussian, laplacian, … or auto.",
+                "--n-features VALUE": "How many random features.",
+                "--loss VALUE": "squared, squared_hinge, logistic, …",
+                "--class-weight VALUE": "balanced, or LABEL:WEIGHT,…",
+                "--seed VALUE": "Of everything random.  [default: 0]",
+            },
+        ),
+        Group(
+            "Choice",
+            {
+                "--gamma VALUE": "Bandwidth: a number, median, loo, validation, …",
+                "--lam VALUE": "Regularisation: a number, auto or validation.",
+                "--scaling VALUE": "Scaling of the inputs: standard, minmax01, …, auto.",
+                "--budget-seconds VALUE": "Seconds after which nothing more is tried.",
+                "--cv PARTS": "Score by cross-validation.",
+                "--holdout SHARE": "Score on this share of the training rows.",
+                "--calibrate VALUE": "Learn probabilities: platt or isotonic.",
+            },
+            ("--metric", "--metric-steps", "--target-scaling", "--lam-path", "--timeout"),
+        ),
+        Group(
+            "Output",
+            {
+                "--model FILE": "Write the model to this file.",
+                "--results FILE": "Append the run's row to this CSV file.",
+                "--trace FILE": "Append the solver's steps to this CSV file.",
+                **pages.FILES,
+            },
+            (
+                "--curve",
+                "--no-baseline",
+                "--checkpoint",
+                "--every",
+                "--resume",
+                "--help-all",
+                "--help",
+            ),
+        ),
+        Group(
+            "Distributed",
+            {
+                "--threads COUNT": "Threads; one per core by default.",
+                "--scheduler ADDRESS": "Train on Dask's workers, or on local[:N] processes.",
+                "--parts COUNT": "Parts that the rows are cut into.",
+            },
+        ),
+    )
 
     def _named(self, args):
-        named = super()._named(args)
-        return "auto" if named is None and "--help" not in args else named
+        return super()._named(args) or "auto"
 
 
 @click.command("train", cls=TrainCommand)
@@ -99,7 +165,7 @@ class TrainCommand(MethodCommand):
         " (rf, kernel and others)."
     ),
 )
-@click.option("--split", default=None, help="Which paper's split of the data set, such as yen2014.")
+@split_option
 @click.option(
     "--model", type=OutputFile("model.npz"), default=None, help="Write the model to this file."
 )
@@ -182,6 +248,7 @@ class TrainCommand(MethodCommand):
 @force_option
 @threads_option
 @json_option
+@help_all_option
 def command(
     method,
     dataset,
@@ -224,8 +291,9 @@ def command(
     is fitted to all training rows.
 
     \b
-    rfx train --method sparse-rf --data cod-rna --split yen2014 --kernel gaussian --gamma 2 \\
-        --scaling minmax11 --n-features 10000 --lam 10 --seed 0 --model m.npz
+    rfx train --data people.csv --target income --split 0.8 --model m.npz
+    rfx train --method sparse-rf --data cod-rna --split yen2014 --gamma 2 \\
+        --n-features 10000 --lam 10 --model m.npz
     """
     given = given_options(method, options)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from rfx import methods
+from rfx.cli import pages
 from rfx.cli.common import (
     Count,
     MethodCommand,
@@ -22,9 +23,11 @@ from rfx.cli.common import (
     print_row,
     reading,
     reading_options,
+    split_option,
     strict_option,
     threads_option,
 )
+from rfx.cli.pages import Group, help_all_option
 from rfx.cli.progress import Progress, quiet_option
 from rfx.cli.train import check_outputs
 from rfx.errors import UsageError, or_near
@@ -40,6 +43,53 @@ class TuneCommand(MethodCommand):
     """Has the options of the method that its --method names; of `auto`, or where none is
     named yet, of all that can be searched.
     """
+
+    groups = (
+        Group(
+            "Data",
+            {
+                "--data NAME|FILE": "A data set, a file (CSV, LIBSVM, Parquet, …), or -.",
+                **pages.DATA,
+                "--test NAME|FILE": "Rows to score the model on; they choose nothing.",
+                "--split NAME|SHARE": "A paper's split, or the share to train on: 0.8.",
+            },
+            pages.READING,
+        ),
+        Group(
+            "Method",
+            {
+                "--method NAME": "rf, nystrom, rb, block, kernel, …; else the best.",
+                "--task VALUE": "regression, binary or multiclass; else guessed.",
+                "--kernel VALUE": "gaussian, laplacian, …",
+                "--gamma VALUE": "Bandwidth, which is else searched.",
+                "--lam VALUE": "Regularisation, which is else searched.",
+                "--n-features VALUE": "How many random features, which is else searched.",
+                "--seed VALUE": "Of everything random.  [default: 0]",
+            },
+        ),
+        Group(
+            "Choice",
+            {
+                "--budget-seconds NUMBER": "About how long it may take.  [default: 300]",
+                "--trials COUNT": "Most combinations of options to try.",
+                "--kernels NAME,NAME…": "Search these kernels, too.",
+                "--measure VALUE": "What chooses: accuracy, auc, log_loss, rmse, …",
+                "--cv PARTS": "Evaluate by cross-validation in the last round.",
+                "--holdout SHARE": "Evaluate on this share.  [default: 0.2]",
+                "--calibrate VALUE": "Learn probabilities: platt or isotonic.",
+            },
+        ),
+        Group(
+            "Output",
+            {
+                "--model FILE": "Write the model to this file.",
+                "--results FILE": "Keep every trial in this file, and resume from it.",
+                **pages.FILES,
+                "--threads COUNT": "Threads; one per core by default.",
+            },
+            ("--help-all", "--help"),
+        ),
+    )
 
     def declared(self, name):
         from rfx.runs.tune import AUTO, SIZES
@@ -66,7 +116,9 @@ def _methods():
     show_default=True,
     metavar="NAME",
     shell_complete=lambda ctx, param, incomplete: [
-        name for name in _methods() if name.startswith(incomplete)
+        name
+        for name in [*_methods(), *methods.long_names(_methods())]
+        if name.startswith(incomplete)
     ],
     help=(
         "What to search: rf, nystrom, rb, block, kernel, sparse-rf, sparse-rb, or auto for the best"
@@ -87,7 +139,7 @@ def _methods():
     metavar="NAME|FILE",
     help="Score the model on these rows; no choice is made on them.",
 )
-@click.option("--split", default=None, help="Which paper's split of the data set, such as yen2014.")
+@split_option
 @click.option(
     "--cv",
     type=Whole(),
@@ -139,6 +191,7 @@ def _methods():
 @force_option
 @threads_option
 @json_option
+@help_all_option
 def command(
     method,
     dataset,
@@ -181,10 +234,9 @@ def command(
     from rfx.runs import held_out, single
     from rfx.runs.tune import AUTO, Asked, Tuning
 
+    method = methods.short(method)
     if method not in _methods():
-        raise UsageError(
-            f"method {method!r:.80} can't be searched{or_near(method, _methods(), 'choose one of')}"
-        )
+        raise methods.unknown(method, _methods(), "can't be searched")
     names = AUTO if method == "auto" else (method,)
     if math.isnan(budget):
         raise UsageError("--budget-seconds is nan; it must be a number of seconds above 0")

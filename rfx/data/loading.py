@@ -11,12 +11,12 @@ import scipy.sparse
 
 from rfx.data import archives, splits, tables
 from rfx.data.libsvm import sequences, svmlight
-from rfx.data.reading import FileFormat, Reading
+from rfx.data.reading import FileFormat, Reading, training_share
 from rfx.data.registry import fetch, registry, synthetic
 from rfx.data.tabular import crossfit, learner
 from rfx.data.tabular.schema import Schema
 from rfx.data.tabular.table import Table
-from rfx.errors import UsageError
+from rfx.errors import UsageError, quoted
 
 SHARE = "80/20"  # the split that any data set or file has: all its rows, cut by the seed
 
@@ -82,10 +82,11 @@ def load(
     """Load a data set by name (fetched when missing), a built-in one (`sphere:n=1000,d=5`), or a
     file (see `tables`).
 
-    `split`: a paper that uses the set (`yen2014`), `80/20`, or None for the set's own test file
-    where there is one, else 80/20; a file is not split unless `80/20` is asked for. `test`: a name
+    `split`: a paper that uses the set (`yen2014`), `80/20`, a share of all rows to train on
+    (`0.7`), or None for the set's own test file where there is one, else 80/20; a file is not split
+    unless `80/20` or a share is asked for. `test`: a name
     or file whose rows to test on instead. `n_train` and `n_test` draw that many of the split's
-    rows; `seed` decides that draw, the 80/20 cut, and which rows a paper's split has where the
+    rows; `seed` decides that draw, the cut by a share, and which rows a paper's split has where the
     paper does not say which. `reading` (Reading): what is said of a table; `strict`: test rows with
     columns that the training rows do not have are refused. `task`: as it was asked for, for labels
     that are numbers with a spelling of their own. `means`: whether columns of many categories
@@ -152,17 +153,35 @@ def _drawn(X, y, size, key, role):
     return X[rows], y[rows]
 
 
-def _check_split(name, split, known):
-    if split is not None and split not in known:
-        raise UsageError(f"{name} has no split {split!r}; it has {', '.join(known)}")
+def check_split(name, split, known):
+    """The share of the rows to train on where the split is one, else None.
+
+    Raises UsageError for a split that is neither a share nor among those of that name.
+    """
+    known = [*known, SHARE]
+    if split in known:
+        return None
+    share = training_share(split)
+    if split is not None and share is None:
+        raise UsageError(
+            f"{name} has no split {quoted(split)}; it has {', '.join(known)}, and a share of the"
+            " rows to train on, such as 0.7"
+        )
+    return share
 
 
 def _builtin(info, split, settings, seed, n_train, n_test):
-    _check_split(info.name, split, [*info.splits, SHARE])
+    share = check_split(info.name, split, info.splits)
     if split in info.splits:
         spec = info.splits[split]
         n_train, n_test = n_train or spec.n_train, n_test or spec.n_test
+    if share is not None:  # `load` draws from the parts of the cut
+        n_train = n_test = None
     X, y, X_test, y_test = synthetic.generate(info.name, settings, seed, n_train, n_test)
+    if share is not None:
+        X, y = np.concatenate([X, X_test]), np.concatenate([y, y_test])
+        train, test = splits.cut_share(len(y), share, seed)
+        X, y, X_test, y_test = X[train], y[train], X[test], y[test]
     name = f"{info.name}:{settings}" if settings else info.name
     return Split(name, split or "default", info.task, X, y, X_test, y_test, info)
 
@@ -182,7 +201,7 @@ def _owned(info, split, drawn, strict, reading, task):
 
 
 def _registered(info, split, offline, seed):
-    _check_split(info.name, split, [*info.splits, SHARE])
+    share = check_split(info.name, split, info.splits)
     roles = {entry.role for entry in info.files}
     if split in info.splits:
         spec = info.splits[split]
@@ -198,7 +217,11 @@ def _registered(info, split, offline, seed):
     parts = {role: (_widened(X, width), y) for role, (X, y) in parts.items()}
     if spec.pool:
         X, y = _stacked(parts, spec.pool)
-        train, test = splits.cut(len(y), spec.n_train, spec.n_test, *key)
+        train, test = (
+            splits.cut(len(y), spec.n_train, spec.n_test, *key)
+            if share is None
+            else splits.cut_share(len(y), share, *key)
+        )
         rows = X[train], y[train], X[test], y[test]
     else:
         train, test = _stacked(parts, spec.train), _stacked(parts, spec.test)
@@ -249,11 +272,13 @@ def _file(path, split, drawn, reading, task=None):
             registry.get(str(path).partition(":")[0])
         except UsageError as error:
             raise UsageError(f"{path} is no file, and {error}") from None
-    _check_split(str(path), split, [SHARE])
+    share = check_split(str(path), split, [])
     (X, y), (X_test, y_test), schema, table, task = tables.training_rows(
         path,
         reading,
-        lambda n: (None, None) if split is None else splits.cut(n, None, None, seed),
+        lambda n: (
+            (None, None) if split is None else splits.cut_share(n, share or splits.FRACTION, seed)
+        ),
         task,
         seed if means else None,
     )

@@ -7,6 +7,7 @@ import io
 import shlex
 from dataclasses import dataclass, fields
 
+from rfx import numerals
 from rfx.errors import UsageError
 
 # What is done with cells that are missing: the words of scikit-learn's SimpleImputer.
@@ -148,3 +149,20 @@ def written(names) -> str:
 def typed(option: str, names) -> str:
     """An option that names these columns, as one types it in a shell."""
     return f"--{option} {shlex.quote(written(names))}"
+
+
+def training_share(split: str | None) -> float | None:
+    """The share of the rows to train on where a split is one, such as 0.8; None where it is a
+    word or not given.
+
+    Raises UsageError for a number that is no share.
+    """
+    if split is None or not numerals.is_number(split):
+        return None
+    share = numerals.real(split)
+    if not 0 < share < 1:
+        raise UsageError(
+            f"split {split[:40]} is no share of the rows to train on; give a number between 0 and"
+            " 1, such as 0.8"
+        )
+    return share

@@ -32,6 +32,13 @@ def draw(n: int, size: int | None, *key: int) -> np.ndarray:
     return np.sort(_order(n, *key)[:size])
 
 
+def cut_share(n: int, share: float, *key: int) -> tuple[np.ndarray, np.ndarray]:
+    """Training rows, that share of n, and the rest as test rows, each ascending. UsageError
+    when a side is empty.
+    """
+    return cut(n, int(round(share * n)), None, *key)
+
+
 def cut(
     n: int, n_train: int | None, n_test: int | None, *key: int
 ) -> tuple[np.ndarray, np.ndarray]:

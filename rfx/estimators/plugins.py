@@ -73,6 +73,7 @@ def estimator_class(method: str, task: str) -> type[Classifier] | type[Regressor
     'SparseRFRegressor'
     """
     declared = methods.get(method)
+    method = declared.name
     own = _own().get((method, task))
     needed = set(declared.declared()) - left_out(task)
     if own is not None and needed == set(inspect.signature(own).parameters) - OURS:

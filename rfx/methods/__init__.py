@@ -16,25 +16,50 @@ def _declares(value) -> dict[str, type]:
     )
 
 
-METHODS = Registry("method", "rfx.methods", _declares, "rfx.methods")
+# What some methods may be called, too. Keys, rows of results and models have the short names.
+LONG_NAMES = {
+    "random-features": "rf",
+    "sparse-random-features": "sparse-rf",
+    "random-binning": "rb",
+    "sparse-random-binning": "sparse-rb",
+    "learned-kernel": "lkrf",
+    "recursive-feature-machine": "rfm",
+}
+METHODS = Registry("method", "rfx.methods", _declares, "rfx.methods", LONG_NAMES)
 
 
 def names() -> list[str]:
-    """The names of all methods."""
+    """The short names of all methods."""
     return list(METHODS)
 
 
+def short(name: str) -> str:
+    """The short name of a method that is called by its long one; any other name as it is."""
+    return METHODS.resolved(name)
+
+
+def long_names(among) -> list[str]:
+    """The long names of those methods of these short names that have one."""
+    return [long for long, name in LONG_NAMES.items() if name in among]
+
+
 def get(name: str):
-    """The class of the method of that name.
+    """The class of the method of that name, long or short.
 
     Raises UsageError naming the known methods.
     """
     try:
         return METHODS[name]
     except KeyError:
-        raise UsageError(
-            f"method {name!r} is unknown{or_near(name, METHODS, 'choose one of')}"
-        ) from None
+        raise unknown(name, names(), "is unknown") from None
+
+
+def unknown(name: str, among: list[str], what: str) -> UsageError:
+    """What is raised for a method that is not among those of these short names; what: is
+    wrong with it.
+    """
+    near = or_near(name, among, "choose one of", long_names(among))
+    return UsageError(f"method {name!r:.80} {what}{near}")
 
 
 def no_option(name: str, flag: str) -> UsageError:

@@ -42,7 +42,7 @@ from typing import NoReturn
 
 from rfx import env, methods, numerals
 from rfx.data import encodings
-from rfx.data.loading import SHARE
+from rfx.data.loading import check_split
 from rfx.data.reading import MISSING, Reading, listed
 from rfx.data.registry import registry
 from rfx.errors import UsageError, or_near, quoted
@@ -251,7 +251,7 @@ def matches(run: Run, when: dict) -> bool:
     for name, wanted in when.items():
         value = _get(run, name)
         for item in wanted if isinstance(wanted, list) else [wanted]:
-            if _same(value, item):
+            if _same(value, methods.short(item) if name == "method" else item):
                 break
         else:
             return False
@@ -613,11 +613,10 @@ class Reader:
                     self.fail(f"{quoted(name)} is no file, and {error}")
         base = dataset.partition(":")[0]
         if split is not None and registry.has(base):
-            known = [*registry.get(base).splits, SHARE]
-            if split not in known:
-                self.fail(
-                    f"data set {base} has no split {quoted(split)}{or_near(split, known, 'it has')}"
-                )
+            try:
+                check_split(f"data set {base}", split, registry.get(base).splits)
+            except UsageError as error:
+                self.fail(error)
 
     def found(self, name) -> str:
         """A data set's name as it is; a file's path: beside the plan, else as it is, from

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from rfx.data.reading import Reading, written
+from rfx import methods
+from rfx.data.reading import Reading, training_share, written
 from rfx.errors import UsageError, or_near
 
 
@@ -19,11 +20,12 @@ class Run:
     dataset : str
         A data set's name, or a file.
     method : str
+        Its short name; a long one becomes it.
     options : dict
         What the method is given; words such as ``validation`` are still words.
     seed : int
     split : str, optional
-        One of the data set's splits.
+        One of the data set's splits, or a share of its rows to train on.
     test : str, optional
         A file or data set with test rows.
     label : str, optional
@@ -96,6 +98,11 @@ class Run:
     scheduler: str | None = None
     parts: int | None = None
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "method", methods.short(self.method))
+        if self.split is not None:
+            object.__setattr__(self, "split", _plain(str(self.split)))
+
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Run:
         """The run of these values by name, such as those of JSON; UsageError for a name
@@ -154,6 +161,15 @@ class Run:
     def given(self) -> dict[str, Any]:
         """The options that are not None."""
         return {name: value for name, value in self.options.items() if value is not None}
+
+
+def _plain(split: str) -> str:
+    """A share in one spelling, that .80 and 0.8 are one run; other splits as they are."""
+    try:
+        share = training_share(split)
+    except UsageError:  # said where the data is read
+        return split
+    return split if share is None else repr(share)
 
 
 _DEFAULTS: dict[str, Any] = {

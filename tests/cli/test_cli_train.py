@@ -621,6 +621,12 @@ REFUSALS = [
         "none.csv can't be read as a file of traces: there is no such file",
     ),
     (["methods", "svr"], 2, "method 'svr' is unknown"),
+    (["methods", "randm-binning"], 2, "is unknown; did you mean random-binning or"),
+    (
+        ["tune", "--method", "learned-kernel", "--data", "x"],
+        2,
+        "method 'lkrf' can't be searched; did you mean rf",
+    ),
     (["trian"], 2, "there is no command 'trian'; did you mean train?"),
     (
         ["train", "--method", "spare-rf", "--data", "x"],
@@ -726,6 +732,25 @@ def test_every_option_and_command_has_help(capfd):
             assert not isinstance(option, click.Option) or option.help, f"rfx {name} {option.opts}"
         code, out, _ = run(capfd, name, "--help")
         assert code == 0 and out.startswith("Usage: rfx")
+
+
+def test_a_long_name_is_that_of_a_method(files, capfd):
+    """One meaning: rows and models have the short name."""
+    code, out, _ = run(capfd, "methods", "random-binning")
+    assert code == 0 and out.startswith("rb: ") and "(or random-binning)\n" in out
+    named = {
+        entry["name"]: entry["long_name"]
+        for entry in json.loads(run(capfd, "methods", "--json")[1])
+    }
+    assert named["sparse-rf"] == "sparse-random-features" and named["kernel"] is None
+    words = ["--data", str(files / "train.txt"), "--gamma", "1", "--lam", "1", "--n-features", "8"]
+    words += ["--split", "0.7", "--results", str(files / "r.csv"), "--json"]
+    rows = [
+        json.loads(run(capfd, "train", "--method", name, *words)[1])
+        for name in ("rf", "random-features")
+    ]
+    assert rows[0]["key"] == rows[1]["key"] and rows[1]["method"] == "rf"
+    assert (rows[0]["split"], rows[0]["n_train"], rows[0]["n_test"]) == ("0.7", 140, 60)
 
 
 def test_methods_lists_all_options(capfd):

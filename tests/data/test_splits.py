@@ -1,5 +1,7 @@
 """Choices of rows, and loading by name, split, spec string and file."""
 
+import re
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -197,6 +199,33 @@ def test_without_a_test_file_the_default_is_a_seeded_cut(tmp_path):
     np.testing.assert_array_equal(numbers(data.X_test), numbers(again.X_test))
     assert numbers(data.X_test).tolist() != numbers(other.X_test).tolist()
     assert load("australian", split="80/20").X_test.shape == (10, 14)
+
+
+def test_a_share_of_the_rows_to_train_on(tmp_path):
+    """Of a file, a data set and a built-in one: the seed chooses them, the rest are test rows."""
+    for name in (put(tmp_path, "mine.libsvm", 50, 3), put(tmp_path, "australian", 50, 14).name):
+        data, other = load(name, split="0.7"), load(name, split="0.7", seed=1)
+        assert data.split == "0.7" and (data.X_train.shape[0], data.X_test.shape[0]) == (35, 15)
+        assert not {*numbers(data.X_train).tolist()} & {*numbers(data.X_test).tolist()}
+        assert numbers(data.X_test).tolist() != numbers(other.X_test).tolist()
+        same = load(name, split="0.8"), load(name, split="80/20")
+        np.testing.assert_array_equal(*(numbers(own.X_train) for own in same))
+    made = load("sphere:n=30,d=3,n_test=10", split=".5")
+    assert made.X_train.shape == (20, 3) and made.X_test.shape == (20, 3)
+    assert load("sphere:n=30,d=3,n_test=10", split=".5", n_train=4).X_train.shape == (4, 3)
+
+
+@pytest.mark.parametrize("split", ["0", "1", "1.5", "-0.2", "80", "1e-999"])
+def test_what_is_no_share(split, tmp_path):
+    wrong = f"split {re.escape(split)} is no share of the rows to train on; give a number between"
+    for name in (put(tmp_path, "mine.libsvm", 10, 3), "sphere:n=20,d=3"):
+        with pytest.raises(UsageError, match=wrong):
+            load(name, split=split)
+
+
+def test_a_share_that_leaves_no_rows(tmp_path):
+    with pytest.raises(UsageError, match="10 rows can't be split into 10 .* and 0 for testing"):
+        load(put(tmp_path, "mine.libsvm", 10, 3), split="0.99")
 
 
 def test_labels_are_chosen_and_renamed(tmp_path):

@@ -54,6 +54,15 @@ def write(tmp_path):
     return write
 
 
+def test_a_plan_may_have_the_long_names_of_methods(write):
+    text = GRID.replace('method = "rf"', 'method = ["random-features", "random-binning"]')
+    text = text.replace("n_features = 100", "task = 'binary'").replace("n_features = 50", "lam = 2")
+    text += "[[skip]]\nwhen = {method = 'random-binning'}\n"
+    loaded = plan.load(write(text.replace("options.n_features = 5\n", "seed = 5\n")))
+    assert {run.method for run in loaded.runs} == {"rf"}
+    assert loaded.only(["method=random-features"]).runs == loaded.runs
+
+
 def test_grid_set_and_skip(write):
     loaded = plan.load(write(GRID))
     assert (loaded.name, loaded.title, loaded.table) == ("p", "a title", "yen2014-table1")
@@ -194,6 +203,7 @@ RUN = '[[run]]\ndataset = "cpu"\nmethod = "rf"\n'
         ("colour = 1\n" + RUN, "the plan has the unknown key 'colour'"),
         (RUN + "mehtod = 'x'", r"\[\[run\]\] 1 has the unknown key 'mehtod'; did you mean method"),
         (RUN.replace('"rf"', '"rff"'), "method 'rff' is unknown; did you mean rf"),
+        (RUN.replace('"rf"', '"random-feature"'), "is unknown; did you mean random-features or"),
         ('[[run]]\ndataset = "cpu"', r"\[\[run\]\] 1 has no method"),
         (RUN + "seed = 'x'", "seed = 'x': must be a whole number"),
         (RUN + "split = 3", "split = 3: must be text"),
@@ -229,7 +239,8 @@ RUN = '[[run]]\ndataset = "cpu"\nmethod = "rf"\n'
             "'cup' is no file, and there is no data set called 'cup'; did you mean cpu",
         ),
         (RUN + "test = 'none.libsvm'", "'none.libsvm' is no file"),
-        (RUN + "split = 'wu2061'", "data set cpu has no split 'wu2061' .it has: yen2014, 80/20"),
+        (RUN + "split = '1.5'", "split 1.5 is no share of the rows to train on; give a number"),
+        (RUN + "split = 'wu2061'", "data set cpu has no split 'wu2061'; it has yen2014, 80/20"),
         # a stranger's
         (RUN + "seed = " + "9" * 5000, "holds a value that can't be read: Exceeds the limit"),
         (

@@ -66,6 +66,21 @@ def test_key_of_a_file_follows_its_content_not_its_folder(tmp_path, monkeypatch)
     assert keys.key(Run.of(SPEC | {"dataset": "cpu", "test": str(data)})) != keys.key(Run.of(SPEC))
 
 
+def test_a_share_makes_another_run_in_whatever_spelling():
+    spec = {"dataset": "cpu", "method": "rf"}
+    runs = [Run.of(spec | {"split": split}) for split in (None, "yen2014", "0.8", "0.7")]
+    assert len({keys.key(run) for run in runs}) == 4
+    again = [Run.of(spec | {"split": split}) for split in ("0.70", ".7", "7e-1")]
+    assert {keys.key(run) for run in again} == {keys.key(runs[-1])} and again[0].split == "0.7"
+
+
+@pytest.mark.parametrize("name", methods.LONG_NAMES)
+def test_a_long_name_is_the_same_run(name):
+    run = Run.of({"dataset": "cpu", "method": name})
+    assert run.method == methods.LONG_NAMES[name] == methods.create(name).name
+    assert keys.key(run) == keys.key(Run.of({"dataset": "cpu", "method": run.method}))
+
+
 def test_the_newest_row_of_a_run_counts():
     first, last = ({"key": keys.key(Run.of(SPEC)), "status": status} for status in ("failed", "ok"))
     assert keys.rows_of(

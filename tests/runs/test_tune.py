@@ -201,6 +201,27 @@ def test_auto_searches_several(numbers):
     assert "rfx train --method" in done.stdout and "best rmse on held-out rows" in done.stdout
 
 
+@pytest.mark.parametrize("how", [[], ["--holdout", "0.3"]])
+def test_auto_learns_probabilities_of_the_best(labels, how):
+    words = ["--method", "auto", "--calibrate", "platt", "--trials", "4", "--model", "m.npz", *how]
+    row = found("--data", labels, *words)
+    rows = 150 if how else 100
+    assert row["params"]["calibration"].startswith(f"platt on {rows} rows, held out")
+    assert "--calibrate platt" in row["command"] and row["method"] in (
+        "rf",
+        "nystrom",
+        "rb",
+        "kernel",
+    )
+    words = ["predict", "m.npz", labels, "--proba"]
+    done = CliRunner().invoke(cli, words, standalone_mode=False)
+    P = np.array([line.split() for line in done.stdout.splitlines()], float)
+    y = np.array([float(line.split()[0]) for line in Path(labels).read_text().splitlines()])
+    assert P.shape == (500, 2) and np.allclose(P.sum(1), 1) and np.all((P > 0) & (P < 1))
+    of_truth = np.where(y > 0, P[:, 1], P[:, 0])
+    assert -np.log(of_truth).mean() < 0.6  # log 2 without a model
+
+
 def test_without_a_file_and_with_another_seed():
     split = data.load("ripple:n=300,n_test=50")
     given = {"task": "regression", "scaling": "none", "n_features": 30, "gamma": 2.0}

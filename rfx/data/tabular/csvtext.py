@@ -6,7 +6,6 @@ number. pandas then reads the cells. Text is UTF-8 without a byte order mark (se
 `rfx.data.encodings`).
 """
 
-import csv
 import io
 import re
 import warnings
@@ -19,31 +18,31 @@ import numpy as np
 from rfx import lazy
 from rfx.compiled import njit
 from rfx.data import encodings
+from rfx.data.tabular.delimited import (
+    ABSENT,
+    COMMA_NUMBER,
+    HEAD,
+    LINE,
+    LINES,
+    LONGEST_RECORD,
+    SPACED,
+    above_first,
+    is_record,
+    separator_of,
+    split,
+)
 from rfx.data.tabular.header import CELLS, ROWS, Guess, guess
 from rfx.data.tabular.table import Table, Words, joined
 from rfx.errors import DataError
 from rfx.numerals import is_number
 
 CHUNK = 8 << 20  # bytes that are parsed together
-LONGEST_RECORD = 64 << 20
-_HEAD = 1 << 16  # bytes that tell how a text is written, where they hold two records
-_LINES = 20  # lines that tell what separates the cells
 _MARK = b"\xef\xbb\xbf"
-_SEPARATORS = ",;\t|"
-SPACED = " "  # the separator of cells with any number of spaces and tabs between them
-# Cells that mean that there is no value.
-ABSENT = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "NULL", "null", "#N/A", "<NA>")
 # The one of them that may be a word: the code of Namibia beside those of other countries.
 DOUBTFUL = "NA"
-_COMMA_NUMBER = re.compile(r"[+-]?+[0-9]*+,[0-9]++(?:[eE][+-]?+[0-9]++)?")
 _THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}")
 # The decimal mark that goes with a separator: a list of decimal commas is separated by semicolons.
 _DECIMAL = {",": ".", ";": ","}
-_ENTRY = re.compile(r"[0-9]+:[-+.0-9]")
-_QUOTED = re.compile(r'"[^"]*"')
-_LINE = re.compile(rb"[^\r\n]*(\r\n|\r|\n)?")
-_SEPARATOR_LINE = re.compile(rb'"?sep=([^\w\s"]|\t)"?', re.IGNORECASE)
-_SPACED_CELL = re.compile(r'"(?:[^"]|"")*"[^ \t]*|[^ \t]+')
 
 
 class KindChanged(Exception):
@@ -87,33 +86,6 @@ class Dialect:
     line: int = 1
     first: bytes = b""
     notes: tuple[str, ...] = ()
-
-
-def looks_like(head: bytes) -> bool:
-    """Whether these first bytes of a text are of separated cells rather than of LIBSVM's rows."""
-    if b"\0" in head:
-        return False
-    text = encodings.head(head).decode("utf-8", "replace")
-    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
-    if not lines:
-        return False
-    if any(mark in lines[0] for mark in _SEPARATORS):
-        return not any(_ENTRY.match(word) for word in re.split(r"[ \t]", lines[0])[1:2])
-    return _is_spaced(lines if len(lines) == 1 or text.endswith(("\n", "\r")) else lines[:-1])
-
-
-def _is_spaced(lines) -> bool:
-    """Whether lines are cells with spaces between them: as many in each, and none an entry
-    of LIBSVM text.
-    """
-    words = [_SPACED_CELL.findall(line.strip()) for line in lines[:_LINES]]
-    if len(words) > 2 and len(words[1]) == len(words[0]) + 1:
-        del words[0]  # a header without a name for the rows' names, which is refused by its line
-    return (
-        len(words[0]) > 1
-        and all(len(own) == len(words[0]) for own in words)
-        and not any(_ENTRY.match(own[1]) for own in words)
-    )
 
 
 # ---------------------------------------------------------------------- how a text is written
@@ -211,7 +183,7 @@ def sample(
     DataError
         For a text that is empty, binary, or not UTF-8, and where a title stands above the rows.
     """
-    raw, size, more = b"", _HEAD, True
+    raw, size, more = b"", HEAD, True
     while True:
         while more and len(raw) < size:
             data = read(size - len(raw))
@@ -248,14 +220,14 @@ def _binary(name):
 
 def _sampled(raw, ended, name, separator, widths, prefer) -> Sample | None:
     """The Sample; None where more of the text is needed."""
-    above = _above(raw, ended)
+    above = above_first(raw, ended)
     if above is None:
         if ended:
             raise DataError(f"{name} is empty")
         return None
     start, line, told, comments = above
     given = separator or told
-    own = given or _separator(raw[start:], ended, name)
+    own = given or separator_of(raw[start:], ended, name)
     found = records(raw[start:], own, line)
     count = int(np.count_nonzero(found.ends < found.end)) if not ended else len(found.starts)
     if count < 2 and not ended:
@@ -265,7 +237,7 @@ def _sampled(raw, ended, name, separator, widths, prefer) -> Sample | None:
         if len(other.cells) and int(other.cells[0]) in widths and int(found.cells[0]) not in widths:
             own, found = prefer, other
     encodings.check(raw[: start + int(found.ends[count - 1])], name)
-    if comments and _is_record(raw[comments[-1][0] : start], own, found.cells[0]):
+    if comments and is_record(raw[comments[-1][0] : start], own, found.cells[0]):
         (start, line), comments = comments[-1], comments[:-1]
         found = records(raw[start:], own, line)
         count += 1
@@ -283,15 +255,6 @@ def _sampled(raw, ended, name, separator, widths, prefer) -> Sample | None:
         first,
         _of_comments(comments, name),
     )
-
-
-def _is_record(line: bytes, separator: str, width: int) -> bool:
-    """Whether a line that begins with # is no comment, but a header or a row whose first cell
-    begins so; width: the cells of the record below.
-    """
-    if line[1:2] in (b" ", b"\t", b"#", b"!"):
-        return False
-    return len(split(line.strip(b"\r\n"), separator)) == width > 1
 
 
 def _rows_below(text, found, count, separator, width) -> list[list[str]]:
@@ -315,89 +278,21 @@ def _of_comments(comments, name) -> tuple[str, ...]:
     return (f"lines {first} to {last} of {name} begin with # and are left out",)
 
 
-def _above(raw, ended):
-    """(start, line) of the first record, the separator that a line sep= says or None, and
-    the (start, line) of comments; None: none yet.
-    """
-    at, line, separator = 0, 1, None
-    comments: list[tuple[int, int]] = []
-    while at < len(raw):
-        found = _LINE.match(raw, at)
-        assert found is not None  # an empty line, at least
-        text = found[0].strip(b" \r\n")
-        whole = found[1] is not None or ended
-        mark = _SEPARATOR_LINE.fullmatch(text) if separator is None and not comments else None
-        if text.startswith(b"#") or mark is not None:
-            if not whole:
-                return None
-            if mark is not None:
-                separator = mark[1].decode()
-            else:
-                comments.append((at, line))
-        elif text:
-            return at, line, separator, comments
-        at, line = found.end(), line + 1
-    if comments and ended:  # what is all comments is none
-        return comments[0][0], comments[0][1], separator, []
-    return None
-
-
-def _separator(text: bytes, ended: bool, name: str) -> str:
-    """What separates the cells of a text that begins with its first record."""
-    lines = _first_lines(text, ended)
-    counts = {mark: [line.count(mark) for line in lines] for mark in _SEPARATORS}
-    there = [mark for mark, own in counts.items() if own[0]]
-    alike = [mark for mark in there if all(count == counts[mark][0] for count in counts[mark])]
-    if not alike and set(there) <= {"\t"}:
-        words = lines[0].split()
-        if _ENTRY.match("".join(words[1:2])):
-            raise DataError(f"{name} is LIBSVM text, not CSV; give it a name that ends in .libsvm")
-        if _is_spaced(lines):
-            return SPACED
-    if ";" in alike and "," in there and _are_decimal_commas(lines):
-        return ";"
-    return max(alike or there or ",", key=lambda mark: counts[mark][0])
-
-
-def _first_lines(text: bytes, ended: bool) -> list[str]:
-    """The first lines that are not blank, whole ones if there are any, with nothing in their
-    quotes.
-    """
-    # the first line may be longer than all that is looked at otherwise
-    first = _LINE.match(text)
-    assert first is not None  # an empty line, at least
-    end = max(len(first[0]), _HEAD)
-    lines = [
-        line
-        for line in io.StringIO(text[:end].decode("utf-8", "replace"), newline=None)
-        if line.strip(" \r\n")
-    ]
-    if len(lines) > 1 and not (ended and end >= len(text)):
-        lines = lines[:-1]
-    return [_QUOTED.sub('""', line.rstrip("\r\n")) for line in lines[:_LINES]]
-
-
-def _are_decimal_commas(lines) -> bool:
-    """Whether all commas are those of numbers, where semicolons separate the cells."""
-    cells = [cell.strip() for line in lines for cell in line.split(";")]
-    return all(_COMMA_NUMBER.fullmatch(cell) for cell in cells if "," in cell)
-
-
 def _check_title(text, found, count, ended, name):
     """Refuse a text whose first lines have another number of cells than all those below."""
-    counts = found.cells[:count][:_LINES]
+    counts = found.cells[:count][:LINES]
     if (counts == counts[0]).all():
         return
     at = 0
     for _ in range(10):
-        line = _LINE.match(text, at)
+        line = LINE.match(text, at)
         assert line is not None
         at = line.end()
         if at >= len(text):
             return
-        separator = _separator(text[at:], ended, name) if text[at:].strip() else ","
+        separator = separator_of(text[at:], ended, name) if text[at:].strip() else ","
         below = records(text[at:], separator, 1)
-        cells = below.cells[: len(below.cells) if ended else -1][:_LINES]
+        cells = below.cells[: len(below.cells) if ended else -1][:LINES]
         if len(cells) > 1 and cells[0] > 1 and (cells == cells[0]).all():
             if cells[0] != counts[0]:
                 advice = "take it out where it is a title"
@@ -417,27 +312,6 @@ def _check_title(text, found, count, ended, name):
 
 def _counted(cells) -> str:
     return f"{cells} cell{'s' * int(cells != 1)}"
-
-
-def split(record: bytes, separator: str) -> list[str]:
-    """The cells of a record, without the spaces around them."""
-    text = record.decode("utf-8", "backslashreplace")
-    if separator == SPACED:
-        cells = _SPACED_CELL.findall(text)
-        return [
-            (
-                next(csv.reader(io.StringIO(cell, newline=""), delimiter="\t"))[0]
-                if cell[0] == '"'
-                else cell
-            )
-            for cell in cells
-        ]
-    if '"' not in text:
-        return [cell.strip() for cell in text.split(separator)]
-    if len(text) > csv.field_size_limit():
-        csv.field_size_limit(LONGEST_RECORD)
-    rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator, skipinitialspace=True)
-    return [cell.strip() for row in rows for cell in row]
 
 
 # ---------------------------------------------------------------------- records
@@ -910,7 +784,7 @@ def _are_numbers(values, commas) -> bool:
     thousands.
     """
     if not all(
-        is_number(value) or value in ABSENT or (commas and _COMMA_NUMBER.fullmatch(value))
+        is_number(value) or value in ABSENT or (commas and COMMA_NUMBER.fullmatch(value))
         for value in values
     ):
         return False

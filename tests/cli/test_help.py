@@ -1,0 +1,107 @@
+"""Help: a page that fits a screen, a method's options, everything."""
+
+import subprocess
+import sys
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from rfx.cli import COMMANDS, cli
+
+TWO = pytest.mark.parametrize("name", ["train", "tune"])
+
+
+def said(*words, code=0) -> str:
+    done = CliRunner(env={"COLUMNS": "80"}).invoke(cli, list(words))
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+def options_in(text) -> set[str]:
+    """The options that stand at the beginning of a line of help."""
+    return {
+        word
+        for line in text.splitlines()
+        if line.startswith("  -")
+        for word in line.replace(",", " ").replace(" / ", " ").split("  ")[1].split()
+        if word.startswith("--")
+    }
+
+
+def headings(text) -> list[str]:
+    return [line for line in text.splitlines() if line.endswith(":") and line[:1].isalpha()]
+
+
+@TWO
+def test_the_help_fits_a_screen(name):
+    for flag in ("--help", "-h"):
+        lines = said(name, flag).splitlines()
+        assert len(lines) <= 60 and max(map(len, lines)) <= 80
+    workers = ["Distributed:"] if name == "train" else []
+    assert headings("\n".join(lines)) == [
+        "Data:",
+        "Method:",
+        "Choice:",
+        "Output:",
+        *workers,
+        "More help:",
+    ]
+    assert said("help", name) == said(name, "--help")
+    assert said(name, "--gamma", "2", "--help") == said(name, "--help")
+
+
+@TWO
+def test_the_help_names_no_option_that_is_not_there(name):
+    command = cli.get_command(None, name)
+    known = {option.flag for option in command.declared(None)} | {"--help"}
+    known |= {flag for option in command.params for flag in option.opts}
+    flags = [flag for group in command.groups for flag in group.flags]
+    assert len(flags) == len(set(flags)) and set(flags) <= known
+
+
+@TWO
+def test_help_all_has_every_option(name):
+    command = cli.get_command(None, name)
+    own = {flag for option in command.params for flag in option.opts}
+    declared = {option.flag for option in command.declared(None)}
+    assert options_in(said(name, "--help-all")) >= own | declared
+    one = options_in(said(name, "--help-all", "--method", "rb"))
+    assert one >= own | {option.flag for option in command.declared("rb")}
+    assert "--n-features" not in one and "--n-grids" in one
+
+
+@TWO
+def test_the_help_of_a_method_has_its_options(name):
+    text = said(name, "--method", "random-binning", "--help")
+    declared = {option.flag for option in cli.get_command(None, name).declared("rb")}
+    assert options_in(text) == declared | {"--help", "--help-all"} and "rb: random bin" in text
+    assert said("help", name, "--method=rb") == text
+
+
+def test_help_of_what_is_not_there():
+    for words in (("train", "--method", "rff", "--help"), ("help", "train", "--method", "rff")):
+        done = CliRunner().invoke(cli, words)
+        assert "did you mean rf" in str(done.exception)
+    assert "did you mean train" in str(CliRunner().invoke(cli, ["help", "trian"]).exception)
+
+
+def test_help_without_a_command_lists_them():
+    assert said("help") == said("--help")
+    for name in COMMANDS:
+        command = cli.get_command(None, name)
+        assert isinstance(command, click.Command) and said("help", name).startswith("Usage: ")
+
+
+def test_what_help_says_of_train_takes_no_import_of_methods():
+    code = (
+        "import sys\nfrom rfx.cli import main\ntry:\n    main(['help', 'train'])\n"
+        "finally:\n    print({'numpy', 'numba', 'rfx.methods.rf'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0 and done.stdout.endswith("set()\n")
+
+
+def test_an_option_called_help_behind_two_dashes_is_none():
+    done = CliRunner().invoke(cli, ["train", "--", "--help"])
+    assert done.exit_code != 0 and "Data:" not in done.output

@@ -111,7 +111,7 @@ def train(trainer, run: Run, progress=None) -> tuple:
     with cluster.connect(run.scheduler) as client:
         workers = Workers(client, cluster.workers_of(run.scheduler) or 1)
         files = _files(given.path, workers)
-        data = _read(files, given, run, workers, trainer.settings)
+        data = _read(files, given, run.parts, workers, trainer.settings)
         whole, schema = data.rows, data.schema
         name = given.name or _name(files, given.path)
         split = held_out.Elsewhere(name, given.split, given.task, None, None, schema=schema)
@@ -253,14 +253,13 @@ def _name(files, path) -> str:
     )
 
 
-def _read(files, given, run, workers, settings) -> _Data:
+def _read(files, given, parts, workers, settings) -> _Data:
     """The rows of these files."""
     size = sum(file.size for file in files)
-    parts = run.parts or max(workers.threads, -(-size // _BYTES))
+    parts = parts or max(workers.threads, -(-size // _BYTES))
     pieces = [own for own in ranges.cut(files, parts) if own]
     reading = given.reading
-    # of rows with weights the moments are taken once these are known
-    moments = settings.scaling in BY_MOMENTS and run.sample_weight is None
+    moments = settings.scaling in BY_MOMENTS
     survey = partial(_surveyed, pieces=pieces, given=given, workers=workers, moments=moments)
     if files[0].kind == "libsvm":
         tables.check_reading("libsvm", files[0].path, reading)

@@ -1,15 +1,18 @@
-"""`rfx train --scheduler` with weights of rows, held-out rows and data sets by their names: what one
-process has on the same data.
+"""`rfx train --scheduler` with weights of rows, held-out rows and data sets by their names: what
+one process has on the same data.
 """
 
 import pytest
 
 pytest.importorskip("distributed")
 
+from dataclasses import replace
+
 import numpy as np
 
 from rfx import methods
 from rfx.data.libsvm import svmlight
+from rfx.data.registry import fetch, registry
 from rfx.distributed import cluster, training
 from rfx.errors import DataError, UsageError
 from rfx.records.run import Run
@@ -66,8 +69,6 @@ def a_run(path, method="rf", **more):
 
 def both(run, address, there=None):
     """The results of one process and of workers; there: what the latter is given as data."""
-    from dataclasses import replace
-
     spread = replace(run, dataset=str(there or run.dataset), scheduler=address, parts=3)
     methods.create(run.method, **run.given())
     return single.execute(run), single.execute(spread, elsewhere=training.train)
@@ -182,11 +183,10 @@ def test_what_stands_for_missing_cells_is_learnt_without_the_held_out_rows(
     assert seen[0].columns[0].fill == pytest.approx(whole, abs=0.2)
 
 
-def test_a_path_of_lambdas_is_scored_on_held_out_rows(address, folder):
-    options = {"lam": None, "lam_path": "10,1,0.1"}
-    run = a_run(folder / "one.svm", options=options, holdout=0.2)
-    from dataclasses import replace
-
+@pytest.mark.parametrize("method", ["rf", "sparse-rf"])
+def test_a_path_of_lambdas_is_scored_on_held_out_rows(address, folder, method):
+    options = {"lam": None, "lam_path": "10:0.1:3", "tol": 1e-6}
+    run = a_run(folder / "one.svm", method, options=options, holdout=0.2)
     ours = single.execute_path(run)
     theirs = single.execute_path(replace(run, scheduler=address), elsewhere=training.train)
     assert len(theirs) == 3
@@ -199,11 +199,13 @@ def test_a_path_of_lambdas_is_scored_on_held_out_rows(address, folder):
 
 @pytest.fixture
 def data(tmp_path, monkeypatch):
-    """A data folder with files of sets that are there already; its narrow test part has a column
-    that the training part has not.
-    """
-    monkeypatch.setenv("RFX_DATA", str(tmp_path))
-    monkeypatch.setenv("RFX_MIRROR", str(tmp_path))
+    """A data folder whose files are fetched as they are."""
+
+    def fetched(name, offline=False, roles=None):
+        info = registry.get(name)
+        return {role: tmp_path / info.file(role).filename for role in roles}
+
+    monkeypatch.setattr(fetch, "fetch", fetched)
     return tmp_path
 
 
@@ -220,8 +222,6 @@ def test_a_data_set_by_its_name_is_trained_and_scored_on_its_parts(address, data
 
 
 def test_labels_that_a_data_set_does_not_have_are_left_out(address, data):
-    from rfx.data.registry import registry
-
     name = next(
         name
         for name in registry.names()
@@ -240,12 +240,12 @@ def test_labels_that_a_data_set_does_not_have_are_left_out(address, data):
 
 
 def test_a_set_of_a_registry_of_ones_own(address, folder, tmp_path, monkeypatch):
-    registry = tmp_path / "mine.toml"
-    registry.write_text(
+    own = tmp_path / "mine.toml"
+    own.write_text(
         f'[mine]\ntrain = "{folder}/t.csv"\ntest = "{folder}/t.csv"\ntarget = "y"\nmissing ='
         ' "mean"\n'
     )
-    monkeypatch.setenv("RFX_DATASETS", str(registry))
+    monkeypatch.setenv("RFX_DATASETS", str(own))
     ours, theirs = both(a_run("mine"), address)
     same(ours, theirs)
     assert theirs["dataset"] == "mine" and theirs["n_test"] == len(X)

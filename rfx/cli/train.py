@@ -225,8 +225,8 @@ class TrainCommand(MethodCommand):
     default=None,
     help=(
         "Train on the workers of this Dask scheduler, or on N processes here, which each read their"
-        " own part of --data: a file, a pattern or a folder of files, or an address that fsspec"
-        " opens (rf, sparse-rf, rb, lkrf)."
+        " own part of --data: a file, a pattern or a folder of files, an address that fsspec opens,"
+        " or a data set with a test part (rf, sparse-rf, rb, lkrf)."
     ),
 )
 @click.option(

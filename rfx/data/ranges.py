@@ -8,10 +8,12 @@ its first byte is in, so that the ranges of a file have each of its lines once.
 import glob
 import io
 from bisect import bisect_right
+from copy import copy
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
+import numpy as np
 import scipy.sparse
 
 from rfx import files, lazy
@@ -19,6 +21,7 @@ from rfx.data import archives, encodings, tables
 from rfx.data.libsvm import labelled
 from rfx.data.libsvm.scan import LONGEST_LINE
 from rfx.data.tabular import csvtext, foreign, labelwords, parquetfiles
+from rfx.data.tabular.schema import Schema
 from rfx.data.tabular.written import Form
 from rfx.errors import DataError, UsageError
 
@@ -359,12 +362,57 @@ class Pieces:
         for piece in self.pieces:
             yield from _said(piece.path, self.reader.tables(piece))
 
+    def reading_as(self, schema: Schema) -> "Pieces":
+        """The same rows of a table, as another schema has them."""
+        reader = copy(self.reader)
+        reader.schema = schema
+        return Pieces(reader, self.pieces)
+
     def spellings(self, how) -> labelwords.Spellings:
         """How the labels are spelled; how: as `spellings` of the reader has it."""
         found = labelwords.Spellings(labelwords.MOST)
         for piece in self.pieces:
             found.merge(next(_said(piece.path, map(self.reader.spellings, [piece], [how]))))
         return found
+
+
+class Taken:
+    """Some rows of a source, in their order.
+
+    labels: {label: its value}, rows with others are left out; index: numbers of those rows,
+    ascending; None for all. width: the columns that sparse rows have at least.
+    """
+
+    def __init__(self, source, index=None, labels=None, width: int = 0):
+        self.source, self.index, self.labels, self.width = source, index, labels, width
+
+    def chunks(self):
+        at = 0
+        for X, y in self.source.chunks():
+            if self.labels:
+                kept = np.flatnonzero(np.isin(y, list(self.labels)))
+                X, y = X[kept], np.array([self.labels[label] for label in y[kept].tolist()])
+            after = at + len(y)
+            if self.index is not None:
+                low, high = np.searchsorted(self.index, (at, after))
+                own = self.index[low:high] - at
+                X, y = X[own], y[own]
+            at = after
+            if X.shape[1] < self.width and scipy.sparse.issparse(X):
+                shape = (X.shape[0], self.width)
+                X = scipy.sparse.csr_matrix((X.data, X.indices, X.indptr), shape)
+            if len(y):
+                yield X, y
+
+    def tables(self):
+        """The rows as tables, of a source that has such."""
+        at = 0
+        for table in self.source.tables():
+            after = at + table.n_rows
+            low, high = np.searchsorted(self.index, (at, after))
+            if low < high:
+                yield table.rows(self.index[low:high] - at)
+            at = after
 
 
 class Arrays:

@@ -19,7 +19,8 @@ class PartSurvey:
     """count rows of `width` columns, `entries` numbers of them stored; low, high, mean of each
     column, and its squared differences summed.
 
-    mean and squares are None where they were not asked for. labels: {target: rows}, None where
+    mean and squares are None where they were not asked for; weight: the sum of the rows' weights
+    in them, `count` where they have none. labels: {target: rows}, None where
     there are more than MOST_LABELS.
     """
 
@@ -31,6 +32,7 @@ class PartSurvey:
     mean: np.ndarray | None
     squares: np.ndarray | None
     labels: dict | None
+    weight: float = 0.0
 
     def __add__(self, other: "PartSurvey") -> "PartSurvey":
         if not self.count or not other.count:
@@ -42,10 +44,10 @@ class PartSurvey:
         count, mean, squares = self.count + other.count, None, None
         if self.mean is not None:
             moments = [
-                (own.count, _wide(own.mean, width), _wide(own.squares, width))
+                (own.weight, _wide(own.mean, width), _wide(own.squares, width))
                 for own in (self, other)
             ]
-            count, mean, squares = joined(*moments[0], *moments[1])
+            _, mean, squares = joined(*moments[0], *moments[1])
         labels = None
         if self.labels is not None and other.labels is not None:
             labels = dict(self.labels)
@@ -54,7 +56,15 @@ class PartSurvey:
             labels = labels if len(labels) <= MOST_LABELS else None
         low, high = np.minimum(low, low_there), np.maximum(high, high_there)
         return PartSurvey(
-            count, width, self.entries + other.entries, low, high, mean, squares, labels
+            count,
+            width,
+            self.entries + other.entries,
+            low,
+            high,
+            mean,
+            squares,
+            labels,
+            self.weight + other.weight,
         )
 
 
@@ -65,24 +75,35 @@ def _wide(values, width):
     )
 
 
-def survey(source, moments: bool) -> PartSurvey:
-    """Of the rows of a source (rfx.data.ranges); moments: with means and squares."""
+def survey(source, moments: bool, weights: np.ndarray | None = None) -> PartSurvey:
+    """Of the rows of a source (rfx.data.ranges); moments: with means and squares; weights (n,) of
+    the rows count in these, None for ones.
+    """
     none = np.zeros(0)
     total = PartSurvey(0, 0, 0, none, none, none, none, {})
     for X, y in source.chunks():
         if not X.shape[0]:
             continue
+        own = None if weights is None else weights[total.count : total.count + X.shape[0]]
+        weight = float(X.shape[0] if own is None else own.sum())
         with np.errstate(over="ignore", invalid="ignore"):
-            mean, spread = column_spread(X, "standard") if moments else (None, None)
+            mean, spread = column_spread(X, "standard", own) if moments else (None, None)
             low, high = extremes(X)
-        squares = None if spread is None else spread**2 * X.shape[0]
+        squares = None if spread is None else spread**2 * weight
         entries = X.nnz if sp.issparse(X) else X.shape[0] * X.shape[1]
         values, counts = np.unique(y, return_counts=True)
         labels = dict(zip(values.tolist(), counts.tolist())) if len(values) <= MOST_LABELS else None
         total = total + PartSurvey(
-            X.shape[0], X.shape[1], entries, low, high, mean, squares, labels
+            X.shape[0], X.shape[1], entries, low, high, mean, squares, labels, weight
         )
     return total
+
+
+def targets(source) -> np.ndarray:
+    """The targets (n,) of the rows of a source, in float32 where that has them exactly."""
+    y = np.concatenate([np.empty(0), *(own for _, own in source.chunks())])
+    exact = y.astype(np.float32)
+    return exact if np.array_equal(exact, y) else y
 
 
 def picked(source, index: np.ndarray, width: int):

@@ -4,6 +4,7 @@ of the size of D travel in a tree.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from rfx.operators.cached import cache_rows
 from rfx.operators.coded import Codes, coded
 from rfx.operators.mapped import MapMatrix
 from rfx.operators.matrix import COMPUTED, READ, DenseMatrix, Matrix
+from rfx.operators.scaled import ScaledRows, scaled_rows
 
 if TYPE_CHECKING:
     from rfx.features import FeatureMap
@@ -104,6 +106,8 @@ class PartsMatrix(Matrix):
     futures, called when they are needed first; counts: the rows of each; index: of a part's rows
     those that are meant, a future for each part, None for all; made: the same features computed
     from rows of inputs, where there are such; most_mb: what a worker may hold of them at most.
+
+    factors: a RowVector of what `scaled` multiplies the rows by, None for ones.
     """
 
     # what a part holds is its worker's business
@@ -118,7 +122,7 @@ class PartsMatrix(Matrix):
             tuple(counts),
             index,
         )
-        self.most_mb = most_mb
+        self.most_mb, self.factors = most_mb, None
         columns, dtype = recipe.form
         self.shape, self.dtype, self.cost = (sum(counts), columns), np.dtype(dtype), recipe.cost
         self._shared, self.made = (
@@ -159,12 +163,21 @@ class PartsMatrix(Matrix):
             self.workers, self.data, self.recipe, index.counts, own, most_mb=self.most_mb
         )
         other._shared = self._shared
-        return other
+        return other if self.factors is None else other.scaled(self.factors[index])
 
     def columns(self, index):
         return PartsMatrix(
             self.workers, self.data, self.recipe.columns(index), self.counts, self.index
-        )
+        ).scaled(self.factors)
+
+    def scaled(self, factors) -> PartsMatrix:
+        """S Z for S = diag(factors), a RowVector; each worker multiplies its own rows."""
+        other = copy(self)
+        if callable(self._data):
+            # what is made when it is needed first is made once
+            other._data = lambda: self.data
+        other.factors = factors
+        return other
 
     def draw(self, count):
         starts, n = np.concatenate([[0], np.cumsum(self.counts)]).tolist(), self.shape[0]
@@ -177,7 +190,7 @@ class PartsMatrix(Matrix):
         """As of every matrix; few rows are here, for their inputs, not their features, are
         fetched.
         """
-        if self.made is None or count * self.shape[1] > _HERE:
+        if self.factors is not None or self.made is None or count * self.shape[1] > _HERE:
             return super().subset(count)
         chosen, recipe = drawn(self.shape[0], count), self.made.recipe
         part = MapMatrix(
@@ -215,6 +228,8 @@ class PartsMatrix(Matrix):
         What is common to all parts is sent at once: a worker that has begun is slow to pass it on
         to the next.
         """
+        if self.factors is not None:
+            return self.scaled(None)._cached(recipe, function, *args).scaled(self.factors)
         self._share(everywhere=True)
         return PartsMatrix(
             self.workers,
@@ -276,7 +291,9 @@ class PartsMatrix(Matrix):
                     f"there are {len(vector):,} values for {self.shape[0]:,} rows on workers, or"
                     " other ones"
                 )
-        program, leaves = written([None if vector is None else vector.node for vector in vectors])
+        program, leaves = written(
+            [None if vector is None else vector.node for vector in (self.factors, *vectors)]
+        )
         own = [list(leaf) for leaf in zip(*leaves, strict=True)] or [[] for _ in self.counts]
         index = self.index or [None] * len(self.counts)
         return (self.data, index, own), (function, self._shared, self.workers.shared(program), args)
@@ -335,6 +352,7 @@ class PartsMatrix(Matrix):
 
 
 cache_rows.register(PartsMatrix, lambda Z, max_mb, kind=None: Z.hold_rows(max_mb, kind))
+scaled_rows.register(PartsMatrix, PartsMatrix.scaled)
 
 
 def fetched(workers, data, counts, index) -> np.ndarray:
@@ -360,7 +378,9 @@ def _rows(data, index):
 
 def _apply(function, recipe, program, args, data, index, leaves):
     Z = recipe.matrix(data)
-    return function(Z if index is None else Z.rows(index), *_evaluated(program, leaves), *args)
+    Z = Z if index is None else Z.rows(index)
+    factors, *vectors = _evaluated(program, leaves)
+    return function(Z if factors is None else ScaledRows(Z, factors), *vectors, *args)
 
 
 def _taken(first, second):

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from rfx.data.ranges import Taken
 from rfx.data.rows import Rows
-from rfx.data.survey_parts import load, picked, stacked, survey
+from rfx.data.survey_parts import load, picked, stacked, survey, targets
 from rfx.distributed.matrix import Binned, Computed, PartsMatrix, fetched
 from rfx.distributed.vectors import Leaf, RowVector, located, written
 from rfx.distributed.vectors import evaluated as _evaluated
@@ -31,16 +32,23 @@ class DistributedRows(Rows):
     (rfx.data.ranges), one for each part.
 
     They are surveyed where they lie; `scaled` has them read again, scaled and kept. y's numbers are
-    there from then on. seconds: those of both.
+    there from then on. weights: a RowVector, None for ones. seconds: those of both.
     """
 
-    def __init__(self, workers, sources, moments: bool = False):
-        """sources: one a part, or futures of such. moments: survey means and deviations,
-        too. Raises DataError where there are no rows.
+    def __init__(self, workers, sources, moments: bool = False, weights=None):
+        """sources: one a part, or futures of such. moments: survey means and deviations, too;
+        weights: arrays of weights above 0, one a part, None for ones. Raises DataError where there
+        are no rows.
         """
         start = time.perf_counter()
+        own = [None] * len(sources)
+        if weights is not None:
+            own = [
+                workers.submit(_itself, part, worker=_home(k, sources, workers))
+                for k, part in enumerate(weights)
+            ]
         surveys = [
-            workers.submit(survey, source, moments, worker=_home(k, sources, workers))
+            workers.submit(survey, source, moments, own[k], worker=_home(k, sources, workers))
             for k, source in enumerate(sources)
         ]
         found = workers.results(surveys)
@@ -60,6 +68,9 @@ class DistributedRows(Rows):
         self.data: list[Any] | None = None
         self.known: tuple[Any, Any, DistributedRows] | None = None
         self.y = RowVector(workers, Leaf(np.empty(0)), self.counts)
+        self.weights = (
+            None if weights is None else RowVector.of(workers, [own[k] for k in kept], self.counts)
+        )
         self.seconds = time.perf_counter() - start
 
     def unscaled(self, index):
@@ -80,6 +91,49 @@ class DistributedRows(Rows):
             )
         )
 
+    def targets(self) -> np.ndarray:
+        """The targets (n,) of all rows, here, as the workers read them again."""
+        found = [
+            self.workers.submit(targets, source, worker=_home(k, self.sources, self.workers))
+            for k, source in enumerate(self.sources)
+        ]
+        return np.concatenate(self.workers.results(found)).astype(np.float64)
+
+    def some(self, index, moments: bool = False, weights=None, sources=None) -> DistributedRows:
+        """The rows of these numbers, ascending, which the workers read anew.
+
+        moments: as of a new object; weights: an array (n,) of those of all rows, None for ones;
+        those of weight zero are left out. sources: of the same rows, read in another way.
+        """
+        if weights is not None:
+            index = index[weights[index] > 0]
+        owners, local = located(index, self.counts)
+        own = [
+            Taken(source, local[owners == k], width=self.shape[1])
+            for k, source in enumerate(sources or self.sources)
+        ]
+        parts = None if weights is None else [weights[index][owners == k] for k in range(len(own))]
+        return DistributedRows(self.workers, own, moments, parts)
+
+    def decided(self, index, pipelines, sources=None) -> list[np.ndarray]:
+        """What each of some pipelines decides of the rows of these numbers, ascending; sources: as
+        of `some`.
+        """
+        owners, local = located(index, self.counts)
+        shared = self.workers.shared(pipelines)
+        found = self.workers.results(
+            [
+                self.workers.submit(
+                    _decisions,
+                    shared,
+                    Taken((sources or self.sources)[k], local[owners == k], width=self.shape[1]),
+                    worker=_home(k, self.sources, self.workers),
+                )
+                for k in np.unique(owners)
+            ]
+        )
+        return [np.concatenate(parts) for parts in zip(*found, strict=True)]
+
     def scaled(self, scaler, dtype) -> DistributedRows:
         """The rows scaled, kept on the workers; the same again as long as the scaling is."""
         if self.known is not None and self.known[0] is scaler and self.known[1] == dtype:
@@ -92,7 +146,7 @@ class DistributedRows(Rows):
             self.counts,
             self.shape,
         )
-        other.survey, other.y = self.survey, self.y
+        other.survey, other.y, other.weights = self.survey, self.y, self.weights
         other.data = [
             self.workers.submit(
                 load,
@@ -166,6 +220,15 @@ def _home(part: int, parts, workers) -> int:
     not travel.
     """
     return part * len(workers.addresses) // len(parts)
+
+
+def _itself(value):
+    return value
+
+
+def _decisions(pipelines, source):
+    found = [[own.decision_function(X) for own in pipelines] for X, _ in source.chunks()]
+    return [np.concatenate(parts) for parts in zip(*found, strict=True)]
 
 
 def _apply(function, shared, program, data, leaves):

@@ -4,30 +4,35 @@
 
 import logging
 import os
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from rfx import data, methods
-from rfx.data import encodings, ranges, tables
+from rfx import methods
+from rfx.data import encodings, ranges, rowweights, tables
 from rfx.data.libsvm import labelled
-from rfx.data.loading import Split
-from rfx.data.reading import FileFormat
-from rfx.data.registry import registry
+from rfx.data.loading import Split, load
+from rfx.data.ranges import Taken
+from rfx.data.reading import FileFormat, Reading
 from rfx.data.survey import MOST_LABELS
 from rfx.data.tabular import labelwords
 from rfx.data.tabular.csvtext import KindChanged
-from rfx.data.tabular.learner import Learner
-from rfx.data.tabular.schema import Schema
+from rfx.data.tabular.learner import Learner, refilled_by
+from rfx.data.tabular.schema import Schema, label_text
 from rfx.data.tabular.table import Words
 from rfx.data.tasks import guess_of
-from rfx.distributed import cluster
+from rfx.distributed import cluster, named
 from rfx.distributed.rows import BY_MOMENTS, DistributedRows
+from rfx.distributed.vectors import located
 from rfx.distributed.workers import Workers
 from rfx.errors import DataError, UsageError
+from rfx.fitting import weights
 from rfx.fitting.options import AUTO
 from rfx.fitting.validation import error
 from rfx.records.run import Run
+from rfx.runs import held_out
 
 log = logging.getLogger(__name__)
 # Bytes of a file in a part, at most.
@@ -37,10 +42,6 @@ _SOLVERS = (None, "rfx", "cg")
 # What is asked of rows in one process.
 _WITHOUT = (
     "split",
-    "cv",
-    "holdout",
-    "calibrate",
-    "sample_weight",
     "stream",
     "n_inputs",
     "checkpoint",
@@ -93,41 +94,119 @@ def check(trainer, run: Run) -> None:
             " in UTF-8"
         )
     check_method(trainer)
-    path = str(run.dataset)
-    if path == "-" or (registry.has(path.partition(":")[0]) and not os.path.exists(path)):
-        what = "standard input" if path == "-" else "a data set by its name"
-        raise UsageError(
-            f"--data is {path}, {what}; with --scheduler give files that the workers see"
-        )
+    named.check(run)
 
 
 def train(trainer, run: Run, progress=None) -> tuple:
-    """(Pipeline, Split) of training a method on the files of a run by its scheduler's workers; the
-    Split has the test rows.
+    """(Pipeline, Elsewhere) of training a method on the files of a run by its scheduler's workers;
+    the latter has the test rows, and what the run holds out.
 
-    Without test rows, info has the score on the training rows.
+    Without these, info has the score on the training rows.
     """
     check(trainer, run)
     assert run.scheduler is not None
+    given = named.given(run)
+    if trainer.settings.task is None and given.task is not None:
+        trainer = trainer.with_options(task=given.task)
     with cluster.connect(run.scheduler) as client:
         workers = Workers(client, cluster.workers_of(run.scheduler) or 1)
-        files = _files(run.dataset, workers)
-        rows, schema, task = _rows(files, run, workers, trainer.settings)
-        split = Split(_name(files, run.dataset), "all", None, None, None, schema=schema)
-        if run.test:
-            split.X_test, split.y_test = _test_rows(run, rows.shape[1], schema)
+        files = _files(given.path, workers)
+        data = _read(files, given, run.parts, workers, trainer.settings)
+        whole, schema = data.rows, data.schema
+        name = given.name or _name(files, given.path)
+        split = held_out.Elsewhere(name, given.split, given.task, None, None, schema=schema)
+        split.X_test, split.y_test = _test_rows(run, given, whole.shape[1], schema)
         if trainer.settings.task is None:
-            trainer = trainer.with_options(task=schema.task() or task or _task(rows.survey))
-        trained = replace(trainer, schema=schema).fit(rows, rows.y, progress=progress)
-        more = {}
-        if not run.test and not trainer.settings.get("lam_path"):
-            more["train_score"] = _score(trained, rows)
-    more |= {
-        "parts": len(rows.counts),
-        "workers": len(workers.addresses),
-        "seconds_read": rows.seconds,
-    }
+            trainer = trainer.with_options(task=schema.task() or data.task or _task(whole.survey))
+        trainer = replace(trainer, schema=schema)
+        if run.sample_weight is not None:
+            data.weigh(run.sample_weight)
+        rows = data.training_rows(trainer)
+        trained = trainer.fit(rows, rows.y, rows.weights, progress=progress)
+        more = {
+            "parts": len(whole.counts),
+            "workers": len(workers.addresses),
+            "seconds_read": rows.seconds,
+        }
+        if held_out.wanted(run):
+            y = whole.targets()
+            here = Split(name, given.split, given.task, None, y, schema=schema)
+            without = partial(_without, data)
+            split.held = held_out.evaluated(run, here, trained, progress, without)
+        elif split.X_test is None and not trainer.settings.get("lam_path"):
+            if rows is not whole:
+                rows.known = None  # the workers need not hold both
+            more["train_score"] = _score(trained, whole)
     return trained.with_info(**more), split
+
+
+@dataclass
+class _Data:
+    """The training rows of a run, and how they are read.
+
+    task: as it was given, or guessed by how labels are spelled. weights: an array (n,) of all rows,
+    None for ones. reading: of a table with missing cells that are replaced, None of others.
+    """
+
+    rows: DistributedRows
+    schema: Schema
+    task: str | None
+    weights: np.ndarray | None = None
+    reading: Reading | None = None
+
+    def weigh(self, path) -> None:
+        """Give the rows the weights of a file."""
+        count = self.rows.shape[0]
+        self.weights = weights.of_rows(np.empty(count), rowweights.read(path, count))
+
+    def training_rows(self, trainer, kept=None, sources=None) -> DistributedRows:
+        """The rows that a trainer learns from, of those with the numbers `kept`, None for all;
+        sources: of all rows, read in another way.
+        """
+        if kept is None and self.weights is None:
+            return self.rows
+        kept = np.arange(self.rows.shape[0]) if kept is None else kept
+        moments = trainer.settings.scaling in BY_MOMENTS
+        found = self.rows.some(kept, moments, self.weights, sources)
+        labels, own = self.rows.survey.labels, found.survey.labels
+        if trainer.settings.task != "regression" and labels and own and len(own) < len(labels):
+            lost = label_text(self.schema, min(labels.keys() - own.keys()))
+            raise DataError(
+                f"all rows with the label {lost:.40} have weight 0; with --scheduler a row of each"
+                " label has to count"
+            )
+        return found
+
+
+def _without(data: _Data, trainer, kept, out, progress) -> tuple:
+    """The pipeline of the rows `kept`, and for each point of its path the decision values of the
+    rows `out`.
+    """
+    sources = data.rows.sources
+    if data.reading is not None:
+        schema = refilled_by(data.schema, _learner(data, kept, trainer.settings.task))
+        sources = [source.reading_as(schema) for source in sources]
+    rows = data.training_rows(trainer, kept, sources)
+    trained = trainer.fit(rows, rows.y, rows.weights, progress=progress)
+    points = [point.replace(trace=[], path=()) for point in trained.path or [trained]]
+    return trained, data.rows.decided(out, points, sources)
+
+
+def _learner(data: _Data, kept, task) -> Learner:
+    """What the rows with the numbers `kept` of tables teach."""
+    rows = data.rows
+    owners, local = located(kept, rows.counts)
+    first, *others = rows.workers.results(
+        [
+            rows.workers.submit(
+                _learnt, Taken(rows.sources[k], local[owners == k]), data.reading, task
+            )
+            for k in np.unique(owners)
+        ]
+    )
+    for other in others:
+        first.merge(other)
+    return first
 
 
 def _files(path, workers) -> list:
@@ -174,50 +253,48 @@ def _name(files, path) -> str:
     )
 
 
-def _rows(files, run, workers, settings):
-    """(DistributedRows, Schema, the task as it was given, or guessed by how labels are spelled)."""
+def _read(files, given, parts, workers, settings) -> _Data:
+    """The rows of these files."""
     size = sum(file.size for file in files)
-    parts = run.parts or max(workers.threads, -(-size // _BYTES))
+    parts = parts or max(workers.threads, -(-size // _BYTES))
     pieces = [own for own in ranges.cut(files, parts) if own]
-    reading = run.how_to_read()
+    reading = given.reading
+    moments = settings.scaling in BY_MOMENTS
+    survey = partial(_surveyed, pieces=pieces, given=given, workers=workers, moments=moments)
     if files[0].kind == "libsvm":
         tables.check_reading("libsvm", files[0].path, reading)
-        text = ranges.LibsvmRanges(
-            bool(reading.zero_based), labelled.Reader(settings.task == "regression")
-        )
-        rows, task = _libsvm_rows(text, pieces, workers, settings, run.dataset)
-        return (
-            rows,
-            Schema(labels=text.labels.names, format=FileFormat("libsvm", text.zero_based)),
-            task,
-        )
-    reader, task = _table_reader(files, reading, pieces, workers, settings.task)
-    return _surveyed(reader, pieces, workers, settings), reader.schema, task
+        numbers = given.numbers or settings.task == "regression"
+        text = ranges.LibsvmRanges(bool(reading.zero_based), labelled.Reader(numbers))
+        rows, task = _libsvm_rows(text, pieces, workers, settings.task, survey, given.path)
+        form = FileFormat("libsvm", text.zero_based)
+        return _Data(rows, Schema(labels=text.labels.names, format=form), task)
+    reader, task, gaps = _table_reader(files, reading, pieces, workers, settings.task)
+    return _Data(survey(reader), reader.schema, task, reading=reading if gaps else None)
 
 
-def _surveyed(reader, pieces, workers, settings) -> DistributedRows:
-    return DistributedRows(
-        workers, [ranges.Pieces(reader, own) for own in pieces], settings.scaling in BY_MOMENTS
-    )
+def _surveyed(reader, pieces, given, workers, moments) -> DistributedRows:
+    sources: list[Any] = [ranges.Pieces(reader, own) for own in pieces]
+    if given.labels or given.width:
+        sources = [Taken(own, labels=given.labels, width=given.width) for own in sources]
+    return DistributedRows(workers, sources, moments)
 
 
-def _libsvm_rows(reader, pieces, workers, settings, name):
+def _libsvm_rows(reader, pieces, workers, task, survey, name):
     """(DistributedRows, the task); the reader then knows how labels are spelled, for which
     rows are read twice where need be.
     """
-    task = settings.task
     word = workers.result(workers.submit(ranges.first_word, pieces[0][0]))
     if word is not None and task == "regression":
         raise word
     if word is None:
         try:
-            return _surveyed(reader, pieces, workers, settings), task
+            return survey(reader), task
         except labelled.OtherSpelling:
             pass
     task = reader.labels.learn(
         _spellings(reader, pieces, workers, word is not None), task, name, True
     )
-    return _surveyed(reader, pieces, workers, settings), task
+    return survey(reader), task
 
 
 def _spellings(reader, pieces, workers, how) -> labelwords.Spellings:
@@ -250,7 +327,7 @@ def _changed(learners: list) -> frozenset[int]:
 
 def _table_reader(files, reading, pieces, workers, task):
     """(a reader whose schema is learnt from all parts, the task, guessed where the targets
-    are classes by how they are spelled).
+    are classes by how they are spelled, whether cells are missing and replaced).
     """
     shape = None
     forced: frozenset[int] = frozenset()
@@ -286,11 +363,11 @@ def _table_reader(files, reading, pieces, workers, task):
         if shape is None
         else FileFormat(files[0].kind, header=shape.header, separator=shape.separator)
     )
-    schema = replace(first.finish(), format=form)
+    schema, gaps = replace(first.finish(), format=form), first.has_gaps
     first.say(schema)
     if not tables.asks_spelling(schema, task):
         reader.schema = schema
-        return reader, task
+        return reader, task, gaps
     name, position = schema.target
     again = ranges.TableRanges(shape, forced | {position}, exact=reader.exact | {name})
     labels = labelled.Reader()
@@ -298,7 +375,7 @@ def _table_reader(files, reading, pieces, workers, task):
     task = labels.learn(found, task, files[0].path, True)
     again = reader if labels.names is None else again
     again.schema = tables.with_labels(schema, labels.names, found.counts, files[0].path)
-    return again, task
+    return again, task, gaps
 
 
 def _learnt(source, reading, task):
@@ -335,11 +412,14 @@ def _task(survey) -> str:
     return guess_of(values, np.array([survey.labels[value] for value in values.tolist()]))
 
 
-def _test_rows(run, n_inputs, schema):
-    test = str(run.test)
+def _test_rows(run, given, n_inputs, schema):
+    """(X, y) of the run's test rows, else those of its data set; None for none."""
+    test = run.test or given.test or (None, None)
+    if isinstance(test, tuple):
+        return test
     if os.path.exists(test):
-        return tables.other_rows(test, schema, n_inputs, run.how_to_read(), strict=bool(run.strict))
-    loaded = data.load(test)
+        return tables.other_rows(test, schema, n_inputs, given.reading, strict=bool(run.strict))
+    loaded = load(test)
     return loaded.X_test, loaded.y_test
 
 

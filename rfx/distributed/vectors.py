@@ -340,6 +340,14 @@ def _einsum(subscripts, a, b):
     return sum(a._partial(_products, b))
 
 
+def _average(x, axis, weights):
+    if weights is None:
+        return x.mean(axis)
+    if x.ndim > 1 and axis != 0:
+        return NotImplemented
+    return weights.dot(x) / weights.sum()
+
+
 def _norm(x):
     return float(np.sqrt(x._like(np.square, x).sum()))
 
@@ -357,9 +365,7 @@ _FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.ptp: lambda x: x.max() - x.min(),
     np.any: lambda x: x.any(),
     np.all: lambda x: x.all(),
-    np.average: lambda x, axis=None, weights=None: (
-        x.mean(axis) if weights is None else NotImplemented
-    ),
+    np.average: lambda x, axis=None, weights=None: _average(x, axis, weights),
     np.count_nonzero: lambda x: int(sum(x._partial(np.count_nonzero))),
     np.flatnonzero: rows_where,
     np.array_equal: lambda a, b: len(a) == len(b) and bool(np.all(a._partial(np.array_equal, b))),

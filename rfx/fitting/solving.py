@@ -85,8 +85,8 @@ def coefficients_along(
         coef: list[np.ndarray] = []
         for lam in lams:
             coef = [
-                solve_l2(Z, y, lam, loss, limits, coef[k] if coef else None).coef
-                for k, y in enumerate(Y.T)
+                solve_l2(Z, Y[:, k], lam, loss, limits, coef[k] if coef else None).coef
+                for k in range(Y.shape[1])
             ]
             yield np.stack(coef, axis=1)
 
@@ -109,4 +109,7 @@ def solve_path(Z: Any, problem: Problem, settings: Settings, lams: list[float]) 
             coef = solutions[-1].coef
         return solutions
 
-    return [stack(list(outputs)) for outputs in zip(*(follow(y) for y in Y.T), strict=True)]
+    return [
+        stack(list(outputs))
+        for outputs in zip(*(follow(Y[:, k]) for k in range(Y.shape[1])), strict=True)
+    ]

@@ -276,13 +276,13 @@ def begin(
     loss = method.loss(settings, task)
     itemsize = input_dtype(settings).itemsize
     memory.check(X, settings.scaling, method.vectors(settings, X), itemsize)
-    # a class whose rows all have weight zero stays a class
-    classes = np.unique(every) if own is not None and task != "regression" else None
     deadline = None if settings.timeout is None else time.monotonic() + settings.timeout
     known = "none" if settings.scaling == AUTO else settings.scaling
     scaler = Scaler.fit(X, known, own)
     # rows on Dask workers have targets only once they are scaled
     rows = scaler.transform(X, dtype=input_dtype(settings))
+    # a class whose rows all have weight zero stays a class
+    classes = np.unique(every) if own is not None and task != "regression" else None
     preprocessing = Preprocessing.learn(
         scaler, y, task, settings, weights=own, classes=classes, schema=schema
     )

@@ -15,9 +15,10 @@ import numpy as np
 
 from rfx.data.tabular import labelwords
 from rfx.data.tabular.schema import Schema, label_text
+from rfx.data.transforms.scaling import as_floats
 from rfx.errors import DataError, UsageError
 from rfx.losses import Loss, SmoothLoss, Weighted
-from rfx.operators.scaled import ScaledRows
+from rfx.operators.scaled import scaled_rows
 from rfx.options import LabelWeights, Option
 
 if TYPE_CHECKING:
@@ -89,13 +90,13 @@ def of_rows(
     """The weights (n,) of rows with the targets y (n,), without class_weight also (n, k), None
     where all are 1.
 
-    sample_weight: (n,) numbers of 0 or more, None for ones. class_weight: as the option has it, or
-    {label: weight}; None for ones. Raises DataError for weights that are not so, UsageError for a
-    label that no row has.
+    sample_weight: (n,) numbers of 0 or more, on workers above 0, None for ones. class_weight: as
+    the option has it, or {label: weight}; None for ones. Raises DataError for weights that are not
+    so, UsageError for a label that no row has.
     """
     if sample_weight is None and class_weight is None:
         return None
-    weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    weights = np.ones(len(y)) if sample_weight is None else as_floats(sample_weight)
     if weights.shape != (len(y),):
         raise DataError(
             f"there are {len(np.atleast_1d(weights)):,} weights of rows for {len(y):,} rows; there"
@@ -223,7 +224,7 @@ def problem(
     (n, k) in them; None for ones.
     """
     if weights is not None and loss.name == "squared":
-        Z = ScaledRows(Z, np.sqrt(weights))
+        Z = scaled_rows(Z, np.sqrt(weights))
     return Z, *targets(Y, loss, weights)
 
 

@@ -125,7 +125,9 @@ class SparseRF(LinearMethod):
         limit = settings.max_memory
         Z = clock.timed("features", feature_matrix, feature_map, problem.X, 1.0, limit)
         Z, Y, loss = weights.problem(Z, problem.Y, problem.loss, problem.weights)
-        outputs = [path_l1(Z, y, lams, loss, budget(problem, settings)) for y in Y.T]
+        outputs = [
+            path_l1(Z, Y[:, k], lams, loss, budget(problem, settings)) for k in range(Y.shape[1])
+        ]
         solutions = [stack(list(each)) for each in zip(*outputs)]
         return [_fitted(feature_map, one, settings, clock, {}) for one in solutions]
 

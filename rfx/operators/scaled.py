@@ -5,6 +5,7 @@ becomes S Z, the targets S y.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import singledispatch
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -80,6 +81,15 @@ class ScaledRows(Matrix):
 
     def _squared(self, weights: np.ndarray | None) -> np.ndarray:
         return self.factors**2 if weights is None else weights * self.factors**2
+
+
+@singledispatch
+def scaled_rows(Z: Matrix, factors: np.ndarray) -> Matrix:
+    """S Z for S = diag(factors), factors (N,) above 0.
+
+    A matrix whose rows lie elsewhere has a form of its own, registered where it is defined.
+    """
+    return ScaledRows(Z, factors)
 
 
 def _times(factors: np.ndarray, values: np.ndarray) -> np.ndarray:

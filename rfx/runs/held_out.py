@@ -5,11 +5,15 @@ The models that are scored so are fitted without the rows that score them, what 
 cells and options chosen by validation and all; the model that stays is fitted to all rows.
 """
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from rfx import methods
+from rfx.data.loading import Split
 from rfx.errors import UsageError
 from rfx.fitting.calibration import Calibration
 from rfx.fitting.validation import folds
@@ -28,12 +32,20 @@ class HeldOut:
 
     by: how they were held out, in words. y: their targets or labels. decisions: for each model
     (several along a path) the values that its decision_function gives, for regression in units of
-    the scaled target of the model of all rows.
+    the scaled target of the model of all rows. seconds: that it took.
     """
 
     by: str
     y: np.ndarray
     decisions: list[np.ndarray]
+    seconds: float = 0.0
+
+
+@dataclass
+class Elsewhere(Split):
+    """The test rows of a run whose training rows lie elsewhere, and what was held out of these."""
+
+    held: HeldOut | None = None
 
 
 def check(run: Run) -> None:
@@ -54,12 +66,23 @@ def check(run: Run) -> None:
         raise UsageError("--calibrate is for classes, but the task is regression")
 
 
-def evaluated(run: Run, split, final, progress=None) -> HeldOut:
+def wanted(run: Run) -> bool:
+    """Whether rows are to be held out."""
+    return any(getattr(run, name) for name in ("cv", "holdout", "calibrate"))
+
+
+def evaluated(run: Run, split, final, progress=None, without: Callable | None = None) -> HeldOut:
     """The held-out rows of the run's cv or holdout, evaluated by models of the run; final: the
     trained method of all rows.
 
+    without(trainer, kept, out, progress): the pipeline of the rows with the numbers `kept`, and for
+    each point of its path the decision values of the rows `out`; by default of the split's rows.
     Raises DataError where there are too few rows.
     """
+    if isinstance(split, Elsewhere):
+        assert split.held is not None
+        return split.held
+    start, without = time.perf_counter(), without or partial(_without, split)
     y, classes = np.asarray(split.y_train), final.task != "regression"
     share = None if run.cv else run.holdout or SHARE
     parts = folds(y, classes, run.seed, run.cv, share, split.schema)
@@ -70,20 +93,24 @@ def evaluated(run: Run, split, final, progress=None) -> HeldOut:
         tell = None
         if progress is not None:
             tell = lambda entry, number=number: progress(entry | {"part": (number + 1, len(parts))})
-        X, X_out = split.part(kept, out)
-        weights = None if split.weights is None else split.weights[kept]
-        trained = _fit(trainer, X, y[kept], weights, progress=tell)
+        trained, decisions = without(trainer, kept, out, tell)
         points = trained.path or [trained]
-        found.append([_in_units(final, point, point.decision_function(X_out)) for point in points])
+        found.append([_in_units(final, *one) for one in zip(points, decisions, strict=True)])
         rows.append(out)
     by = (
         f"{len(parts)}-fold cross-validation"
         if run.cv
         else f"held out, {len(rows[0]) / len(y):.3g} of the training rows"
     )
-    return HeldOut(
-        by, y[np.concatenate(rows)], [np.concatenate(own) for own in zip(*found, strict=True)]
-    )
+    decisions = [np.concatenate(own) for own in zip(*found, strict=True)]
+    return HeldOut(by, y[np.concatenate(rows)], decisions, time.perf_counter() - start)
+
+
+def _without(split, trainer, kept, out, progress) -> tuple:
+    X, X_out = split.part(kept, out)
+    weights = None if split.weights is None else split.weights[kept]
+    trained = _fit(trainer, X, np.asarray(split.y_train)[kept], weights, progress=progress)
+    return trained, [point.decision_function(X_out) for point in trained.path or [trained]]
 
 
 def fit(trainer, split, **listening):

@@ -24,7 +24,6 @@ _NOT_IN_ROW = IN_COLUMNS | {"scores", "asked"}
 # Options with a column of their own, and options that are no choice of the run's.
 _OF_COLUMNS = frozenset(("kernel", "solver", "lam", "n_features", "dtype"))
 _NOT_ASKED = frozenset(("seed", "timeout", "task", "loss"))
-_HELD_OUT = ("cv", "holdout", "calibrate")
 # What the held-out errors of choices are as scores.
 _AS_SCORE: dict[str, Callable[[float], float]] = {
     "share of wrong labels": lambda error: 1 - error,
@@ -146,15 +145,9 @@ def _results(run: Run, method, split, points, paths, progress, chosen=None) -> l
     """A row for each of the trained methods `points`, which are saved to the `paths`;
     method: the one that they are points of. chosen: as of `execute`.
     """
-    start = time.perf_counter()
-    held = (
-        held_out.evaluated(run, split, method, progress)
-        if any(getattr(run, name) for name in _HELD_OUT)
-        else None
-    )
+    held = held_out.evaluated(run, split, method, progress) if held_out.wanted(run) else None
     if held is not None:
-        seconds = time.perf_counter() - start
-        points = [point.with_info(seconds_held_out=seconds) for point in points]
+        points = [point.with_info(seconds_held_out=held.seconds) for point in points]
     if run.calibrate:
         assert held is not None
         calibrated = []

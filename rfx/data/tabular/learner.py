@@ -524,6 +524,28 @@ class Learner:
             f" {each}; {advice}"
         )
 
+    def seen(self, position: int) -> "_Seen":
+        """What was seen of a column that is not left out."""
+        return self._known[position]
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether cells are missing and replaced."""
+        whole = all(seen.count == self.n_rows for seen in self._known.values())
+        return self.reading.missing != "refuse" and not whole
+
+    def filled(self, table: Table, column: Input, seen: "_Seen") -> Input:
+        """A column with what stands for missing cells by what was seen of it; as it is where that
+        is no value.
+        """
+        if (
+            seen.words is not None
+            and table.doubtful is not None
+            and table.doubtful not in (column.categories or ())
+        ):
+            seen.forget(table.doubtful)
+        return replace(column, fill=self._fill(table, column, seen)) if seen.count else column
+
     def _fill(self, table, column, seen):
         how = self.reading.missing
         if how == "refuse":
@@ -897,13 +919,16 @@ def refilled(schema: Schema, table: Table, reading: Reading) -> Schema:
         )
         seen = _Seen(as_words, True, declared=True)
         seen.update(table, column.position)
-        if (
-            seen.words is not None
-            and table.doubtful is not None
-            and table.doubtful not in (column.categories or ())
-        ):
-            seen.forget(table.doubtful)
-        inputs.append(
-            replace(column, fill=learner._fill(table, column, seen)) if seen.count else column
-        )
+        inputs.append(learner.filled(table, column, seen))
+    return replace(schema, inputs=inputs)
+
+
+def refilled_by(schema: Schema, learner: Learner) -> Schema:
+    """`refilled` by a learner that has seen the rows, and no others."""
+    inputs = [
+        column
+        if column.means is not None
+        else learner.filled(learner.table, column, learner.seen(column.position))
+        for column in schema.columns
+    ]
     return replace(schema, inputs=inputs)

@@ -199,7 +199,7 @@ class Scaler:
         if kind == "none":
             return cls(kind, np.zeros(survey.width), np.ones(survey.width))
         found = (
-            _deviations(survey.count, survey.mean, survey.squares)
+            _deviations(survey.weight, survey.mean, survey.squares)
             if kind == "standard"
             else (survey.low, survey.high - survey.low)
         )

@@ -1,0 +1,270 @@
+"""`rfx train --scheduler` with weights of rows, held-out rows and data sets by their names: what
+one process has on the same data.
+"""
+
+import pytest
+
+pytest.importorskip("distributed")
+
+from dataclasses import replace
+
+import numpy as np
+
+from rfx import methods
+from rfx.data.libsvm import svmlight
+from rfx.data.registry import fetch, registry
+from rfx.distributed import cluster, training
+from rfx.errors import DataError, UsageError
+from rfx.records.run import Run
+from rfx.runs import single
+
+RNG = np.random.default_rng(8)
+X = np.round(RNG.normal(size=(500, 4)), 4)
+Y = np.where(np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * RNG.normal(size=len(X)) > 0, 1.0, -1.0)
+WEIGHTS = np.round(RNG.uniform(0.1, 3, len(X)), 3) * (np.arange(len(X)) % 7 > 0)
+
+
+@pytest.fixture(scope="module")
+def address():
+    with cluster.connect("local:2") as client:
+        client.wait_for_workers(2)
+        yield client.scheduler.address
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Rows in two files and in one, weights, and a table with words and missing cells."""
+    place = tmp_path_factory.mktemp("rows")
+    (place / "two").mkdir()
+    for number, rows in enumerate((slice(0, 200), slice(200, None))):
+        svmlight.write(place / "two" / f"{number}.svm", X[rows], Y[rows])
+    svmlight.write(place / "one.svm", X, Y)
+    svmlight.write(place / "numbers.svm", X, np.round(X[:, 0] ** 2 + X[:, 1], 4))
+    (place / "weights").write_text("\n".join(map(str, WEIGHTS)))
+    rows = [
+        f"{'' if n % 9 == 0 else a},{'' if n % 11 == 0 else 'red' if b > 0 else 'blue'},{c},"
+        f"{'on' if y > 0 else 'off'}"
+        for n, ((a, b, c, _), y) in enumerate(zip(X, Y))
+    ]
+    (place / "t.csv").write_text("\n".join(["a,colour,c,y", *rows]))
+    return place
+
+
+def a_run(path, method="rf", **more):
+    size = {"rb": {"n_grids": 8}, "lkrf": {"pool": 100, "n_features": 30}}
+    options = size.get(method, {"n_features": 30}) | {"lam": 1.0, "tol": 1e-9}
+    options |= {"kernel": "gaussian", "metric": "none", "gamma": 0.4, "scaling": "standard"}
+    if method == "rb":
+        options |= {"kernel": "laplacian"}
+    return Run.of(
+        {
+            "dataset": str(path),
+            "method": method,
+            "seed": 3,
+            "options": options | more.pop("options", {}),
+        }
+        | more
+    )
+
+
+def both(run, address, there=None):
+    """The results of one process and of workers; there: what the latter is given as data."""
+    spread = replace(run, dataset=str(there or run.dataset), scheduler=address, parts=3)
+    methods.create(run.method, **run.given())
+    return single.execute(run), single.execute(spread, elsewhere=training.train)
+
+
+def same(ours, theirs, rel=1e-6):
+    assert theirs["objective"] == pytest.approx(ours["objective"], rel=rel)
+    assert theirs["score"] == pytest.approx(ours["score"], abs=2e-3)
+    assert (theirs["n_train"], theirs["n_test"]) == (ours["n_train"], ours["n_test"])
+    assert theirs["metric"] == ours["metric"]
+
+
+@pytest.mark.parametrize(
+    "method, file, options",
+    [
+        ("rf", "numbers.svm", {"loss": "squared", "task": "regression"}),
+        ("rf", "numbers.svm", {"task": "regression", "target_scaling": "mean", "offset": "mean"}),
+        ("rf", "one.svm", {"loss": "squared", "solver": "cg"}),
+        ("rf", "one.svm", {"loss": "squared_hinge", "scaling": "minmax01"}),
+        ("rf", "one.svm", {"loss": "logistic", "scaling": "quantile"}),
+        ("rf", "one.svm", {"loss": "logistic", "gamma": "tuned"}),
+        ("sparse-rf", "one.svm", {"loss": "squared_hinge", "rounds": 2, "tol": 1e-5}),
+        ("sparse-rf", "one.svm", {"loss": "squared", "rounds": 2, "tol": 1e-5}),
+        ("rb", "one.svm", {"loss": "squared", "tol": 1e-7}),
+        ("rb", "one.svm", {"loss": "squared_hinge", "tol": 1e-7}),
+        ("lkrf", "one.svm", {"loss": "logistic"}),
+        ("lkrf", "numbers.svm", {"task": "regression"}),
+    ],
+)
+def test_weights_count_as_in_one_process(address, folder, method, file, options):
+    weights = {"sample_weight": str(folder / "weights"), "test": str(folder / file)}
+    ours, theirs = both(a_run(folder / file, method, options=options, **weights), address)
+    same(ours, theirs)
+    assert ours["n_train"] == np.count_nonzero(WEIGHTS) and ours["key"] == theirs["key"]
+    assert theirs.params["weight_sum"] == pytest.approx(WEIGHTS.sum())
+    plain = single.execute(a_run(folder / file, method, options=options))
+    assert plain["objective"] != pytest.approx(ours["objective"], rel=1e-3)
+
+
+def test_weights_are_of_the_rows_of_all_files_in_order(address, folder):
+    run = a_run(folder / "one.svm", sample_weight=str(folder / "weights"))
+    ours, theirs = both(run, address, folder / "two")
+    assert theirs["objective"] == pytest.approx(ours["objective"], rel=1e-6)
+    assert theirs.params["train_score"] == pytest.approx(ours.params["train_score"], abs=2e-3)
+
+
+def test_options_are_chosen_with_weights_as_in_one_process(address, folder):
+    options = dict.fromkeys(("kernel", "metric", "gamma", "scaling", "lam"))
+    weights = str(folder / "weights")
+    ours, theirs = both(a_run(folder / "one.svm", options=options, sample_weight=weights), address)
+    ours, theirs = (found.params["explicit"] for found in (ours, theirs))
+    assert ours.keys() == theirs.keys()
+    for name, value in ours.items():
+        expected = pytest.approx(value, rel=1e-4) if isinstance(value, float) else value
+        assert theirs[name] == expected, name
+
+
+def test_weights_that_do_not_go_with_the_rows_are_refused(address, folder, tmp_path):
+    weights = tmp_path / "w"
+
+    def train(lines):
+        weights.write_text("\n".join(lines))
+        run = a_run(folder / "two", sample_weight=str(weights), scheduler=address)
+        return training.train(methods.create("rf", **run.given()), run)
+
+    with pytest.raises(DataError, match="has 2 weights, but there are 500 training rows"):
+        train(["1", "2"])
+    with pytest.raises(DataError, match="line 3: '-1' is no weight"):
+        train(["1", "2", "-1"])
+    with pytest.raises(DataError, match="all weights of rows are zero"):
+        train(["0"] * len(Y))
+    with pytest.raises(DataError, match="all rows with the label -1 have weight 0"):
+        train(["1" if y > 0 else "0" for y in Y])
+    ones, _ = train(["1"] * len(Y))
+    assert "weight_sum" not in ones.info
+
+
+@pytest.mark.parametrize(
+    "file, more",
+    [
+        ("one.svm", {"holdout": 0.2}),
+        ("one.svm", {"holdout": 0.3, "sample_weight": "weights"}),
+        ("one.svm", {"cv": 3}),
+        ("one.svm", {"calibrate": "platt"}),
+        ("numbers.svm", {"holdout": 0.25, "options": {"task": "regression"}}),
+        ("t.csv", {"holdout": 0.2, "reading": {"target": "y", "missing": "mean"}}),
+    ],
+)
+def test_the_same_rows_are_held_out_as_in_one_process(address, folder, file, more):
+    if "sample_weight" in more:
+        more = more | {"sample_weight": str(folder / more["sample_weight"])}
+    ours, theirs = both(a_run(folder / file, **more), address)
+    same(ours, theirs)
+    assert theirs.params["scored_on"] == ours.params["scored_on"]
+    assert "train_score" not in theirs.params
+    assert theirs.params.get("calibration") == ours.params.get("calibration")
+
+
+def test_what_stands_for_missing_cells_is_learnt_without_the_held_out_rows(
+    address, folder, monkeypatch
+):
+    seen = []
+    refilled_by = training.refilled_by
+    monkeypatch.setattr(
+        training, "refilled_by", lambda *given: seen.append(refilled_by(*given)) or seen[-1]
+    )
+    run = a_run(folder / "t.csv", holdout=0.2, reading={"target": "y", "missing": "mean"})
+    _, theirs = both(run, address)
+    split = single.load(run)
+    whole = split.schema.columns[0].fill
+    assert seen[0].columns[0].fill != whole
+    assert seen[0].columns[0].fill == pytest.approx(whole, abs=0.2)
+
+
+@pytest.mark.parametrize("method", ["rf", "sparse-rf"])
+def test_a_path_of_lambdas_is_scored_on_held_out_rows(address, folder, method):
+    options = {"lam": None, "lam_path": "10:0.1:3", "tol": 1e-6}
+    run = a_run(folder / "one.svm", method, options=options, holdout=0.2)
+    ours = single.execute_path(run)
+    theirs = single.execute_path(replace(run, scheduler=address), elsewhere=training.train)
+    assert len(theirs) == 3
+    for one, other in zip(ours, theirs, strict=True):
+        same(one, other)
+
+
+# ---------------------------------------------------------------------- data sets by their names
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    """A data folder whose files are fetched as they are."""
+
+    def fetched(name, offline=False, roles=None):
+        info = registry.get(name)
+        return {role: tmp_path / info.file(role).filename for role in roles}
+
+    monkeypatch.setattr(fetch, "fetch", fetched)
+    return tmp_path
+
+
+def test_a_data_set_by_its_name_is_trained_and_scored_on_its_parts(address, data):
+    svmlight.write(data / "a9a", X[:400], Y[:400])
+    wide = np.zeros((100, 123))
+    wide[:, :4], wide[:, 122] = X[400:], 1
+    svmlight.write(data / "a9a.t", wide, Y[400:])
+    ours, theirs = both(a_run("a9a"), address)
+    same(ours, theirs)
+    for name in ("dataset", "split", "key", "n_inputs"):
+        assert theirs[name] == ours[name]
+    assert (theirs["n_train"], theirs["n_test"], theirs["n_inputs"]) == (400, 100, 123)
+
+
+def test_labels_that_a_data_set_does_not_have_are_left_out(address, data):
+    name = next(
+        name
+        for name in registry.names()
+        if (info := registry.get(name)).labels
+        and {"train", "test"} <= {entry.role for entry in info.files}
+    )
+    info = registry.get(name)
+    labels = np.array([*info.labels, 99.0])[np.arange(len(X)) % 3]
+    svmlight.write(data / info.file("train").filename, X[:400], labels[:400])
+    svmlight.write(data / info.file("test").filename, X[400:], labels[400:])
+    weights = data / "w"
+    weights.write_text("\n".join(map(str, WEIGHTS[: np.count_nonzero(labels[:400] != 99)] + 0.5)))
+    ours, theirs = both(a_run(name, sample_weight=str(weights)), address)
+    same(ours, theirs)
+    assert theirs["n_train"] == np.count_nonzero(labels[:400] != 99)
+
+
+def test_a_set_of_a_registry_of_ones_own(address, folder, tmp_path, monkeypatch):
+    own = tmp_path / "mine.toml"
+    own.write_text(
+        f'[mine]\ntrain = "{folder}/t.csv"\ntest = "{folder}/t.csv"\ntarget = "y"\nmissing ='
+        ' "mean"\n'
+    )
+    monkeypatch.setenv("RFX_DATASETS", str(own))
+    ours, theirs = both(a_run("mine"), address)
+    same(ours, theirs)
+    assert theirs["dataset"] == "mine" and theirs["n_test"] == len(X)
+    with pytest.raises(UsageError, match="mine is a data set of .*say it there"):
+        run = a_run("mine", reading={"target": "y"}, scheduler=address)
+        training.check(methods.create("rf", **run.given()), run)
+
+
+@pytest.mark.parametrize(
+    "name, more, words",
+    [
+        ("sphere:n=100", {}, "makes in one process; leave out --scheduler, or give files"),
+        ("covtype", {}, "no test part and is cut 80/20.*give its file, --data .*--holdout 0.2"),
+        ("a9a", {"split": "yen2014"}, "--split is for rows in one process; leave it out"),
+        ("a9a:n=3", {}, "a9a is a fixed data set and takes no settings"),
+        ("-", {}, "standard input; with --scheduler give files"),
+    ],
+)
+def test_what_is_not_in_files_of_its_own_is_refused(data, name, more, words):
+    run = a_run(name, scheduler="local:2", **more)
+    with pytest.raises(UsageError, match=words):
+        training.check(methods.create("rf", **run.given()), run)

@@ -40,8 +40,7 @@ INPUTS_OF = {
     },
 }
 # constant steps, as in the plans (the paper has theta/t); preconditioned ones on fresh blocks, as in
-# the Matlab
-# program of the authors; the settings of the peer
+# the authors' Matlab program; the peer's settings
 PLAIN = {
     "covtype": {"loss": "hinge", "batch": 1024, "block": 256, "step0": 16.0},
     "mnist-8vs6": {"loss": "hinge", "batch": 1024, "block": 256, "step0": 8.0},

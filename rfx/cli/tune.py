@@ -14,6 +14,7 @@ from rfx.cli.common import (
     Positive,
     Real,
     Whole,
+    apart_options,
     command_of,
     complete_data,
     finish,
@@ -133,6 +134,7 @@ def _methods():
     default=None,
     help="Write the model, of all training rows, to this file.",
 )
+@apart_options
 @reading_options
 @strict_option
 @quiet_option
@@ -149,6 +151,8 @@ def command(
     holdout,
     measure,
     calibrate,
+    groups,
+    time,
     kernels,
     budget,
     trials,
@@ -196,6 +200,8 @@ def command(
         "test": test,
         "zero_based": zero_based,
         "strict": strict,
+        "groups": groups,
+        "time": time,
     }
     told["reading"] = reading(target, ignore, categorical, dates, header, missing, encoding) or None
     source = Run.of(told | {"method": names[0], "options": given})

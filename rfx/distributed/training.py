@@ -39,6 +39,8 @@ _WITHOUT = (
     "split",
     "cv",
     "holdout",
+    "groups",
+    "time",
     "calibrate",
     "sample_weight",
     "stream",

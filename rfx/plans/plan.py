@@ -21,7 +21,8 @@ timeout, zero_based, train_score (score the training rows too), curve (the error
 training goes on: in its row, or in the trace), fixed_threads (threads are what the run is about:
 they tell it from other runs, and runs with more threads than there are cores are left out), trace
 (keep what the solver reports step by step), cv and holdout (score on training rows that were held
-out: see rfx.runs.held_out), and the dict options, which holds what the method is given.
+out: see rfx.runs.held_out), groups and time (a column of a table that keeps rows apart where some
+are held out), and the dict options, which holds what the method is given.
 `repetitions = 5` stands for seed = [0, 1, 2, 3, 4]. Files are looked for beside the plan's file,
 then in the current folder. `example()` is a plan with all of this that runs.
 """
@@ -61,6 +62,8 @@ FIELDS = (
     "trace",
     "cv",
     "holdout",
+    "groups",
+    "time",
 )
 _SHORT = (
     ("n_features", "D"),

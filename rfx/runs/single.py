@@ -10,7 +10,6 @@ import numpy as np
 
 from rfx import data, env, methods
 from rfx.data import rowweights
-from rfx.data.reading import Reading
 from rfx.errors import DataError
 from rfx.options import Path as LamPath
 from rfx.records import keys, results, traces
@@ -72,6 +71,7 @@ def train(run: Run, elsewhere: Callable | None = None, progress: Callable | None
     }
     if run.sample_weight is not None:
         made["sample_weight"] = Path(run.sample_weight).name
+    made |= {name: value for name in ("groups", "time") if (value := getattr(run, name))}
     return trained.with_info(**made), split
 
 
@@ -83,7 +83,7 @@ def load(run: Run):
         test=run.test,
         zero_based=run.zero_based,
         seed=run.seed,
-        reading=run.reading or Reading(),
+        reading=run.how_to_read(),
         strict=run.strict,
         task=run.options.get("task"),
     )

@@ -240,7 +240,8 @@ def command(
         run = dataclasses.replace(source, method=best.point.method, options=own, seed=seed)
         if calibrate is not None:
             run = dataclasses.replace(run, calibrate=calibrate, cv=cv, holdout=holdout)
-        chosen = single.Score(metric, best.score, "the held-out rows of the search")
+        by = "" if loaded.apart is None else f" by {loaded.apart.by}"
+        chosen = single.Score(metric, best.score, f"the held-out rows of the search{by}")
         where = None if model is None else Path(model)
         row = single.execute(run, where, progress=progress.tell, chosen=chosen)
     row = row.with_params(

@@ -52,9 +52,8 @@ def check(run: Run) -> None:
     every = ("cv", "holdout", "calibrate", "groups", "time")
     asked = [name for name in every if getattr(run, name) is not None]
     if asked and run.stream:
-        raise UsageError(
-            f"--{asked[0]} needs all rows in memory; leave out --stream, or give --test FILE"
-        )
+        other = ", or give --test FILE" if asked[0] not in ("groups", "time") else ""
+        raise UsageError(f"--{asked[0]} needs all rows in memory; leave out --stream{other}")
     if run.calibrate is not None and run.options.get("task") == "regression":
         raise UsageError("--calibrate is for classes, but the task is regression")
 

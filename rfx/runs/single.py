@@ -125,6 +125,8 @@ def choice_score(method) -> Score | None:
     """The score by which a trained method chose its last option by its own error on held-out
     rows; None where it chose none so.
     """
+    kept = [name for name in ("groups", "time") if method.info.get(name)]
+    by = f" by {kept[0]}" if kept else ""
     for step in reversed(method.info.get("validation") or []):
         # the choice of the inputs is that of the recursive feature machine itself
         own = step["by"] in (method.name, "auto") or (
@@ -134,7 +136,7 @@ def choice_score(method) -> Score | None:
         score = _AS_SCORE.get(step["error"])
         if own and values and score is not None:
             metric = "rmse" if method.task == "regression" else "accuracy"
-            words = f"{step['held_out']:,} held-out rows, by which its options were chosen"
+            words = f"{step['held_out']:,} held-out rows{by}, by which its options were chosen"
             return Score(metric, float(score(values[-1])), words)
     return None
 

@@ -10,11 +10,11 @@ import numpy as np
 import scipy.sparse
 
 from rfx.data import archives, splits, tables
-from rfx.data.apart import Apart
 from rfx.data.libsvm import sequences, svmlight
 from rfx.data.reading import FileFormat, Reading
 from rfx.data.registry import fetch, registry, synthetic
 from rfx.data.tabular import crossfit, learner
+from rfx.data.tabular.apart import Apart
 from rfx.data.tabular.schema import Schema
 from rfx.data.tabular.table import Table
 from rfx.errors import DataError, UsageError

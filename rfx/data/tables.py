@@ -16,7 +16,6 @@ from scipy.sparse import issparse
 
 from rfx import files
 from rfx.data import archives, encodings
-from rfx.data.apart import Apart, kept_apart
 from rfx.data.libsvm import sequences, svmlight
 from rfx.data.reading import FileFormat, Reading, check_header, index_base
 from rfx.data.tabular import (
@@ -28,6 +27,7 @@ from rfx.data.tabular import (
     parquetfiles,
     targetmeans,
 )
+from rfx.data.tabular.apart import Apart, kept_apart
 from rfx.data.tabular.header import is_value
 from rfx.data.tabular.learner import Learner, say_targets
 from rfx.data.tabular.schema import Input, Schema, encode_labels, label_text, places

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.linalg
 
 from rfx import kernels
-from rfx.data.apart import Apart, Part
+from rfx.data.tabular.apart import Apart, Part
 from rfx.errors import UsageError
 from rfx.features import MAPS, sample
 from rfx.fitting import weights

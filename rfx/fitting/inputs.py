@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from rfx.data.apart import Apart, Part
 from rfx.data.rows import Rows
+from rfx.data.tabular.apart import Apart, Part
 from rfx.data.transforms.metric import FORMS
 from rfx.data.transforms.scaling import TRIED, Scaler, keeps_sparse
 from rfx.fitting import metric

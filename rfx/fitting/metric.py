@@ -17,7 +17,7 @@ import scipy.linalg
 import scipy.sparse
 
 from rfx import kernels
-from rfx.data.apart import Apart
+from rfx.data.tabular.apart import Apart
 from rfx.data.transforms.metric import FORMS, Metric
 from rfx.fitting.validation import drawn, error, fewer
 from rfx.kernels.gradients import outer_product

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from rfx.data.apart import Apart
+from rfx.data.tabular.apart import Apart
 from rfx.losses import Loss
 
 T = TypeVar("T")

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from rfx.data.apart import Part
 from rfx.data.rows import Rows
+from rfx.data.tabular.apart import Part
 from rfx.fitting import bandwidth
 from rfx.fitting.cache import Cache
 from rfx.fitting.method import Method

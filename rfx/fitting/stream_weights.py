@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rfx.data import guess_task
-from rfx.data.apart import Apart
+from rfx.data.tabular.apart import Apart
 from rfx.data.tabular.schema import Schema
 from rfx.errors import UsageError
 from rfx.fitting import weights

@@ -17,9 +17,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from rfx import losses, parallel
-from rfx.data.apart import Apart
 from rfx.data.stream import ArraySource, Source, Stream
 from rfx.data.survey import SAMPLE, Inputs, Survey
+from rfx.data.tabular.apart import Apart
 from rfx.data.transforms.pca import PCA
 from rfx.errors import DataError, RfxError, UsageError
 from rfx.fitting import (

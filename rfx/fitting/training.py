@@ -11,7 +11,7 @@ import numpy as np
 
 from rfx import parallel
 from rfx.data import guess_task
-from rfx.data.apart import Apart
+from rfx.data.tabular.apart import Apart
 from rfx.data.tabular.schema import Schema
 from rfx.data.transforms.scaling import Scaler, as_floats
 from rfx.errors import DataError, UsageError

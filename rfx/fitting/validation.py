@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rfx.data.apart import Apart, Part
+from rfx.data.tabular.apart import Apart, Part
 from rfx.data.tabular.schema import Schema, label_text
 from rfx.errors import DataError, UsageError
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
-from rfx.data.apart import Apart
 from rfx.data.tabular import labelwords
+from rfx.data.tabular.apart import Apart
 from rfx.data.tabular.schema import Schema, label_text
 from rfx.errors import DataError, UsageError
 from rfx.losses import Loss, SmoothLoss, Weighted

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rfx import methods, parallel
-from rfx.data.apart import Apart, Part
+from rfx.data.tabular.apart import Apart, Part
 from rfx.errors import UsageError
 from rfx.fitting.inputs import FEWEST
 from rfx.fitting.method import Method

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from rfx import env, kernels, methods
-from rfx.data.apart import Apart
 from rfx.data.loading import Split
+from rfx.data.tabular.apart import Apart
 from rfx.errors import DataError, UsageError
 from rfx.fitting import metric, validation
 from rfx.fitting.bandwidth import has_gamma

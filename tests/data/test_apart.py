@@ -5,9 +5,9 @@ import pytest
 from sklearn.model_selection import GroupKFold, TimeSeriesSplit
 
 from rfx import data
-from rfx.data.apart import Apart
 from rfx.data.reading import Reading
 from rfx.data.tabular import crossfit
+from rfx.data.tabular.apart import Apart
 from rfx.data.tabular.schema import Input, Schema
 from rfx.data.tabular.table import Table, Words
 from rfx.errors import DataError, UsageError
@@ -66,7 +66,7 @@ def test_two_groups_are_a_side_each():
 
 
 def test_beyond_the_groups_that_are_weighed_parts_are_alike(monkeypatch):
-    monkeypatch.setattr("rfx.data.apart.WEIGHED", 20)
+    monkeypatch.setattr("rfx.data.tabular.apart.WEIGHED", 20)
     group = np.arange(4000) // 2
     sizes = [len(out) for _, out in Apart("groups", group).parts(4, 0)]
     assert sum(sizes) == 4000 and min(sizes) > 800

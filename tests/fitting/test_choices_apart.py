@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rfx import methods
-from rfx.data.apart import Apart
+from rfx.data.tabular.apart import Apart
 from rfx.errors import UsageError
 from rfx.fitting import bandwidth, metric, training
 from rfx.fitting.method import Method

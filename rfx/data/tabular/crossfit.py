@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from rfx.data.apart import Apart
 from rfx.data.tabular import targetmeans
+from rfx.data.tabular.apart import Apart
 from rfx.data.tabular.schema import Schema
 from rfx.data.tabular.table import Table
 

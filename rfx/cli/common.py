@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from rfx.records.run import Run
 
 
+# The fields of a run that keep rows apart where some are held out.
+APART = ("groups", "time")
+
+
 class _Strict(click.ParamType):
     """Takes as a number what `rfx.numerals` does; mixed into click's types of numbers."""
 
@@ -340,6 +344,28 @@ def reading(target, ignore, categorical, dates, header, missing, encoding) -> di
     return {name: value for name, value in given.items() if value is not None}
 
 
+def apart_options(command):
+    """The options that keep rows apart where some are held out."""
+    for name, text in (
+        (
+            "--time",
+            (
+                "Hold out later rows only, by this column of numbers or dates, which is no input:"
+                " --cv has growing windows, --holdout the last share."
+            ),
+        ),
+        (
+            "--groups",
+            (
+                "Hold out the rows of a group together, such as those of a patient: this column,"
+                " which is no input, names the group."
+            ),
+        ),
+    ):
+        command = click.option(name, metavar="COLUMN", default=None, help=text)(command)
+    return command
+
+
 def force_option(command):
     return click.option(
         "--force",
@@ -631,7 +657,7 @@ def finish(rows: list[Result]) -> None:
 def command_of(run: Run) -> str:
     """The command that trains this model, to be copied."""
     words: list[str] = ["rfx", "train", "--method", run.method, "--data", run.dataset]
-    for name in ("split", "test", "sample_weight", "cv", "holdout", "calibrate"):
+    for name in ("split", "test", "sample_weight", "cv", "holdout", *APART, "calibrate"):
         if (value := getattr(run, name)) is not None:
             words += [f"--{name.replace('_', '-')}", str(value)]
     words += ["--zero-based"] if run.zero_based else []

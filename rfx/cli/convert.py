@@ -68,7 +68,7 @@ def command(
         X, y, schema = tables.written_rows(source, given)
     else:
         (X, _), _, schema, *_ = tables.training_rows(
-            train, given, lambda n: (None, None), labelwords.KEPT
+            train, given, lambda n, apart: (None, None), labelwords.KEPT
         )
         X, y, schema = tables.written_rows(source, given, X.shape[1], schema, strict=strict)
     svmlight.write(output, X, y, zero_based)

@@ -13,6 +13,7 @@ from rfx.cli.common import (
     OutputFile,
     Real,
     Whole,
+    apart_options,
     command_of,
     complete_data,
     complete_method,
@@ -184,6 +185,7 @@ class TrainCommand(MethodCommand):
 @click.option(
     "--curve", is_flag=True, help="With --trace: the error on the test rows at every step, too."
 )
+@apart_options
 @reading_options
 @strict_option
 @click.option(
@@ -256,6 +258,8 @@ def command(
     cv,
     holdout,
     calibrate,
+    groups,
+    time,
     sample_weight,
     split,
     model,
@@ -336,6 +340,8 @@ def command(
             "cv": cv,
             "holdout": holdout,
             "calibrate": calibrate,
+            "groups": groups,
+            "time": time,
         }
     )
     held_out.check(run)

@@ -15,6 +15,7 @@ from rfx.cli.common import (
     Positive,
     Real,
     Whole,
+    apart_options,
     command_of,
     complete_data,
     finish,
@@ -185,6 +186,7 @@ def _methods():
     default=None,
     help="Write the model, of all training rows, to this file.",
 )
+@apart_options
 @reading_options
 @strict_option
 @quiet_option
@@ -202,6 +204,8 @@ def command(
     holdout,
     measure,
     calibrate,
+    groups,
+    time,
     kernels,
     budget,
     trials,
@@ -248,6 +252,8 @@ def command(
         "test": test,
         "zero_based": zero_based,
         "strict": strict,
+        "groups": groups,
+        "time": time,
     }
     told["reading"] = reading(target, ignore, categorical, dates, header, missing, encoding) or None
     source = Run.of(told | {"method": names[0], "options": given})
@@ -286,7 +292,8 @@ def command(
         run = dataclasses.replace(source, method=best.point.method, options=own, seed=seed)
         if calibrate is not None:
             run = dataclasses.replace(run, calibrate=calibrate, cv=cv, holdout=holdout)
-        chosen = single.Score(metric, best.score, "the held-out rows of the search")
+        by = "" if loaded.apart is None else f" by {loaded.apart.by}"
+        chosen = single.Score(metric, best.score, f"the held-out rows of the search{by}")
         where = None if model is None else Path(model)
         row = single.execute(run, where, progress=progress.tell, chosen=chosen)
     row = row.with_params(

@@ -14,9 +14,10 @@ from rfx.data.libsvm import sequences, svmlight
 from rfx.data.reading import FileFormat, Reading, training_share
 from rfx.data.registry import fetch, registry, synthetic
 from rfx.data.tabular import crossfit, learner
+from rfx.data.tabular.apart import Apart
 from rfx.data.tabular.schema import Schema
 from rfx.data.tabular.table import Table
-from rfx.errors import UsageError, quoted
+from rfx.errors import DataError, UsageError, quoted
 
 SHARE = "80/20"  # the split that any data set or file has: all its rows, cut by the seed
 
@@ -32,7 +33,8 @@ class Split:
     what the training rows taught about reading rows like them, None where that is nothing.
     `weights` (n,) are those of the training rows, where there are some. `table` is the training
     rows as they were read and how, where X depends on what else is learnt from: cells are missing,
-    or columns are means of the targets, for which `seed` cuts the rows into parts.
+    or columns are means of the targets, for which `seed` cuts the rows into parts. `apart` is what
+    keeps training rows apart where some are held out.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Split:
     weights: np.ndarray | None = None
     table: tuple[Table, Reading] | None = None
     seed: int = 0
+    apart: Apart | None = None
 
     def part(self, kept, out) -> tuple:
         """(X_train[kept], X_train[out]), with what stands for missing cells, and means of the
@@ -59,7 +62,9 @@ class Split:
         schema = learner.refilled(self.schema, table.rows(kept), reading)
         if crossfit.wanted(schema):
             assert self.task is not None and self.y_train is not None
-            schema, X = tables.fitted(schema, table, self.y_train, self.task, self.seed, kept)
+            schema, X = tables.fitted(
+                schema, table, self.y_train, self.task, self.seed, kept, self.apart
+            )
         else:
             X = schema.inputs_of(table.rows(kept), {})
         return X, schema.encode(table.rows(out), targets="ignored")[0]
@@ -97,9 +102,10 @@ def load(
     reading = replace(reading or Reading(), zero_based=zero_based or None)
     if registry.has(base):
         info = registry.get(base)
+        _check_columns(info, reading)
         if info.own is not None:
             loaded = _owned(info, split, (seed, means), strict, reading, task)
-            reading = info.own.reading
+            reading = replace(info.own.reading, groups=reading.groups, time=reading.time)
         elif info.builtin:
             loaded = _builtin(info, split, settings, seed, n_train, n_test)
         else:
@@ -114,6 +120,9 @@ def load(
         loaded.X_test, loaded.y_test = _test_rows(test, loaded, offline, seed, strict, reading)
     if n_train is not None:
         loaded.table = None  # of other rows
+        if loaded.apart is not None:
+            rows = splits.draw(len(loaded.apart), n_train, seed, 0)
+            loaded.apart = loaded.apart.rows(rows)
     loaded.X_train, loaded.y_train = _drawn(loaded.X_train, loaded.y_train, n_train, (seed,), 0)
     if loaded.X_test is not None:
         loaded.X_test, loaded.y_test = _drawn(loaded.X_test, loaded.y_test, n_test, (seed,), 1)
@@ -143,6 +152,16 @@ def is_drawn(name_or_path, split=None, test=None) -> bool:
     if split in info.splits:
         return info.draws(split)
     return split is not None or "test" not in {entry.role for entry in info.files}
+
+
+def _check_columns(info, reading):
+    """Refuse a column that says what keeps rows apart where the set has no columns by name."""
+    for option in ("groups", "time"):
+        if (name := getattr(reading, option)) is not None and info.own is None:
+            raise UsageError(
+                f"--{option} is {name!r:.80}, a column of a table such as CSV, but {info.name} is"
+                " no table"
+            )
 
 
 def _drawn(X, y, size, key, role):
@@ -189,11 +208,12 @@ def _builtin(info, split, settings, seed, n_train, n_test):
 def _owned(info, split, drawn, strict, reading, task):
     """The split of a registry's own set; drawn: as of `_file`."""
     own, (seed, _) = info.own, drawn
-    if reading != Reading():
+    if replace(reading, groups=None, time=None) != Reading():
         raise UsageError(
             f"{info.name} is a data set of {own.registry}, which says how it is read; say it there"
         )
-    loaded = _file(own.train, split, drawn, own.reading, task or own.task)
+    own_reading = replace(own.reading, groups=reading.groups, time=reading.time)
+    loaded = _file(own.train, split, drawn, own_reading, task or own.task)
     if split is None and own.test is not None:
         loaded.X_test, loaded.y_test = _test_rows(own.test, loaded, True, seed, strict, own.reading)
     loaded.name, loaded.task, loaded.info = info.name, task or own.task or loaded.task, info
@@ -272,15 +292,19 @@ def _file(path, split, drawn, reading, task=None):
             registry.get(str(path).partition(":")[0])
         except UsageError as error:
             raise UsageError(f"{path} is no file, and {error}") from None
-    share = check_split(str(path), split, [])
-    (X, y), (X_test, y_test), schema, table, task = tables.training_rows(
-        path,
-        reading,
-        lambda n: (
-            (None, None) if split is None else splits.cut_share(n, share or splits.FRACTION, seed)
-        ),
-        task,
-        seed if means else None,
+    share = check_split(str(path), split, []) or splits.FRACTION
+
+    def cut(count, apart):
+        if split is None:
+            return None, None
+        if apart is None:
+            return splits.cut_share(count, share, seed)
+        if apart.one:
+            raise DataError(f"--split {split} {apart.too_few}")
+        return apart.held_out(1 - share, seed)
+
+    (X, y), (X_test, y_test), schema, table, task, apart = tables.training_rows(
+        path, reading, cut, task, seed if means else None
     )
     name = "stdin" if str(path) == "-" else archives.plain_name(path)
     task = (None if schema is None else schema.task()) or task
@@ -295,6 +319,7 @@ def _file(path, split, drawn, reading, task=None):
         schema=schema,
         table=None if table is None else (table, reading),
         seed=seed,
+        apart=apart,
     )
 
 

@@ -37,6 +37,9 @@ class Reading:
         The encoding of a text; None: UTF-8, or what a byte order mark says.
     zero_based : bool, optional
         Whether the indices of LIBSVM text start at 0; None: as the model has it, else at 1.
+    groups, time : str, optional
+        The column of a table that says which rows stay together, or which are later, where some are
+        held out; it is no input.
     """
 
     target: str | None = None
@@ -47,6 +50,8 @@ class Reading:
     dates: tuple[str, ...] = ()
     encoding: str | None = None
     zero_based: bool | None = None
+    groups: str | None = None
+    time: str | None = None
 
     def given(self) -> dict[str, object]:
         """What is not as it is by default, by name; JSON can hold it."""

@@ -28,6 +28,7 @@ from rfx.data.tabular import (
     parquetfiles,
     targetmeans,
 )
+from rfx.data.tabular.apart import Apart, kept_apart
 from rfx.data.tabular.header import is_value
 from rfx.data.tabular.learner import Learner, say_targets
 from rfx.data.tabular.schema import Input, Schema, encode_labels, label_text, places
@@ -275,6 +276,7 @@ def words_of(
         asked = [("--categorical", name) for name in reading.categorical] + [
             ("--dates", name) for name in reading.dates
         ]
+        asked += [] if reading.groups is None else [("--groups", reading.groups)]
         return frozenset(names.find(name, option) for option, name in asked)
     if schema is None or schema.inputs is None:
         return frozenset()
@@ -422,6 +424,8 @@ def check_reading(kind: str, name: str, reading: Reading) -> None:
     if kind != "libsvm":
         return
     given = {
+        "--groups": reading.groups,
+        "--time": reading.time,
         "--target": reading.target,
         "--header": reading.header,
         "--ignore": reading.ignore or None,
@@ -550,7 +554,8 @@ def _of_floats(y) -> bool:
 
 def training_rows(path, reading: Reading, cut, task: str | None = None, seed: int | None = None):
     """(X, y) of the training rows and of the others, the Schema learnt on the first, the Table of
-    the first where X depends on what else is learnt from, and the task.
+    the first where X depends on what else is learnt from, the task, and what keeps the first apart
+    where some of them are held out.
 
     task: as it was asked for. It is guessed here where targets are numbers with other spellings
     than those that rfx prints, which classes keep, and where columns become means of the targets.
@@ -558,8 +563,8 @@ def training_rows(path, reading: Reading, cut, task: str | None = None, seed: in
     seed: of training, which says what became of the columns, and has means of the targets for those
     of many categories; None where rows are only written, which have columns of 0 and 1.
 
-    cut: a function of the number of rows that returns the numbers of the training rows and of the
-    others, either None for all.
+    cut: a function of the number of rows and of what keeps them apart, or None, that returns the
+    numbers of the training rows and of the others, either None for all.
     """
     file = File(path, encoding=reading.encoding)
     check_reading(file.kind, file.name, reading)
@@ -574,6 +579,12 @@ def training_rows(path, reading: Reading, cut, task: str | None = None, seed: in
         schema = Schema(labels=labels.names, format=FileFormat("libsvm", base, encoding=encoding))
         task = labels.task
     else:
+        for option in ("groups", "time"):
+            if (name := getattr(reading, option)) is not None:
+                raise UsageError(
+                    f"--{option} is {name!r:.80}, but {file.name} is a sparse matrix, which has no"
+                    " such column"
+                )
         X, y, schema = plain_rows(content, file.name, task)
         if schema is None and y.ndim == 1:
             words, labels, task = _spelled(
@@ -582,14 +593,18 @@ def training_rows(path, reading: Reading, cut, task: str | None = None, seed: in
             if labels is not None:
                 y, schema = places(words, labels, file.name), Schema(labels=labels)
         schema = replace(schema or Schema(), format=file.format)
-    train, test = cut(X.shape[0])
+    train, test = cut(X.shape[0], None)
     first = (X, y) if train is None else (X[train], y[train])
-    return first, (None, None) if test is None else (X[test], y[test]), schema, None, task
+    others = (None, None) if test is None else (X[test], y[test])
+    return first, others, schema, None, task, None
 
 
 def _table_training_rows(file: File, content: Table, reading: Reading, cut, asked):
     """What `training_rows` returns, of a file that is a table; asked: (task, seed)."""
-    (task, seed), (train, test) = asked, cut(content.n_rows)
+    (task, seed), sides = asked, kept_apart(content, reading)
+    train, test = cut(content.n_rows, sides)
+    if train is not None and sides is not None:
+        sides = sides.rows(train)
     rows = content if train is None else content.rows(train)
     learner = Learner(reading, regression=task == "regression").update(rows)
     schema = replace(learner.finish(), format=file.format)
@@ -613,7 +628,7 @@ def _table_training_rows(file: File, content: Table, reading: Reading, cut, aske
     means = seed is not None and bool(crossfit.wanted(schema))
     if means:
         task = schema.task() or task or guess_task(y)
-        schema, X = fitted(schema, rows, y, task, seed)
+        schema, X = fitted(schema, rows, y, task, seed, apart=sides)
         for message in crossfit.gaps(schema, rows):
             learner.tell(message)
     else:
@@ -626,19 +641,31 @@ def _table_training_rows(file: File, content: Table, reading: Reading, cut, aske
         schema,
         rows if means or _has_gaps(rows, reading) else None,
         task,
+        sides,
     )
 
 
-def fitted(schema: Schema, table: Table, y: np.ndarray, task: str, seed: int, kept=None):
+def fitted(
+    schema: Schema,
+    table: Table,
+    y: np.ndarray,
+    task: str,
+    seed: int,
+    kept: np.ndarray | None = None,
+    apart: Apart | None = None,
+):
     """(the schema, X) of the rows of a table, or those with the numbers `kept`, whose columns of
     many categories become means of the targets y (n,) of the table.
+
+    apart: what keeps the rows of the table apart.
     """
     Y = targetmeans.outputs(y, task)
     labels = np.unique(y) if Y.shape[1] > 1 else ()
     titles = [label_text(schema, label) for label in labels]
     if kept is not None:
         table, Y = table.rows(kept), Y[kept]
-    return crossfit.fitted(schema, table, Y, seed, titles)
+        apart = None if apart is None else apart.rows(kept)
+    return crossfit.fitted(schema, table, Y, seed, titles, apart)
 
 
 def written_rows(
@@ -657,7 +684,7 @@ def written_rows(
     """
     if n_inputs is None:
         (X, y), _, schema, *_ = training_rows(
-            path, reading, lambda count: (None, None), labelwords.KEPT
+            path, reading, lambda count, apart: (None, None), labelwords.KEPT
         )
     else:
         if (

@@ -42,6 +42,8 @@ _SOLVERS = (None, "rfx", "cg")
 # What is asked of rows in one process.
 _WITHOUT = (
     "split",
+    "groups",
+    "time",
     "stream",
     "n_inputs",
     "checkpoint",

@@ -13,12 +13,13 @@ import numpy as np
 import scipy.linalg
 
 from rfx import kernels
+from rfx.data.tabular.apart import Apart, Part
 from rfx.errors import UsageError
 from rfx.features import MAPS, sample
 from rfx.fitting import weights
 from rfx.fitting.search import Grid, Measure, Round, search
 from rfx.fitting.settings import Settings
-from rfx.fitting.validation import GAMMA_FACTORS, drawn, error
+from rfx.fitting.validation import GAMMA_FACTORS, drawn, error, fewer
 from rfx.losses import Squared
 from rfx.operators.mapped import feature_matrix
 from rfx.solvers.base import Budget
@@ -36,6 +37,8 @@ LOO_FACTORS = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0)
 LOO_ROWS, LOO_COST = 800, 2e9
 # Below so many rows their errors say too little.
 LOO_FEWEST = 20
+# Parts that are held out in turn where rows are kept apart.
+PARTS = 5
 
 
 def has_gamma(kernel: str) -> bool:
@@ -69,6 +72,7 @@ def loo(
     seed: int,
     row_weights: np.ndarray | None = None,
     slack: float = 0.0,
+    apart: Apart | None = None,
 ) -> tuple[float, list[dict[str, Any]]]:
     """(gamma, steps): of LOO_FACTORS times the median's that of the least leave-one-out error of
     kernel ridge regression, and all errors.
@@ -77,7 +81,8 @@ def loo(
     ridge parameters, of which each bandwidth has its best; row_weights: (n,), None for ones. The
     error of leaving row i out is (y_i - f(x_i)) / (1 - h_ii) with the hat matrix h (Allen 1974),
     from one spectral decomposition for all lambdas. slack: of bandwidths whose error is above the
-    least by no more than this share, that closest to the median's is taken. Of too few rows, or a
+    least by no more than this share, that closest to the median's is taken. apart: what keeps rows
+    apart; the errors are then those of parts that are held out in turn. Of too few rows, or a
     kernel without exact values, the median is.
     """
     found = candidates(kernel, X, seed, LOO_FACTORS)
@@ -88,13 +93,19 @@ def loo(
         most = min(most, int(np.sqrt(LOO_COST / max(1, X.shape[1] * passes))))
     (rows,) = drawn(X.shape[0], seed, most)
     median = LOO_FACTORS.index(1.0)
-    if len(rows) < LOO_FEWEST or not metric:
+    some = None if apart is None else apart.rows(rows)
+    if len(rows) < LOO_FEWEST or not metric or (some is not None and some.one):
         return found[median], []
     own = np.sqrt(np.ones(len(rows)) if row_weights is None else row_weights[rows])
     # the points come in this order, each once
     family = kernels.scaled_family(kernel, X[rows], {"gamma": found[median]}, LOO_FACTORS)
-    errors = lambda point, round, lams: _left_out(next(family), Y[rows], lams, own)
-    measure = Measure("leave-one-out mean squared error")
+    if some is None:
+        errors = lambda point, round, lams: _left_out(next(family), Y[rows], lams, own)
+        measure = Measure("leave-one-out mean squared error")
+    else:
+        parts = some.up_to(PARTS, seed)
+        errors = lambda point, round, lams: _in_parts(next(family), Y[rows], lams, own, parts)
+        measure = Measure("mean squared error of parts held out in turn")
     tried = search(errors, _grid("kernel ridge regression", found, lams, len(rows)), measure)
     best = tried.best
     if slack:
@@ -130,6 +141,28 @@ def _left_out(K: np.ndarray, Y: np.ndarray, lams: Sequence[float], own: np.ndarr
     return errors
 
 
+def _in_parts(
+    K: np.ndarray, Y: np.ndarray, lams: Sequence[float], own: np.ndarray, parts: list[Part]
+) -> list[float]:
+    """Mean squared errors, for each of lams, of ridge regression on the rows that each part keeps,
+    on those that it holds out; the rest is as of `_left_out`.
+    """
+    K *= own
+    K *= own[:, None]
+    targets, errors, total = Y * own[:, None], np.zeros(len(lams)), 0.0
+    for kept, out in parts:
+        values, vectors = scipy.linalg.eigh(K[np.ix_(kept, kept)], check_finite=False, driver="evd")
+        values = np.maximum(values, 0.0)
+        parts_kept, across = vectors.T @ targets[kept], K[np.ix_(out, kept)] @ vectors
+        # lambda is that of all rows
+        share = len(kept) / len(K)
+        for place, lam in enumerate(lams):
+            found = across @ (parts_kept / (values + lam * share)[:, None])
+            errors[place] += float(np.sum((targets[out] - found) ** 2))
+        total += float(own[out] @ own[out])
+    return [float(error) for error in errors / total / Y.shape[1]]
+
+
 def tuned(
     kernel: str,
     X: RowsLike,
@@ -137,13 +170,15 @@ def tuned(
     lams: Sequence[float],
     seed: int,
     row_weights: np.ndarray | None = None,
+    apart: Apart | None = None,
 ) -> tuple[float, list[dict[str, Any]]]:
     """(gamma, steps): of the candidates the one with the least error of ridge regression, for the
     best of `lams`, and the scores.
 
     X: (n, d) scaled inputs; Y: (n, k) encoded targets; lams: ridge parameters, for the sample as
-    for all n rows; row_weights: (n,), None for ones. Of fewer than two rows the median is taken,
-    without scores. Raises UsageError for a kernel without random features of that kind.
+    for all n rows; row_weights: (n,), None for ones; apart: what keeps rows apart. Of fewer than
+    two rows, or groups, the median is taken, without scores. Raises UsageError for a kernel without
+    random features of that kind.
     """
     if kernel not in MAPS:
         raise UsageError(
@@ -152,16 +187,19 @@ def tuned(
         )
     found = candidates(kernel, X, seed)
     size = min(ROWS, X.shape[0] // 2)
-    if size == 0:
+    if size == 0 or (apart is not None and apart.one):
         return found[GAMMA_FACTORS.index(1.0)], []
-    train, test = drawn(X.shape[0], seed, size, size)
+    if apart is None:
+        train, test = drawn(X.shape[0], seed, size, size)
+    else:
+        train, test = fewer(apart.held_out(0.5, seed), size, size, seed)
     errors = lambda point, round, lams: _errors(
         kernel, point.gamma, X, Y, train, test, lams, seed, row_weights
     )
-    grid = _grid("ridge on random features", found, lams, size)
+    grid = _grid("ridge on random features", found, lams, len(train))
     tried = search(errors, grid, Measure("mean squared error"))
     # the lambda is that of the sample, and of no further use
-    return tried.best.point.gamma, [tried.step(lam=len(lams) > 1, held_out=size)]
+    return tried.best.point.gamma, [tried.step(lam=len(lams) > 1, held_out=len(test))]
 
 
 def _errors(

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from rfx.data.rows import Rows
+from rfx.data.tabular.apart import Apart, Part
 from rfx.data.transforms.metric import FORMS
 from rfx.data.transforms.scaling import TRIED, Scaler, keeps_sparse
 from rfx.fitting import metric
@@ -27,7 +28,7 @@ from rfx.fitting.preprocessing import input_dtype
 from rfx.fitting.problem import Problem
 from rfx.fitting.search import Budget, Found, Grid, Measure, Round, search
 from rfx.fitting.settings import Settings
-from rfx.fitting.validation import Part, drawn, evenly
+from rfx.fitting.validation import drawn, evenly
 
 # Multiples of the median's bandwidth that are tried with each kernel, and the kernels that `auto`
 # and `rfm` try.
@@ -116,6 +117,7 @@ def choose(
     steps: int = metric.STEPS,
     effort: Effort = THOROUGH,
     weights: np.ndarray | None = None,
+    apart: Apart | None = None,
     seed: int = 0,
     deadline: float = math.inf,
     tell: Tell | None = None,
@@ -135,6 +137,8 @@ def choose(
         Most iterations of a metric.
     effort : Effort
     weights : array, (n,), or None
+    apart : Apart or None
+        What keeps rows apart.
     seed : int
         Of the held-out rows.
     deadline : float
@@ -145,10 +149,13 @@ def choose(
         return None
     most = min(effort.rows, metric.most_rows(X.shape[1]))
     some = evenly(X.shape[0], most)
+    sides = None if apart is None else apart.rows(some)
+    if sides is not None and sides.one:
+        return None
     own = None if weights is None else weights[some]
     raw = X.unscaled(some) if isinstance(X, Rows) else X[some]
     rows = {name: metric.dense(Scaler.fit(raw, name, own).transform(raw)) for name in scalings}
-    folds = _folds(len(some), seed, effort)
+    folds = _folds(len(some), seed, effort, sides)
     of_forms = {kernel: metric.allowed(forms, X, kernel) or ["none"] for kernel in kernels}
     points = [
         Settings("inputs", {"scaling": scaling, "kernel": kernel, "metric": form})
@@ -194,10 +201,12 @@ def _name(point: Settings) -> tuple[Any, ...]:
     return tuple(point.values())
 
 
-def _folds(n: int, seed: int, effort: Effort) -> list[Part]:
+def _folds(n: int, seed: int, effort: Effort, apart: Apart | None = None) -> list[Part]:
     """Parts of n rows, a fifth of them held out in each, as many as hold out enough."""
     size = n // 5
     number = min(effort.parts, math.ceil(effort.held_out / size))
+    if apart is not None:
+        return apart.up_to(5, seed)[:number]
     return [(np.setdiff1d(np.arange(n), out), out) for out in drawn(n, seed, *[size] * number)]
 
 
@@ -366,7 +375,7 @@ def resolved(
     if AUTO not in (settings.scaling, kernel):
         if not forms:
             return Resolved(scaler, {}, [])
-        own = (problem.X, problem.Y, problem.task, problem.weights)
+        own = (problem.X, problem.Y, problem.task, problem.weights, problem.apart)
         return with_metric(scaler, settings, *own)
     scalings = _scalings(X) if settings.scaling == AUTO else (settings.scaling,)
     tried = method.tried_kernels if kernel == AUTO else (metric.learner(kernel),)
@@ -380,6 +389,7 @@ def resolved(
         steps=settings.metric_steps or metric.STEPS,
         effort=THOROUGH if method.thorough else QUICK,
         weights=problem.weights,
+        apart=problem.apart,
         seed=settings.seed,
         deadline=min(
             math.inf if problem.deadline is None else problem.deadline,
@@ -398,7 +408,7 @@ def resolved(
         options["metric_steps"] = choice.steps
         rows = scaler.transform(X, dtype=input_dtype(settings))
         chosen = settings.updated(**options | {"kernel": choice.kernel})
-        own = (rows, problem.Y, problem.task, problem.weights)
+        own = (rows, problem.Y, problem.task, problem.weights, problem.apart)
         scaler = with_metric(scaler, chosen, *own).scaler
     return Resolved(scaler, options, [choice.step], choice)
 
@@ -428,6 +438,7 @@ def with_metric(
     Y: Any,
     task: str,
     weights: np.ndarray | None = None,
+    apart: Apart | None = None,
 ) -> Resolved:
     """The scaler with the metric that --metric asks for, learnt from scaled rows.
 
@@ -438,6 +449,7 @@ def with_metric(
     Y : array, (n, k)
         Encoded targets.
     weights : array, (n,), or None
+    apart : Apart or None
     """
     forms = _forms(settings.metric)
     fixed = settings.metric_steps if len(forms) == 1 else None
@@ -450,6 +462,7 @@ def with_metric(
         task=task,
         weights=weights,
         seed=settings.seed,
+        apart=apart,
     )
     options = {"metric": found.form, "metric_steps": found.steps or None}
     scaler = scaler if found.metric is None else replace(scaler, metric=found.metric)

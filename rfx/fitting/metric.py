@@ -17,8 +17,9 @@ import scipy.linalg
 import scipy.sparse
 
 from rfx import kernels
+from rfx.data.tabular.apart import Apart
 from rfx.data.transforms.metric import FORMS, Metric
-from rfx.fitting.validation import drawn, error
+from rfx.fitting.validation import drawn, error, fewer
 from rfx.kernels.gradients import outer_product
 from rfx.operators import cholesky
 
@@ -264,6 +265,7 @@ def learn(
     task: str = "regression",
     weights: np.ndarray | None = None,
     seed: int = 0,
+    apart: Apart | None = None,
 ) -> Learnt:
     """The metric of scaled rows and encoded targets, from a sample of ROWS rows at most.
 
@@ -282,13 +284,18 @@ def learn(
     weights : array, (n,), or None
     seed : int
         Of the sample.
+    apart : Apart, optional
+        What keeps rows apart.
     """
     n = X.shape[0]
-    if n < FEWEST or not X.shape[1]:
+    if n < FEWEST or not X.shape[1] or (apart is not None and apart.one):
         return Learnt(None, 0, {}, 0, 0)
     rows = min(n, ROWS, most_rows(X.shape[1]))
     cut = int(HELD_OUT * rows)
-    out, kept = drawn(n, seed, cut, rows - cut)
+    if apart is None:
+        out, kept = drawn(n, seed, cut, rows - cut)
+    else:
+        kept, out = fewer(apart.held_out(HELD_OUT, seed), rows - cut, cut, seed)
     sample = Sample.of(X, Y, task, weights, kept, out)
     kernel = learner(kernel)
     errors: dict[str, list[float]] = {}

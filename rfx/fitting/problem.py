@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from rfx.data.tabular.apart import Apart
 from rfx.losses import Loss
 
 T = TypeVar("T")
@@ -58,6 +59,8 @@ class Problem:
         Told of every step.
     curve : Curve or None
         Held-out rows to evaluate at every step.
+    apart : Apart or None
+        What keeps rows apart where some are held out.
     """
 
     X: Any
@@ -68,6 +71,12 @@ class Problem:
     deadline: float | None = None
     progress: Progress | None = None
     curve: Curve | None = None
+    apart: Apart | None = None
+
+    @property
+    def undivided(self) -> bool:
+        """Whether no row may be held out, for all are of one group or time."""
+        return self.apart is not None and self.apart.one
 
     @property
     def n_rows(self) -> int:
@@ -87,7 +96,9 @@ class Problem:
     def rows(self, index: np.ndarray) -> Problem:
         """The problem of some of the rows, by their numbers, to which nobody listens."""
         weights = None if self.weights is None else self.weights[index]
-        return replace(self, X=self.X[index], Y=np.asarray(self.Y[index]), weights=weights).quiet()
+        apart = None if self.apart is None else self.apart.rows(index)
+        some = replace(self, X=self.X[index], Y=np.asarray(self.Y[index]), weights=weights)
+        return replace(some, apart=apart).quiet()
 
     def less(self, offset: np.ndarray) -> Problem:
         """The problem with the offset (k,) subtracted from the targets."""

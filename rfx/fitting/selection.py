@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from rfx.data.rows import Rows
+from rfx.data.tabular.apart import Part
 from rfx.fitting import bandwidth
 from rfx.fitting.cache import Cache
 from rfx.fitting.method import Method
@@ -24,10 +25,10 @@ from rfx.fitting.options import AUTO
 from rfx.fitting.problem import Problem
 from rfx.fitting.search import Found, Grid, Measure, Round, Stop, Trial, search
 from rfx.fitting.settings import Settings
-from rfx.fitting.validation import SAMPLE, Part, evenly, parts
+from rfx.fitting.validation import SAMPLE, evenly, parts
 
 log = logging.getLogger(__name__)
-_TOO_FEW = "too few rows for validation; using %s = %g (set it with --%s)"
+_TOO_FEW = "too few %s for validation; using %s = %g (set it with --%s)"
 _CALLED = {"lam": "lambda"}
 # Standard errors of the least share of wrong labels within which others count as no worse.
 SURE = 0.5
@@ -70,11 +71,12 @@ def choose(method: Method, problem: Problem, settings: Settings, cache: Cache) -
     grid = {name: method.candidates(name, problem, settings) for name in asked if name != "gamma"}
     if settings.get("lam_path"):
         grid.pop("lam", None)
-    elif problem.n_rows < FEWEST:
+    elif problem.n_rows < FEWEST or problem.undivided:
+        few = problem.apart.by if problem.apart is not None and problem.undivided else "rows"
         for name in grid.keys() & method.few_rows.keys():
             del grid[name]
             chosen[name] = value = method.few_rows[name]
-            log.warning(_TOO_FEW, _CALLED.get(name, name), value, name.replace("_", "-"))
+            log.warning(_TOO_FEW, few, _CALLED.get(name, name), value, name.replace("_", "-"))
     if "gamma" in settings and bandwidth.has_gamma(settings.kernel):
         known, tried, wanted = _gamma(method, problem, settings, bool(grid))
         chosen |= known
@@ -97,13 +99,15 @@ def _gamma(
     X, Y = problem.X, problem.Y
     if word == "loo":
         lams = method.ridge_lams(problem)
-        value, steps = bandwidth.loo(kernel, X, Y, lams, seed, problem.weights, method.loo_slack)
-        if method.loo_multiples == (1.0,) or problem.n_rows < FEWEST:
+        own = (problem.weights, method.loo_slack, problem.apart)
+        value, steps = bandwidth.loo(kernel, X, Y, lams, seed, *own)
+        few = problem.n_rows < FEWEST or problem.undivided
+        if method.loo_multiples == (1.0,) or few:
             return {"gamma": value}, steps, {}
         return {}, steps, {"gamma": [value * factor for factor in method.loo_multiples]}
     if word == "tuned":
         lams = method.tuning_lams(settings)
-        value, steps = bandwidth.tuned(kernel, X, Y, lams, seed, problem.weights)
+        value, steps = bandwidth.tuned(kernel, X, Y, lams, seed, problem.weights, problem.apart)
         return {"gamma": value}, steps, {}
     if word == "validation":
         factors = method.searched["gamma"]
@@ -136,7 +140,7 @@ def _validated(
         problem = problem.rows(evenly(total, SAMPLE + SAMPLE // 4))
     folds = [
         (kept[evenly(len(kept), most)], out[evenly(len(out), most)])
-        for kept, out in parts(problem.n_rows, share, fewest, settings.seed, given)
+        for kept, out in parts(problem.n_rows, share, fewest, settings.seed, given, problem.apart)
     ]
     own = _HeldOut(method, problem, total, method.evaluation(settings), folds, Stop(), cache)
     target = own.target()

@@ -56,7 +56,7 @@ def choose(
         known, first = n_rows or problem.n_rows, problem.rows(np.arange(problem.n_rows)[:SAMPLE])
         lams = list(LAMS) if isinstance(settings.nu, str) else [settings.nu * known]
         gamma, steps = bandwidth.tuned(
-            settings.kernel, first.X, first.Y, lams, settings.seed, first.weights
+            settings.kernel, first.X, first.Y, lams, settings.seed, first.weights, first.apart
         )
         choice = choose(method, problem, settings.updated(gamma=gamma), n_rows)
         found = {"gamma": gamma} | choice.chosen

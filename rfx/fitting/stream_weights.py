@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rfx.data import guess_task
+from rfx.data.tabular.apart import Apart
 from rfx.data.tabular.schema import Schema
 from rfx.errors import UsageError
 from rfx.fitting import weights
@@ -95,20 +96,21 @@ def counted(
     X: Any,
     y: np.ndarray,
     sample_weight: Any,
-) -> tuple[Any, np.ndarray, np.ndarray | None, str | None]:
-    """(X, y, weights, task) with the first three as `rfx.fitting.weights.counted` has them, of y
-    (n,) or (n, k).
+    apart: Apart | None = None,
+) -> tuple[Any, np.ndarray, np.ndarray | None, Apart | None, str | None]:
+    """(X, y, weights, apart, task) with the first four as `rfx.fitting.weights.counted` has
+    them, of y (n,) or (n, k).
 
     task is None where there are no weights.
 
     Raises what it does, and UsageError for virtual examples.
     """
     if sample_weight is None and settings.get("class_weight") is None:
-        return X, y, None, None
+        return X, y, None, apart, None
     if settings.virtual != "none":
         raise UsageError(
             f"--virtual is {settings.virtual}, which makes new rows, and these have no sample"
             " weights; leave them out"
         )
     task = settings.task or ("regression" if y.ndim == 2 else guess_task(y))
-    return *weights.counted(method, settings, task, schema, X, y, sample_weight), task
+    return *weights.counted(method, settings, task, schema, X, y, sample_weight, apart), task

@@ -20,6 +20,7 @@ from rfx import losses, parallel
 from rfx import steps as told
 from rfx.data.stream import ArraySource, Source, Stream
 from rfx.data.survey import SAMPLE, Inputs, Survey
+from rfx.data.tabular.apart import Apart
 from rfx.data.transforms.pca import PCA
 from rfx.errors import DataError, RfxError, UsageError
 from rfx.fitting import (
@@ -369,16 +370,22 @@ class StreamMethod(Method):
 
 
 def _with_metric(
-    found: Survey, settings: Settings, Y: np.ndarray, own: np.ndarray | None, task: str
+    found: Survey,
+    settings: Settings,
+    Y: np.ndarray,
+    own: np.ndarray | None,
+    task: str,
+    apart: Apart | None,
 ) -> list[dict[str, Any]]:
     """Learn the metric that --metric asks for from the first rows of the survey's sample, whose
     rows and inputs have it from then on; what was tried.
 
-    Y, own: encoded targets and weights of these first rows.
+    Y, own, apart: encoded targets and weights of these first rows, and what keeps them apart.
     """
     if settings.metric == "none":
         return []
-    learnt = inputs.with_metric(found.inputs.scaler, settings, found.X[: len(Y)], Y, task, own)
+    rows = found.X[: len(Y)]
+    learnt = inputs.with_metric(found.inputs.scaler, settings, rows, Y, task, own, apart)
     found.inputs.scaler = learnt.scaler
     if learnt.scaler.metric is not None:
         found.X = learnt.scaler.metric.transform(found.X)
@@ -419,10 +426,17 @@ class StreamTrainer(Trainer):
         held_out: tuple[Any, Any] | None = None,
         squared: bool = False,
         progress: Progress | None = None,
+        apart: Apart | None = None,
     ) -> Pipeline:
         """Learn from rows in memory; see `train`."""
         return self.train(
-            X, y, sample_weight, held_out=held_out, squared=squared, progress=progress
+            X,
+            y,
+            sample_weight,
+            held_out=held_out,
+            squared=squared,
+            progress=progress,
+            apart=apart,
         )[1]
 
     @parallel.one_blas_thread()
@@ -435,6 +449,7 @@ class StreamTrainer(Trainer):
         held_out: tuple[Any, Any] | None = None,
         squared: bool = False,
         progress: Progress | None = None,
+        apart: Apart | None = None,
     ) -> tuple[Session, Pipeline]:
         """The session and the pipeline of rows in memory, in a random order of every epoch's own.
 
@@ -450,14 +465,21 @@ class StreamTrainer(Trainer):
         squared : bool
             The error of a regression is the mean square instead.
         progress : callable or None
+        apart : Apart or None
+            What keeps rows apart where some are held out to choose options.
         """
         start, s = time.perf_counter(), self.settings
         every = targets.checked(X, y)
-        X, y, own, task = stream_weights.counted(
-            self.method, s, self.schema, X, every, sample_weight
+        if apart is not None and s.get("virtual", "none") != "none":
+            raise UsageError(
+                f"--virtual is {s.virtual}, which makes new rows; leave it out, or --{apart.by}"
+            )
+        X, y, own, apart, task = stream_weights.counted(
+            self.method, s, self.schema, X, every, sample_weight, apart
         )
         # a class whose rows all have weight zero stays a class
         classes = np.unique(every) if len(y) < len(every) and task != "regression" else None
+        classes = classes if self.classes is None else self.classes
         batch_weights = stream_weights.BatchWeights(own)
         total = None if own is None else float(own.sum())
         source: Source
@@ -473,6 +495,7 @@ class StreamTrainer(Trainer):
                 X, y = virtual_examples.fixed(s.virtual, X, y, s.seed, s.virtual_copies)
             source = ArraySource(X, y, s.seed, s["replace"], own)
         session = Session(self, batch_weights, total, held_out, squared, progress)
+        session.apart = apart
         return session, session.run(source, lambda: iter([(X, y)]), 0, start, classes)
 
     @parallel.one_blas_thread()
@@ -530,6 +553,7 @@ class Session:
         self.held_out, self.squared, self.progress = held_out, squared, progress
         if held_out is not None:
             self.held_out = held_out[0], targets.checked(*held_out)
+        self.apart: Apart | None = None
         self._learned: Learned | None = None
         self.seconds_choice = 0.0
         self._learner: Learner | None = None
@@ -541,7 +565,7 @@ class Session:
 
     def __getstate__(self) -> dict[str, Any]:
         # who listens does not go into a pickle
-        return self.__dict__ | {"_live": None, "progress": None, "held_out": None}
+        return self.__dict__ | {"_live": None, "progress": None, "held_out": None, "apart": None}
 
     @property
     def learned(self) -> Learned:
@@ -661,8 +685,10 @@ class Session:
         # first the metric, which changes distances, then the options that go by them
         Y = targets.encode(found.y, labels, scaler, softmax, schema)
         own = self.batch_weights.of_some(found.y, found.index, sample_weight)
-        steps = _with_metric(found, s, Y[:n_kept], weights.part(own, slice(n_kept)), task)
-        problem = Problem(found.X, Y, loss, task, own)
+        apart = None if self.apart is None else self.apart.rows(found.index)
+        first = None if apart is None else apart.rows(np.arange(len(Y))[:n_kept])
+        steps = _with_metric(found, s, Y[:n_kept], weights.part(own, slice(n_kept)), task, first)
+        problem = Problem(found.X, Y, loss, task, own, apart=apart)
         choice = self._chosen(problem, found.n_rows if counted else None)
         params = method.kernel_params(choice.settings, found.X[:SAMPLE])
         kept = found.X[:n_kept]

@@ -11,6 +11,7 @@ import numpy as np
 
 from rfx import parallel
 from rfx.data import guess_task
+from rfx.data.tabular.apart import Apart
 from rfx.data.tabular.schema import Schema
 from rfx.data.transforms.scaling import Scaler, as_floats
 from rfx.errors import DataError, UsageError
@@ -40,11 +41,14 @@ class Trainer:
     settings : Settings
     schema : Schema or None
         How the rows were read from a table, and how labels are spelled; it goes into the pipeline.
+    classes : array, (n_classes,), or None
+        The labels that there are, ascending, where the rows may lack some.
     """
 
     method: Method
     settings: Settings
     schema: Schema | None = None
+    classes: np.ndarray | None = None
 
     @classmethod
     def of(cls, method: Method, given: dict[str, Any]) -> Trainer:
@@ -78,6 +82,7 @@ class Trainer:
         *,
         held_out: tuple[Any, Any] | None = None,
         progress: Progress | None = None,
+        apart: Apart | None = None,
     ) -> Pipeline:
         """Learn from raw rows.
 
@@ -91,6 +96,8 @@ class Trainer:
             Raw rows to evaluate at every step of the solver; ``trace`` then has ``error``.
         progress : callable or None
             Called with a dict for every step.
+        apart : Apart or None
+            What keeps rows apart where some are held out to choose options.
 
         Returns
         -------
@@ -109,7 +116,7 @@ class Trainer:
             what = f"method {self.name}" + (" with --lam-path" if method.evaluates_steps else "")
             raise UsageError(f"curves are not supported for {what}; drop --curve")
         start = time.perf_counter()
-        begun = begin(self, X, y, sample_weight, progress)
+        begun = begin(self, X, y, sample_weight, progress, apart)
         return self.finish(begun, start, held_out, progress)
 
     def finish(
@@ -196,7 +203,7 @@ class Trainer:
         )
 
     def along(
-        self, X: Any, y: Any, lams: list[float], X_out: Any
+        self, X: Any, y: Any, lams: list[float], X_out: Any, apart: Apart | None = None
     ) -> Iterator[tuple[Pipeline, np.ndarray]]:
         """Decision values of the raw rows X_out for each lambda, largest first.
 
@@ -209,7 +216,7 @@ class Trainer:
             The pipeline labels and scores decision values; it has no model.
         """
         method, cache = self.method, Cache()
-        begun = begin(self, X, y)
+        begun = begin(self, X, y, apart=apart)
         problem, preprocessing = begun.problem, begun.preprocessing
         settings = choose(method, problem, method.trial(begun.settings), cache).settings
         rows = preprocessing.rows(X_out)
@@ -250,6 +257,7 @@ def begin(
     y: Any,
     sample_weight: Any = None,
     progress: Progress | None = None,
+    apart: Apart | None = None,
 ) -> Begun:
     """The problem of raw rows and targets, and what they taught; raises what `Trainer.fit` does."""
     method, settings, schema = trainer.method, trainer.settings, trainer.schema
@@ -267,7 +275,7 @@ def begin(
         )
     task = settings.task or guess_task(y)
     every = y
-    X, y, own = weights.counted(method, settings, task, schema, X, y, sample_weight)
+    X, y, own, apart = weights.counted(method, settings, task, schema, X, y, sample_weight, apart)
     if task != "regression" and settings.target_scaling != "none":
         raise UsageError(
             f"--target-scaling is {settings.target_scaling}, which is for regression, but the task"
@@ -282,14 +290,16 @@ def begin(
     # rows on Dask workers have targets only once they are scaled
     rows = scaler.transform(X, dtype=input_dtype(settings))
     # a class whose rows all have weight zero stays a class
-    classes = np.unique(every) if own is not None and task != "regression" else None
+    classes = trainer.classes if task != "regression" else None
+    if classes is None and own is not None and task != "regression":
+        classes = np.unique(every)
     preprocessing = Preprocessing.learn(
         scaler, y, task, settings, weights=own, classes=classes, schema=schema
     )
     Y = preprocessing.targets(y)
     if task == "regression" and isinstance(Y, np.ndarray):
         targets.check_size(Y)
-    problem = Problem(rows, Y, loss, task, own, deadline, progress)
+    problem = Problem(rows, Y, loss, task, own, deadline, progress, apart=apart)
     method.prepare(problem, settings)
     start = time.perf_counter()
     chosen = inputs.resolved(method, settings, X, scaler, problem)

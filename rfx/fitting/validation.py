@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rfx.data.tabular.apart import Apart, Part
 from rfx.data.tabular.schema import Schema, label_text
 from rfx.errors import DataError, UsageError
 
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from rfx.fitting.problem import Problem
     from rfx.fitting.settings import Settings
 
-# Numbers of the rows to fit to and of those to evaluate on, both sorted.
-Part: TypeAlias = tuple[np.ndarray, np.ndarray]
 # The values that are tried: multiples of the bandwidth of the median distance; lambdas of L2
 # regularisation, largest first.
 GAMMA_FACTORS = (0.25, 1.0, 4.0, 16.0)
@@ -47,11 +46,16 @@ def drawn(count: int, seed: int, *sizes: int) -> list[np.ndarray]:
     return [np.sort(piece) for piece in np.split(order, np.cumsum(sizes))[: len(sizes)]]
 
 
-def held_out(count: int, share: float, seed: int, option: str) -> Part:
+def held_out(count: int, share: float, seed: int, option: str, apart: Apart | None = None) -> Part:
     """(kept, held out): `share` of the rows, drawn by `seed`, are held out.
 
-    Raises UsageError naming `option` (its flag and value) where either would be without a row.
+    apart: what keeps the two apart. Raises UsageError naming `option` (its flag and value) where
+    either would be without a row.
     """
+    if apart is not None:
+        if apart.one:
+            raise UsageError(f"{option}, which {apart.too_few}")
+        return apart.held_out(share, seed)
     cut = int(share * count)
     if not 0 < cut < count:
         there = "there is 1" if count == 1 else f"there are {count}"
@@ -60,11 +64,15 @@ def held_out(count: int, share: float, seed: int, option: str) -> Part:
     return kept, out
 
 
-def parts(count: int, share: float, fewest: int, seed: int, option: str) -> list[Part]:
+def parts(
+    count: int, share: float, fewest: int, seed: int, option: str, apart: Apart | None = None
+) -> list[Part]:
     """What `held_out` gives, and where that leaves fewer than `fewest` rows those of a
     cross-validation, 1 / share parts."""
-    first = held_out(count, share, seed, option)
+    first = held_out(count, share, seed, option, apart)
     number = round(1 / share)
+    if apart is not None:
+        return [first] if len(first[1]) >= fewest else apart.up_to(number, seed)
     if len(first[1]) >= fewest or number < 2:
         return [first]
     sizes = [len(piece) for piece in np.array_split(np.arange(count), number)]
@@ -78,13 +86,19 @@ def folds(
     cv: int | None = None,
     holdout: float | None = None,
     schema: Schema | None = None,
+    apart: Apart | None = None,
 ) -> list[Part]:
     """cv parts in turn, or the share `holdout` once; drawn by the seed.
 
     Classes have their share of every part, as far as that goes. schema: of the labels, for
-    messages. Raises DataError where there are too few rows for that, or a class has but one.
+    messages. apart: what keeps the rows that are fitted to apart from those held out, as far as
+    which classes are rather shared out; of time there are cv windows, the longest first, of which
+    each ends where the rows that it holds out begin. Raises DataError where there are too few rows
+    for that, or a class has but one.
     """
     option = f"--cv {cv}" if cv else f"--holdout {holdout:g}"
+    if apart is not None:
+        return _apart(apart, y if classes else None, seed, cv, holdout, option)
     order = np.random.default_rng(seed).permutation(len(y))
     if classes:
         labels, counts = np.unique(y, return_counts=True)
@@ -110,6 +124,24 @@ def folds(
     of_row = np.empty(len(y), int)
     of_row[order] = part
     return [(np.flatnonzero(of_row != k), np.flatnonzero(of_row == k)) for k in range(cv or 1)]
+
+
+def _apart(
+    apart: Apart,
+    labels: np.ndarray | None,
+    seed: int,
+    cv: int | None,
+    holdout: float | None,
+    option: str,
+) -> list[Part]:
+    """The parts of `folds` where rows are kept apart."""
+    lacking = apart.too_few if apart.one else apart.lacking(cv or 1)
+    if lacking is not None:
+        raise DataError(f"{option} {lacking}")
+    if cv:
+        return apart.parts(cv, seed, labels)
+    assert holdout is not None
+    return [apart.held_out(holdout, seed, labels)]
 
 
 def fewer(part: Part, most: int, most_held_out: int, seed: int) -> Part:

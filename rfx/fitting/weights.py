@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 
 from rfx.data.tabular import labelwords
+from rfx.data.tabular.apart import Apart
 from rfx.data.tabular.schema import Schema, label_text
 from rfx.data.transforms.scaling import as_floats
 from rfx.errors import DataError, UsageError
@@ -45,8 +46,9 @@ def counted(
     X: Any,
     y: np.ndarray,
     sample_weight: Any,
-) -> tuple[Any, np.ndarray, np.ndarray | None]:
-    """(X, y, weights): the rows and targets that count, and their weights, None where all are 1.
+    apart: Apart | None = None,
+) -> tuple[Any, np.ndarray, np.ndarray | None, Apart | None]:
+    """(X, y, weights, apart) of the rows that count; weights are None where all are 1.
 
     Raises UsageError where the method, its solver or its task takes no weights.
     """
@@ -57,15 +59,15 @@ def counted(
         check_method(method)
     weights = of_rows(y, sample_weight, by_code(class_weight, schema))
     if weights is None:
-        return X, y, None
+        return X, y, None, apart
     if settings.get("solver") in WITHOUT:
         raise UsageError(
             f"--solver is {settings.solver}, which takes no sample weights; choose rfx"
         )
     if np.all(weights > 0):
-        return X, y, weights
+        return X, y, weights, apart
     kept = np.flatnonzero(weights)
-    return X[kept], y[kept], weights[kept]
+    return X[kept], y[kept], weights[kept], None if apart is None else apart.rows(kept)
 
 
 def check_method(method: Method) -> None:

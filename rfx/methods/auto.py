@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rfx import methods, parallel
+from rfx.data.tabular.apart import Apart, Part
 from rfx.errors import UsageError
 from rfx.fitting.inputs import FEWEST
 from rfx.fitting.method import Method
@@ -24,7 +25,7 @@ from rfx.fitting.problem import Progress
 from rfx.fitting.search import Grid, Measure, Round, Stop, search
 from rfx.fitting.settings import Settings
 from rfx.fitting.training import CHOSEN, INPUTS, Begun, Trainer, begin
-from rfx.fitting.validation import LAMS, drawn
+from rfx.fitting.validation import LAMS, drawn, fewer
 from rfx.options import Option
 
 # Up to so many rows the exact machines are fitted to all of them.
@@ -81,6 +82,7 @@ class AutoTrainer(Trainer):
         *,
         held_out: tuple[Any, Any] | None = None,
         progress: Progress | None = None,
+        apart: Apart | None = None,
     ) -> Pipeline:
         if held_out is not None:
             raise UsageError(
@@ -88,20 +90,22 @@ class AutoTrainer(Trainer):
             )
         start = time.perf_counter()
         passed = {name: self.settings[name] for name in _PASSED if name in self.settings}
-        exact = replace(methods.create("rfm", **passed), schema=self.schema)
+        exact = replace(methods.create("rfm", **passed), schema=self.schema, classes=self.classes)
         n, seed = X.shape[0], self.settings.seed
+        alone = apart is not None and apart.one
+        kept, out = _rows(n, seed, None if alone else apart)
         if n > EXACT:
-            kept, out = drawn(n, seed, FITTED, EVALUATED)
             own = None if sample_weight is None else np.asarray(sample_weight)[kept]
-            begun = begin(exact, X[kept], np.asarray(y)[kept], own, progress)
+            some = None if apart is None else apart.rows(kept)
+            begun = begin(exact, X[kept], np.asarray(y)[kept], own, progress, some)
         else:
-            out, kept = drawn(n, seed, n // 5, n - n // 5)
-            begun = begin(exact, X, y, sample_weight, progress)
+            begun = begin(exact, X, y, sample_weight, progress, apart)
         weighted = sample_weight is not None or self.settings.get("class_weight") is not None
         candidates, given = _candidates(n, begun, weighted), self._given(begun)
         chosen, steps, compared = candidates[0], [], time.perf_counter()
-        if len(candidates) > 1 and n >= FEWEST:
-            chosen, step = _compared(candidates, given, X, np.asarray(y, np.float64), kept, out)
+        if len(candidates) > 1 and n >= FEWEST and not alone:
+            rows = np.asarray(y, np.float64)
+            chosen, step = _compared(candidates, given, X, rows, (kept, out), apart)
             steps = [step]
         seconds = time.perf_counter() - compared
         if chosen.name == exact.name:
@@ -111,8 +115,8 @@ class AutoTrainer(Trainer):
         else:
             trainer = methods.create(chosen.name, **given | chosen.options)
             settings, seconds = trainer.settings, time.perf_counter() - start
-            trainer = replace(trainer, schema=self.schema)
-            fitted = trainer.fit(X, y, sample_weight, progress=progress)
+            trainer = replace(trainer, schema=self.schema, classes=self.classes)
+            fitted = trainer.fit(X, y, sample_weight, progress=progress, apart=apart)
             steps = begun.steps + steps + fitted.info.get("validation", [])
         explicit = {name: settings.get(name) for name in _EXPLICIT} | {"lam": fitted.info["lam"]}
         evidence = {
@@ -128,6 +132,18 @@ class AutoTrainer(Trainer):
         more = {name: self.settings.get(name) for name in _PASSED if name not in INPUTS}
         found = given | more | {"task": begun.problem.task}
         return {name: value for name, value in found.items() if value is not None}
+
+
+def _rows(n: int, seed: int, apart: Apart | None) -> Part:
+    """The rows that methods are fitted to, and those that they are compared on."""
+    if apart is not None:
+        part = apart.held_out(0.2, seed)
+        return fewer(part, FITTED, EVALUATED, seed) if n > EXACT else part
+    if n > EXACT:
+        kept, out = drawn(n, seed, FITTED, EVALUATED)
+    else:
+        out, kept = drawn(n, seed, n // 5, n - n // 5)
+    return kept, out
 
 
 def _candidates(n: int, begun: Begun, weighted: bool) -> list[_Candidate]:
@@ -157,20 +173,26 @@ def _compared(
     given: dict[str, Any],
     X: Any,
     y: np.ndarray,
-    kept: np.ndarray,
-    out: np.ndarray,
+    part: Part,
+    apart: Apart | None,
 ) -> tuple[_Candidate, dict[str, Any]]:
-    """The candidate with the least error on the rows `out`, with its lambda, and what was tried."""
-    points = [one.point for one in candidates]
+    """The candidate with the least error on the rows that the part holds out, with its lambda, and
+    what was tried.
+    """
+    (kept, out), points = part, [one.point for one in candidates]
+    sides = None if apart is None else apart.rows(kept)
+    classes = None if apart is None or given["task"] == "regression" else np.unique(y)
 
     def errors(point: Settings, round: Round, lams: Sequence[float]) -> list[float]:
         own = candidates[points.index(point)]
-        trainer = methods.create(own.name, **given | own.options | {"lam": 1.0})
+        trainer = replace(
+            methods.create(own.name, **given | own.options | {"lam": 1.0}), classes=classes
+        )
         # lambda is that of all rows
         share = len(kept) / len(y) if len(y) <= EXACT else 1.0
         found: list[float] = []
         scaled = [lam * share for lam in lams]
-        for fitted, decision in trainer.along(X[kept], y[kept], scaled, X[out]):
+        for fitted, decision in trainer.along(X[kept], y[kept], scaled, X[out], sides):
             found.append(fitted.preprocessing.error(decision, y[out]))
             if Stop()(found):
                 break

@@ -148,7 +148,7 @@ def _grown(
     2R, and zero is one for the rows held out.
     """
     given = f"--grow is {settings.grow:g}"
-    kept, out = held_out(problem.n_rows, settings.grow, settings.seed, given)
+    kept, out = held_out(problem.n_rows, settings.grow, settings.seed, given, problem.apart)
     some, others = replace(problem, X=None, Y=problem.Y[kept]), problem.Y[out]
     some = replace(some, weights=weights.part(problem.weights, kept))
     own = weights.part(problem.weights, out)

@@ -21,12 +21,12 @@ timeout, zero_based, train_score (score the training rows too), curve (the error
 training goes on: in its row, or in the trace), fixed_threads (threads are what the run is about:
 they tell it from other runs, and runs with more threads than there are cores are left out), trace
 (keep what the solver reports step by step), cv and holdout (score on training rows that were held
-out: see rfx.runs.held_out), and the dict options, which holds what the method is given. How the
-table of a file is read is said by target, ignore (a list is several columns, no axis), missing, and
-id (a column that names the rows, and is left out). `repetitions = 5` stands for
-seed = [0, 1, 2, 3, 4]; of a file's plan, runs in which nothing is random get one seed. Files are
-looked for beside the plan's file, then in the current folder. `example()` is a plan with all of
-this that runs.
+out: see rfx.runs.held_out), groups and time (a column of a table that keeps rows apart where some
+are held out), and the dict options, which holds what the method is given. How the table of a file
+is read is said by target, ignore (a list is several columns, no axis), missing, and id (a column
+that names the rows, and is left out). `repetitions = 5` stands for seed = [0, 1, 2, 3, 4]; of a
+file's plan, runs in which nothing is random get one seed. Files are looked for beside the plan's
+file, then in the current folder. `example()` is a plan with all of this that runs.
 """
 
 import itertools
@@ -70,6 +70,8 @@ FIELDS = (
     "ignore",
     "missing",
     "id",
+    "groups",
+    "time",
 )
 # Fields that say how a table is read: of the run's `reading`.
 _READING = ("target", "ignore", "missing", "id")

@@ -277,7 +277,7 @@ _WHOLE = dict.fromkeys(_AMOUNTS, 0) | {_count: 0, _WORD_OR_COUNT: 0, _size: 1, _
 _KINDS: dict[Check, str] = {
     _word: (
         "label test target ignore missing loss features threshold ended error scored_on held_out_on"
-        " host divergence sample_weight choice_metric choice_on"
+        " host divergence sample_weight choice_metric choice_on groups time"
     ),
     _count: "round n_classes n_blocks n_found per_step rounds samples joint joint_rows max_iter cv",
     _size: "rank pool support parts",

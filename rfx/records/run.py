@@ -45,6 +45,9 @@ class Run:
         A file with a weight for each training row.
     cv, holdout : int, float, optional
         Score on training rows that are held out: parts of a cross-validation, or a share.
+    groups, time : str, optional
+        The column of a table that keeps rows apart where some are held out: those of one group are
+        held out together, or those held out are later than the others.
     calibrate : str, optional
         How probabilities are made of decision values.
     train_score : bool
@@ -86,6 +89,8 @@ class Run:
     sample_weight: str | None = None
     cv: int | None = None
     holdout: float | None = None
+    groups: str | None = None
+    time: str | None = None
     calibrate: str | None = None
     train_score: bool = False
     curve: str | None = None
@@ -142,7 +147,9 @@ class Run:
 
     def how_to_read(self) -> Reading:
         """How the rows are read, the base of LIBSVM's indices included."""
-        return replace(self.reading or Reading(), zero_based=self.zero_based or None)
+        reading = self.reading or Reading()
+        zero_based = self.zero_based or None
+        return replace(reading, zero_based=zero_based, groups=self.groups, time=self.time)
 
     def told(self) -> dict[str, str]:
         """What a row says of the run besides its columns and options: label, test rows, and how

@@ -104,10 +104,18 @@ def _rows(run, split, y, classes):
     if n < 10:
         return None
     if run.cv or run.holdout:
-        kept, out = folds(y, classes, run.seed, run.cv, run.holdout, split.schema)[0]
+        kept, out = folds(y, classes, run.seed, run.cv, run.holdout, split.schema, split.apart)[0]
+    elif split.apart is not None:
+        if split.apart.one:
+            return None
+        kept, out = split.apart.held_out(0.2, run.seed, y if classes else None)
     else:
         out, kept = drawn(n, run.seed, n // 5, n - n // 5)
     of = f", the first of {run.cv} parts" if run.cv else ""
+    if split.apart is not None:
+        of = (
+            of if run.time is None or not run.cv else ", the last of all"
+        ) + f" by {split.apart.by}"
     (few,) = drawn(len(kept), run.seed, FITTED)
     (some,) = drawn(len(out), run.seed, EVALUATED)
     return kept[few], out[some], f"{len(some):,} held-out rows{of}"

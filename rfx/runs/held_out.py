@@ -50,18 +50,22 @@ class Elsewhere(Split):
 
 def check(run: Run) -> None:
     """Refuse with a UsageError the cv, holdout and calibrate where they are out of range,
-    or for what is not held out.
+    or for what is not held out; and groups and time where rows are not in memory.
     """
     for option in (CV, HOLDOUT):
         if getattr(run, option.name) is not None:
             option.convert(getattr(run, option.name))
     if run.cv is not None and run.holdout is not None:
         raise UsageError(f"--cv is {run.cv} and --holdout is {run.holdout:g}; give one of the two")
-    asked = [name for name in ("cv", "holdout", "calibrate") if getattr(run, name) is not None]
-    if asked and run.stream:
+    if run.groups is not None and run.time is not None:
         raise UsageError(
-            f"--{asked[0]} needs all rows in memory; leave out --stream, or give --test FILE"
+            f"--groups is {run.groups!r:.80} and --time is {run.time!r:.80}; give one of the two"
         )
+    every = ("cv", "holdout", "calibrate", "groups", "time")
+    asked = [name for name in every if getattr(run, name) is not None]
+    if asked and run.stream:
+        other = ", or give --test FILE" if asked[0] not in ("groups", "time") else ""
+        raise UsageError(f"--{asked[0]} needs all rows in memory; leave out --stream{other}")
     if run.calibrate is not None and run.options.get("task") == "regression":
         raise UsageError("--calibrate is for classes, but the task is regression")
 
@@ -85,11 +89,15 @@ def evaluated(run: Run, split, final, progress=None, without: Callable | None = 
     start, without = time.perf_counter(), without or partial(_without, split)
     y, classes = np.asarray(split.y_train), final.task != "regression"
     share = None if run.cv else run.holdout or SHARE
-    parts = folds(y, classes, run.seed, run.cv, share, split.schema)
+    apart = split.apart
+    parts = folds(y, classes, run.seed, run.cv, share, split.schema, apart)
     options = run.given() | {"task": final.task}
     found, rows = [], []
     for number, (kept, out) in enumerate(parts):
         trainer = replace(methods.create(run.method, seed=run.seed, **options), schema=split.schema)
+        if apart is not None:
+            # a label may have all its rows in one group
+            trainer = replace(trainer, classes=final.classes)
         tell = None
         if progress is not None:
             tell = lambda entry, number=number: progress(entry | {"part": (number + 1, len(parts))})
@@ -97,28 +105,41 @@ def evaluated(run: Run, split, final, progress=None, without: Callable | None = 
         points = trained.path or [trained]
         found.append([_in_units(final, *one) for one in zip(points, decisions, strict=True)])
         rows.append(out)
-    by = (
-        f"{len(parts)}-fold cross-validation"
-        if run.cv
-        else f"held out, {len(rows[0]) / len(y):.3g} of the training rows"
-    )
     decisions = [np.concatenate(own) for own in zip(*found, strict=True)]
+    by = _words(run, parts, len(y))
     return HeldOut(by, y[np.concatenate(rows)], decisions, time.perf_counter() - start)
 
 
 def _without(split, trainer, kept, out, progress) -> tuple:
     X, X_out = split.part(kept, out)
     weights = None if split.weights is None else split.weights[kept]
-    trained = _fit(trainer, X, np.asarray(split.y_train)[kept], weights, progress=progress)
+    sides = None if split.apart is None else split.apart.rows(kept)
+    trained = _fit(trainer, X, np.asarray(split.y_train)[kept], weights, sides, progress=progress)
     return trained, [point.decision_function(X_out) for point in trained.path or [trained]]
+
+
+def _words(run, parts, count) -> str:
+    """How rows were held out."""
+    share = len(parts[0][1]) / count
+    if run.time is not None:
+        if run.cv:
+            return f"{len(parts)} growing windows by time"
+        return f"held out, the last {100 * share:.3g} % by time"
+    by = "" if run.groups is None else " by groups"
+    if run.cv:
+        return f"{len(parts)}-fold cross-validation{by}"
+    return f"held out, {share:.3g} of the training rows{by}"
 
 
 def fit(trainer, split, **listening):
     """The pipeline of the split's training rows, with their weights where they have some."""
-    return _fit(trainer, split.X_train, np.asarray(split.y_train), split.weights, **listening)
+    y = np.asarray(split.y_train)
+    return _fit(trainer, split.X_train, y, split.weights, split.apart, **listening)
 
 
-def _fit(trainer, X, y, weights, **listening):
+def _fit(trainer, X, y, weights, apart, **listening):
+    if apart is not None:
+        listening["apart"] = apart
     return trainer.fit(X, y, weights, **listening)
 
 

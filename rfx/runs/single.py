@@ -10,7 +10,6 @@ import numpy as np
 
 from rfx import data, env, methods
 from rfx.data import rowweights
-from rfx.data.reading import Reading
 from rfx.errors import DataError
 from rfx.options import Path as LamPath
 from rfx.records import chance, keys, results, traces
@@ -74,6 +73,7 @@ def train(run: Run, elsewhere: Callable | None = None, progress: Callable | None
     }
     if run.sample_weight is not None:
         made["sample_weight"] = Path(run.sample_weight).name
+    made |= {name: value for name in ("groups", "time") if (value := getattr(run, name))}
     return trained.with_info(**made), split
 
 
@@ -85,7 +85,7 @@ def load(run: Run):
         test=run.test,
         zero_based=run.zero_based,
         seed=run.seed,
-        reading=run.reading or Reading(),
+        reading=run.how_to_read(),
         strict=run.strict,
         task=run.options.get("task"),
     )
@@ -127,6 +127,8 @@ def choice_score(method) -> Score | None:
     """The score by which a trained method chose its last option by its own error on held-out
     rows; None where it chose none so.
     """
+    kept = [name for name in ("groups", "time") if method.info.get(name)]
+    by = f" by {kept[0]}" if kept else ""
     for step in reversed(method.info.get("validation") or []):
         # the choice of the inputs is that of the recursive feature machine itself
         own = step["by"] in (method.name, "auto") or (
@@ -136,7 +138,7 @@ def choice_score(method) -> Score | None:
         score = _AS_SCORE.get(step["error"])
         if own and values and score is not None:
             metric = "rmse" if method.task == "regression" else "accuracy"
-            words = f"{step['held_out']:,} held-out rows, by which its options were chosen"
+            words = f"{step['held_out']:,} held-out rows{by}, by which its options were chosen"
             return Score(metric, float(score(values[-1])), words)
     return None
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from rfx import env, kernels, methods
 from rfx.data.loading import Split
+from rfx.data.tabular.apart import Apart
 from rfx.errors import DataError, UsageError
 from rfx.fitting import metric, validation
 from rfx.fitting.bandwidth import has_gamma
@@ -133,7 +134,7 @@ class Tuning:
         self.measure = METRICS[name]
         share = None if asked.cv else asked.holdout or held_out.SHARE
         self.parts = validation.folds(
-            self.y, task != "regression", asked.seed, asked.cv, share, split.schema
+            self.y, task != "regression", asked.seed, asked.cv, share, split.schema, split.apart
         )
         self.how = {"cv": asked.cv, "holdout": share}
         self.rows = self._choose_inputs()
@@ -187,7 +188,7 @@ class Tuning:
         trainer = replace(methods.create("rfm", **options), schema=self.split.schema)
         kept, out = self.parts[0]
         X, _ = self.split.part(kept, out)
-        begun = begin(trainer, X, self.y[kept])
+        begun = begin(trainer, X, self.y[kept], apart=self._apart(kept))
         found = {name: begun.asked[name] for name in ("scaling", "metric", "metric_steps")}
         self.given |= {name: value for name, value in found.items() if value is not None}
         self.kernel = begun.asked.kernel
@@ -256,6 +257,9 @@ class Tuning:
         """Mean scores over the parts, as far as every part went."""
         found, stop, seed = [], Stop(), self.asked.seed
         model = methods.create(point.method, seed=seed, **self.options(point) | {"lam": 1.0})
+        if self.split.apart is not None and self.given["task"] != "regression":
+            # a label may have all its rows in one group
+            model = replace(model, classes=np.unique(self.y))
         for kept, out in self.parts[: round.parts]:
             if round.kept is not None:
                 kept, out = validation.fewer((kept, out), round.rows, EVALUATED, seed)
@@ -263,12 +267,15 @@ class Tuning:
             scores: list[float] = []
             X, X_out = self.split.part(kept, out)
             own = [lam * share for lam in lams]
-            for fitted, decision in model.along(X, self.y[kept], own, X_out):
+            for fitted, decision in model.along(X, self.y[kept], own, X_out, self._apart(kept)):
                 scores.append(self._score(fitted, decision, self.y[out]))
                 if stop([self.measure.loss(score) for score in scores]):
                     break
             found.append(scores)
         return [float(np.mean(column)) for column in zip(*found)]
+
+    def _apart(self, kept: np.ndarray) -> Apart | None:
+        return None if self.split.apart is None else self.split.apart.rows(kept)
 
     def _score(self, model: Pipeline, decision: np.ndarray, y: np.ndarray) -> float:
         name = self.measure.name
@@ -312,6 +319,7 @@ class Tuning:
 
     def _run(self, point: Settings, number: int) -> Run:
         way = f"cv {self.how['cv']:g}" if self.how["cv"] else f"holdout {self.how['holdout']:g}"
+        way += "" if self.split.apart is None else f" by {self.split.apart.by}"
         label = f"tune {number} {self.measure.name} {way}"
         options = self.options(point)
         return replace(

@@ -242,7 +242,8 @@ def _entry(path, lines, name, entry) -> OwnSet:
     reading = Reading(
         entry.get("target"), entry.get("header"), entry.get("missing", "refuse"),
         encoding=entry.get("encoding"), zero_based=entry.get("zero_based") or None,
-        **{key: tuple(entry.get(key, ())) for key in ("ignore", "categorical", "dates")},
+        ignore=tuple(entry.get("ignore", ())), categorical=tuple(entry.get("categorical", ())),
+        dates=tuple(entry.get("dates", ())),
     )  # fmt: skip
     title = entry.get("title", f"of {path}")
     return OwnSet(name, path, rows["train"], rows.get("test"), entry.get("task"), title, reading)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from rfx.data.tabular import targetmeans
+from rfx.data.tabular.apart import Apart
 from rfx.data.tabular.schema import Schema
 from rfx.data.tabular.table import Table
 
@@ -25,7 +26,14 @@ def wanted(schema: Schema) -> list[int]:
     ]
 
 
-def fitted(schema: Schema, table: Table, Y: np.ndarray, seed: int, titles=()):
+def fitted(
+    schema: Schema,
+    table: Table,
+    Y: np.ndarray,
+    seed: int,
+    titles=(),
+    apart: Apart | None = None,
+):
     """(the schema with the means of its training rows, X (n, width) of these rows).
 
     The means are those of all rows; X has, for each row, means of the rows in other parts.
@@ -41,15 +49,21 @@ def fitted(schema: Schema, table: Table, Y: np.ndarray, seed: int, titles=()):
         Decides which rows are parts together.
     titles : sequence of str
         The names of the columns of Y, where there are several.
+    apart : Apart, optional
+        The means of a row are then those of other groups, or of earlier rows.
     """
     inputs, own = list(schema.columns), {}
-    part = targetmeans.parts(Y @ np.arange(1.0, Y.shape[1] + 1), seed)
+    if apart is None:
+        part = targetmeans.parts(Y @ np.arange(1.0, Y.shape[1] + 1), seed)
+    else:
+        part = apart.numbered(min(targetmeans.PARTS, apart.count), seed)
+    earlier = apart is not None and apart.by == "time"
     for place in wanted(schema):
         column = replace(inputs[place], fill=None, means=None)
         codes, count = schema.codes(table, column.position, column, gaps=True), column.width
         means = targetmeans.TargetMeans.learn(codes, count, Y, titles)
         inputs[place] = replace(column, means=means)
-        own[place] = targetmeans.cross_fitted(codes, count, Y, part)
+        own[place] = targetmeans.cross_fitted(codes, count, Y, part, earlier)
     schema = replace(schema, inputs=inputs)
     return schema, schema.inputs_of(table, own)
 

@@ -90,9 +90,15 @@ class Learner:
         asked = {
             option: self._found(table, option) for option in ("ignore", "categorical", "dates")
         }
+        asked |= {
+            option: {table.find(name, f"--{option}")}
+            for option in ("groups", "time")
+            if (name := getattr(reading, option)) is not None
+        }
         self.asked = asked
         self._check_named_once()
         ignored, mentioned = asked["ignore"], asked["categorical"] | asked["dates"]
+        ignored = ignored.union(*(asked.get(option, ()) for option in ("groups", "time")))
         target = (
             table.find(reading.target, "--target")
             if reading.target is not None
@@ -135,6 +141,8 @@ class Learner:
     def _check_named_once(self):
         """Refuse a column that two options name."""
         for one, other in itertools.combinations(self.asked, 2):
+            if one == "ignore" and other in ("groups", "time"):
+                continue
             if both := self.asked[one] & self.asked[other]:
                 raise UsageError(
                     f"--{one} and --{other} both name {self.table.title(min(both))}; name it in one"
@@ -143,11 +151,12 @@ class Learner:
 
     def _check_not_ignored(self, target):
         """Refuse a column of targets that is to be left out."""
-        if target in self.asked["ignore"]:
-            raise UsageError(
-                f"--ignore names {self.table.title(target)}, which has the targets; name these with"
-                " --target"
-            )
+        for option in ("ignore", "groups", "time"):
+            if target in self.asked.get(option, ()):
+                raise UsageError(
+                    f"--{option} names {self.table.title(target)}, which has the targets; name"
+                    " these with --target"
+                )
 
     def _guessed_target(self) -> int:
         """The column that most likely has the targets, where nothing names one, with a warning:

@@ -105,16 +105,19 @@ def parts(y: np.ndarray, seed: int) -> np.ndarray:
     return found
 
 
-def cross_fitted(codes: np.ndarray, n_categories: int, Y: np.ndarray, part: np.ndarray):
+def cross_fitted(
+    codes: np.ndarray, n_categories: int, Y: np.ndarray, part: np.ndarray, earlier: bool = False
+):
     """(n, k) what training rows become, each by the means of the rows in other parts.
 
-    part: (n,) the parts of the rows; the rest is as of `smoothed`.
+    part: (n,) the parts of the rows; earlier: only parts before the row's own count; the rest is as
+    of `smoothed`.
     """
     found = np.broadcast_to(Y.mean(axis=0), Y.shape).copy()
     for number in range(PARTS):
         out = part == number
-        if out.any() and not out.all():
-            kept = ~out
+        kept = part < number if earlier else ~out
+        if out.any() and kept.any():
             means = TargetMeans.learn(codes[kept], n_categories, Y[kept], ())
             found[out] = means.of(codes[out])
     return found

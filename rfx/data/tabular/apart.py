@@ -1,0 +1,211 @@
+"""Rows that stay together, or in the order of time, wherever some are held out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from rfx.data.reading import Reading
+from rfx.data.tabular import written
+from rfx.data.tabular.table import Table, Words
+from rfx.errors import DataError
+
+# Numbers of the rows to fit to and of those to evaluate on, both sorted.
+Part: TypeAlias = tuple[np.ndarray, np.ndarray]
+# Groups that are weighed one by one, at most; more are so many that chance shares them out.
+WEIGHED = 50_000
+
+
+@dataclass(frozen=True)
+class Apart:
+    """What keeps held-out rows apart from those fitted to.
+
+    Parameters
+    ----------
+    by : {"groups", "time"}
+        Rows of one group are never on both sides of a split; or every row that is held out is later
+        than all rows that are fitted to.
+    values : array, (n,)
+        The numbers of the rows' groups, or their times.
+    """
+
+    by: str
+    values: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def count(self) -> int:
+        """How many groups, or different times, there are."""
+        return len(np.unique(self.values))
+
+    @property
+    def one(self) -> bool:
+        """Whether there is but one group, or one time, so that no row can be held out."""
+        return len(self.values) == 0 or bool((self.values == self.values[0]).all())
+
+    def rows(self, index: np.ndarray) -> Apart:
+        """The same of some rows, by their numbers."""
+        return Apart(self.by, self.values[index])
+
+    @property
+    def most(self) -> int:
+        """How many parts of a cross-validation there can be."""
+        return self.count - (self.by == "time")
+
+    @property
+    def too_few(self) -> str:
+        """What one group, or one time, lacks, as a message ends."""
+        what = "group" if self.by == "groups" else "time"
+        return f"needs two {what}s at least, but there is one"
+
+    def lacking(self, number: int) -> str | None:
+        """What so many parts need that there is not, as a message ends; None where they can be."""
+        if (most := self.most) >= number:
+            return None
+        what, more = ("groups", 0) if self.by == "groups" else ("different times", 1)
+        there = "is 1" if most + more == 1 else f"are {most + more}"
+        return f"needs {number + more} {what} at least, but there {there}"
+
+    def held_out(self, share: float, seed: int, y: np.ndarray | None = None) -> Part:
+        """(kept, held out): whole groups of about that share of the rows, drawn by the seed, or the
+        last rows.
+
+        y: labels (n,) that have their share of both sides, as far as groups allow that.
+        """
+        if self.by == "time":
+            count = len(self)
+            part = self._blocks([count - max(1, int(share * count + 1e-9))])
+        else:
+            part = self._shared_out([1 - share, share], seed, y)
+        return np.flatnonzero(part == 0), np.flatnonzero(part == 1)
+
+    def parts(self, number: int, seed: int, y: np.ndarray | None = None) -> list[Part]:
+        """(kept, held out) of so many parts: each holds out other groups than the others; or so
+        many windows that grow, the longest first, each followed by the rows that it holds out.
+        """
+        if self.by == "time":
+            block = self.numbered(number + 1, seed)
+            return [
+                (np.flatnonzero(block < k), np.flatnonzero(block == k))
+                for k in range(number, 0, -1)
+            ]
+        part = self.numbered(number, seed, y)
+        return [(np.flatnonzero(part != k), np.flatnonzero(part == k)) for k in range(number)]
+
+    def up_to(self, number: int, seed: int) -> list[Part]:
+        """`parts` of that number, or as many as there can be, of about 1 / number of the rows."""
+        return self.parts(min(number - (self.by == "time"), self.most), seed)
+
+    def numbered(self, number: int, seed: int, y: np.ndarray | None = None) -> np.ndarray:
+        """(n,) the number of the part that each row is in, of so many of about the same size: whole
+        groups, or one block of time after another.
+        """
+        if self.by == "groups":
+            return self._shared_out([1 / number] * number, seed, y, largest_first=True)
+        size = len(self) // number
+        return self._blocks([len(self) - size * k for k in range(number - 1, 0, -1)])
+
+    def _blocks(self, edges: list[int]) -> np.ndarray:
+        """(n,) the number of each row's block of time; edges: rows before each block but the first,
+        moved to where time goes on.
+        """
+        times, counts = np.unique(self.values, return_counts=True)
+        before = np.cumsum(counts)[:-1]
+        found: list[int] = []
+        for place, edge in enumerate(edges):
+            lowest = found[-1] + 1 if found else 0
+            highest = len(before) - (len(edges) - place)
+            found.append(min(max(int(np.argmin(np.abs(before - edge))), lowest), highest))
+        return np.searchsorted(times[1:][found], self.values, side="right")
+
+    def _shared_out(
+        self,
+        shares: list[float],
+        seed: int,
+        y: np.ndarray | None = None,
+        largest_first: bool = False,
+    ) -> np.ndarray:
+        """(n,) the number of each row's part, of parts with these shares of the rows and of each
+        label.
+
+        One group after the other goes where it takes the squared rows over the shares up the least.
+        """
+        names, group = np.unique(self.values, return_inverse=True)
+        labels, label = np.unique(np.zeros(len(self)) if y is None else y, return_inverse=True)
+        counts = np.zeros((len(names), len(labels)))
+        np.add.at(counts, (group, label), 1.0)
+        rows = counts.sum(axis=1)
+        sizes = np.column_stack([rows / rows.sum(), counts / counts.sum(axis=0)])
+        rng, of = np.random.default_rng(seed), np.array(shares)
+        order = rng.permutation(len(names))
+        if largest_first:
+            order = order[np.argsort(-rows[order], kind="stable")]
+        part = rng.choice(len(of), len(names), p=of / of.sum())
+        full, empty = np.zeros((len(of), sizes.shape[1])), np.ones(len(of), bool)
+        weighed = order[:WEIGHED]
+        for place, number in enumerate(weighed):
+            cost = (2 * full + sizes[number]) @ sizes[number] / of
+            if len(weighed) - place == np.count_nonzero(empty):
+                cost[~empty] = np.inf  # no part stays empty
+            chosen = int(np.argmin(cost))
+            part[number], empty[chosen] = chosen, False
+            full[chosen] += sizes[number]
+        return part[group]
+
+
+def kept_apart(table: Table, reading: Reading) -> Apart | None:
+    """What the column of a table that --groups or --time names says of its rows; None where neither
+    is given.
+
+    Raises
+    ------
+    UsageError
+        Where the table has no such column.
+    DataError
+        Where a row has no value, or one that is no time.
+    """
+    if reading.groups is not None:
+        return Apart("groups", _codes(table, table.find(reading.groups, "--groups")))
+    if reading.time is not None:
+        return Apart("time", _times(table, table.find(reading.time, "--time")))
+    return None
+
+
+def _codes(table: Table, position: int) -> np.ndarray:
+    column = table.settled(position)
+    if isinstance(column, Words):
+        _check_there(table, position, column.codes < 0, "--groups")
+        return column.codes
+    _check_there(table, position, np.isnan(column), "--groups")
+    return np.unique(column, return_inverse=True)[1]
+
+
+def _times(table: Table, position: int) -> np.ndarray:
+    column = table.cells(position)
+    if not isinstance(column, Words):
+        _check_there(table, position, np.isnan(column), "--time")
+        return column
+    _check_there(table, position, column.codes < 0, "--time")
+    numbers = [column.values[code] for code in np.unique(column.codes)]
+    try:
+        if all(written.kind(word) in ("number", "written") for word in numbers):
+            form = written.numbers(numbers, table.decimal)
+        else:
+            form = written.dates(numbers)
+    except written.Unclear as unclear:
+        raise DataError(
+            f"{table.title(position)} of {table.name} has {unclear}; --time needs numbers or dates"
+        ) from None
+    return form.read(column.values)[column.codes]
+
+
+def _check_there(table: Table, position: int, gone: np.ndarray, option: str) -> None:
+    if gone.any():
+        raise DataError(
+            f"{table.place(int(np.argmax(gone)))}: {table.title(position)} has no value; {option}"
+            " needs one in each row"
+        )

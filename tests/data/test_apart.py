@@ -1,0 +1,226 @@
+"""Rows that are kept apart: whole groups, later rows, and the columns of tables that say which."""
+
+import numpy as np
+import pytest
+from sklearn.model_selection import GroupKFold, TimeSeriesSplit
+
+from rfx import data
+from rfx.data.reading import Reading
+from rfx.data.tabular import crossfit
+from rfx.data.tabular.apart import Apart
+from rfx.data.tabular.schema import Input, Schema
+from rfx.data.tabular.table import Table, Words
+from rfx.errors import DataError, UsageError
+
+RNG = np.random.default_rng(4)
+SIZES = [40, 25, 11, 11, 9, 7, 7, 5, 5, 4, 3, 3, 2, 1, 1]
+GROUP = RNG.permutation(np.repeat(np.arange(len(SIZES)), SIZES))
+TIME = RNG.permutation(np.arange(97.0))
+
+
+def groups_of(rows):
+    return set(GROUP[rows].tolist())
+
+
+def check_sides(parts):
+    for kept, out in parts:
+        assert len(kept) and len(out)
+        assert sorted([*kept, *out]) == list(range(len(GROUP)))
+        assert not groups_of(kept) & groups_of(out)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("number", [2, 3, 5, 15])
+def test_each_group_is_held_out_once_as_by_group_k_fold(number, seed):
+    parts = Apart("groups", GROUP).parts(number, seed)
+    check_sides(parts)
+    held = [groups_of(out) for _, out in parts]
+    theirs = [groups_of(out) for _, out in GroupKFold(number).split(GROUP, groups=GROUP)]
+    assert sorted(sum(map(sorted, held), [])) == sorted(sum(map(sorted, theirs), []))
+    sizes = sorted(len(out) for _, out in parts)
+    assert sizes == sorted(sum(SIZES[group] for group in groups) for groups in theirs)
+
+
+@pytest.mark.parametrize("share", [0.05, 0.2, 0.5])
+def test_a_share_of_the_rows_in_whole_groups(share):
+    found = [Apart("groups", GROUP).held_out(share, seed) for seed in range(5)]
+    check_sides(found)
+    assert len({tuple(out) for _, out in found}) > 1
+    many = Apart("groups", np.arange(1000) // 4)
+    _, out = many.held_out(share, 0)
+    assert len(out) == pytest.approx(1000 * share, abs=8)
+
+
+def test_labels_have_their_share_of_every_part():
+    group = np.arange(900) // 9
+    y = (group % 10 == 0).astype(float)
+    for kept, out in Apart("groups", group).parts(5, 1, y):
+        assert y[out].mean() == y[kept].mean() == pytest.approx(0.1)
+    kept, out = Apart("groups", group).held_out(0.2, 1, y)
+    assert y[out].mean() == pytest.approx(0.1, abs=0.02)
+
+
+def test_two_groups_are_a_side_each():
+    kept, out = Apart("groups", np.array([7, 7, 3, 3, 3])).held_out(0.2, 0)
+    assert {tuple(kept), tuple(out)} == {(0, 1), (2, 3, 4)}
+
+
+def test_beyond_the_groups_that_are_weighed_parts_are_alike(monkeypatch):
+    monkeypatch.setattr("rfx.data.tabular.apart.WEIGHED", 20)
+    group = np.arange(4000) // 2
+    sizes = [len(out) for _, out in Apart("groups", group).parts(4, 0)]
+    assert sum(sizes) == 4000 and min(sizes) > 800
+
+
+@pytest.mark.parametrize("number", [2, 4, 10])
+def test_windows_are_those_of_time_series_split(number):
+    order = np.argsort(TIME)
+    windows = Apart("time", TIME).parts(number, 0)
+    theirs = TimeSeriesSplit(number).split(TIME)
+    for (kept, out), (first, second) in zip(windows[::-1], theirs, strict=True):
+        assert sorted(order[first]) == kept.tolist() and sorted(order[second]) == out.tolist()
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_rows_of_one_time_stay_on_one_side(seed):
+    times = np.random.default_rng(seed).integers(0, 9, 60).astype(float)
+    apart = Apart("time", times)
+    found = [apart.held_out(share, seed) for share in (0.01, 0.2, 0.5)]
+    for number in range(1, apart.most + 1):
+        windows = apart.parts(number, seed)
+        assert len(windows) == number
+        found += windows
+    for kept, out in found:
+        assert len(kept) and len(out) and times[kept].max() < times[out].min()
+
+
+def test_the_last_share():
+    kept, out = Apart("time", TIME).held_out(0.2, 3)
+    assert sorted(TIME[out]) == list(range(78, 97)) and len(kept) == 78
+
+
+# ---------------------------------------------------------------------- columns of tables
+
+
+def write(path, columns):
+    rows = zip(*columns.values())
+    path.write_text("\n".join([",".join(columns), *(",".join(map(str, row)) for row in rows)]))
+    return path
+
+
+def table(tmp_path, **more):
+    count = len(next(iter(more.values())))
+    return write(
+        tmp_path / "t.csv", more | {"a": range(1, 2 * count, 2), "y": [3.5, 4.25] * (count // 2)}
+    )
+
+
+def test_the_column_is_no_input_and_spelling_tells_groups_apart(tmp_path):
+    path = table(tmp_path, who=["007", "7", "07", "7"])
+    split = data.load(path, reading=Reading(groups="who"))
+    assert split.X_train.shape == (4, 1) and split.schema.ignored == ("who",)
+    assert len(set(split.apart.values[:3].tolist())) == 3
+    assert split.apart.values[1] == split.apart.values[3]
+
+
+@pytest.mark.parametrize(
+    "cells, order",
+    [
+        (["2020-01-31", "2019-12-01", "2020-02-01", "2020-01-31"], [1, 0, 2, 1]),
+        (["31.01.2020", "01.12.2019", "01.02.2020", "31.01.2020"], [1, 0, 2, 1]),
+        (["10", "9", "11", "10"], [1, 0, 2, 1]),
+        (["$1234.50", "$9", "$2000", "$1234.50"], [1, 0, 2, 1]),
+        (["2020-01-31 10:00", "2020-01-31 09:30", "2020-02-01", "2020-01-31 10:00"], [1, 0, 2, 1]),
+    ],
+)
+def test_times_are_numbers_or_dates(tmp_path, cells, order):
+    split = data.load(table(tmp_path, when=cells), reading=Reading(time="when"))
+    assert np.unique(split.apart.values, return_inverse=True)[1].tolist() == order
+    assert split.schema.ignored == ("when",)
+
+
+def test_names_of_npz_and_columns_of_parquet(tmp_path):
+    X = np.array([[1.0, 5], [2, 5], [1, 6], [3, 7]])
+    np.savez(tmp_path / "t.npz", X=X, y=[1.5, 2, 3, 4], feature_names=["who", "a"])
+    split = data.load(tmp_path / "t.npz", reading=Reading(groups="who"))
+    assert split.apart.values.tolist() == [0, 1, 0, 2] and split.X_train.tolist() == [
+        [5],
+        [5],
+        [6],
+        [7],
+    ]
+    parquet = pytest.importorskip("pyarrow.parquet")
+    pyarrow = pytest.importorskip("pyarrow")
+    dates = np.array(["2020-03-01", "2020-01-01", "2020-02-01"], "datetime64[s]")
+    columns = {"when": dates, "a": [1.0, 2, 3], "y": [1.5, 2, 3]}
+    parquet.write_table(pyarrow.table(columns), tmp_path / "t.parquet")
+    split = data.load(tmp_path / "t.parquet", reading=Reading(time="when"))
+    assert np.argsort(split.apart.values).tolist() == [1, 2, 0]
+
+
+@pytest.mark.parametrize("option", ["groups", "time"])
+def test_80_20_keeps_rows_apart(tmp_path, option):
+    who = np.random.default_rng(0).permutation(np.arange(200) // 5)
+    path = write(tmp_path / "t.csv", {"who": who, "a": who + 0.5, "y": who / 4})
+    split = data.load(path, split="80/20", reading=Reading(**{option: "who"}))
+    train, test = split.X_train[:, 0], split.X_test[:, 0]
+    assert len(test) == 40 and not set(train) & set(test)
+    assert np.unique(split.apart.values).size == np.unique(train).size == 32
+    if option == "time":
+        assert train.max() < test.min()
+
+
+@pytest.mark.parametrize(
+    "columns, reading, error, message",
+    [
+        ({"who": ["a", "b", "", "a"]}, {"groups": "who"}, DataError, "line 4: column 'who' has no"),
+        ({"who": [1, "", 2, 3]}, {"time": "who"}, DataError, "line 3: .* --time needs one in each"),
+        ({"who": list("abca")}, {"time": "who"}, DataError, "not a date; --time needs numbers or"),
+        ({"who": list("abca")}, {"groups": "whom"}, UsageError, "--groups is 'whom', which is no"),
+        (
+            {"who": list("abca")},
+            {"groups": "y"},
+            UsageError,
+            "--groups names column 'y', which has",
+        ),
+        (
+            {"who": list("abca")},
+            {"groups": "who", "categorical": ("who",)},
+            UsageError,
+            "--categorical and --groups both name",
+        ),
+    ],
+)
+def test_what_is_refused(tmp_path, columns, reading, error, message):
+    with pytest.raises(error, match=message):
+        data.load(table(tmp_path, **columns), reading=Reading(target="y", **reading))
+
+
+def test_sets_without_such_columns(tmp_path):
+    (tmp_path / "t.libsvm").write_text("1 1:2\n2 1:3\n")
+    with pytest.raises(UsageError, match="--groups is for tables such as CSV"):
+        data.load(tmp_path / "t.libsvm", reading=Reading(groups="who"))
+    with pytest.raises(UsageError, match="--time is 'when', a column of a table .* sphere is no"):
+        data.load("sphere:n=10", reading=Reading(time="when"))
+
+
+# ---------------------------------------------------------------------- means of the targets
+
+
+@pytest.mark.parametrize("by", ["groups", "time"])
+def test_means_of_targets_are_those_of_other_groups_or_earlier_rows(by):
+    """Each group has a category of its own, so that no other group tells its mean."""
+    group = np.random.default_rng(1).permutation(np.arange(300) // 6)
+    y = group.astype(float)
+    words = Words(group.astype(np.int32), [f"c{number:02}" for number in range(50)])
+    schema = Schema([Input("c", 0, sorted(words.values))], True, 2, ("y", 1))
+    rows = Table("t", ["c", "y"], True, [words, y])
+    _, plain = crossfit.fitted(schema, rows, y[:, None], 0)
+    assert np.corrcoef(plain[:, 0], y)[0, 1] > 0.9
+    apart = Apart(by, group)
+    _, X = crossfit.fitted(schema, rows, y[:, None], 0, apart=apart)
+    part = apart.numbered(5, 0)
+    for number in range(5):
+        others = part < number if by == "time" else part != number
+        mean = y[others].mean() if others.any() else y.mean()
+        np.testing.assert_allclose(X[part == number], mean)

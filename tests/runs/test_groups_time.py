@@ -1,0 +1,200 @@
+"""`--groups` and `--time` of rfx train and rfx tune: what is on either side, the words, the key,
+what is refused.
+"""
+
+import json
+
+import numpy as np
+import pytest
+
+from rfx import methods
+from rfx.cli import main
+from rfx.data.loading import Split
+from rfx.plans import plan
+from rfx.records import keys
+from rfx.records.run import Run
+from rfx.runs import baseline, single
+
+RNG = np.random.default_rng(0)
+WHO = RNG.permutation(np.arange(240) // 6)
+CENTRE, LABEL = RNG.normal(size=(40, 4)), RNG.permutation(np.tile(["no", "yes"], 20))
+X = CENTRE[WHO] + 0.01 * RNG.normal(size=(240, 4))
+FAST = ("--method", "rf", "--n-features", 60, "--scaling", "none", "--metric", "none", "--kernel")
+FAST += ("gaussian", "--gamma", 1)
+
+
+def run(capfd, *args):
+    """(exit code, standard output, standard error) of `rfx args`."""
+    with pytest.raises(SystemExit) as stop:
+        main([str(arg) for arg in args])
+    out, err = capfd.readouterr()
+    return stop.value.code, out, err
+
+
+@pytest.fixture
+def people(tmp_path):
+    """Inputs that tell the group, whose label is that of all its rows."""
+    rows = [f"p{who}," + ",".join(f"{x:.5f}" for x in row) for who, row in zip(WHO, X)]
+    lines = [f"{row},{LABEL[who]}" for row, who in zip(rows, WHO)]
+    (tmp_path / "people.csv").write_text("\n".join(["who,a,b,c,d,sick", *lines]))
+    return tmp_path / "people.csv"
+
+
+@pytest.fixture
+def days(tmp_path):
+    """Targets that are the day."""
+    first = np.datetime64("2024-01-01")
+    lines = [f"{first + who},{x[0]:.5f},{x[1]:.5f},{who + 0.5}" for who, x in zip(WHO, X)]
+    (tmp_path / "days.csv").write_text("\n".join(["day,a,b,y", *lines]))
+    return tmp_path / "days.csv"
+
+
+@pytest.fixture
+def sides(monkeypatch):
+    """The rows of each part that was held out."""
+    found, part = [], Split.part
+
+    def watched(self, kept, out):
+        found.append((kept, out))
+        return part(self, kept, out)
+
+    monkeypatch.setattr(Split, "part", watched)
+    return found
+
+
+def train(capfd, *args):
+    code, out, err = run(capfd, "train", *FAST, "--lam", 0.1, "--json", *args)
+    assert code == 0, err
+    return json.loads(out)
+
+
+@pytest.mark.parametrize(
+    "more, words, count",
+    [
+        (("--cv", 3), "3-fold cross-validation by groups", 4),
+        (("--holdout", 0.2), "held out, 0.2 of the training rows by groups", 2),
+        (("--calibrate", "platt"), "held out, 0.2 of the training rows by groups", 2),
+        ((), None, 1),
+    ],
+)
+def test_groups_are_on_one_side_and_the_score_is_chance(capfd, people, sides, more, words, count):
+    row = train(capfd, "--data", people, "--groups", "who", *more)
+    assert len(sides) == count  # the last is that of the simple models
+    for kept, out in sides:
+        assert not set(WHO[kept]) & set(WHO[out]) and len(out)
+    simple = row["params"]["baseline"]
+    assert simple["on"].endswith(" by groups") and row["n_inputs"] == 4
+    assert row["params"]["groups"] == "who"
+    if words is not None:
+        assert row["params"]["scored_on"] == words
+        assert row["score"] < 0.8
+        plain = train(capfd, "--data", people, "--ignore", "who", *more)
+        assert plain["score"] > 0.95 and "by groups" not in plain["params"]["scored_on"]
+
+
+@pytest.mark.parametrize(
+    "more, words, held",
+    [
+        (("--cv", 4), "4 growing windows by time", 4 * 48),
+        (("--holdout", 0.2), "held out, the last 20 % by time", 48),
+    ],
+)
+def test_held_out_rows_are_later(capfd, days, sides, more, words, held):
+    row = train(capfd, "--data", days, "--task", "regression", "--time", "day", *more)
+    for kept, out in sides:
+        assert WHO[kept].max() < WHO[out].min()
+    assert row["params"]["scored_on"] == words and row["n_test"] == held
+    last = ", the last of all by time" if more[0] == "--cv" else " by time"
+    assert row["params"]["baseline"]["on"] == f"48 held-out rows{last}"
+
+
+@pytest.mark.parametrize("how", [("--cv", 3), ("--holdout", 0.3), ()])
+@pytest.mark.parametrize("option", ["groups", "time"])
+def test_tune_keeps_rows_apart(capfd, people, days, sides, how, option):
+    data = {"groups": (people, "who"), "time": (days, "day")}[option]
+    code, out, err = run(
+        capfd, "tune", *FAST, "--data", data[0], f"--{option}", data[1], *how, "--json"
+    )
+    assert code == 0, err
+    row = json.loads(out)
+    assert row["params"]["choice_on"] == f"the held-out rows of the search by {option}"
+    assert f"--{option} {data[1]}" in row["command"]
+    assert len(sides) > 1
+    for kept, other in sides:
+        if option == "time":
+            assert WHO[kept].max() < WHO[other].min()
+        else:
+            assert not set(WHO[kept]) & set(WHO[other])
+    if option == "groups":
+        assert row["params"]["choice_score"] < 0.85
+
+
+def test_options_are_chosen_by_groups(capfd, people):
+    words = ("--method", "rf", "--n-features", 60, "--kernel", "gaussian", "--metric", "none")
+    code, out, err = run(
+        capfd, "train", *words, "--data", people, "--groups", "who", "--json", "--no-baseline"
+    )
+    assert code == 0, err
+    params = json.loads(out)["params"]
+    assert params["choice_on"].endswith("held-out rows by groups, by which its options were chosen")
+    assert params["choice_score"] < 0.8
+
+
+def test_the_model_takes_rows_with_and_without_the_column(capfd, people):
+    model = people.parent / "m.npz"
+    train(capfd, "--data", people, "--groups", "who", "--model", model)
+    (people.parent / "bare.csv").write_text(
+        "\n".join(line.partition(",")[2] for line in people.read_text().splitlines())
+    )
+    found = [
+        run(capfd, "predict", model, people.parent / name) for name in ("people.csv", "bare.csv")
+    ]
+    assert found[0] == found[1] and found[0][0] == 0 and not found[0][2]
+    assert methods.load(model).schema.ignored == ("who",)
+
+
+def test_the_key_has_the_column():
+    spec = {"dataset": "people.csv", "method": "rf", "cv": 3}
+    runs = [spec, spec | {"groups": "who"}, spec | {"groups": "a"}, spec | {"time": "who"}]
+    found = [keys.key(Run.of(one)) for one in runs]
+    assert len(set(found)) == 4
+    assert keys.key(Run.of(spec | {"groups": None, "time": None})) == found[0]
+    again = Run.of(json.loads(json.dumps(Run.of(runs[1]).as_dict())))
+    assert keys.key(again) == found[1] and again.how_to_read().groups == "who"
+
+
+def test_a_plan_has_the_column(people):
+    text = f'[[run]]\ndataset = "{people.name}"\nmethod = "rf"\ncv = 3\ngroups = "who"\n'
+    (people.parent / "p.toml").write_text(text + "options.lam = 1\noptions.n_features = 20\n")
+    (one,) = plan.load(people.parent / "p.toml").runs
+    assert one.groups == "who"
+    assert single.execute(one).params["scored_on"] == "3-fold cross-validation by groups"
+
+
+def test_the_simple_models_need_two_groups(people):
+    one = Run(dataset=str(people), method="rf", groups="who", options={"lam": 1.0})
+    trained, split = single.train(one)
+    split.apart = split.apart.rows(np.zeros(240, int))
+    assert baseline.beside(one, split, trained) is None
+
+
+@pytest.mark.parametrize(
+    "more, message",
+    [
+        (("--groups", "who", "--time", "a"), "--groups is 'who' and --time is 'a'; give one"),
+        (("--groups", "who", "--cv", 41), "--cv 41 needs 41 groups at least, but there are 40"),
+        (("--time", "a", "--cv", 900), "--cv 900 needs 901 different times at least, but there"),
+        (("--groups", "whom"), "--groups is 'whom', which is no column"),
+        (("--groups", "who", "--scheduler", "local:1"), "--groups is for rows in one process"),
+        (("--groups", ""), "--groups is ''"),
+    ],
+)
+def test_what_is_refused(capfd, people, more, message):
+    code, _, err = run(capfd, "train", "--method", "rf", "--data", people, *more)
+    assert code and message in err and err.count("rfx:") == 1
+
+
+def test_a_stream_is_refused(capfd, people):
+    words = ("train", "--method", "doubly-sgd", "--stream", "--data", people)
+    code, _, err = run(capfd, *words, "--time", "a")
+    assert code == 2 and "--time needs all rows in memory; leave out --stream\n" in err

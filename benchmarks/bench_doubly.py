@@ -39,8 +39,8 @@ INPUTS_OF = {
         "nu": 1e-7,
     },
 }
-# constant steps, as in the plans (the paper has theta/t); preconditioned ones on fresh blocks, as in
-# the authors' Matlab program; the peer's settings
+# constant steps, as in the plans (the paper has theta/t); preconditioned ones on fresh blocks, as
+# in the authors' Matlab program; the peer's settings
 PLAIN = {
     "covtype": {"loss": "hinge", "batch": 1024, "block": 256, "step0": 16.0},
     "mnist-8vs6": {"loss": "hinge", "batch": 1024, "block": 256, "step0": 8.0},

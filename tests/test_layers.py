@@ -316,7 +316,7 @@ def test_training_imports_only_what_it_needs(tmp_path):
         "import sys\nimport scipy.sparse\nown = {'scipy.sparse.csgraph', 'scipy.sparse.linalg'}"
         " & set(sys.modules)\nfrom rfx.cli import main\ntry:\n    main(['train', '--method', 'rf',"
         " '--gamma', 'median', '--scaling', 'minmax01', '--metric', 'none',"
-        " '--kernel', 'gaussian',"
+        " '--kernel', 'gaussian', '--no-baseline',"
         f" '--data', {str(tmp_path / 'rows.libsvm')!r}])\nexcept SystemExit:\n    pass\nheavy ="
         " {'pandas', 'sklearn', 'matplotlib', 'tqdm', 'pooch', 'optuna', 'pyarrow',"
         " 'distributed', 'asyncio', 'http.client',\n         'scipy.optimize', 'scipy.stats',"

@@ -52,9 +52,14 @@ def _compared(run, paper, unit) -> Cell:
     return Cell(ours, decimals(2), paper=paper, verdict=verdict(ours, paper, "low", unit))
 
 
+def _measure(name) -> str:
+    """The unit of the margin for errors of a figure."""
+    return "percent" if dai.unit(name) == "error, %" else "relative"
+
+
 def _unrun(name) -> list[Cell]:
     """The cells of Figure 1 where nothing was run: what the paper quotes."""
-    return [_compared(None, paper) for _, paper in dai.quoting(name)]
+    return [_compared(None, paper, _measure(name)) for _, paper in dai.quoting(name)]
 
 
 def figure1(name, rows) -> Table:

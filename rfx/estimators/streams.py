@@ -2280,7 +2280,7 @@ class MLPRegressor(Regressor):
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = MLPRegressor(epochs=20, batch=16, rate=1e-2).fit(X, y)
     >>> model.score(X, y)
-    0.4...
+    0.6...
     """
 
     method_name = "mlp"

@@ -9,11 +9,11 @@ from array import array
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from scipy.special import stdtr
 
 from rfx.errors import UsageError
+from rfx.parallel import cached
 from rfx.records.result import picker, seconds_train
 from rfx.reporting import columns, convergence, seeds
 from rfx.reporting.builders import Builder
@@ -223,12 +223,12 @@ class _Group:
         """The groups among which one is best."""
         return self.given.get("dataset"), self.given.get("seed"), self.metric
 
-    @cached_property
+    @cached
     def runs(self) -> dict[tuple, float]:
         """The scores, run by run."""
         return _by_run(self.rows, "seed" not in self.given)
 
-    @cached_property
+    @cached
     def means(self) -> dict[str, seeds.Mean | None]:
         return dict(zip(columns.OUTCOMES, map(seeds.mean, zip(*map(columns.outcomes, self.rows)))))
 

@@ -66,7 +66,8 @@ def beside(run: Run, split: Any, method: Any) -> dict[str, Any] | None:
     Returns
     -------
     dict or None
-        on, constant, linear, boosting, iterations, seconds; None where there are too few rows.
+        on, constant, linear, boosting, iterations, seconds; None where there are too few rows, or
+        scikit-learn refuses them, such as numbers whose squares are not finite.
     """
     start = time.perf_counter()
     y = np.asarray(split.y_train)
@@ -82,14 +83,25 @@ def beside(run: Run, split: Any, method: Any) -> dict[str, Any] | None:
         X, X_out, y_out = split.X_train[kept], split.X_test[out], np.asarray(split.y_test)[out]
     weights = None if split.weights is None else split.weights[kept]
     found: dict[str, Any] = {"on": on, "constant": constant(method, y[kept], y_out)}
-    with one_blas_thread():
-        linear = _linear(method.task, X).fit(X, y[kept], weights)
-        found["linear"] = _score(method, linear.predict(X_out), y_out)
-        if X.shape[1] * max(X.shape[0], X_out.shape[0]) <= _DENSE:
-            whole = [part.toarray() if sp.issparse(part) else part for part in (X, X_out)]
-            boosting = _boosted(method.task, whole[0], y[kept], weights, run.seed)
-            found["boosting"] = _score(method, boosting.predict(whole[1]), y_out)
-            found["iterations"] = int(boosting.n_iter_)
+    targets, labels = y[kept], None
+    if method.task != "regression":
+        # labels may be any numbers
+        labels, targets = np.unique(targets, return_inverse=True)
+
+    def score(model, rows):
+        predicted = model.predict(rows)
+        return _score(method, predicted if labels is None else labels[predicted], y_out)
+
+    try:
+        with one_blas_thread(), np.errstate(all="ignore"):
+            found["linear"] = score(_linear(method.task, X).fit(X, targets, weights), X_out)
+            if X.shape[1] * max(X.shape[0], X_out.shape[0]) <= _DENSE:
+                whole = [part.toarray() if sp.issparse(part) else part for part in (X, X_out)]
+                boosting = _boosted(method.task, whole[0], targets, weights, run.seed)
+                found["boosting"] = score(boosting, whole[1])
+                found["iterations"] = int(boosting.n_iter_)
+    except ValueError:
+        return None
     return found | {"seconds": time.perf_counter() - start}
 
 

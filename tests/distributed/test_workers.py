@@ -103,9 +103,9 @@ def test_rows_are_those_of_this_machine(tmp_path, stub, cluster):
     for one, other in zip(here, summary.rows):
         assert other["params"]["host"] == host
         left = {"created", "peak_rss_mb", "message", "threads", "blas", "cpu", "params"}
-        assert dict(one["params"]) == {
-            name: value for name, value in dict(other["params"]).items() if name != "host"
-        }
+        params = [dict(row["params"]) for row in (one, other)]
+        assert params[1].pop("host") and all(own.pop("seconds_process", 0) >= 0 for own in params)
+        assert params[0] == params[1]
         assert {name: one[name] for name in one if name not in left} == {
             name: other[name] for name in one if name not in left
         }
@@ -157,15 +157,17 @@ def test_timeout(tmp_path, stub, cluster):
 
 def test_data_that_cannot_be_had_are_asked_for_by_whoever_has_begun(tmp_path, stub, cluster):
     work = Plan("p", "", "", "", [a_run("data", lam=lam) for lam in range(20)] + [a_run("a")])
-    rows = runner.run(
+    summary = runner.run(
         work, tmp_path / "r.csv", command=stub, pool=partial(pool, cluster.address)
-    ).rows
-    assert [row["status"] for row in rows] == ["failed"] * 20 + ["ok"]
+    )
+    rows = summary.rows
+    *failed, last = [row["status"] for row in rows]
+    assert set(failed) == {"failed"} and last == "ok"
+    assert len(failed) <= 10, "most were not tried"
     assert all(
         "no public copy" in row["message"] and row["params"]["error"] == child.NO_DATA
-        for row in rows[:20]
+        for row in rows[:-1]
     )
-    assert sum(row["peak_rss_mb"] is None for row in rows) >= 10, "most were not tried"
     assert len(runner.missing(work, rows)) == 20
 
 

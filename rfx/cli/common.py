@@ -366,6 +366,17 @@ def apart_options(command):
     return command
 
 
+def output_option(command):
+    return click.option(
+        "-o",
+        "--output",
+        default="-",
+        show_default=True,
+        metavar="FILE",
+        help="Where to write; - is standard output.",
+    )(command)
+
+
 def force_option(command):
     return click.option(
         "--force",

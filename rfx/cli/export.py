@@ -6,7 +6,7 @@ import warnings
 import click
 
 from rfx import files, methods
-from rfx.cli.common import force_option
+from rfx.cli.common import force_option, output_option
 from rfx.errors import RfxWarning, UsageError
 
 FORMS = {
@@ -25,14 +25,7 @@ FORMS = {
     required=True,
     help="; ".join(f"{name}: {meaning}" for name, meaning in FORMS.items()) + ".",
 )
-@click.option(
-    "-o",
-    "--output",
-    default="-",
-    show_default=True,
-    metavar="FILE",
-    help="Where to write; - is standard output.",
-)
+@output_option
 @force_option
 def command(model, form, output, force):
     """Write a model as a program that predicts without rfx: with its scaling, metric, categories,

@@ -10,6 +10,7 @@ from rfx.cli.common import (
     Whole,
     force_option,
     named,
+    output_option,
     reading,
     reading_options,
     threads_option,
@@ -65,14 +66,7 @@ class MapCommand(DeclaredCommand):
     show_default=True,
     help="Number of features; binning: of grids, a feature for each bin.",
 )
-@click.option(
-    "-o",
-    "--output",
-    default="-",
-    show_default=True,
-    metavar="FILE",
-    help="Where to write; - is standard output.",
-)
+@output_option
 @click.option(
     "--gamma",
     default="paper",

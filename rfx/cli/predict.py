@@ -12,6 +12,7 @@ from rfx.cli.common import (
     complete_data,
     force_option,
     named,
+    output_option,
     split_option,
     strict_option,
     text_options,
@@ -34,14 +35,7 @@ from rfx.errors import UsageError
     is_flag=True,
     help="Probabilities instead of labels, one per class in the order that `rfx info` says.",
 )
-@click.option(
-    "-o",
-    "--output",
-    default="-",
-    show_default=True,
-    metavar="FILE",
-    help="Where to write; - is standard output.",
-)
+@output_option
 @click.option(
     "--format",
     "form",

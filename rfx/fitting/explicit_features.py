@@ -72,9 +72,7 @@ class RandomFeatures(StreamMethod):
         settings: Settings,
         known: Restored,
     ) -> Callable[[Any], np.ndarray]:
-        parts = {name[4:]: v for name, v in arrays.items() if name.startswith("map_")}
-        features = Scaled(FeatureMap.from_header(header["map"], parts))
-        return partial(_weighted, features, arrays["coef"])
+        return partial(_weighted, Scaled(_map(header, arrays)), arrays["coef"])
 
     def steps(
         self,
@@ -83,10 +81,15 @@ class RandomFeatures(StreamMethod):
         settings: Settings,
         known: Restored,
     ) -> told.Steps:
-        parts = {name[4:]: v for name, v in arrays.items() if name.startswith("map_")}
-        found = FeatureMap.from_header(header["map"], parts)
+        found = _map(header, arrays)
         coef = np.asarray(arrays["coef"], np.float64) / math.sqrt(found.n_features)
         return *found.steps(), told.linear(coef)
+
+
+def _map(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> FeatureMap:
+    """The feature map of a model file."""
+    parts = {name[4:]: v for name, v in arrays.items() if name.startswith("map_")}
+    return FeatureMap.from_header(header["map"], parts)
 
 
 class NystromFeatures(StreamMethod):

@@ -76,6 +76,8 @@ class TrainCommand(MethodCommand):
                 "--budget-seconds VALUE": "Seconds after which nothing more is tried.",
                 "--cv PARTS": "Score by cross-validation.",
                 "--holdout SHARE": "Score on this share of the training rows.",
+                "--groups COLUMN": "Hold out whole groups, such as patients.",
+                "--time COLUMN": "Hold out later rows only.",
                 "--calibrate VALUE": "Learn probabilities: platt or isotonic.",
             },
             ("--metric", "--metric-steps", "--target-scaling", "--lam-path", "--timeout"),

@@ -77,6 +77,8 @@ class TuneCommand(MethodCommand):
                 "--measure VALUE": "What chooses: accuracy, auc, log_loss, rmse, …",
                 "--cv PARTS": "Evaluate by cross-validation in the last round.",
                 "--holdout SHARE": "Evaluate on this share.  [default: 0.2]",
+                "--groups COLUMN": "Hold out whole groups, such as patients.",
+                "--time COLUMN": "Hold out later rows only.",
                 "--calibrate VALUE": "Learn probabilities: platt or isotonic.",
             },
         ),

@@ -52,11 +52,11 @@ def evaluating(problem: Problem, decide: Decide, offset: Any = 0.0) -> StepCallb
     return tell
 
 
-def telling(problem: Problem) -> StepCallback | None:
+def telling(problem: Problem, machines: int | None = None) -> StepCallback | None:
     """The callback that passes steps on to the problem's listener, with ``outputs``, their
-    number.
+    number, or that of the machines that are fitted in their place.
     """
     progress = problem.progress
     if progress is None:
         return None
-    return lambda entry, _: progress(entry | {"outputs": problem.n_outputs})
+    return lambda entry, _: progress(entry | {"outputs": machines or problem.n_outputs})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -24,6 +25,8 @@ from rfx.fitting.options import (
 from rfx.fitting.settings import Settings
 from rfx.model import Array
 
+# Of a model of pairs of classes.
+PAIRS_COEF, PAIRS_INTERCEPT = Array("f", "vectors pairs"), Array("f", "pairs")
 # Sparse rows that are dense at a time, at least, where kernel values are made (rfx.kernels.blocks).
 SPARSE_ROWS = 128
 
@@ -57,6 +60,13 @@ class ExpansionModel:
     intercept : array, (k,)
     dtype : type or None
         The type of kernel values in a prediction; None for that of the rows.
+    n_classes : int
+        Of a machine for each pair of classes; 0 where each output has its own machine.
+
+    Notes
+    -----
+    A pair's value for its first class is f, limited to [-1, 1], and -f for the second. A class has
+    the mean of its pairs' values.
     """
 
     kernel: str
@@ -65,6 +75,7 @@ class ExpansionModel:
     coef: np.ndarray
     intercept: np.ndarray
     dtype: Any = None
+    n_classes: int = 0
 
     @classmethod
     def of(
@@ -75,27 +86,31 @@ class ExpansionModel:
         coef: Any,
         intercept: np.ndarray,
         dtype: Any = None,
+        n_classes: int = 0,
     ) -> ExpansionModel:
         """The model of the rows with a non-zero coefficient in any output."""
         used = np.flatnonzero(np.any(coef != 0, axis=1))
-        return cls(kernel, params, rows[used], coef[used], intercept, dtype)
+        return cls(kernel, params, rows[used], coef[used], intercept, dtype, n_classes)
 
     def decision(self, X: Any) -> np.ndarray:
         """(n, k) values for scaled rows X (n, d)."""
-        if not len(self.coef):
-            constant: np.ndarray = np.zeros((X.shape[0], len(self.intercept))) + self.intercept
-            return constant
-        values = kernels.decision(
-            self.kernel, self.params, self.support, self.coef, X, dtype=self.dtype
-        )
-        found: np.ndarray = np.asarray(values, np.float64).reshape(X.shape[0], -1) + self.intercept
-        return found
+        found: np.ndarray = np.zeros((X.shape[0], len(self.intercept))) + self.intercept
+        if len(self.coef):
+            values = kernels.decision(
+                self.kernel, self.params, self.support, self.coef, X, dtype=self.dtype
+            )
+            found = np.asarray(values, np.float64).reshape(X.shape[0], -1) + self.intercept
+        return np.clip(found, -1.0, 1.0) @ of_pairs(self.n_classes) if self.n_classes else found
 
     def steps(self) -> told.Steps:
         """What `decision` computes of dense rows."""
-        if not len(self.coef):
-            return told.constant(self.support.shape[1], self.intercept)
-        return *self.kernel_steps(), told.linear(self.coef, self.intercept)
+        found: told.Steps = told.constant(self.support.shape[1], self.intercept)
+        if len(self.coef):
+            found = *self.kernel_steps(), told.linear(self.coef, self.intercept)
+        if self.n_classes:
+            ones = np.ones(len(self.intercept))
+            found += (told.Clip(-ones, ones), told.linear(of_pairs(self.n_classes)))
+        return found
 
     def kernel_steps(self) -> told.Steps:
         """What takes a row to its kernel values with the support."""
@@ -115,7 +130,8 @@ class ExpansionModel:
         return found | {"coef": self.coef, "intercept": self.intercept}
 
     def header(self) -> dict[str, Any]:
-        return {"n_inputs": self.support.shape[1]}
+        found: dict[str, Any] = {"n_inputs": self.support.shape[1]}
+        return found | ({"pairs": True} if self.n_classes else {})
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -143,7 +159,25 @@ class ExpansionModel:
         else:
             parts = tuple(arrays[f"support_{name}"] for name in ("data", "indices", "indptr"))
             support = sp.csr_matrix(parts, shape=(len(coef), header["n_inputs"]))
-        return cls(settings.kernel, params, support, coef, arrays["intercept"], dtype)
+        n_classes = len(arrays["classes"]) if header.get("pairs") else 0
+        if n_classes and len(arrays["intercept"]) != len(pairs(n_classes)):
+            raise DataError(
+                f"its {len(arrays['intercept'])} machines are not of all pairs of classes"
+            )
+        return cls(settings.kernel, params, support, coef, arrays["intercept"], dtype, n_classes)
+
+
+def pairs(n_classes: int) -> list[tuple[int, int]]:
+    """The pairs of classes, each with the lower number first."""
+    return list(itertools.combinations(range(n_classes), 2))
+
+
+def of_pairs(n_classes: int) -> np.ndarray:
+    """(pairs, classes), what takes the values of pairs to the means of the classes."""
+    found = np.zeros((len(pairs(n_classes)), n_classes))
+    for place, (first, second) in enumerate(pairs(n_classes)):
+        found[place, first], found[place, second] = 1.0, -1.0
+    return found / (n_classes - 1)
 
 
 class ExpansionMethod(Method):
@@ -170,7 +204,10 @@ class ExpansionMethod(Method):
         if header["n_inputs"] != header["info"]["n_inputs"]:
             raise DataError("its rows are of another number of inputs")
         parameters = kernels.get_kernel(header["params"]["kernel"]).parameters
-        return self.arrays | {f"kernel_{name}": array for name, array in parameters.items()}
+        found = self.arrays | {f"kernel_{name}": array for name, array in parameters.items()}
+        if header.get("pairs"):
+            found |= {"coef": PAIRS_COEF, "intercept": PAIRS_INTERCEPT}
+        return found
 
     def restore(
         self, header: dict[str, Any], arrays: dict[str, np.ndarray], settings: Settings

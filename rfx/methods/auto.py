@@ -1,8 +1,9 @@
 """`auto`: the method, scaling, kernel and metric with the least error on held-out rows.
 
 Scaling, kernel and metric are chosen as for `rfm` (`rfx.fitting.inputs`). With these inputs methods
-are compared on held-out rows: up to some thousand rows the exact machines with squared loss and, of
-classes, squared hinge loss; of more rows those whose cost grows with the rows alone, on a sample.
+are compared on held-out rows. Up to some thousand rows they are the exact machines: with squared
+loss and, of classes, with squared hinge loss, the latter also with the plain Gaussian kernel. Of
+more rows they are those whose cost grows with the rows alone, compared on a sample.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from rfx.fitting.problem import Progress
 from rfx.fitting.search import Grid, Measure, Round, Stop, search
 from rfx.fitting.settings import Settings
 from rfx.fitting.training import CHOSEN, INPUTS, Begun, Trainer, begin
-from rfx.fitting.validation import LAMS, drawn, fewer
+from rfx.fitting.validation import LAMS, drawn, fewer, parts
 from rfx.options import Option
 
 # Up to so many rows the exact machines are fitted to all of them.
@@ -33,7 +34,12 @@ EXACT = 20_000
 # Rows of the sample that methods are compared on, fitted to and evaluated on, at most.
 FITTED, EVALUATED = 8000, 4000
 # Lambdas of the machine with squared hinge loss.
-FEW_LAMS = LAMS[::2]
+FEW_LAMS = (*LAMS[::2], 0.001)
+# It is tried with the Gaussian kernel on standardised inputs, too, as a grid search over a support
+# vector machine has it: gamma times the number of inputs (0.25 is the median's).
+PLAIN_GAMMAS = (0.25, 0.06)
+# Where fewer rows are held out, methods are compared by cross-validation.
+FEWEST_HELD_OUT = 400
 # What is compared of more rows: methods with their options.
 LARGE: tuple[tuple[str, dict[str, Any]], ...] = (
     ("rf", {"kernel": "gaussian", "n_features": 2000}),
@@ -55,6 +61,8 @@ _PASSED = (
     "class_weight",
 )
 _EXPLICIT = (*CHOSEN, "loss", "n_features", "n_grids")
+# What tells candidates apart, in the record of what was tried.
+_COMPARED = ("kernel", "gamma")
 
 
 @dataclass(frozen=True)
@@ -67,7 +75,7 @@ class _Candidate:
 
     @property
     def point(self) -> Settings:
-        return Settings(self.name, {"kernel": self.options["kernel"]})
+        return Settings(self.name, {name: self.options.get(name) for name in _COMPARED})
 
 
 class AutoTrainer(Trainer):
@@ -93,19 +101,20 @@ class AutoTrainer(Trainer):
         exact = replace(methods.create("rfm", **passed), schema=self.schema, classes=self.classes)
         n, seed = X.shape[0], self.settings.seed
         alone = apart is not None and apart.one
-        kept, out = _rows(n, seed, None if alone else apart)
+        held_out_parts = _parts(n, seed, apart)
         if n > EXACT:
+            kept, _ = held_out_parts[0]
             own = None if sample_weight is None else np.asarray(sample_weight)[kept]
             some = None if apart is None else apart.rows(kept)
             begun = begin(exact, X[kept], np.asarray(y)[kept], own, progress, some)
         else:
             begun = begin(exact, X, y, sample_weight, progress, apart)
         weighted = sample_weight is not None or self.settings.get("class_weight") is not None
-        candidates, given = _candidates(n, begun, weighted), self._given(begun)
+        candidates, given = _candidates(n, begun, weighted, self._free), self._given(begun)
         chosen, steps, compared = candidates[0], [], time.perf_counter()
         if len(candidates) > 1 and n >= FEWEST and not alone:
             rows = np.asarray(y, np.float64)
-            chosen, step = _compared(candidates, given, X, rows, (kept, out), apart)
+            chosen, step = _compared(candidates, given, X, rows, held_out_parts, apart)
             steps = [step]
         seconds = time.perf_counter() - compared
         if chosen.name == exact.name:
@@ -126,6 +135,11 @@ class AutoTrainer(Trainer):
         }
         return fitted.with_info(**evidence)
 
+    @property
+    def _free(self) -> bool:
+        """Whether scaling and metric are left to the method."""
+        return all(self.settings.get(name) == AUTO for name in ("scaling", "metric"))
+
     def _given(self, begun: Begun) -> dict[str, Any]:
         """The options that every candidate has."""
         given = {name: begun.asked.get(name) for name in INPUTS if name != "kernel"}
@@ -134,22 +148,27 @@ class AutoTrainer(Trainer):
         return {name: value for name, value in found.items() if value is not None}
 
 
-def _rows(n: int, seed: int, apart: Apart | None) -> Part:
-    """The rows that methods are fitted to, and those that they are compared on."""
-    if apart is not None:
-        part = apart.held_out(0.2, seed)
-        return fewer(part, FITTED, EVALUATED, seed) if n > EXACT else part
+def _parts(n: int, seed: int, apart: Apart | None) -> list[Part]:
+    """The rows that methods are fitted to, and those that they are compared on; of few rows those
+    of a cross-validation.
+    """
     if n > EXACT:
+        if apart is not None and not apart.one:
+            return [fewer(apart.held_out(0.2, seed), FITTED, EVALUATED, seed)]
         kept, out = drawn(n, seed, FITTED, EVALUATED)
-    else:
-        out, kept = drawn(n, seed, n // 5, n - n // 5)
-    return kept, out
+        return [(kept, out)]
+    if apart is not None and apart.one:
+        apart = None
+    if n < FEWEST:
+        return []
+    return parts(n, 0.2, FEWEST_HELD_OUT, seed, "method auto", apart)
 
 
-def _candidates(n: int, begun: Begun, weighted: bool) -> list[_Candidate]:
+def _candidates(n: int, begun: Begun, weighted: bool, free: bool) -> list[_Candidate]:
     """What is compared for so many rows; the first is taken where there are too few to hold out.
 
-    weighted: only methods that take sample weights.
+    weighted: only methods that take sample weights. free: scaling and metric may be others than
+    those chosen.
     """
     if n > EXACT:
         return [
@@ -165,6 +184,13 @@ def _candidates(n: int, begun: Begun, weighted: bool) -> list[_Candidate]:
     ]
     if begun.problem.task != "regression":
         found.append(_Candidate("kernel", inputs | {"loss": "squared_hinge"}, FEW_LAMS))
+        if free and isinstance(begun.problem.X, np.ndarray):
+            plain = {"kernel": "gaussian", "scaling": "standard", "metric": "none"}
+            own = plain | {"metric_steps": None, "loss": "squared_hinge"}
+            found += [
+                _Candidate("kernel", own | {"gamma": factor / begun.problem.X.shape[1]}, FEW_LAMS)
+                for factor in PLAIN_GAMMAS
+            ]
     return found
 
 
@@ -173,14 +199,13 @@ def _compared(
     given: dict[str, Any],
     X: Any,
     y: np.ndarray,
-    part: Part,
+    held_out_parts: Sequence[Part],
     apart: Apart | None,
 ) -> tuple[_Candidate, dict[str, Any]]:
-    """The candidate with the least error on the rows that the part holds out, with its lambda, and
-    what was tried.
+    """The candidate with the least mean error on the rows that the parts hold out, with its lambda,
+    and what was tried.
     """
-    (kept, out), points = part, [one.point for one in candidates]
-    sides = None if apart is None else apart.rows(kept)
+    points = [one.point for one in candidates]
     classes = None if apart is None or given["task"] == "regression" else np.unique(y)
 
     def errors(point: Settings, round: Round, lams: Sequence[float]) -> list[float]:
@@ -188,19 +213,25 @@ def _compared(
         trainer = replace(
             methods.create(own.name, **given | own.options | {"lam": 1.0}), classes=classes
         )
-        # lambda is that of all rows
-        share = len(kept) / len(y) if len(y) <= EXACT else 1.0
-        found: list[float] = []
-        scaled = [lam * share for lam in lams]
-        for fitted, decision in trainer.along(X[kept], y[kept], scaled, X[out], sides):
-            found.append(fitted.preprocessing.error(decision, y[out]))
-            if Stop()(found):
-                break
-        return found
+        stop, found = Stop(), np.zeros(0)
+        for kept, out in held_out_parts:
+            # lambda is that of all rows
+            share = len(kept) / len(y) if len(y) <= EXACT else 1.0
+            sides = None if apart is None else apart.rows(kept)
+            mine: list[float] = []
+            scaled = [lam * share for lam in lams]
+            for fitted, decision in trainer.along(X[kept], y[kept], scaled, X[out], sides):
+                mine.append(fitted.preprocessing.error(decision, y[out]))
+                # the first part says how far the path goes
+                if len(mine) == len(found) or (not len(found) and stop(mine)):
+                    break
+            found = np.asarray(mine) + (found if len(found) else 0.0)
+        return list(found / len(held_out_parts))
 
     lams = {one.name: one.lams for one in candidates}
+    fitted_rows, held_out = len(held_out_parts[0][0]), sum(len(out) for _, out in held_out_parts)
     what = "share of wrong labels" if given["task"] != "regression" else "RMSE"
-    grid = Grid(points, lams, [Round(len(kept))], lenient=True)
+    grid = Grid(points, lams, [Round(fitted_rows)], lenient=True)
     found = search(errors, grid, Measure(what))
     own = candidates[points.index(found.best.point)]
     tried = [
@@ -210,12 +241,12 @@ def _compared(
     ]
     step = {
         "by": "auto",
-        "options": ["method", "kernel", "lam"],
-        "fitted": len(kept),
-        "held_out": len(out),
+        "options": ["method", *_COMPARED, "lam"],
+        "fitted": fitted_rows,
+        "held_out": held_out,
         "error": what,
         "tried": tried,
-        "chosen": [own.name, own.options["kernel"], found.best.lam],
+        "chosen": [own.name, *own.point.values(), found.best.lam],
     }
     return replace(own, options=own.options | {"lam": found.best.lam}), step
 

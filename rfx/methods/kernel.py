@@ -3,12 +3,14 @@
 
 Ridge regression for a regression, a support vector machine for classes. With squared loss classes
 are fitted by ridge, too, one against the others as targets +-1 (Wu et al. 2016); with logistic loss
-by kernel logistic regression. Equation 1 has no bias, and neither have these two. A support vector
+by kernel logistic regression. A support vector machine of several classes is one for each pair of
+them, as in LIBSVM. Equation 1 has no bias, and neither have these two. A support vector
 machine has one unless `--bias false` is given: LIBSVM, which the paper used, always has.
 """
 
 import logging
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,15 +20,15 @@ from rfx.errors import UsageError
 from rfx.fitting import weights
 from rfx.fitting.cache import Cache
 from rfx.fitting.callbacks import evaluating, telling
-from rfx.fitting.expansion import OPTIONS, ExpansionMethod, ExpansionModel
-from rfx.fitting.method import Fitted, budget, each_output, kernel_params
+from rfx.fitting.expansion import OPTIONS, ExpansionMethod, ExpansionModel, pairs
+from rfx.fitting.method import Fitted, budget, kernel_params
 from rfx.fitting.options import AUTO, CHOSEN_LAM, DTYPE, LOSS, SOLVER, TOL
 from rfx.fitting.problem import Problem
 from rfx.fitting.settings import Settings
 from rfx.fitting.validation import GAMMA_FACTORS, LAMS
 from rfx.operators.kernel import KernelMatrix, ScaledKernel
 from rfx.options import Option
-from rfx.solvers.base import Solution
+from rfx.solvers.base import Certificate, Solution, for_output, stack
 from rfx.solvers.kernel.newton import solve_kernel_newton
 from rfx.solvers.kernel.ridge import solve_kernel_ridge
 from rfx.solvers.kernel.svm import solve_kernel_svm
@@ -37,6 +39,9 @@ log = logging.getLogger(__name__)
 ROWS = 5000
 # From so many rows on a pass over all kernel values takes seconds, and a fit takes many passes.
 MANY = 50_000
+# Up to so many classes there is a support vector machine for each pair of them, beyond one for each
+# class: its coefficients are a column for each machine.
+PAIRED = 30
 
 
 class Kernel(ExpansionMethod):
@@ -53,7 +58,13 @@ class Kernel(ExpansionMethod):
         CHOSEN_LAM.but(
             help=f"{CHOSEN_LAM.help} Validation of this or of gamma fits to {ROWS:,} rows at most."
         ),
-        LOSS.but(choices=("squared", "squared_hinge", "hinge", "logistic")),
+        LOSS.but(
+            choices=("squared", "squared_hinge", "hinge", "logistic"),
+            help=(
+                f"{LOSS.help} Of three to {PAIRED} classes the hinge losses have a machine for each"
+                " pair of them; the other losses one for each class."
+            ),
+        ),
         Option(
             "bias",
             bool,
@@ -84,16 +95,20 @@ class Kernel(ExpansionMethod):
                 float(problem.n_rows) ** 2,
             )
         params = kernel_params(problem, settings)
-        Y, loss = weights.targets(problem.Y, problem.loss, problem.weights)
-        if loss.name in ("hinge", "squared_hinge"):
-            K = KernelMatrix(settings.kernel, problem.X, params)
-            solution, intercept = _machine(K, Y, loss, problem, settings)
+        n_classes = 0
+        if problem.loss.name in ("hinge", "squared_hinge"):
+            if 2 < problem.n_outputs <= PAIRED:
+                n_classes = problem.n_outputs
+            solution, intercept, norm = _machines(params, problem, settings, n_classes)
             coef = np.asarray(solution.coef).reshape(problem.n_rows, -1)
         else:
+            Y, loss = weights.targets(problem.Y, problem.loss, problem.weights)
             K, solution, coef = _without_bias(params, Y, loss, problem, settings)
             intercept = np.zeros(problem.n_outputs)
-        model = ExpansionModel.of(settings.kernel, params, problem.X, coef, intercept)
-        norm = _norm(solution, K, Y, loss, settings.lam)
+            norm = _norm(solution, K, Y, loss, settings.lam)
+        model = ExpansionModel.of(
+            settings.kernel, params, problem.X, coef, intercept, n_classes=n_classes
+        )
         # ||f||, with which the objective tells the sum of losses, too (Yen et al. 2014, Figure 1)
         return Fitted(model, solution, {} if norm is None else {"norm": norm})
 
@@ -124,8 +139,10 @@ def _without_bias(params: dict, Y: Any, loss: Any, problem: Problem, settings: S
     return K, solution, coef
 
 
-def _machine(K: Any, Y: Any, loss: Any, problem: Problem, settings: Settings):
-    """(solution, intercept (k,)) of a support vector machine for each output."""
+def _machines(params: dict, problem: Problem, settings: Settings, n_classes: int):
+    """(solution, intercept (m,), norm) of the support vector machines: one for each pair of
+    classes, fitted to their rows, or one for each output where n_classes is 0.
+    """
     bias = True if settings.bias is None else settings.bias
     if problem.curve is not None:
         raise UsageError(
@@ -136,18 +153,53 @@ def _machine(K: Any, Y: Any, loss: Any, problem: Problem, settings: Settings):
         raise UsageError(
             "--solver libsvm always has a bias; set --bias true or choose --solver rfx"
         )
-    limits, intercepts = budget(problem, settings), []
+    limits, tell = budget(problem, settings), telling(problem, len(pairs(n_classes)) or None)
+    solutions: list[Solution] = []
+    norms: list[float | None] = []
+    intercepts: list[float] = []
+    kept: Any = None
 
-    def solve(y, tell):
+    def solve(place: int, rows: np.ndarray | slice, y: np.ndarray) -> None:
+        nonlocal kept
+        if kept is None or n_classes:
+            kept = KernelMatrix(settings.kernel, problem.X[rows], params)
+        own = weights.part(problem.weights, rows)
+        Y, loss = weights.targets(y[:, None], problem.loss, own)
         if settings.solver == "libsvm":
-            found = solve_libsvm(K, y, settings.lam, loss, limits, seed=settings.seed)
+            found = solve_libsvm(kept, Y[:, 0], settings.lam, loss, limits, seed=settings.seed)
         else:
-            found = solve_kernel_svm(K, y, settings.lam, loss, limits, callback=tell, bias=bias)
+            found = solve_kernel_svm(
+                kept,
+                Y[:, 0],
+                settings.lam,
+                loss,
+                limits,
+                callback=for_output(tell, place),
+                bias=bias,
+            )
+        norms.append(_norm(found, kept, Y, loss, settings.lam))
         intercepts.append(found.intercept)
-        return found
+        coef = np.zeros(problem.n_rows)
+        coef[rows] = found.coef
+        solutions.append(replace(found, coef=coef))
 
-    solution = each_output(Y, solve, telling(problem))
-    return solution, np.array(intercepts)
+    if n_classes:
+        for place, (first, second) in enumerate(pairs(n_classes)):
+            rows = np.flatnonzero((problem.Y[:, first] > 0) | (problem.Y[:, second] > 0))
+            if not len(rows):  # neither class is among these rows
+                solutions.append(
+                    Solution(np.zeros(problem.n_rows), 0.0, Certificate("gap", 0.0), 0, "converged")
+                )
+                intercepts.append(0.0)
+                norms.append(0.0)
+                continue
+            solve(place, rows, np.where(problem.Y[rows, first] > 0, 1.0, -1.0))
+    else:
+        for place in range(problem.n_outputs):
+            solve(place, slice(None), problem.Y[:, place])
+    known = [norm for norm in norms if norm is not None]
+    norm = float(np.linalg.norm(known)) if len(known) == len(norms) else None
+    return stack(solutions), np.array(intercepts), norm
 
 
 def _norm(solution: Solution, K: Any, Y: Any, loss: Any, lam: float) -> float | None:

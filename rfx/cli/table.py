@@ -10,6 +10,7 @@ from rfx.errors import UsageError
 from rfx.plans.catalogue import rows_for
 from rfx.records.results import read
 from rfx.records.traces import chosen
+from rfx.reporting.report import sources
 
 
 @click.command(
@@ -18,9 +19,10 @@ from rfx.records.traces import chosen
 @click.argument("name", required=False, shell_complete=complete_table)
 @click.option(
     "--results",
-    default="results.csv",
-    show_default=True,
-    help="CSV file that rfx run or rfx eval wrote.",
+    help=(
+        "CSV file that rfx run or rfx eval wrote; for claims the folder of the papers' results"
+        " files.  [default: results.csv; for claims: results]"
+    ),
 )
 @format_option
 @click.option(
@@ -48,17 +50,33 @@ def command(name, results, form, width, trace, setting, group_by, mean_over, as_
     nothing was run.
 
     `rfx table summary` lists all rows, with all that varies among them; --mean-over seed gives
-    means and their noise.
+    means and their noise. `rfx table claims` lists the papers' claims, each with its evidence and
+    a verdict.
     """
-    from rfx.reporting import tables
+    from rfx.reporting import claims, tables
     from rfx.reporting.tables_render import render
 
     known = papers.tables()
     if as_list:
-        click.echo("\n".join(known))
+        click.echo("\n".join(sorted([*known, "claims"])))
         return
     if name is None:
-        raise UsageError(f"which table? There are: {', '.join(known)}")
+        raise UsageError(f"which table? There are: {', '.join(sorted([*known, 'claims']))}")
+    if name == "claims":
+        for option, value in (
+            ("--trace", trace),
+            ("--setting", setting),
+            ("--group-by", group_by),
+            ("--mean-over", mean_over),
+        ):
+            if value is not None:
+                raise UsageError(f"{option} is not for the table claims; drop it")
+        folder = sources.folder("--results", "results" if results is None else results)
+        found = claims.judged(papers.folders(), lambda plan: sources.find(folder, plan).rows)
+        table = claims.table(found)
+        print_table(render(table, form, width), form)
+        return
+    results = "results.csv" if results is None else results
     rows = rows_for(known.get(name), lambda: read(results, chosen(trace, results)))
     gc.freeze()  # rows refer to nothing that refers back: no cycles are to be looked for there
     table = tables.build(name, rows, setting, known, group_by=group_by, mean_over=mean_over)

@@ -3,7 +3,8 @@ a paper is elsewhere.
 
 A folder is found by its presence: `yen2014/plans/table1.toml` is the plan `yen2014-table1`; the
 table `table1` in the TABLES of `yen2014/tables.py` is the table `yen2014-table1`, and so with
-FIGURES of `figures.py` (see `rfx.plans.catalogue`). Printed numbers are CSV files in the folder
+FIGURES of `figures.py` (see `rfx.plans.catalogue`). CLAIMS of `claims.py` lists what the paper
+claims (see `rfx.reporting.claims`). Printed numbers are CSV files in the folder
 (see `rfx.reporting.printed`).
 """
 
@@ -52,16 +53,18 @@ def folder(paper: str) -> catalogue.Folder:
         named(tables),
         named(figures),
         resources.files(package) / "costs.csv",
+        catalogue.claims(package),
     )
 
 
 def folders(wanted=()) -> list[catalogue.Folder]:
-    """The papers that are wanted, all of none; UsageError for one that there is not."""
+    """The papers that are wanted, by year, all of none; UsageError for one that there is not."""
     known = names()
     for name in wanted:
         if name not in known:
             raise UsageError(f"--paper {name}: there is no such paper{or_near(name, known)}")
-    return [folder(name) for name in known if name in wanted or not wanted]
+    found = [folder(name) for name in known if name in wanted or not wanted]
+    return sorted(found, key=lambda one: (one.year, one.name))
 
 
 def _all(find) -> dict:

@@ -3,7 +3,7 @@ to add one.
 
 A folder is a package with a folder `plans/` of TOML files, modules `tables*.py` with a dict TABLES
 and modules `figures*.py` with a dict FIGURES, each of them optional; the dicts go from name to
-builder(rows, setting).
+builder(rows, setting). A paper's folder also has `claims.py` with a list CLAIMS.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from importlib.resources.abc import Traversable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rfx.records.result import Result
@@ -26,7 +26,7 @@ PLANS, REPORTING = "rfx.plans", "rfx.reporting"
 @dataclass(frozen=True)
 class Folder:
     """What one paper's folder has, by names such as yen2014-table1; about: its authors,
-    title and place; costs: what its plans take.
+    title and place; costs: what its plans take; claims: `rfx.reporting.claims.Claim`s.
     """
 
     name: str
@@ -35,6 +35,12 @@ class Folder:
     tables: dict[str, Callable]
     figures: dict[str, Callable]
     costs: Traversable
+    claims: Sequence[Any] = ()
+
+    @property
+    def year(self) -> int:
+        """The year of publication."""
+        return int(re.findall(r"\d{4}", self.about)[-1])
 
     @property
     def citation(self) -> str:
@@ -64,6 +70,15 @@ def tables(package: str = REPORTING) -> dict[str, Callable]:
 def figures(package: str = REPORTING) -> dict[str, Callable]:
     """The figures of a package: name to builder, which returns a `rfx.reporting.charts.Chart`."""
     return _merged(package, "figures", "FIGURES")
+
+
+def claims(package: str) -> Sequence[Any]:
+    """The claims of a paper's package; none where it has no module `claims`."""
+    found = any(
+        module.name == "claims"
+        for module in pkgutil.iter_modules(importlib.import_module(package).__path__)
+    )
+    return importlib.import_module(f"{package}.claims").CLAIMS if found else ()
 
 
 def rows_for(builder: Callable | None, read: Callable[[], list[Result]]) -> list[Result]:

@@ -327,7 +327,7 @@ def test_it_stands_alone(read, page):
 
 
 def test_refusals(folder, tmp_path):
-    with pytest.raises(DataError, match="no folder of results files; make some with rfx run"):
+    with pytest.raises(DataError, match="not a folder of results files; make some with rfx run"):
         report(tmp_path / "none", tmp_path / "out")
     with pytest.raises(
         UsageError, match="--paper yen2015: there is no such paper; did you mean yen2014"

@@ -313,11 +313,11 @@ def speedups(rows: list[dict]) -> list[Curve]:
         alone = by_threads.get(1, {})
         for threads, by_seed in by_threads.items():
             ratios = sorted(
-                _passes(alone[seed]) / _passes(row)
+                passes(alone[seed]) / passes(row)
                 for seed, row in by_seed.items()
                 if seed in alone
             )
-            seconds = sorted(_passes(row) for row in by_seed.values())
+            seconds = sorted(passes(row) for row in by_seed.values())
             kappas = [
                 row["params"]["kappa"] for row in by_seed.values() if row["params"].get("kappa")
             ]
@@ -335,7 +335,7 @@ def speedups(rows: list[dict]) -> list[Curve]:
     return found
 
 
-def _passes(row) -> float:
+def passes(row) -> float:
     """Seconds of the passes over all outputs, without certificates and all else that
     training does, where they are known.
     """

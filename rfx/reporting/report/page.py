@@ -1,6 +1,5 @@
 """The page: everything of the papers that are asked for, put into the template."""
 
-import shlex
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +8,8 @@ from rfx import _version, files, lazy, methods
 from rfx.errors import DataError, RfxError, UsageError
 from rfx.plans import catalogue
 from rfx.records.result import picker
-from rfx.reporting import tables
+from rfx.reporting import claims, tables
+from rfx.reporting.cells import short
 from rfx.reporting.report import coverage, grids, items, sources, tally
 from rfx.reporting.report.svg import Shelf, key
 from rfx.reporting.seeds import LEGEND
@@ -41,12 +41,10 @@ def write(
     all, and replaces nothing that is no report of rfx without `force`. Raises UsageError for that,
     DataError where it can't be written or `results` is no folder.
     """
-    results, output = _folder("--results", results), _folder("--output", output)
-    if not results.is_dir():
-        raise DataError(
-            f"{results} is no folder of results files; make some with rfx run PLAN --results"
-            f" {shlex.quote(f'{results}/PLAN.csv')}"
-        )
+    results = sources.folder("--results", results)
+    if not str(output):
+        raise UsageError("--output is empty; give a folder")
+    output = Path(output)
 
     def made(shelf: Shelf) -> str:
         found = [_paper(folder, results, output, known, shelf) for folder in folders]
@@ -56,16 +54,17 @@ def write(
             for one in paper["plans"]
             if one.source.path is not None
         }
-        more = {"papers": found, "names": [paper["name"] for paper in found]}
+        rows = {one.name: one.source.rows for paper in found for one in paper["plans"]}
+        more = {
+            "papers": found,
+            "names": [paper["name"] for paper in found],
+            "claims": claims.judged(folders, lambda plan: rows.get(plan, ())),
+            "verdicts": claims.VERDICTS,
+            "short": short,
+        }
         return rendered("page.html", list(used.values()), shelf, more)
 
     return put(output, made, (), force)
-
-
-def _folder(option: str, folder) -> Path:
-    if not str(folder):
-        raise UsageError(f"{option} is empty; give a folder")
-    return Path(folder)
 
 
 def put(output: Path, made: Callable[[Shelf], str], inputs, force: bool) -> Path:

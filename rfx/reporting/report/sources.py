@@ -2,11 +2,12 @@
 with the traces beside.
 """
 
+import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rfx.errors import DataError
+from rfx.errors import DataError, UsageError
 from rfx.records import results, traces
 
 
@@ -46,6 +47,22 @@ def find(folder, plan: str) -> Source:
         chosen.refused,
         others[0] if others else None,
     )
+
+
+def folder(option: str, name: str) -> Path:
+    """The folder of results files that an option names.
+
+    Raises UsageError for an empty name and DataError where there is no such folder.
+    """
+    if not str(name):
+        raise UsageError(f"{option} is empty; give a folder")
+    path = Path(name)
+    if not path.is_dir():
+        raise DataError(
+            f"{path} is not a folder of results files; make some with rfx run PLAN --results"
+            f" {shlex.quote(f'{path}/PLAN.csv')}"
+        )
+    return path
 
 
 def read(path: Path, quick: bool) -> Source:

@@ -1,0 +1,159 @@
+"""Claims of the papers: intervals, verdicts, and the table and report that show them."""
+
+import csv
+import io
+import math
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from scipy import stats
+
+from rfx import papers
+from rfx.cli import cli
+from rfx.errors import DataError, UsageError
+from rfx.reporting import claims
+from rfx.reporting.claims import Claim, judge, paired
+
+SOURCES = ("printed", "authors' program", "held-out rows", "test rows", "ours")
+
+
+def claim(effects, **more):
+    return Claim("name", "Table 1", "It holds.", "a ratio", "plan", lambda rows: effects, **more)
+
+
+def test_an_interval_is_students_with_a_bonferroni_correction():
+    effects = [1.0, 2.0, 4.0]
+    own = claims.case(claim({}), "a", effects, cases=4)
+    low, high = stats.t.interval(1 - 0.05 / 4, 2, np.mean(effects), stats.sem(effects))
+    assert (own.mean, own.low, own.high) == pytest.approx((np.mean(effects), low, high))
+
+
+def test_a_ratio_has_its_interval_on_the_logarithm():
+    effects = [1.0, 2.0, 4.0]
+    own = claims.case(claim({}, ratio=True), "a", effects)
+    assert own.mean == pytest.approx(2.0)
+    assert own.low * own.high == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize(
+    ("effects", "verdict"),
+    [
+        ({"a": [2.0, 2.1, 2.05]}, "reproduced"),
+        ({"a": [0.5, 0.51, 0.49]}, "not reproduced"),
+        ({"a": [2.0, 2.1, 2.05], "b": [0.5, 0.51, 0.49]}, "partly"),
+        ({"a": [0.5, 1.5, 1.0]}, "undecided"),
+        ({"a": [2.0]}, "undecided"),
+        # one of three cases within the range is not enough
+        ({"a": [2.0, 2.1, 2.05], "b": [0.5, 1.5, 1.0], "c": [3.0]}, "partly"),
+        # one of three outside is not enough either
+        ({"a": [0.5, 0.51, 0.49], "b": [0.5, 1.5, 1.0], "c": [3.0]}, "undecided"),
+        ({}, "not run"),
+        ({"a": []}, "not run"),
+    ],
+)
+def test_a_verdict_follows_from_the_intervals(effects, verdict):
+    assert judge(claim(effects, least=1.0), [{}])[0] == verdict
+
+
+def test_a_bound_that_allows_everything_is_vacuous():
+    own = claim({"a": [20.0, 21.0, 19.0]}, least=10.0, vacuous=True)
+    assert judge(own, [{}])[0] == "bound vacuous"
+
+
+def test_a_claim_without_a_plan_or_rows_says_why():
+    own = Claim("name", "Table 1", "It holds.", why="the data are not public")
+    assert judge(own, []) == ("untestable here", [], "the data are not public")
+    assert judge(claim({"a": [1.0]}), [])[0] == "not run"
+
+    def lacks(rows):
+        raise DataError("no trace")
+
+    assert judge(Claim("n", "w", "s", "e", "p", lacks), [{}]) == ("not run", [], "no trace")
+
+
+def test_pairs_are_of_one_seed_and_the_newest_run():
+    def row(method, seed, score, status="ok"):
+        return {"method": method, "seed": seed, "score": score, "status": status, "dataset": "d"}
+
+    rows = [
+        row("rf", 0, 9.0),
+        row("rf", 0, 2.0),
+        row("rf", 1, 3.0),
+        row("rf", 2, 5.0, "failed"),
+        row("rb", 0, 1.0),
+        row("rb", 2, 1.0),
+        row("rb", 3, 0.0),
+    ]
+    arguments = (
+        rows,
+        lambda row: row["method"] == "rf",
+        lambda row: row["method"] == "rb",
+        lambda row: row["score"],
+        lambda row: row["dataset"],
+    )
+    assert paired(*arguments) == {"d": [2.0]}
+    assert paired(*arguments, difference=True) == {"d": [1.0]}
+
+
+def all_claims():
+    return [(folder, own) for folder in papers.folders() for own in folder.claims]
+
+
+def test_every_claim_is_complete():
+    known, names = papers.plans(), set()
+    for folder, own in all_claims():
+        assert (folder.name, own.name) not in names
+        names.add((folder.name, own.name))
+        assert own.where and own.says.endswith(".")
+        if own.plan:
+            assert f"{folder.name}-{own.plan}" in known, own.name
+            assert own.effect and (math.isfinite(own.least) or math.isfinite(own.most))
+            assert own.settings.startswith(SOURCES), own.name
+        else:
+            assert own.why, own.name
+
+
+def test_every_paper_has_claims_in_the_order_of_years():
+    years = [folder.year for folder in papers.folders() if folder.claims]
+    assert years == sorted(years) and len(years) == len(papers.names())
+
+
+ROWS = "docs/rows"
+
+
+@pytest.fixture(scope="module")
+def lines(request):
+    folder = request.config.rootpath / ROWS
+    done = CliRunner().invoke(
+        cli, ["table", "claims", "--results", str(folder), "--format", "csv"]
+    )
+    assert done.exit_code == 0, done.output
+    return list(csv.DictReader(io.StringIO(done.stdout)))
+
+
+def test_the_rows_of_the_documents_decide_claims(lines):
+    verdicts = {(line["paper"], line["claim"]): line["verdict"] for line in lines}
+    assert set(verdicts) == {(folder.name, own.name) for folder, own in all_claims()}
+    assert verdicts["yen2014", "sparse-model"] == "reproduced"
+    assert verdicts["yen2014", "boosting-exact-stays-above"] == "partly"
+    assert verdicts["wu2016", "orders-of-magnitude-rf"] == "not reproduced"
+    assert verdicts["wu2016", "speedup-16"] == "untestable here"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--results", "results.csv"], "not a folder of results files"),
+        (["--results", ""], "--results is empty"),
+        (["--setting", "tuned"], "--setting is not for the table claims"),
+        (["--mean-over", "seed"], "--mean-over is not for the table claims"),
+    ],
+)
+def test_claims_refuse_what_they_do_not_read(arguments, says, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "results.csv").write_text("")
+    with pytest.raises((DataError, UsageError), match=says):
+        CliRunner().invoke(
+            cli, ["table", "claims", *arguments], catch_exceptions=False, standalone_mode=False
+        )

@@ -424,7 +424,8 @@ def _chosen(name, own) -> tuple[Section, list[dict]]:
     lines, cells = [], []
     for (tried, runs), error in zip(settings.values(), errors):
         chosen = len(settings) > 1 and error.value == least
-        shown = Cell(error, decimals(2), "decimals", note=" !" if chosen else "")
+        write = decimals(4 if _of_squares(own[0]) else 2)
+        shown = Cell(error, write, "decimals", note=" !" if chosen else "")
         lines.append(
             [
                 *(words(columns.written(*one)) for one in tried.items()),
@@ -435,8 +436,15 @@ def _chosen(name, own) -> tuple[Section, list[dict]]:
         found = {"held_out_error": error.value, "sd": error.sd, "n": error.n, "chosen": chosen}
         cells.append({"table": "dai2014-choice", "setting": name, **tried, **found})
     unit = "held-out MAE" if own[0].regression else "held-out error, %"
+    if _of_squares(own[0]):
+        unit = "held-out RMSE"
     headings = [*map(columns.heading, varying), unit, "seconds"]
     return Section(name, headings, lines, len(varying), dataset=own[0].row["dataset"]), cells
+
+
+def _of_squares(run) -> bool:
+    """Whether the error is the root of the mean of squares, as the ripple's table has it."""
+    return run.regression and dai.label(run).endswith("-nu")
 
 
 def held_out(run) -> float:
@@ -444,8 +452,8 @@ def held_out(run) -> float:
     test rows.
     """
     params = run.row["params"]
-    if run.regression and dai.label(run).endswith("-nu"):
-        return params["held_out_score"]  # the root of the mean of squares, which is minimised
+    if _of_squares(run):
+        return params["held_out_score"]
     return params["held_out_mae"] if run.regression else 100 * (1 - params["held_out_score"])
 
 

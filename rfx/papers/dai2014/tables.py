@@ -198,12 +198,12 @@ def synthetic(rows) -> Table:
         else []
     )
     more = []
-    for key, own in dai.by_criterion(found).items():
+    for key, methods in dai.by_criterion(found).items():
         if key in ("sc1", "theta", "own"):
-            section, tidy = _one_pass(key, own)
+            section, tidy = _one_pass(key, methods)
             sections.append(section)
             cells += tidy
-            more += _not_one_objective(key, own)
+            more += _not_one_objective(key, methods)
     notes = [
         (
             "f* is the exact kernel ridge solution of the training rows at the same nu; the mean is"

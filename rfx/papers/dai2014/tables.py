@@ -214,8 +214,8 @@ def synthetic(rows) -> Table:
             " own, over the last 15/16 of the steps."
         ),
         (
-            "Steps theta / (t + t0), theta nu = 1.5, in one pass 1. Theorem 4 has t0 = 0; for small nu"
-            " f is then far off for the first 1/nu steps and more."
+            "Steps theta / (t + t0), theta nu = 1.5, in one pass 1. Theorem 4 has t0 = 0; for small"
+            " nu f is then far off for the first 1/nu steps and more."
         ),
     ]
     return Table(

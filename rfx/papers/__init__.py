@@ -4,7 +4,8 @@ a paper is elsewhere.
 A folder is found by its presence: `yen2014/plans/table1.toml` is the plan `yen2014-table1`; the
 table `table1` in the TABLES of `yen2014/tables.py` is the table `yen2014-table1`, and so with
 FIGURES of `figures.py` (see `rfx.plans.catalogue`). CLAIMS of `claims.py` lists what the paper
-claims (see `rfx.reporting.claims`). Printed numbers are CSV files in the folder
+claims (see `rfx.reporting.claims`). The table of all papers' settings is in `tables_sources.py`.
+Printed numbers are CSV files in the folder
 (see `rfx.reporting.printed`).
 """
 
@@ -68,7 +69,7 @@ def folders(wanted=()) -> list[catalogue.Folder]:
 
 
 def _all(find) -> dict:
-    found = find()
+    found = find() | find(__name__)
     for paper in names():
         found |= {f"{paper}-{name}": item for name, item in find(f"{__name__}.{paper}").items()}
     return dict(sorted(found.items()))

@@ -15,6 +15,9 @@
     when = {kernel = "perceptron", label = "tuned"}
     [quick]                         # the small form: what is kept of the above, its set and skip
     keep = {dataset = "cpu"}
+    [sources]                       # where the values of options come from: optional
+    lam = "printed: section 5"      # of every run; before a slash: of a data set, method or label
+    "tuned/gamma" = "held-out rows: chosen in each run"
 
 A run (`rfx.records.run.Run`) has the fields dataset, split, test, method, seed, threads, label,
 timeout, zero_based, train_score (score the training rows too), curve (the error on the test rows as
@@ -92,7 +95,19 @@ _MOST_WORK = 10_000_000  # comparisons of conditions with runs, some seconds
 _MOST_TEXT = 4096  # characters of a value
 _MOST_OPTIONS = 200
 _MOST_SAID = 1000
-_TOP = ("title", "description", "table", "defaults", "run", "set", "skip", "quick")
+_TOP = ("title", "description", "table", "defaults", "run", "set", "skip", "quick", "sources")
+# What a source begins with: how the values of an option were come by.
+SOURCES = (
+    "printed",
+    "authors' program",
+    "held-out rows",
+    "test rows",
+    "inferred",
+    "recalled",
+    "ours",
+)
+# Words that a run replaces by what does best on rows held out of its training rows.
+_HELD_OUT = ("validation", "tuned", "loo", "match-rf")
 _QUICK = ("keep", "set", "skip")
 _TYPES: dict[str, type | tuple[type, ...]] = {
     "seed": int,
@@ -120,7 +135,9 @@ _HIGHEST = 2**63 - 1
 @dataclass(frozen=True)
 class Plan:
     """A named list of runs; `table` is the name of the table that they fill, or empty. notes:
-    what is to be said before it is run; has_quick: it is not small, and has a small form.
+    what is to be said before it is run; has_quick: it is not small, and has a small form;
+    sources: where values come from, by the option, or a data set, method or label, a slash and the
+    option.
     """
 
     name: str
@@ -130,6 +147,22 @@ class Plan:
     runs: list[Run] = field(default_factory=list)
     notes: tuple[str, ...] = ()
     has_quick: bool = False
+    sources: dict[str, str] = field(default_factory=dict)
+
+    def source(self, run: Run, option: str) -> str | None:
+        """Where the value of a run's option comes from; None where the plan does not say.
+
+        The last entry that names the run's data set, method or label counts before the one of every
+        run. A word that stands for a choice needs no entry.
+        """
+        if run.options.get(option) in _HELD_OUT:
+            return "held-out rows: chosen in each run"
+        found = None
+        for name, text in self.sources.items():
+            scope, _, named = name.rpartition("/")
+            if named == option and scope in (run.dataset, run.method, run.label):
+                found = text
+        return self.sources.get(option) if found is None else found
 
     def only(self, filters) -> "Plan":
         """The runs for which every filter `name=value[,value…]` holds; one name given twice means
@@ -378,6 +411,7 @@ class Reader:
             where = f"[[run]] {number}"
             runs += self.grid(defaults, self.repeated(table, where), where, MOST_RUNS - len(runs))
         runs = self.adjust(runs, content, "")
+        sources = self.sources(content, runs)
         small = self.quick(runs, content) if "quick" in content else None
         if quick:
             if small is None:
@@ -400,7 +434,30 @@ class Reader:
             runs,
             tuple(notes),
             small is not None and not quick,
+            sources,
         )
+
+    def sources(self, content, runs) -> dict[str, str]:
+        """Where values come from; refused for an option or a scope that no run has."""
+        table = content.get("sources", {})
+        if not isinstance(table, dict):
+            self.fail("sources must be a table: [sources]")
+        options = {name for run in runs for name in run.options}
+        scopes = {str(name) for run in runs for name in (run.dataset, run.method, run.label)}
+        for name, text in table.items():
+            scope, slash, option = name.rpartition("/")
+            self.check_names([option], sorted(options), "[sources]")
+            if slash and scope not in scopes:
+                self.fail(
+                    f"[sources] {quoted(name)}: {quoted(scope)} is no data set, method or label of"
+                    " its runs"
+                )
+            if not isinstance(text, str) or not text.startswith(SOURCES):
+                self.fail(
+                    f"[sources] {quoted(name)} = {quoted(text)}: must begin with one of"
+                    f" {', '.join(SOURCES)}"
+                )
+        return table
 
     def quick(self, runs, content):
         table = content["quick"]

@@ -113,6 +113,37 @@ def test_only_takes_values_with_commas_and_equals_signs(write):
         loaded.only(["dataset=sphere:n=3,d=5"])
 
 
+SOURCES = """
+[sources]
+lam = "printed: section 5"
+"tuned/lam" = "ours"
+"census/n_features" = "authors' program"
+"rf/kernel" = "held-out rows: a command"
+"""
+
+
+def test_sources_of_the_values(write):
+    loaded = plan.load(write(GRID + SOURCES))
+    assert loaded.runs == plan.load(write(GRID)).runs, "they change no run"
+    for run in loaded.runs:
+        tuned, census = run.label == "tuned", run.dataset == "census"
+        assert loaded.source(run, "lam") == ("ours" if tuned else "printed: section 5")
+        assert loaded.source(run, "n_features") == ("authors' program" if census else None)
+        assert loaded.source(run, "kernel") == "held-out rows: a command"
+        chosen = loaded.source(run, "gamma")
+        assert chosen == ("held-out rows: chosen in each run" if tuned else None)
+    assert plan.load(write(GRID + SOURCES), quick=True).sources == loaded.sources
+    for text, message in [
+        ("sources = 3", "sources must be a table"),
+        ("[sources]\nlamb = 'ours'", "unknown key 'lamb'.*lam"),
+        ("[sources]\n'cadata/lam' = 'ours'", "'cadata' is no data set, method or label"),
+        ("[sources]\nlam = 'a guess'", "must begin with one of printed, authors' program"),
+        ("[sources]\nlam = 3", "must begin with one of"),
+    ]:
+        with pytest.raises(UsageError, match=message):
+            plan.load(write(text + GRID if text.startswith("sources") else GRID + text))
+
+
 TABLE = """
 [[run]]
 dataset = "people.csv"

@@ -2,10 +2,11 @@
 error, by method and criterion.
 
 Rows carry the figure's name and the stopping criterion as label, such as adult-sc1, so that one
-results file may hold the rows of all of them: sc1 is one pass over the rows, sc2 the same seconds
-of training for every method; pcd the preconditioned steps on blocks that are revisited, as the
-authors' programs have them; gaussian and laplacian name the exact kernels beside qm7, rows, bags
-and eigenvalues what stands there for virtual examples of its molecules.
+results file may hold the rows of all of them: sc1 is one pass over the rows, theorem the same with
+the paper's steps theta/t, sc2 the same seconds of training for every method, all of one nu; own is
+one pass by which every method has a nu of its own; pcd are preconditioned steps, as the authors'
+programs have them; gaussian and laplacian name the exact kernels beside qm7, rows, bags and
+eigenvalues what stands there for virtual examples of its molecules.
 """
 
 import math
@@ -15,6 +16,7 @@ import numpy as np
 
 from rfx.errors import DataError
 from rfx.records.result import complete, having
+from rfx.reporting import seeds
 from rfx.reporting.printed import Printed, printed
 
 METHODS = {
@@ -40,15 +42,20 @@ DATA = {
 }
 CRITERIA = {
     "": "",
-    "sc1": "one pass (SC1)",
-    "sc2": "equal time (SC2)",
-    "pcd": "preconditioned",
+    "sc1": "one pass (SC1), one nu",
+    "theorem": "one pass, one nu, steps theta/t",
+    "theta": "one pass, one nu, steps theta / (t + t0)",
+    "sc2": "equal time (SC2), one nu",
+    "own": "one pass, each method's own nu",
+    "pcd": "preconditioned, another objective",
     "gaussian": "Gaussian",
     "laplacian": "Laplacian",
     "rows": "without virtual examples",
     "bags": "bags of bonds",
     "eigenvalues": "eigenvalues",
 }
+# those by which all methods minimise the same objective
+ONE_NU = ("sc1", "theorem", "theta", "sc2")
 # the axes that the paper prints: x and y limits, x in seconds or rows
 AXES = {
     "adult": ((1e-2, 1e0), (15, 40)),
@@ -96,6 +103,12 @@ class Run:
         )
 
     @property
+    def nu(self) -> float | None:
+        """Of the objective, where the run's method has one."""
+        found = self.row["params"].get("nu")
+        return found if isinstance(found, (int, float)) else None
+
+    @property
     def before(self) -> float | None:
         """Seconds of making the Nystrom features, which the paper does not count."""
         return self.row["params"].get("seconds_nystrom")
@@ -138,6 +151,21 @@ def of(rows, name: str, criterion: str | None = None) -> list[Run]:
             " FILE"
         )
     return found
+
+
+def by_criterion(found) -> dict[str, dict[str, list[Run]]]:
+    """Criterion -> method -> its runs, a seed each, of those that differ in more the newest."""
+    groups: dict[tuple[str, str], list[Run]] = {}
+    for run in found:
+        groups.setdefault((criterion_of(run), run.method), []).append(run)
+    newest = {
+        place: [Run(row) for row in seeds.variants([run.row for run in own])[-1]]
+        for place, own in groups.items()
+    }
+    return {
+        key: {method: newest[key, method] for method in METHODS if (key, method) in newest}
+        for key in criteria(found)
+    }
 
 
 def label(run) -> str:
@@ -207,21 +235,21 @@ def ripple(rows) -> dict[float, dict[int, list[tuple[int, float]]]]:
             if isinstance(run.row["params"].get("nu"), (int, float)):
                 found.setdefault(run.row["params"]["nu"], {})[run.row["seed"]] = points
     # seeds without a common step have no mean
-    return {nu: seeds for nu, seeds in found.items() if mean_curve(seeds)[0]}
+    return {nu: own for nu, own in found.items() if mean_curve(own)[0]}
 
 
-def mean_curve(seeds: dict) -> tuple[list[int], list[float]]:
+def mean_curve(by_seed: dict) -> tuple[list[int], list[float]]:
     """Steps, and the mean over the seeds of what they have there."""
-    steps = sorted(set.intersection(*({step for step, _ in points} for points in seeds.values())))
-    tables = [dict(points) for points in seeds.values()]
+    steps = sorted(set.intersection(*({step for step, _ in points} for points in by_seed.values())))
+    tables = [dict(points) for points in by_seed.values()]
     return steps, [float(np.mean([table[step] for table in tables])) for step in steps]
 
 
-def rate(seeds: dict) -> float | None:
+def rate(by_seed: dict) -> float | None:
     """The slope on log-log axes over the last three quarters of the decades (from a 16th of
     the steps on).
     """
-    steps, values = mean_curve(seeds)
+    steps, values = mean_curve(by_seed)
     late = [(step, value) for step, value in zip(steps, values) if step >= steps[-1] / 16]
     return slope(*zip(*late)) if late else None
 

@@ -5,7 +5,7 @@ leaves open are chosen."""
 from functools import partial
 
 from rfx.papers.dai2014 import curves as dai
-from rfx.reporting import columns
+from rfx.reporting import columns, seeds
 from rfx.reporting.builders import Builder
 from rfx.reporting.cells import Cell, Section, Table, count, decimals, general, number, short, words
 from rfx.reporting.printed import printed
@@ -44,12 +44,13 @@ _NOTES = {
 _TITLES = {title: method for method, title in dai.METHODS.items()}
 
 
-def _compared(run, paper, unit) -> Cell:
-    """A run's error, held against the quoted one, which a single run does not allow to
+def _compared(runs, paper, unit) -> Cell:
+    """The mean error of runs, held against the quoted one, which a single run does not allow to
     judge and which has a column of its own.
     """
-    ours = None if run is None else Mean.one(run.error)
-    return Cell(ours, decimals(2), paper=paper, verdict=verdict(ours, paper, "low", unit))
+    ours = mean([run.error for run in runs])
+    verdict_of = verdict(ours, paper, "low", unit)
+    return Cell(ours, decimals(2), "decimals", paper=paper, verdict=verdict_of, marked=False)
 
 
 def _measure(name) -> str:
@@ -59,42 +60,40 @@ def _measure(name) -> str:
 
 def _unrun(name) -> list[Cell]:
     """The cells of Figure 1 where nothing was run: what the paper quotes."""
-    return [_compared(None, paper, _measure(name)) for _, paper in dai.quoting(name)]
+    return [_compared([], paper, _measure(name)) for _, paper in dai.quoting(name)]
 
 
 def figure1(name, rows) -> Table:
-    """Test error and seconds of every method by both criteria, and what the paper quotes."""
+    """Test error and seconds of every method, a section for each criterion, and what the paper
+    quotes.
+    """
     found = dai.of(rows, name)
-    unit = dai.unit(name)
-    criteria = dai.criteria(found)
-    headings = [
-        f"{said}, {dai.criterion_words(key)}".removesuffix(", ")
-        for key in criteria
-        for said in (unit, "seconds", "rows")
-    ]
-    lines, cells, compared = [], [], []
-    for method, title in dai.METHODS.items():
-        mine = {dai.criterion_of(run): run for run in found if run.method == method}
-        paper = dai.quoted(name, method)
-        if not mine and paper is None:
-            continue
-        line = [words(title)]
-        for key in criteria:
-            cell, shown, tidy = _of_run(name, method, key, mine.get(key), paper)
-            line += shown
+    sections, cells, compared, notes = [], [], [], [_NOTES[name]]
+    for number_of, (key, own) in enumerate(dai.by_criterion(found).items()):
+        lines = []
+        for method, title in dai.METHODS.items():
+            runs, paper = own.get(method, []), dai.quoted(name, method)
+            # what the paper quotes of a method that was not run stands once
+            if not runs and (paper is None or number_of):
+                continue
+            line, tidy = _of_runs(name, method, key, runs, paper)
+            lines.append([words(title), *line])
             cells.append(tidy)
-            compared += [cell] if paper is not None else []
-        preparing = next((run.before for run in mine.values() if run.before is not None), None)
-        lines.append(
-            [*line, number(preparing, short), words(paper.text) if paper is not None else Cell()]
+            compared += [line[1]] if paper is not None else []
+        sections.append(
+            Section(
+                dai.criterion_words(key),
+                ["method", "nu", dai.unit(name), "seconds", "rows", "Nystrom features, s", "paper"],
+                lines,
+                dataset=name,
+                methods=_TITLES,
+            )
         )
-    notes = [
-        _NOTES[name],
-        (
-            "Seconds are of the steps. Making Nystrom features is apart, as the paper does not"
-            " count it."
-        ),
-    ]
+        notes += _not_one_objective(key, own)
+    notes.append(
+        "Means over seeds ± their standard deviation; without ± a single run. Seconds are of the"
+        " steps. Making Nystrom features is apart, as the paper does not count it."
+    )
     if any(method == "mlp" for method, _ in dai.quoting(name)):
         notes.append(
             "network: here dense layers by scikit-learn, on the same virtual examples; the paper's"
@@ -102,41 +101,54 @@ def figure1(name, rows) -> Table:
         )
     if (fixed := dai.fixed_network(name)) is not None:
         notes.append(f"The paper's network with fixed lower layers has {fixed.text}.")
-    section = Section(
-        "",
-        ["method", *headings, "Nystrom features, s", "paper"],
-        lines,
-        dataset=name,
-        methods=_TITLES,
-    )
     title = f"Dai et al. 2014, Figure 1: {name}"
     notes += failures(rows) + machines(run.row for run in found)
-    return Table(f"dai2014-fig1-{name}", title, [section], notes, cells, compared)
+    return Table(f"dai2014-fig1-{name}", title, sections, notes, cells, compared)
 
 
-def _of_run(name, method, key, run, paper) -> tuple[Cell, list[Cell], dict]:
-    """A run's error beside the quoted one, all of its cells, and its line of CSV and JSON."""
-    measure = "percent" if dai.unit(name) == "error, %" else "relative"
-    cell, samples = (
-        _compared(run, paper, measure),
-        None if run is None else run.row["params"].get("samples"),
+def _not_one_objective(key, own) -> list[str]:
+    """What is to be said where methods that are compared by one nu have several."""
+    nus = {run.nu for runs in own.values() for run in runs} - {None}
+    if key not in dai.ONE_NU or len(nus) < 2:
+        return []
+    words_of = ", ".join(general(nu) for nu in sorted(nus))
+    return [f"{dai.criterion_words(key)}: not one objective, for there are runs of nu {words_of}."]
+
+
+def _of_runs(name, method, key, runs, paper) -> tuple[list[Cell], dict]:
+    """The cells of a method's runs by one criterion, and their line of CSV and JSON."""
+    error = _compared(runs, paper, _measure(name))
+    nu, seconds, before = (
+        mean([one(run) for run in runs])
+        for one in (lambda run: run.nu, lambda run: run.seconds, lambda run: run.before)
     )
-    seconds, before = (None, None) if run is None else (run.seconds, run.before)
-    shown = [cell, number(seconds, short), number(samples, count)]
+    samples = mean([run.row["params"].get("samples") for run in runs])
+    line = [
+        Cell(nu, general, "extremes"),
+        error,
+        Cell(seconds, short),
+        Cell(samples, count),
+        Cell(before, short),
+        words(paper.text) if paper is not None else Cell(),
+    ]
+    value = lambda one: None if one is None else one.value
     tidy = {
         "table": f"dai2014-fig1-{name}",
         "method": method,
         "criterion": key or None,
-        "error": cell.value,
-        "ours": cell.value,
+        "nu": value(nu),
+        "error": error.value,
+        "ours": error.value,
+        "sd": error.sd,
+        "n": len(runs),
         "dataset": name,
-        "seconds": seconds,
-        "seconds_nystrom": before,
-        "samples": samples,
+        "seconds": value(seconds),
+        "seconds_nystrom": value(before),
+        "samples": value(samples),
         "paper": paper,
-        "verdict": cell.verdict,
+        "verdict": error.verdict,
     }
-    return cell, shown, tidy
+    return line, tidy
 
 
 def synthetic(rows) -> Table:
@@ -145,20 +157,20 @@ def synthetic(rows) -> Table:
     """
     found = dai.of(rows, "synthetic")
     lines, cells = [], []
-    for nu, seeds in sorted(dai.ripple(rows).items(), reverse=True):
-        steps, values = dai.mean_curve(seeds)
-        rate = dai.rate(seeds)
-        noise = mean([dai.rate({seed: points}) for seed, points in seeds.items()])
+    for nu, own in sorted(dai.ripple(rows).items(), reverse=True):
+        steps, values = dai.mean_curve(own)
+        rate = dai.rate(own)
+        noise = mean([dai.rate({seed: points}) for seed, points in own.items()])
         sd = None if noise is None else noise.sd
         slope = Cell(
-            None if rate is None else Mean(rate, sd, len(seeds), rate, rate),
+            None if rate is None else Mean(rate, sd, len(own), rate, rate),
             decimals(2),
             "decimals",
         )
         lines.append(
             [
                 number(nu, general),
-                number(len(seeds), count),
+                number(len(own), count),
                 number(steps[-1], count),
                 number(values[-1], "{:.2e}".format),
                 slope,
@@ -185,26 +197,13 @@ def synthetic(rows) -> Table:
         if lines
         else []
     )
-    others = [run for run in found if dai.label(run) == "synthetic-sc1"]
-    if others:
-        beside = [
-            [
-                words(dai.METHODS.get(run.method, run.method)),
-                number(run.row["score"], decimals(4)),
-                number(run.seconds, short),
-            ]
-            for run in others
-        ]
-        sections.append(Section("one pass (SC1)", ["method", "RMSE", "seconds"], beside))
-        cells += [
-            {
-                "table": "dai2014-synthetic",
-                "method": run.method,
-                "rmse": run.row["score"],
-                "seconds": run.seconds,
-            }
-            for run in others
-        ]
+    more = []
+    for key, methods in dai.by_criterion(found).items():
+        if key in ("sc1", "theta", "own"):
+            section, tidy = _one_pass(key, methods)
+            sections.append(section)
+            cells += tidy
+            more += _not_one_objective(key, methods)
     notes = [
         (
             "f* is the exact kernel ridge solution of the training rows at the same nu; the mean is"
@@ -215,17 +214,46 @@ def synthetic(rows) -> Table:
             " own, over the last 15/16 of the steps."
         ),
         (
-            "Steps theta / (t + t0), theta nu = 1.5. Theorem 4 has t0 = 0; for small nu f is then"
-            " far off for the first 1/nu steps and more."
+            "Steps theta / (t + t0), theta nu = 1.5, in one pass 1. Theorem 4 has t0 = 0; for small"
+            " nu f is then far off for the first 1/nu steps and more."
         ),
     ]
     return Table(
         "dai2014-synthetic",
         "Dai et al. 2014: the ripple",
         sections,
-        notes + failures(rows) + machines(r.row for r in found),
+        notes + more + failures(rows) + machines(r.row for r in found),
         cells,
     )
+
+
+def _one_pass(key, own) -> tuple[Section, list[dict]]:
+    """The errors of all methods on the ripple by one criterion."""
+    lines, cells = [], []
+    for method, runs in own.items():
+        error, nu = mean([run.row["score"] for run in runs]), mean([run.nu for run in runs])
+        seconds = mean([run.seconds for run in runs])
+        lines.append(
+            [
+                words(dai.METHODS.get(method, method)),
+                Cell(nu, general, "extremes"),
+                Cell(error, decimals(4), "decimals"),
+                Cell(seconds, short),
+            ]
+        )
+        cells.append(
+            {
+                "table": "dai2014-synthetic",
+                "method": method,
+                "criterion": key,
+                "nu": nu and nu.value,
+                "rmse": error and error.value,
+                "sd": error and error.sd,
+                "n": len(runs),
+                "seconds": seconds and seconds.value,
+            }
+        )
+    return Section(dai.criterion_words(key), ["method", "nu", "RMSE", "seconds"], lines), cells
 
 
 def complexity(rows) -> Table:
@@ -293,20 +321,94 @@ def choice(rows) -> Table:
     found = dai.of(rows, "choice")
     sections, cells = [], []
     for name in dict.fromkeys(dai.criterion_of(run) for run in found):
-        section, more = _chosen(name, [run for run in found if dai.criterion_of(run) == name])
-        sections.append(section)
-        cells += more
+        own = [run for run in found if dai.criterion_of(run) == name]
+        if name.endswith("-nu"):
+            section, more = _one_nu(name, own)
+            sections.append(section)
+            cells += more
+            parts = [[run for run in own if run.method == method] for method in dai.METHODS]
+            # of those with several settings for one nu
+            parts = [part for part in parts if len(part) > len({run.nu for run in part})]
+        else:
+            parts = [own]
+        for part in parts:
+            title = name if part is own else f"{name}, {dai.METHODS[part[0].method]}"
+            section, more = _chosen(title, part)
+            sections.append(section)
+            cells += more
     notes = [
         (
             "!: the least error on training rows that were held out. Seconds are of the steps on"
             " all training rows."
         ),
         "± is the standard deviation over seeds, of which each holds out rows of its own.",
+        (
+            "One nu for all methods is the one with the least mean of their errors, each by the"
+            " best of the steps tried."
+        ),
     ]
     notes += failures(rows) + machines(run.row for run in found)
     return Table(
         "dai2014-choice", "Dai et al. 2014: settings by validation", sections, notes, cells
     )
+
+
+def _one_nu(name, own) -> tuple[Section, list[dict]]:
+    """The held-out error of every method for every nu that all of them have, and the mean over the
+    methods; the least of each column is marked.
+    """
+    tried: dict[tuple[str, float], dict[tuple, list]] = {}
+    for run in own:
+        setting = seeds.token(seeds.inputs(run.row))
+        tried.setdefault((run.method, run.nu), {}).setdefault(setting, []).append(held_out(run))
+    errors = {
+        place: min((mean_of(values) for values in settings.values()), key=lambda one: one.value)
+        for place, settings in tried.items()
+    }
+    methods = [method for method in dai.METHODS if any(method == place[0] for place in errors)]
+    nus = sorted({nu for _, nu in errors})
+    means = {
+        nu: mean_of([errors[method, nu].value for method in methods])
+        for nu in nus
+        if all((method, nu) in errors for method in methods)
+    }
+    columns_of = [{nu: errors.get((method, nu)) for nu in nus} for method in methods]
+    columns_of.append({nu: means.get(nu) for nu in nus})
+    least = [
+        min((one.value for one in column.values() if one is not None), default=None)
+        for column in columns_of
+    ]
+    write = decimals(4 if own[0].regression else 2)
+    lines = [
+        [
+            words(general(nu)),
+            *(
+                Cell(one, write, "" if column is columns_of[-1] else "decimals", note=note)
+                for column, low in zip(columns_of, least)
+                for one in [column[nu]]
+                for note in [" !" if one is not None and one.value == low else ""]
+            ),
+        ]
+        for nu in nus
+    ]
+    cells = [
+        {
+            "table": "dai2014-choice",
+            "setting": name,
+            "nu": nu,
+            "method": method,
+            "held_out_error": one.value,
+            "sd": one.sd,
+            "n": one.n,
+            "chosen": one.value == low,
+        }
+        for method, column, low in zip([*methods, "mean"], columns_of, least)
+        for nu, one in column.items()
+        if one is not None
+    ]
+    titles = [dai.METHODS[method] for method in methods]
+    section = Section(name, ["nu", *titles, "mean"], lines, dataset=own[0].row["dataset"])
+    return section, cells
 
 
 def _chosen(name, own) -> tuple[Section, list[dict]]:
@@ -322,7 +424,8 @@ def _chosen(name, own) -> tuple[Section, list[dict]]:
     lines, cells = [], []
     for (tried, runs), error in zip(settings.values(), errors):
         chosen = len(settings) > 1 and error.value == least
-        shown = Cell(error, decimals(2), "decimals", note=" !" if chosen else "")
+        write = decimals(4 if _of_squares(own[0]) else 2)
+        shown = Cell(error, write, "decimals", note=" !" if chosen else "")
         lines.append(
             [
                 *(words(columns.written(*one)) for one in tried.items()),
@@ -333,8 +436,15 @@ def _chosen(name, own) -> tuple[Section, list[dict]]:
         found = {"held_out_error": error.value, "sd": error.sd, "n": error.n, "chosen": chosen}
         cells.append({"table": "dai2014-choice", "setting": name, **tried, **found})
     unit = "held-out MAE" if own[0].regression else "held-out error, %"
+    if _of_squares(own[0]):
+        unit = "held-out RMSE"
     headings = [*map(columns.heading, varying), unit, "seconds"]
     return Section(name, headings, lines, len(varying), dataset=own[0].row["dataset"]), cells
+
+
+def _of_squares(run) -> bool:
+    """Whether the error is the root of the mean of squares, as the ripple's table has it."""
+    return run.regression and dai.label(run).endswith("-nu")
 
 
 def held_out(run) -> float:
@@ -342,6 +452,8 @@ def held_out(run) -> float:
     test rows.
     """
     params = run.row["params"]
+    if _of_squares(run):
+        return params["held_out_score"]
     return params["held_out_mae"] if run.regression else 100 * (1 - params["held_out_score"])
 
 

@@ -125,7 +125,9 @@ def case(claim: Claim, name: str, effects: Sequence[float], cases: int = 1) -> C
     low, high = back(own.value - half), back(own.value + half)
     inside = claim.least <= low and high <= claim.most
     outside = high < claim.least or low > claim.most
-    return Case(name, back(own.value), low, high, own.n, True if inside else False if outside else None)
+    return Case(
+        name, back(own.value), low, high, own.n, True if inside else False if outside else None
+    )
 
 
 def judge(claim: Claim, rows: Sequence[Mapping[str, Any]]) -> tuple[str, list[Case], str]:
@@ -298,6 +300,7 @@ def paired(
     for name, (ours, theirs) in found.items():
         shared = sorted(ours.keys() & theirs.keys())
         effects[name] = [
-            ours[seed] - theirs[seed] if difference else ours[seed] / theirs[seed] for seed in shared
+            ours[seed] - theirs[seed] if difference else ours[seed] / theirs[seed]
+            for seed in shared
         ]
     return effects

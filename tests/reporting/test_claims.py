@@ -125,9 +125,7 @@ ROWS = "docs/rows"
 @pytest.fixture(scope="module")
 def lines(request):
     folder = request.config.rootpath / ROWS
-    done = CliRunner().invoke(
-        cli, ["table", "claims", "--results", str(folder), "--format", "csv"]
-    )
+    done = CliRunner().invoke(cli, ["table", "claims", "--results", str(folder), "--format", "csv"])
     assert done.exit_code == 0, done.output
     return list(csv.DictReader(io.StringIO(done.stdout)))
 

@@ -11,6 +11,10 @@ _FULL, _LOW_RANK = ("norma", "k-sdca"), ("r-pegasos", "n-pegasos", "r-sdca", "n-
 _SETTINGS = "one nu for all methods by held-out rows; the rest in rfx table sources"
 
 
+def _of(method: str) -> Callable[[Row], bool]:
+    return lambda row: row["method"] == method
+
+
 def _error(row: Row) -> float | None:
     """The share of wrong labels, or the mean absolute error of a regression."""
     if row["metric"] == "rmse":
@@ -36,8 +40,8 @@ def _against(
         for other in others:
             effects = paired(
                 own,
-                lambda row: row["method"] == "doubly-sgd",
-                lambda row, name=other: row["method"] == name,
+                _of("doubly-sgd"),
+                _of(other),
                 _error,
                 lambda row: row["dataset"],
                 difference,

@@ -100,7 +100,9 @@ def _selected(rows: Sequence[Row]) -> Effects:
 def _choice_seconds(row: Row) -> float | None:
     params = row["params"]
     return params.get("seconds_joint") or (
-        params["seconds_scores"] + params["seconds_maximise"] if "seconds_scores" in params else None
+        params["seconds_scores"] + params["seconds_maximise"]
+        if "seconds_scores" in params
+        else None
     )
 
 

@@ -22,9 +22,7 @@ def _error(row: Row) -> float | None:
 
 
 def _at(method: str, rank: int | None) -> Callable[[Row], bool]:
-    return lambda row: row["method"] == method and (
-        rank is None or curves.rank(dict(row)) == rank
-    )
+    return lambda row: row["method"] == method and (rank is None or curves.rank(dict(row)) == rank)
 
 
 def _against(other: str, rank: int) -> Callable[[Sequence[Row]], Effects]:
@@ -32,11 +30,9 @@ def _against(other: str, rank: int) -> Callable[[Sequence[Row]], Effects]:
     (the exact kernel has none)."""
 
     def measure(rows: Sequence[Row]) -> Effects:
-        own = curves.of_figure(list(rows), "fig5", "tuned")
+        own = curves.of_figure(rows, "fig5", "tuned")
         theirs = None if other == "kernel" else rank
-        return paired(
-            own, _at("rb", rank), _at(other, theirs), _error, lambda row: row["dataset"]
-        )
+        return paired(own, _at("rb", rank), _at(other, theirs), _error, lambda row: row["dataset"])
 
     return measure
 
@@ -48,7 +44,7 @@ def _time_to_accuracy(other: str) -> Callable[[Sequence[Row]], Effects]:
     def measure(rows: Sequence[Row]) -> Effects:
         own = [
             row
-            for row in complete(curves.of_figure(list(rows), "fig5", "tuned"), "seconds_fit")
+            for row in complete(curves.of_figure(rows, "fig5", "tuned"), "seconds_fit")
             if row["status"] == "ok"
         ]
         found: Effects = {}
@@ -88,7 +84,7 @@ def _exponents(
 
     def measure(rows: Sequence[Row]) -> Effects:
         points: dict[tuple, list[tuple[float, float]]] = {}
-        for row in curves.of_figure(list(rows), figure, "tuned"):
+        for row in curves.of_figure(rows, figure, "tuned"):
             if row["status"] != "ok" or row["method"] != "rb":
                 continue
             value = _error(row) if quantity == "error" else curves.quantities(row)[quantity]
@@ -134,7 +130,7 @@ def _speedup(method: str) -> Callable[[Sequence[Row]], Effects]:
     def measure(rows: Sequence[Row]) -> Effects:
         own = [
             row
-            for row in complete(curves.of_figure(list(rows), "fig6"), "threads", "n_iter")
+            for row in complete(curves.of_figure(rows, "fig6"), "threads", "n_iter")
             if row["method"] == method and row["seconds_fit"]
         ]
         return paired(
@@ -223,7 +219,7 @@ CLAIMS = [
     Claim(
         "rate",
         "Theorem 1",
-        "With an L1 penalty the objective approaches its limit at least as fast as 1/R.",
+        "With an L1 penalty the objective approaches that of infinitely many grids like 1/R.",
         "exponent of R in the objective above its limit",
         "theorem1",
         _rates("L1"),

@@ -5,7 +5,9 @@ The rows of a figure carry its short name and the setting as label, such as fig3
 results file may hold the rows of all of them.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from rfx.records.result import complete, seconds_train
 from rfx.reporting.printed import curves
@@ -150,7 +152,7 @@ def settings(figure: str) -> dict[str, str]:
     return {name: f"{figure}-{name}" for name in SETTINGS}
 
 
-def of_figure(rows: list[dict], figure: str, setting: str | None = None) -> list[dict]:
+def of_figure(rows: Iterable[Any], figure: str, setting: str | None = None) -> list[Any]:
     """The rows of one figure, failed ones too: those of one setting, or all."""
     labels = {f"{figure}-{name}" for name in ([setting] if setting else SETTINGS)} | {figure}
     return [row for row in rows if row["params"].get("label") in labels]
@@ -313,9 +315,7 @@ def speedups(rows: list[dict]) -> list[Curve]:
         alone = by_threads.get(1, {})
         for threads, by_seed in by_threads.items():
             ratios = sorted(
-                passes(alone[seed]) / passes(row)
-                for seed, row in by_seed.items()
-                if seed in alone
+                passes(alone[seed]) / passes(row) for seed, row in by_seed.items() if seed in alone
             )
             seconds = sorted(passes(row) for row in by_seed.values())
             kappas = [

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from matplotlib import markers as markers
     from matplotlib import ticker as ticker
     from scipy import optimize as optimize
+    from scipy.linalg import blas as blas
     from sklearn import cluster as cluster
     from sklearn import ensemble as ensemble
     from sklearn import isotonic as isotonic
@@ -57,6 +58,7 @@ LIBRARIES = {
     "shutil": ["shutil"],
     "subprocess": ["subprocess"],
     "tempfile": ["tempfile"],
+    "blas": ["scipy.linalg.blas"],
     "cluster": ["sklearn.cluster"],
     "dask": ["dask"],
     "distributed": ["distributed"],

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextvars
 import itertools
 import os
+import resource
 import sys
 import threading
 import time
@@ -23,6 +24,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from rfx import env, lazy
+from rfx.errors import RfxError
 
 # Parts of a product's rows.
 _PARTS = 16
@@ -32,6 +34,9 @@ _FEW = 1 << 22
 # Multiplications of a matrix product that take as long as one of a loop, and columns of a tile of a
 # Gram matrix.
 DENSE, _TILE = 8, 512
+# Bytes of OpenBLAS's buffer for a thread, how many such libraries there are (numpy's and scipy's),
+# and rows of a product that takes one.
+_BUFFER, _LIBRARIES, _ENOUGH = 1 << 25, 2, 256
 _deadline: contextvars.ContextVar[float | None] = contextvars.ContextVar("deadline", default=None)
 
 
@@ -261,6 +266,37 @@ def add_gram(A: np.ndarray, out: np.ndarray) -> None:
 # ---------------------------------------------------------------------------- BLAS
 
 
+def _process_size() -> int:
+    """Bytes of this process's address space; 0 where the system does not tell."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as text:
+            return int(text.read().split()[0]) * resource.getpagesize()
+    except OSError:
+        return 0
+
+
+@lru_cache(maxsize=1)
+def _reserve() -> None:
+    """Have BLAS map its buffers while a limit of the address space (`ulimit -v`) leaves room.
+
+    OpenBLAS maps one for each thread that calls it, keeps it, and tries again for ever where that
+    fails. Raises RfxError where there is no room for them.
+    """
+    most = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if most == resource.RLIM_INFINITY:
+        return
+    scipys = lazy.blas
+    needed = _LIBRARIES * _BUFFER * env.threads()
+    if _process_size() + needed > most:
+        raise RfxError(
+            f"the limit of {most >> 20} MiB of address space (ulimit -v) leaves less than the"
+            f" {needed >> 20} MiB that BLAS needs; raise it, or give fewer --threads"
+        )
+    square = np.eye(_ENOUGH)
+    np.matmul(square, square)
+    scipys.dgemm(1.0, square, square)
+
+
 @lru_cache(maxsize=1)
 def _libraries() -> tuple[list, list]:
     """BLAS libraries whose number of threads belongs to the process, and those with one for
@@ -313,6 +349,7 @@ class _Blas(ContextDecorator):
 
     def __enter__(self) -> None:
         if not _here.limits:
+            _reserve()
             process, by_caller = _libraries()
             _here.before = _limit(by_caller)
             with self.lock:

@@ -126,8 +126,12 @@ class Registry(Mapping):
             ) from error
         found = self.declares(value)
         if entry.name not in found:
+            named = " or ".join(map(repr, found))
             raise DataError(
-                f"{about} is none: {entry.value} does not declare it; mend that package or"
+                f"{about} can't be used: {entry.value} is called {named}; give the entry point the"
+                " same name"
+                if found
+                else f"{about} can't be used: {entry.value} is no {self.kind}; mend that package or"
                 " remove it"
             )
         return found[entry.name]

@@ -469,3 +469,44 @@ def test_cores_are_those_that_a_container_may_use(tmp_path, files, group, cores)
     (tmp_path / "own").write_text(group + "\n")
     assert env._quota.__wrapped__(str(tmp_path), str(tmp_path / "own")) == cores
     assert env._quota.__wrapped__(str(tmp_path), str(tmp_path / "missing")) == sys.maxsize
+
+
+LIMITED = """
+import resource, sys
+import numpy as np
+import scipy.linalg
+from rfx import parallel
+square, out = (np.asfortranarray(np.eye(300)) for _ in range(2))
+size = parallel._process_size()
+resource.setrlimit(resource.RLIMIT_AS, (size + int(sys.argv[1]) * 2**20,) * 2)
+with parallel.one_blas_thread():
+    # as much as is left: BLAS has its buffers already
+    left, taken = 1 << 26, []
+    while left >= 1 << 16:
+        try:
+            taken.append(bytearray(left))
+        except MemoryError:
+            left //= 2
+    np.matmul(square, square, out=out)
+    scipy.linalg.blas.dgemm(1.0, square, square, beta=0.0, c=out, overwrite_c=1)
+print("done")
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc says how large it is")
+@pytest.mark.parametrize(("megabytes", "refused"), [(40, True), (400, False)])
+def test_blas_is_not_left_without_memory_for_its_buffers(megabytes, refused):
+    # OpenBLAS would try again for ever
+    one = os.environ | {
+        "OPENBLAS_NUM_THREADS": "1",
+        "PYTHONPATH": str(Path(rfx.__file__).parents[1]),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(megabytes)],
+        env=one,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert refused == ("leaves less than the" in done.stderr and "raise it" in done.stderr), done
+    assert refused != done.stdout.startswith("done"), done

@@ -259,6 +259,15 @@ def test_an_option_of_its_kernel(rfx, tmp_path):
 FAILS = "[rfx.methods]\nbroken = broken:Method\n[rfx.feature_maps]\nbroken-kernel = broken:Map\n"
 
 
+def test_an_entry_point_of_another_name_is_said(rfx, tmp_path):
+    points = "[rfx.methods]\nfirst = named:Second\n"
+    code = "from rfx.methods.rf import RF\n\n\nclass Second(RF):\n    name = 'second'\n"
+    status, _, err = rfx(
+        "methods", "first", folders=[package(tmp_path / "site", "named", points, code)]
+    )
+    assert status == 1 and "named:Second is called 'second'; give the entry point the same" in err
+
+
 @pytest.mark.parametrize(
     "code", ["import nothing_of_that_name", "raise SystemExit(3)", "Method = Map = None"]
 )

@@ -47,6 +47,8 @@ _OBJECTS = 20_000
 
 # Those that wait for numba where its cache is empty.
 _COMPILING = ("train", "predict", "eval", "explain", "featurize", "run", "reproduce")
+# what the loader says where memory for a library is short
+_UNMAPPED = "failed to map segment"
 _READER_GONE = 141  # what a shell shows for a program that SIGPIPE ended
 
 
@@ -157,7 +159,13 @@ def _run(args) -> int | str:
         return 130
     except BrokenPipeError:
         return _READER_GONE
-    except (RfxError, MemoryError, OSError) as error:
+    except (RfxError, MemoryError, OSError, ImportError) as error:
+        if isinstance(error, ImportError):
+            if _UNMAPPED not in str(error):
+                raise
+            error = RfxError(
+                "memory is too short to load a library; a limit (ulimit -v) has to be higher"
+            )
         if "--debug" in args:
             traceback.print_exc()
             return getattr(error, "exit_code", 1)
@@ -180,7 +188,8 @@ def _say_warnings() -> None:
 
 def _sentence(error) -> str:
     if isinstance(error, MemoryError):
-        return f"out of memory ({error}); a smaller --n-features or --max-memory needs less"
+        what = f" ({error})" if str(error) else ""
+        return f"out of memory{what}; a smaller --n-features or --max-memory needs less"
     if isinstance(error, OSError):
         reason = error.strerror or error
         if isinstance(error, terminal.OutputError):

@@ -163,8 +163,8 @@ class MethodCommand(DeclaredCommand):
         except click.NoSuchOption as error:
             if ctx.meta["rfx.named"] is None:
                 raise
-
-            raise methods.no_option(ctx.meta["rfx.named"], error.option_name) from None
+            more = [flag for own in self.params for flag in own.opts if flag.startswith("--")]
+            raise methods.no_option(ctx.meta["rfx.named"], error.option_name, more) from None
 
 
 def _parameter(option) -> click.Option:

@@ -77,5 +77,7 @@ def command(model, dataset, split, results, zero_based, header, encoding, strict
         results_file.append(results, row)
     print_row(row if as_json else replace(row, dataset=taught), as_json)
     if not as_json:
+        where = "standard input" if dataset == "-" else dataset
+        click.echo(f"rows               {row.n_test} of {where}")
         print_measures(row.params["measures"])
     finish([row])

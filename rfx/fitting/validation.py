@@ -105,8 +105,8 @@ def folds(
         if counts.min() < 2:
             label = label_text(schema, labels[np.argmin(counts)])
             raise DataError(
-                f"{option} needs two rows of each class at least, but only 1 row is {label:.40};"
-                " leave that row out"
+                f"{option} needs two rows of each class at least, but only 1 row has the label"
+                f" {label:.40}; leave that row out"
             )
         order = order[np.argsort(y[order], kind="stable")]
     places = np.arange(len(y))

@@ -8,7 +8,7 @@ the other losses take weights with the labels (`rfx.losses.Weighted`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
@@ -17,7 +17,7 @@ from rfx.data.tabular import labelwords
 from rfx.data.tabular.apart import Apart
 from rfx.data.tabular.schema import Schema, label_text
 from rfx.data.transforms.scaling import as_floats
-from rfx.errors import DataError, UsageError
+from rfx.errors import DataError, UsageError, or_near
 from rfx.losses import Loss, SmoothLoss, Weighted
 from rfx.operators.scaled import scaled_rows
 from rfx.options import LabelWeights, Option
@@ -34,6 +34,8 @@ CLASS_WEIGHT = Option(
 )
 # What class_weight may be: as the option has it, or {label: weight}.
 ByLabel: TypeAlias = str | Mapping[Any, float]
+# Labels that a message names.
+_SHOWN = 20
 # Solvers that take none.
 WITHOUT = ("liblinear", "libsvm", "prcd")
 
@@ -136,7 +138,7 @@ def by_code(class_weight: str | None, schema: Schema | None) -> dict[float, floa
     found: dict[float, float] = {}
     for (label, weight), code in zip(given.items(), codes):
         if code is None or (labels is not None and code < 0):
-            raise _no_label(label)
+            raise _no_label(label, [] if labels is None else labels)
         if float(code) in found:
             raise UsageError(
                 f"--class-weight is {class_weight:.80}, which names the label {label:.40} twice"
@@ -149,8 +151,9 @@ def _shown(schema: Schema | None, label: object) -> str:
     return label_text(schema, label) if isinstance(label, (int, float)) else str(label)
 
 
-def _no_label(label: object) -> UsageError:
-    return UsageError(f"--class-weight has the label {label!s:.40}, which no row has")
+def _no_label(label: object, labels: Sequence[str]) -> UsageError:
+    near = or_near(str(label), [f"{known:.40}" for known in labels[:_SHOWN]]) if labels else ""
+    return UsageError(f"--class-weight has the label {label!s:.40}, which no row has{near}")
 
 
 def _by_label(y: np.ndarray, class_weight: ByLabel, weights: np.ndarray) -> np.ndarray:
@@ -188,7 +191,7 @@ def of_labels(
     for label, weight in given.items():
         shown = _shown(schema, label)
         if places[label] < 0:
-            raise _no_label(shown)
+            raise _no_label(shown, [_shown(schema, known) for known in known])
         if not (np.isfinite(weight) and weight >= 0):
             raise UsageError(
                 f"--class-weight is {weight} for the label {shown:.40}; weights are numbers of 0 or"

@@ -1,5 +1,7 @@
 """The methods, one file each, and the registry that finds them by name when they are asked for."""
 
+import difflib
+
 from rfx.errors import DataError, RfxError, UsageError, or_near
 from rfx.options import union
 from rfx.plugins import Registry
@@ -62,12 +64,14 @@ def unknown(name: str, among: list[str], what: str) -> UsageError:
     return UsageError(f"method {name!r:.80} {what}{near}")
 
 
-def no_option(name: str, flag: str) -> UsageError:
-    """What is raised for an option that the method of that name does not have."""
-    return UsageError(
-        f"method {name} has no option"
-        f" {flag}{or_near(flag, [option.flag for option in options_of(name)], 'it has')}"
-    )
+def no_option(name: str, flag: str, more: list[str]) -> UsageError:
+    """What is raised for an option that neither the method of that name has nor its command, whose
+    own options are `more`.
+    """
+    flags = [option.flag for option in options_of(name)]
+    # an option that only another method has is like some of the command's by chance
+    near = difflib.get_close_matches(flag, more, cutoff=0.8)
+    return UsageError(f"method {name} has no option {flag}{or_near(flag, flags, 'it has', near)}")
 
 
 def options_of(name: str | None) -> list:

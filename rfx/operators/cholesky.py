@@ -96,8 +96,11 @@ def factor_in_place(A: np.ndarray) -> int:
                 start: int, stop: int, own: slice = own, pairs: list[tuple[slice, slice]] = pairs
             ) -> None:
                 for rows, columns in pairs[start:stop]:
-                    product = A[columns, own] @ A[rows, own].T
-                    A[rows, columns] -= (np.triu(product) if rows is columns else product).T
+                    product = (A[columns, own] @ A[rows, own].T).T
+                    tile = A[rows, columns]
+                    # what is above the diagonal may be anything, such as a signalling nan
+                    where = np.tri(len(tile), dtype=bool) if rows is columns else True
+                    np.subtract(tile, product, out=tile, where=where)
 
             parallel.for_ranges(trailing, len(pairs), work=height**2 * _TILE / 2 / parallel.DENSE)
     return 0

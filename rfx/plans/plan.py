@@ -175,7 +175,9 @@ class Plan:
             name, equals, values = text.partition("=")
             if not equals or not name:
                 raise UsageError(f"--only {text}: expected NAME=VALUE, such as dataset=cpu")
-            wanted.setdefault(name.strip(), []).extend(self._split(name.strip(), values))
+            # a plan has options as options.NAME
+            name = name.strip().removeprefix("options.")
+            wanted.setdefault(name, []).extend(self._split(name, values))
         runs = self.runs
         for name, values in wanted.items():
             there = sorted(

@@ -2,6 +2,7 @@
 rewritten, read by column name.
 """
 
+import errno
 import gc
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -293,8 +294,9 @@ def exclusive(path: AnyPath) -> Iterator[None]:
                 " --results"
             ) from None
         except OSError as error:
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             raise DataError(
                 f"{path}.lock can't be written as the lock of {path}: {error.strerror or error};"
-                " remove it"
+                f" {'make room there' if full else 'remove it'}"
             ) from error
         yield

@@ -41,10 +41,12 @@ def no_better(row: Result) -> str | None:
     least = params.get("constant_score")
     if score is None or least is None or (score < least if rmse else score > least):
         return None
-    same = "the mean of the targets" if rmse else "always the most frequent label"
+    if params.get("n_classes") == 1:
+        return "all training rows have the same label, so that the model predicts nothing else"
+    same = "the mean of the targets" if rmse else "the most frequent label"
     return (
-        f"{'rmse' if rmse else 'accuracy'} {score:.4g} is no better than {least:.4g}, which"
-        f" {same} has"
+        f"{'rmse' if rmse else 'accuracy'} {score:.4g} is no better than {least:.4g}, the score of"
+        f" always predicting {same}"
     )
 
 

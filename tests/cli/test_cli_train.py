@@ -639,6 +639,11 @@ REFUSALS = [
         "method rf has no option --kernal; did you mean --kernel?",
     ),
     (
+        ["train", "--method", "rf", "--data", "x", "--traget", "y"],
+        2,
+        "method rf has no option --traget; did you mean --target or",
+    ),
+    (
         ["train", "--method", "rf", "--kernel", "gausian", "--data", "x"],
         2,
         "did you mean gaussian?",
@@ -834,3 +839,19 @@ def test_json_has_null_for_what_is_not_finite(capfd):
     (found,) = json.loads(capfd.readouterr().out)
     assert found["params"] == {"growth": [[16, None]]} and found["n_iter"] == 3
     assert found["gap"] is None and found["score"] is None
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (MemoryError(), "rfx: out of memory; a smaller --n-features"),
+        (ImportError("x.so: failed to map segment from shared object"), "rfx: memory is too short"),
+    ],
+)
+def test_short_memory_is_one_sentence(error, said, capfd, monkeypatch):
+    def fail(**_):
+        raise error
+
+    monkeypatch.setattr(cli, "main", fail)
+    code, _, err = run(capfd, "methods")
+    assert code == 1 and err.startswith(said) and "Traceback" not in err

@@ -577,3 +577,17 @@ def test_a_format_that_is_not_read_is_named(name, tmp_path, capfd):
 def test_tables_that_look_a_little_like_them_are_read(text, tmp_path):
     (tmp_path / "f.csv").write_text(text)
     assert tables.File(tmp_path / "f.csv").read(Reading()).n_rows in (1, 2)
+
+
+@pytest.mark.parametrize("missing", ["refuse", "mean"])
+def test_a_column_that_is_away_can_be_given_without_values(missing, tmp_path, capfd):
+    words = [*FAST, "--missing", missing, "--data", churn(tmp_path, "a,b,y")]
+    good(capfd, "train", *words, "--model", tmp_path / "m.npz")
+    (tmp_path / "new.csv").write_text("b\n1\n-1\n")
+    said = refused(capfd, "predict", tmp_path / "m.npz", tmp_path / "new.csv")
+    hint = "a column without a value in any cell stands for missing ones"
+    assert (hint in said) == (missing == "mean")
+    (tmp_path / "new.csv").write_text("b,a\n1,\n-1,\n")
+    if missing == "mean":
+        out, _ = good(capfd, "predict", tmp_path / "m.npz", tmp_path / "new.csv")
+        assert out.count("\n") == 2

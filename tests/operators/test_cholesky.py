@@ -1,5 +1,7 @@
 """The tiled Cholesky factorisation, and threads within threads."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -79,3 +81,17 @@ def test_a_part_that_asks_for_threads_gets_its_own():
         assert parallel.for_ranges(lambda start, stop: stop - start, 4) == [2, 2]
     finally:
         env.set_threads(None)
+
+
+def test_what_is_above_the_diagonal_is_not_computed_with(monkeypatch):
+    monkeypatch.setattr(cholesky, "_TILE", 16)
+    A = positive(60, np.float32)
+    work = np.array(A, order="F")
+    above = np.triu_indices(60, 1)
+    bits = work.view(np.uint32)
+    bits[above] = 0x7FA00000  # a signalling nan, which memory that was never written may hold
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert cholesky.factor_in_place(work) == 0
+    assert np.all(bits[above] == 0x7FA00000)
+    np.testing.assert_allclose(np.tril(work), np.linalg.cholesky(A), atol=1e-5)

@@ -88,6 +88,7 @@ def test_quick_keeps_sets_and_skips(write):
 def test_only(write):
     loaded = plan.load(write(GRID))
     assert {run.dataset for run in loaded.only(["dataset=cpu"]).runs} == {"cpu"}
+    assert loaded.only(["options.lam=10"]).runs == loaded.only(["lam=10"]).runs
     chosen = loaded.only(["lam=10.0", "kernel=gaussian", "label=paper,tuned"]).runs
     assert {(run.options["lam"], run.options["kernel"]) for run in chosen} == {(10, "gaussian")}
     assert len(loaded.only(["dataset=cpu", "dataset=census"]).runs) == len(loaded.runs)

@@ -1,6 +1,7 @@
 """The results file: columns, keys, appending under a lock, torn lines, other people's files."""
 
 import csv
+import errno
 import io
 import json
 import multiprocessing
@@ -499,3 +500,15 @@ def test_a_file_that_is_no_lock_is_left_as_it_is(tmp_path):
     lock.write_text("4711\n")
     with results.exclusive(path):
         assert lock.read_text() == f"{os.getpid()}\n"
+
+
+def test_a_lock_on_a_full_disk_is_not_to_be_removed(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(results.sheet, "lock", full)
+    with (
+        pytest.raises(DataError, match="No space left on device; make room there"),
+        results.exclusive(tmp_path / "r.csv"),
+    ):
+        pass

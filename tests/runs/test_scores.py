@@ -159,7 +159,7 @@ def test_a_class_of_two_rows_is_never_lost():
                 len(np.unique(y[kept])) == 2 for kept, _ in held_out.folds(y, True, seed, **how)
             )
     with pytest.raises(
-        DataError, match="needs two rows of each class at least, but only 1 row is 1"
+        DataError, match="needs two rows of each class at least, but only 1 row has the label 1;"
     ):
         held_out.folds(y[:-1], True, 0, cv=5)
     with pytest.raises(DataError, match="needs 14 rows at least, but there are 13"):
@@ -251,7 +251,10 @@ def test_train_says_on_what_the_score_is(files, capfd):
 
 @pytest.mark.parametrize(
     ("task", "same"),
-    [("binary", "always the most frequent label"), ("regression", "the mean of the targets")],
+    [
+        ("binary", "always predicting the most frequent label"),
+        ("regression", "the mean of the targets"),
+    ],
 )
 def test_a_score_no_better_than_a_constant_s_is_said(task, same, files, capfd):
     # no weight at all: regression predicts 0, far from the mean
@@ -338,6 +341,7 @@ def test_probabilities_from_the_shell(files, capfd):
         and len(answer["predictions"]) == 100
     )
     code, text, _ = run(capfd, "eval", model, "--data", files / "multiclass-test.txt")
+    assert re.search(r"^rows +\d+ of ", text, re.M)
     assert "balanced accuracy" in text and "log-loss" in text and "true, predicted" in text
     assert (
         methods.load(model).calibration.words()
@@ -484,3 +488,10 @@ def test_a_solver_s_steps_are_told(method):
         assert any("choosing" in entry for entry in told) and all(
             entry.get("outputs", 1) == 1 for entry in told
         )
+
+
+def test_a_table_of_one_label_is_said_to_have_one(tmp_path, capfd):
+    (tmp_path / "one.csv").write_text("a,b,y\n" + "".join(f"{i},{i % 7},same\n" for i in range(40)))
+    words = "--method rf --gamma 1 --lam 1 --n-features 8 --target y --no-baseline".split()
+    code, _, err = run(capfd, "train", *words, "--data", tmp_path / "one.csv")
+    assert code == 0 and "rfx: all training rows have the same label" in err

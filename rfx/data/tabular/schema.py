@@ -218,11 +218,13 @@ class Schema:
     def _found_by_name(self, table, needed):
         """`_found`, where the columns have names."""
         places = {name: position for position, name in enumerate(table.names)}
-        missing = [column.name for column in self.columns if column.name not in places]
-        if missing:
+        away = [column for column in self.columns if column.name not in places]
+        if away:
+            filled = all(column.fill is not None for column in away)
             raise DataError(
-                f"{table.name} has no column {_listed(missing)}, which the model was trained"
-                f" with; its columns are {', '.join(table.names):.300}"
+                f"{table.name} has no column {_listed([column.name for column in away])}, which the"
+                f" model was trained with; its columns are {', '.join(table.names):.300}"
+                + ("; a column without a value in any cell stands for missing ones" * filled)
             )
         target = places.get(self.target[0]) if self.target else None
         if target is None:

@@ -13,7 +13,7 @@ MAKEFLAGS += --keep-going
 
 .DEFAULT_GOAL := help
 .PHONY: reproduce reproduce-quick reproduce-full report help install demo lint test test-oldest coverage fuzz kill-workers \
-    docs-tables docs-numbers benchmark clean
+    docs docs-tables docs-numbers benchmark clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9%-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-38s %s\n", $$1, $$2}'
@@ -23,7 +23,7 @@ install: $(STAMP) ## Make the virtual environment .venv and install rfx in it
 # An editable install: only a change of the metadata calls for another one
 $(STAMP): setup.cfg pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test,dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test,dev,docs]"
 	@touch $@
 
 demo: $(STAMP) ## Install, then compare kernel, rf and sparse-rf on built-in data; no download
@@ -65,6 +65,9 @@ fuzz: $(STAMP) ## Read a million mutated files, CASES of them if given: each is 
 kill-workers: $(STAMP) ## Kill a Dask worker in each of ROUNDS trainings and plans (20): the same bits, all rows, nothing left behind
 	$(BIN)/python tests/kill_workers.py $(or $(ROUNDS),20)
 
+docs: $(STAMP) ## Build the documentation site, docs/_build/html/index.html; a warning is an error
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+
 docs-tables: $(STAMP) ## Put the tables of the documents in anew, from the results of the targets reproduce-…
 	$(BIN)/python tests/docs_tables.py
 
@@ -97,4 +100,4 @@ report: $(STAMP) ## One page of what was run so far, report/index.html, from res
 	@$(RFX) report --results $(RESULTS) --output report
 
 clean: ## Delete the virtual environments, what was built and demo/, but not results/ and report/
-	rm -rf $(VENV) $(OLDEST) build dist *.egg-info demo .coverage .coverage.*
+	rm -rf $(VENV) $(OLDEST) build dist *.egg-info demo .coverage .coverage.* docs/_build docs/generated docs/gallery

@@ -3,6 +3,7 @@
 Run: python benchmarks/bench_tables.py run --out ROWS.csv [--sets pol,wine] [--rows 4000]
      [--splits 5] [--by hgb-tuned,rfx] [--python PYTHON]
      python benchmarks/bench_tables.py show ROWS.csv [--reference hgb-tuned]
+     python benchmarks/bench_tables.py figure ROWS.csv --output FIGURE.svg
 
 `run` appends a row for each set, split and contestant that the file does not have yet. A split
 draws the training rows and at most 5,000 others to evaluate on. Each contestant runs in its own
@@ -13,8 +14,9 @@ the targets of the evaluated rows, or the share of wrong labels.
 RFX_MIRROR names the folder of the data sets. Contestants other than rfx and scikit-learn's need
 their packages: --python names an interpreter that has them.
 
-`show` prints, for each contestant, the geometric mean of its error over that of the reference (each
-a mean over the splits), on how many sets it is below 1 and above 1.15, and the processor seconds.
+`show` prints a Markdown table: for each set the errors, means over the splits, and their ratio to
+the reference's, and for each contestant the geometric mean of the ratios, on how many sets it is
+below 1 and above 1.15, and its processor seconds. `figure` draws rfx's ratios.
 """
 
 import argparse
@@ -362,42 +364,82 @@ def run(args):
                     csv.writer(file).writerow([*(row[key] for key in COLUMNS), args.rows])
 
 
-def show(args):
+def table(files, reference):
+    """(names, others, lines, seconds): lines has the mean error, its deviation, and the ratio to
+    the reference's by contestant and set."""
     found, seconds, asked = {}, {}, 0
-    for path in args.files:
+    for path in files:
         with open(path, newline="") as file:
             for row in csv.DictReader(file):
-                key = row["by"], row["set"]
-                found.setdefault(key, {})[row["split"]] = float(row["error"])
+                own = found.setdefault((row["by"], row["set"]), {})
+                own[row["split"]] = float(row["error"])
                 asked = int(row["asked"])
-                seconds.setdefault(key, []).append(float(row["processor_seconds"]))
-    others = sorted({by for by, _ in found} - {args.reference})
-    names = [name for name in SETS if (args.reference, name) in found]
-    print("set".ljust(12), args.reference.rjust(16), *(by.rjust(16) for by in others))
-    ratios = {by: [] for by in others}
+                seconds.setdefault(row["by"], []).append(float(row["processor_seconds"]))
+    others = sorted({by for by, _ in found} - {reference})
+    names = [name for name in SETS if (reference, name) in found]
+    lines = {}
+    for name in names:
+        for by in (reference, *others):
+            own = found.get((by, name), {})
+            both = [k for k in own if k in found[reference, name]]
+            if both:
+                errors = [own[k] for k in both]
+                base = np.mean([found[reference, name][k] for k in both])
+                spread = np.std(errors, ddof=1) if len(errors) > 1 else None
+                ratio = floored(np.mean(errors), name, asked) / floored(base, name, asked)
+                lines[by, name] = np.mean(errors), spread, ratio
+    return names, others, lines, {by: np.mean(own) for by, own in seconds.items()}
+
+
+def show(args):
+    names, others, lines, seconds = table(args.files, args.reference)
+    print("| set |", " | ".join((args.reference, *(f"{by}, ratio" for by in others))), "|")
+    print("|---|" + "---:|" * (1 + len(others)))
     for name in names:
         cells = []
         for by in (args.reference, *others):
-            own = found.get((by, name), {})
-            both = [k for k in own if k in found[args.reference, name]]
-            if not both:
-                cells.append("".rjust(16))
+            if (by, name) not in lines:
+                cells.append("-")
                 continue
-            errors = [own[k] for k in both]
-            base = np.mean([found[args.reference, name][k] for k in both])
-            ratio = floored(np.mean(errors), name, asked) / floored(base, name, asked)
-            if by != args.reference:
-                ratios[by].append(ratio)
-            spread = f"±{np.std(errors, ddof=1):.4f}" if len(errors) > 1 else ""
-            cells.append(f"{np.mean(errors):.4f}{spread} {ratio:.2f}".rjust(16))
-        print(name.ljust(12), *cells)
+            mean, spread, ratio = lines[by, name]
+            cell = f"{mean:.4f}" + ("" if spread is None else f" ± {spread:.4f}")
+            cells.append(cell if by == args.reference else f"{cell}, {ratio:.2f}")
+        print(f"| {name} |", " | ".join(cells), "|")
+    print()
     for by in others:
-        own = np.array(ratios[by])
-        mean = np.mean([np.mean(seconds[by, name]) for name in names if (by, name) in seconds])
+        own = np.array([lines[by, name][2] for name in names if (by, name) in lines])
         print(
-            f"{by}: geometric mean {np.exp(np.log(own).mean()):.3f} over {len(own)} sets; below 1"
-            f" on {(own < 1).sum()}, above 1.15 on {(own > 1.15).sum()}; {mean:.1f} processor s"
+            f"- {by}: geometric mean {np.exp(np.log(own).mean()):.3f} over {len(own)} sets; below"
+            f" 1 on {(own < 1).sum()}, above 1.15 on {(own > 1.15).sum()}; {seconds[by]:.1f}"
+            f" processor seconds ({args.reference}: {seconds[args.reference]:.1f})"
         )
+
+
+def figure(args):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    matplotlib.rcParams["svg.hashsalt"] = "rfx"
+    import matplotlib.pyplot as plt
+
+    names, _, lines, _ = table(args.files, args.reference)
+    ratios = sorted((lines["rfx", name][2], name) for name in names if ("rfx", name) in lines)
+    mean = np.exp(np.mean([np.log(ratio) for ratio, _ in ratios]))
+    fig, axes = plt.subplots(figsize=(7, 4.2), layout="constrained")
+    axes.axvline(1, color="#566070", linewidth=1)
+    axes.axvline(mean, color="#1f5f99", linewidth=1, linestyle="--")
+    axes.text(mean, len(ratios) - 0.3, f"geometric mean {mean:.2f} ", color="#1f5f99", ha="right")
+    for place, (ratio, _) in enumerate(ratios):
+        axes.plot([ratio, 1], [place, place], color="#c6ccd4", linewidth=2, zorder=1)
+    axes.scatter([ratio for ratio, _ in ratios], range(len(ratios)), color="#1f5f99", zorder=2)
+    axes.set_yticks(range(len(ratios)), [name for _, name in ratios])
+    axes.set_xscale("log")
+    axes.set_xticks([0.05, 0.1, 0.2, 0.5, 1, 2], ["0.05", "0.1", "0.2", "0.5", "1", "2"])
+    axes.minorticks_off()
+    axes.set_xlim(0.04, 2)
+    axes.set_xlabel("error of rfx train --data FILE over that of tuned HistGradientBoosting")
+    axes.spines[["top", "right"]].set_visible(False)
+    fig.savefig(args.output, metadata={"Date": None})
 
 
 def main():
@@ -413,6 +455,10 @@ def main():
     own = commands.add_parser("show")
     own.add_argument("files", nargs="+")
     own.add_argument("--reference", default="hgb-tuned")
+    own = commands.add_parser("figure")
+    own.add_argument("files", nargs="+")
+    own.add_argument("--reference", default="hgb-tuned")
+    own.add_argument("--output", required=True)
     own = commands.add_parser("one")
     own.add_argument("values", nargs=4)
     args = parser.parse_args()
@@ -421,6 +467,8 @@ def main():
         run(args)
     elif args.command == "show":
         show(args)
+    elif args.command == "figure":
+        figure(args)
     else:
         name, number, rows, by = args.values
         print(json.dumps(one(name, int(number), int(rows), by)))

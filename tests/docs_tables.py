@@ -51,7 +51,8 @@ def printed(command: str) -> str | None:
 
     words = shlex.split(command)[1:]
     where = words.index("--results") + 1
-    kept = ROWS / Path(words[where]).name
+    named = Path(words[where])
+    kept = ROWS / named.name if named.suffix else ROWS
     if not kept.exists():
         return None
     words[where] = str(kept)

@@ -42,9 +42,9 @@ class AutoClassifier(WeightedClassifier):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Each input's share of the learnt metric; they sum to 1. Not there without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     Examples
@@ -110,9 +110,9 @@ class AutoRegressor(WeightedRegressor):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Each input's share of the learnt metric; they sum to 1. Not there without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     Examples

@@ -69,9 +69,9 @@ class KernelClassifier(WeightedClassifier):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Each input's share of the learnt metric; they sum to 1. Not there without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -180,9 +180,9 @@ class KernelRegressor(WeightedRegressor):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Each input's share of the learnt metric; they sum to 1. Not there without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -295,9 +295,9 @@ class NystromClassifier(WeightedClassifier):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Each input's share of the learnt metric; they sum to 1. Not there without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -410,9 +410,9 @@ class NystromRegressor(WeightedRegressor):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Each input's share of the learnt metric; they sum to 1. Not there without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -527,9 +527,9 @@ class BlockClassifier(WeightedClassifier):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Each input's share of the learnt metric; they sum to 1. Not there without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -641,9 +641,9 @@ class BlockRegressor(WeightedRegressor):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Each input's share of the learnt metric; they sum to 1. Not there without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -755,9 +755,9 @@ class RFMClassifier(WeightedClassifier):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Each input's share of the learnt metric; they sum to 1. Not there without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -865,9 +865,9 @@ class RFMRegressor(WeightedRegressor):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Each input's share of the learnt metric; they sum to 1. Not there without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References

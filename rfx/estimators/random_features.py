@@ -80,9 +80,9 @@ class RFClassifier(WeightedClassifier):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Each input's share of the learnt metric; they sum to 1. Not there without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -208,9 +208,9 @@ class RFRegressor(WeightedRegressor):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Each input's share of the learnt metric; they sum to 1. Not there without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -339,9 +339,9 @@ class SparseRFClassifier(WeightedClassifier):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Each input's share of the learnt metric; they sum to 1. Not there without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -467,9 +467,9 @@ class SparseRFRegressor(WeightedRegressor):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Each input's share of the learnt metric; they sum to 1. Not there without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -616,9 +616,9 @@ class LKRFClassifier(WeightedClassifier):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Each input's share of the learnt metric; they sum to 1. Not there without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -769,9 +769,9 @@ class LKRFRegressor(WeightedRegressor):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Each input's share of the learnt metric; they sum to 1. Not there without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -890,9 +890,9 @@ class BoostingClassifier(WeightedClassifier):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Each input's share of the learnt metric; they sum to 1. Not there without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -998,9 +998,9 @@ class BoostingRegressor(WeightedRegressor):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Each input's share of the learnt metric; they sum to 1. Not there without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -1110,9 +1110,9 @@ class RBClassifier(WeightedClassifier):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Each input's share of the learnt metric; they sum to 1. Not there without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -1219,9 +1219,9 @@ class RBRegressor(WeightedRegressor):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Each input's share of the learnt metric; they sum to 1. Not there without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -1326,9 +1326,9 @@ class SparseRBClassifier(WeightedClassifier):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Each input's share of the learnt metric; they sum to 1. Not there without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -1430,9 +1430,9 @@ class SparseRBRegressor(WeightedRegressor):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Each input's share of the learnt metric; they sum to 1. Not there without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References

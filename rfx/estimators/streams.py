@@ -115,9 +115,9 @@ class DoublySGDClassifier(IncrementalClassifier):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Each input's share of the learnt metric; they sum to 1. Not there without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -287,9 +287,9 @@ class DoublySGDRegressor(IncrementalRegressor):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Each input's share of the learnt metric; they sum to 1. Not there without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -447,9 +447,9 @@ class NormaClassifier(IncrementalClassifier):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Each input's share of the learnt metric; they sum to 1. Not there without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -601,9 +601,9 @@ class NormaRegressor(IncrementalRegressor):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Each input's share of the learnt metric; they sum to 1. Not there without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -743,9 +743,9 @@ class KSDCAClassifier(WeightedClassifier):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Each input's share of the learnt metric; they sum to 1. Not there without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -878,9 +878,9 @@ class KSDCARegressor(ManyTargets):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Each input's share of the learnt metric; they sum to 1. Not there without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -1017,9 +1017,9 @@ class NSDCAClassifier(WeightedClassifier):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Each input's share of the learnt metric; they sum to 1. Not there without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -1155,9 +1155,9 @@ class NSDCARegressor(ManyTargets):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Each input's share of the learnt metric; they sum to 1. Not there without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -1297,9 +1297,9 @@ class RSDCAClassifier(WeightedClassifier):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Each input's share of the learnt metric; they sum to 1. Not there without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -1438,9 +1438,9 @@ class RSDCARegressor(ManyTargets):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Each input's share of the learnt metric; they sum to 1. Not there without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -1582,9 +1582,9 @@ class NPegasosClassifier(IncrementalClassifier):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Each input's share of the learnt metric; they sum to 1. Not there without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -1724,9 +1724,9 @@ class NPegasosRegressor(IncrementalRegressor):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Each input's share of the learnt metric; they sum to 1. Not there without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -1873,9 +1873,9 @@ class RPegasosClassifier(IncrementalClassifier):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Each input's share of the learnt metric; they sum to 1. Not there without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -2018,9 +2018,9 @@ class RPegasosRegressor(IncrementalRegressor):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Each input's share of the learnt metric; they sum to 1. Not there without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -2147,9 +2147,9 @@ class MLPClassifier(Classifier):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Each input's share of the learnt metric; they sum to 1. Not there without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -2264,9 +2264,9 @@ class MLPRegressor(Regressor):
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         Each input's share of the learnt metric; they sum to 1. Not there without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References

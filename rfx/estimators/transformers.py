@@ -234,7 +234,7 @@ class FourierFeatures(MapFeatures):
         The features as rfx has them (rfx.features).
     scaler_ : rfx.data.transforms.scaling.Scaler
         The scaling of the inputs.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -299,7 +299,7 @@ class MaternFeatures(MapFeatures):
         The features as rfx has them (rfx.features).
     scaler_ : rfx.data.transforms.scaling.Scaler
         The scaling of the inputs.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -360,7 +360,7 @@ class DotProductFeatures(MapFeatures):
         The features as rfx has them (rfx.features).
     scaler_ : rfx.data.transforms.scaling.Scaler
         The scaling of the inputs.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -416,7 +416,7 @@ class ArcCosineFeatures(MapFeatures):
         The features as rfx has them (rfx.features).
     scaler_ : rfx.data.transforms.scaling.Scaler
         The scaling of the inputs.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -474,7 +474,7 @@ class PerceptronFeatures(MapFeatures):
         The features as rfx has them (rfx.features).
     scaler_ : rfx.data.transforms.scaling.Scaler
         The scaling of the inputs.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -530,7 +530,7 @@ class StumpFeatures(MapFeatures):
         The features as rfx has them (rfx.features).
     scaler_ : rfx.data.transforms.scaling.Scaler
         The scaling of the inputs.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -585,7 +585,7 @@ class CoordinateFeatures(MapFeatures):
         The features as rfx has them (rfx.features).
     scaler_ : rfx.data.transforms.scaling.Scaler
         The scaling of the inputs.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     Examples
@@ -636,7 +636,7 @@ class KmerFeatures(MapFeatures):
         The features as rfx has them (rfx.features).
     scaler_ : rfx.data.transforms.scaling.Scaler
         The scaling of the inputs.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     Examples
@@ -688,7 +688,7 @@ class RandomBinning(MapTransformer):
         The features as rfx has them (rfx.features).
     scaler_ : rfx.data.transforms.scaling.Scaler
         The scaling of the inputs.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -764,7 +764,7 @@ class NystromFeatures(MapTransformer):
         The features as rfx has them (rfx.features).
     scaler_ : rfx.data.transforms.scaling.Scaler
         The scaling of the inputs.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -881,7 +881,7 @@ class SparseRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Me
         Objective, gap, model_size and the like, in the words of a results row.
     n_iter_ : int
         Iterations of the solver, in its own unit; 1 where there are none.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References
@@ -1009,10 +1009,10 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parametri
     ----------
     scaler_ : rfx.data.transforms.scaling.Scaler
         The scaling and the metric of the inputs.
-    feature_importances_ : ndarray of shape (n_features_in_,)
+    feature_importances_ : ndarray of shape (n_features,)
         The part of each scaled input in the trace of the metric, its average squared gradient; they
         sum to 1, and are equal without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features_in_,)
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
         Number of inputs, and their names where the rows of fit had some.
 
     References

@@ -81,7 +81,7 @@ def imported(path):
 @pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda p: str(p.relative_to(ROOT)))
 def test_no_import_goes_up(path):
     parts = path.relative_to(ROOT).with_suffix("").parts
-    assert room(parts) in LEVEL, f"{path} is in no room; add it to ROOMS and to docs/architecture.md"
+    assert room(parts) in LEVEL, f"{path} is in no room; add it to ROOMS, docs/architecture.md"
     for line, target in imported(path):
         name = room(target)
         if name in LEVEL:

@@ -22,6 +22,8 @@ for kind in (FourierFeatures, NystromFeatures):
         made = [kind(n_features=size, seed=seed, **fixed).fit_transform(X) for seed in range(5)]
         errors.append(np.mean([np.linalg.norm(Z @ Z.T - exact) for Z in made]))
     plt.loglog(sizes, errors / np.linalg.norm(exact), "o-", label=kind.__name__)
+plt.xticks(sizes, sizes)
+plt.minorticks_off()
 plt.xlabel("features D")
 plt.ylabel("relative error of the kernel matrix")
 plt.legend()

@@ -121,7 +121,7 @@ class Registry(Mapping):
             value = entry.load()
         except (Exception, SystemExit) as error:
             raise DataError(
-                f"{about} can't be imported: {type(error).__name__}: {error}; mend that package or"
+                f"{about} can't be imported: {type(error).__name__}: {error}; fix that package or"
                 " remove it"
             ) from error
         found = self.declares(value)
@@ -131,7 +131,7 @@ class Registry(Mapping):
                 f"{about} can't be used: {entry.value} is called {named}; give the entry point the"
                 " same name"
                 if found
-                else f"{about} can't be used: {entry.value} is no {self.kind}; mend that package or"
+                else f"{about} can't be used: {entry.value} is no {self.kind}; fix that package or"
                 " remove it"
             )
         return found[entry.name]

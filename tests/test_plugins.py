@@ -294,7 +294,7 @@ def test_what_fails_does_not_stop_others(rfx, tmp_path):
         status == 1
         and out == ""
         and "method broken of package broken 2.0" in err
-        and "mend that package or remove it" in err
+        and "fix that package or remove it" in err
     )
 
 

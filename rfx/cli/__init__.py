@@ -25,8 +25,8 @@ COMMANDS = {
     "train": "Train one model from a data set or file.",
     "predict": "Print predictions of a model for a file.",
     "eval": "Score a model on a data set or file.",
-    "explain": "Say which columns the predictions of a model depend on, and how.",
-    "info": "Say what a model file is, how it was made, and what it scores.",
+    "explain": "Show which columns the predictions of a model depend on, and how.",
+    "info": "Describe a model file: how it was made, and its scores.",
     "export": "Write a model as ONNX, C or JSON, to predict without rfx.",
     "methods": "List the methods with their options.",
     "run": "Run the missing rows of a plan; resumes, one process per row.",
@@ -37,7 +37,7 @@ COMMANDS = {
     "reproduce": "Run every plan of the papers, resuming, then write the report.",
     "compare": "Compare two results files: scores and seconds of the runs in both.",
     "warm": "Compile everything beforehand, so that no later command waits for it.",
-    "help": "Say how a command is used.",
+    "help": "Show how a command is used.",
 }
 
 

@@ -264,8 +264,8 @@ def text_options(command):
         "--header/--no-header",
         default=None,
         help=(
-            "Whether the first row of a CSV file has the columns' names; by default its cells and"
-            " those below tell."
+            "Whether the first row of a CSV file holds column names; by default inferred from the"
+            " cells."
         ),
     )(command)
 
@@ -287,8 +287,8 @@ def strict_option(command):
         "--strict",
         is_flag=True,
         help=(
-            "Refuse columns and categories that the training rows did not have, which are else left"
-            " out."
+            "Refuse columns and categories that the training rows did not have; by default they are"
+            " ignored."
         ),
     )(command)
 
@@ -315,9 +315,9 @@ def reading_options(command):
         ),
         (
             "--categorical",
-            "Columns to read as categories although they are numbers, such as codes, or names.",
+            "Columns to read as categories although they hold numbers, such as codes.",
         ),
-        ("--ignore", "Columns of a table to leave out, such as one of names or numbers of rows."),
+        ("--ignore", "Columns of a table to leave out, such as names or row numbers."),
     ):
         command = click.option(
             name, metavar="COLUMN,…", default=None, shell_complete=more_columns, help=text
@@ -357,8 +357,8 @@ def apart_options(command):
         (
             "--groups",
             (
-                "Hold out the rows of a group together, such as those of a patient: this column,"
-                " which is no input, names the group."
+                "Column with a group, such as a patient, whose rows are held out together; it is"
+                " not an input."
             ),
         ),
     ):
@@ -381,7 +381,7 @@ def force_option(command):
     return click.option(
         "--force",
         is_flag=True,
-        help="Replace an output file that is there already, whatever it is; never an input.",
+        help="Overwrite an existing output file of any kind; never an input.",
     )(command)
 
 
@@ -643,25 +643,23 @@ def print_path(rows: list[Result], as_json: bool) -> None:
 
 
 def finish(rows: list[Result]) -> None:
-    """Exit with 3 when a solver did not converge, saying what lets it."""
+    """Exit with 3 when a solver did not converge, and suggest what to try."""
     stopped = [row for row in rows if row.converged is False]
     if not stopped:
         return
     if any(row.params.get("ended") == "timeout" for row in stopped):
         click.echo(
-            "rfx: the time of --timeout was up before the solver converged; a longer one lets it",
+            "rfx: the solver did not converge within --timeout; try a larger one",
             err=True,
         )
     elif any(row.params.get("ended") == "stalled" for row in stopped):
         click.echo(
-            "rfx: the solver stopped: its objective no longer moves; a larger --tol or --dtype"
-            " float64 lets it converge",
+            "rfx: the solver stopped because its objective no longer changes; try a larger --tol,"
+            " or --dtype float64",
             err=True,
         )
     else:
-        click.echo(
-            "rfx: the solver did not converge; a larger --max-iter or --tol lets it", err=True
-        )
+        click.echo("rfx: the solver did not converge; try a larger --max-iter or --tol", err=True)
     sys.exit(3)
 
 

@@ -45,34 +45,34 @@ SHARES = (
     required=True,
     metavar="NAME|FILE",
     shell_complete=complete_data,
-    help="Rows that the model did not learn from: a data set's name (its test part), a file, or -.",
+    help="Rows that the model was not trained on: a data set's name (its test part), a file, or -.",
 )
 @click.option(
     "--target",
     metavar="COLUMN",
-    help="The column of the targets, where the file calls it otherwise than the training file.",
+    help="The target column, where its name differs from that in the training file.",
 )
-@click.option("--columns", metavar="COLUMN,…", help="Shuffle these columns alone.")
+@click.option("--columns", metavar="COLUMN,…", help="Shuffle only these columns.")
 @click.option(
     "--rows",
     type=Count(least=2),
     default=2000,
     show_default=True,
-    help="Use at most so many rows, drawn by the seed.",
+    help="Use at most this many rows, drawn at random.",
 )
 @click.option(
     "--repeats",
     type=Count(least=10),
     default=10,
     show_default=True,
-    help="How often each column is shuffled.",
+    help="Shuffles of each column.",
 )
 @click.option(
     "--top",
     type=Count(least=0),
     default=4,
     show_default=True,
-    help="Of how many of the first columns partial dependence is computed.",
+    help="Number of leading columns with partial dependence.",
 )
 @click.option(
     "--seed",
@@ -85,7 +85,7 @@ SHARES = (
     "--figure",
     type=OutputFile("explain.svg"),
     metavar="FILE",
-    help="Draw it, too: a name that ends in .svg, .png or .pdf.",
+    help="Also draw a figure: a name that ends in .svg, .png or .pdf.",
 )
 @split_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, each shuffle included.")
@@ -95,7 +95,7 @@ SHARES = (
 @quiet_option
 @threads_option
 def command(model, dataset, target, split, figure, as_json, strict, force, quiet, **more):
-    """Say which columns a model's predictions depend on, and how.
+    """Show which columns a model's predictions depend on, and how.
 
     Permutation importance: by how much the error rises when the cells of one column are shuffled
     among the rows. A column of a table counts as one, whatever number of inputs it became. Partial

@@ -18,7 +18,10 @@ from rfx.errors import RfxError
 )
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option(
-    "--all", "everything", is_flag=True, help="Every data set that can be had without work by hand."
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Every data set that can be downloaded without manual steps.",
 )
 @click.option(
     "--paper",
@@ -28,15 +31,12 @@ from rfx.errors import RfxError
 @click.option(
     "--offline",
     is_flag=True,
-    help="Use no network: only a mirror folder, and what is there already.",
+    help="Do not use the network: only a mirror folder and files that exist already.",
 )
 @click.option(
     "--trust",
     is_flag=True,
-    help=(
-        "Take files without a published checksum as they are, though they changed or have another"
-        " size."
-    ),
+    help=("Accept files without a published checksum even if they changed or differ in size."),
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the files as JSON.")
 def command(names, everything, paper, offline, trust, as_json):

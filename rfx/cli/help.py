@@ -12,7 +12,7 @@ def _complete(ctx, param, incomplete):
 @click.argument("words", nargs=-1, metavar="[COMMAND]...", shell_complete=_complete)
 @click.pass_context
 def command(ctx, words):
-    """Say how a command is used, as its --help does; without a command, list them.
+    """Show how a command is used, as its --help does; without a command, list all commands.
 
     \b
     rfx help train

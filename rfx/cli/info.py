@@ -17,10 +17,10 @@ MOST_NAMED = 20  # columns and labels that are printed by name
     "--json",
     "as_json",
     is_flag=True,
-    help="Print JSON: everything that the file says, options and labels included.",
+    help="Print everything in the file as JSON, with options and labels.",
 )
 def command(model, as_json):
-    """Say what a model file is: method, kernel, how it was made, its size, columns, labels, scores
+    """Describe a model file: method, kernel, how it was made, its size, columns, labels, scores
     and probabilities.
 
     Labels stand in the order of the columns of `rfx predict --proba` and `--decision`.

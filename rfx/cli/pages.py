@@ -40,7 +40,7 @@ DATA = {
 }
 READING = ("--header", "--encoding", "--zero-based", "--strict")
 FILES = {
-    "--quiet": "Say nothing of progress.",
+    "--quiet": "Do not show progress.",
     "--json": "Print JSON.",
     "--force": "Replace an output file that is there.",
 }

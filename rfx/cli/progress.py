@@ -157,4 +157,4 @@ def share(entry: dict) -> float | None:
 
 
 def quiet_option(command):
-    return click.option("--quiet", is_flag=True, help="Say nothing of progress.")(command)
+    return click.option("--quiet", is_flag=True, help="Do not show progress.")(command)

@@ -17,7 +17,7 @@ from rfx.records.traces import beside, finder
 @click.argument("name", required=False, shell_complete=complete_plan)
 @click.option("--paper", multiple=True, metavar="NAME", help="Only this paper (repeatable).")
 @click.option("--quick", "form", flag_value="quick", help="The small form of every plan.")
-@click.option("--full", "form", flag_value="full", help="The plans that take hours each, too.")
+@click.option("--full", "form", flag_value="full", help="Include the plans that take hours each.")
 @click.option(
     "--results",
     default="results",
@@ -39,12 +39,12 @@ from rfx.records.traces import beside, finder
     metavar="COUNT",
     default=1,
     show_default=True,
-    help="Runs at a time; times are comparable with one.",
+    help="Number of simultaneous runs; seconds are comparable only with one.",
 )
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="Say what would be run, for how long about and what it needs, and stop.",
+    help="Print what would be run, about how long it takes and what it needs, and stop.",
 )
 @force_option
 def command(name, paper, form, results, output, jobs, dry_run, force):

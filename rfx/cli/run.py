@@ -33,7 +33,7 @@ from rfx.records import results, traces
     metavar="COUNT",
     default=1,
     show_default=True,
-    help="Runs at a time; they share the cores, so times are only comparable with one.",
+    help="Simultaneous runs; they share the cores, so that seconds are comparable only with one.",
 )
 @click.option(
     "--scheduler",
@@ -53,7 +53,7 @@ from rfx.records import results, traces
 @click.option(
     "--timeout",
     metavar="SECONDS",
-    help="End a run that takes longer and give it a row that says so.",
+    help="Stop a run that takes longer, and record that in its row.",
 )
 @click.option(
     "--dry-run", "only_said", is_flag=True, help="Print the runs that would be made, and stop."
@@ -67,7 +67,7 @@ from rfx.records import results, traces
     ),
 )
 @click.option(
-    "--json", "as_json", is_flag=True, help="Print what became of the plan, rows included, as JSON."
+    "--json", "as_json", is_flag=True, help="Print the outcome of the plan, with its rows, as JSON."
 )
 @click.option(
     "--trace",

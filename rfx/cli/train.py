@@ -143,13 +143,13 @@ class TrainCommand(MethodCommand):
     "--cv",
     type=Whole(),
     metavar="PARTS",
-    help="Score by cross-validation over so many parts of the training rows.",
+    help="Score by cross-validation with this many folds of the training rows.",
 )
 @click.option(
     "--holdout",
     type=Real(),
     metavar="SHARE",
-    help="Score on this share of the training rows by a model without it.",
+    help="Score on this share of the training rows, by a model trained without it.",
 )
 @click.option(
     "--calibrate",
@@ -182,10 +182,10 @@ class TrainCommand(MethodCommand):
     "--trace",
     type=OutputFile("trace.csv"),
     default=None,
-    help="Append what the solver reports step by step to this CSV file.",
+    help="Append the solver's progress, step by step, to this CSV file.",
 )
 @click.option(
-    "--curve", is_flag=True, help="With --trace: the error on the test rows at every step, too."
+    "--curve", is_flag=True, help="With --trace: also the error on the test rows at every step."
 )
 @apart_options
 @reading_options
@@ -208,7 +208,7 @@ class TrainCommand(MethodCommand):
     "--checkpoint",
     type=OutputFile("checkpoint.npz"),
     default=None,
-    help="Write all that going on takes to this file (doubly-sgd and its kind).",
+    help="Write a resumable checkpoint to this file (streaming methods).",
 )
 @click.option(
     "--every",
@@ -219,9 +219,7 @@ class TrainCommand(MethodCommand):
 @click.option(
     "--resume",
     is_flag=True,
-    help=(
-        "Go on from --checkpoint where it is there; the same input and options give the same model."
-    ),
+    help=("Resume from --checkpoint if it exists; the same input and options give the same model."),
 )
 @click.option(
     "--scheduler",
@@ -238,7 +236,7 @@ class TrainCommand(MethodCommand):
     type=Count(),
     default=None,
     help=(
-        "Parts that --scheduler cuts the rows into; the same parts give the same bits. By default"
+        "Parts that --scheduler splits the rows into; the same parts give the same bits. By default"
         " one for each thread of a worker, more where a part would be more than 64 MiB of the"
         " files."
     ),

@@ -73,7 +73,7 @@ class TuneCommand(MethodCommand):
             {
                 "--budget-seconds NUMBER": "About how long it may take.  [default: 300]",
                 "--trials COUNT": "Most combinations of options to try.",
-                "--kernels NAME,NAME…": "Search these kernels, too.",
+                "--kernels NAME,NAME…": "Search these kernels as well.",
                 "--measure VALUE": "What chooses: accuracy, auc, log_loss, rmse, …",
                 "--cv PARTS": "Evaluate by cross-validation in the last round.",
                 "--holdout SHARE": "Evaluate on this share.  [default: 0.2]",
@@ -147,7 +147,7 @@ def _methods():
     "--cv",
     type=Whole(),
     metavar="PARTS",
-    help="Evaluate by cross-validation over so many parts in the last round.",
+    help="Evaluate by cross-validation with this many folds in the last round.",
 )
 @click.option(
     "--holdout",
@@ -163,12 +163,12 @@ def _methods():
 @click.option(
     "--calibrate",
     type=click.Choice(["platt", "isotonic"]),
-    help="Learn probabilities of the best model for `rfx predict --proba` from held-out rows.",
+    help="Calibrate the best model's probabilities on held-out rows, for `rfx predict --proba`.",
 )
-@click.option("--kernels", metavar="NAME,NAME…", help="Search these kernels, too.")
+@click.option("--kernels", metavar="NAME,NAME…", help="Search these kernels as well.")
 @click.option(
     "--budget-seconds", "budget", type=Positive(), default=300.0, show_default=True,
-    help="About how long it may take, the model of all rows included.",
+    help="Approximate time limit in seconds, including the final model.",
 )  # fmt: skip
 @click.option(
     "--trials",

@@ -30,7 +30,7 @@ class AutoClassifier(WeightedClassifier):
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
-        Seconds after which training is given up.
+        Seconds after which training is aborted.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class AutoRegressor(WeightedRegressor):
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
-        Seconds after which training is given up.
+        Seconds after which training is aborted.
 
     Attributes
     ----------

@@ -57,7 +57,7 @@ class KernelClassifier(WeightedClassifier):
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
-        Seconds after which training is given up.
+        Seconds after which training is aborted.
 
     Attributes
     ----------
@@ -170,7 +170,7 @@ class KernelRegressor(WeightedRegressor):
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
-        Seconds after which training is given up.
+        Seconds after which training is aborted.
 
     Attributes
     ----------
@@ -283,7 +283,7 @@ class NystromClassifier(WeightedClassifier):
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
-        Seconds after which training is given up.
+        Seconds after which training is aborted.
 
     Attributes
     ----------
@@ -400,7 +400,7 @@ class NystromRegressor(WeightedRegressor):
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
-        Seconds after which training is given up.
+        Seconds after which training is aborted.
 
     Attributes
     ----------
@@ -481,8 +481,9 @@ class BlockClassifier(WeightedClassifier):
     max_memory : float, default=None
         MiB that features or kernel values may take at a time; by default a third of what is free.
     partition : {"hyperplanes", "uniform"}, default="hyperplanes"
-        How rows get into blocks. hyperplanes: by random hyperplanes, a row predicted by the block
-        that it falls into; uniform: dealt out at random, a row predicted by the mean of all blocks.
+        How rows are assigned to blocks. hyperplanes: by random hyperplanes, a row predicted by the
+        block that it falls into; uniform: dealt out at random, a row predicted by the mean of all
+        blocks.
     block_size : int, default=1000
         Most rows R of a block.
     lam : float or {"validation", "auto"}, default="auto"
@@ -515,7 +516,7 @@ class BlockClassifier(WeightedClassifier):
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
-        Seconds after which training is given up.
+        Seconds after which training is aborted.
 
     Attributes
     ----------
@@ -597,8 +598,9 @@ class BlockRegressor(WeightedRegressor):
     max_memory : float, default=None
         MiB that features or kernel values may take at a time; by default a third of what is free.
     partition : {"hyperplanes", "uniform"}, default="hyperplanes"
-        How rows get into blocks. hyperplanes: by random hyperplanes, a row predicted by the block
-        that it falls into; uniform: dealt out at random, a row predicted by the mean of all blocks.
+        How rows are assigned to blocks. hyperplanes: by random hyperplanes, a row predicted by the
+        block that it falls into; uniform: dealt out at random, a row predicted by the mean of all
+        blocks.
     block_size : int, default=1000
         Most rows R of a block.
     lam : float or {"validation", "auto"}, default="auto"
@@ -631,7 +633,7 @@ class BlockRegressor(WeightedRegressor):
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
-        Seconds after which training is given up.
+        Seconds after which training is aborted.
 
     Attributes
     ----------
@@ -743,7 +745,7 @@ class RFMClassifier(WeightedClassifier):
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
-        Seconds after which training is given up.
+        Seconds after which training is aborted.
 
     Attributes
     ----------
@@ -855,7 +857,7 @@ class RFMRegressor(WeightedRegressor):
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
-        Seconds after which training is given up.
+        Seconds after which training is aborted.
 
     Attributes
     ----------

@@ -68,7 +68,7 @@ class RFClassifier(WeightedClassifier):
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
-        Seconds after which training is given up.
+        Seconds after which training is aborted.
 
     Attributes
     ----------
@@ -198,7 +198,7 @@ class RFRegressor(WeightedRegressor):
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
-        Seconds after which training is given up.
+        Seconds after which training is aborted.
 
     Attributes
     ----------
@@ -327,7 +327,7 @@ class SparseRFClassifier(WeightedClassifier):
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
-        Seconds after which training is given up.
+        Seconds after which training is aborted.
 
     Attributes
     ----------
@@ -457,7 +457,7 @@ class SparseRFRegressor(WeightedRegressor):
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
-        Seconds after which training is given up.
+        Seconds after which training is aborted.
 
     Attributes
     ----------
@@ -604,7 +604,7 @@ class LKRFClassifier(WeightedClassifier):
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
-        Seconds after which training is given up.
+        Seconds after which training is aborted.
 
     Attributes
     ----------
@@ -759,7 +759,7 @@ class LKRFRegressor(WeightedRegressor):
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
-        Seconds after which training is given up.
+        Seconds after which training is aborted.
 
     Attributes
     ----------
@@ -878,7 +878,7 @@ class BoostingClassifier(WeightedClassifier):
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
-        Seconds after which training is given up.
+        Seconds after which training is aborted.
 
     Attributes
     ----------
@@ -988,7 +988,7 @@ class BoostingRegressor(WeightedRegressor):
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
-        Seconds after which training is given up.
+        Seconds after which training is aborted.
 
     Attributes
     ----------
@@ -1098,7 +1098,7 @@ class RBClassifier(WeightedClassifier):
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
-        Seconds after which training is given up.
+        Seconds after which training is aborted.
 
     Attributes
     ----------
@@ -1209,7 +1209,7 @@ class RBRegressor(WeightedRegressor):
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
-        Seconds after which training is given up.
+        Seconds after which training is aborted.
 
     Attributes
     ----------
@@ -1314,7 +1314,7 @@ class SparseRBClassifier(WeightedClassifier):
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
-        Seconds after which training is given up.
+        Seconds after which training is aborted.
 
     Attributes
     ----------
@@ -1420,7 +1420,7 @@ class SparseRBRegressor(WeightedRegressor):
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
-        Seconds after which training is given up.
+        Seconds after which training is aborted.
 
     Attributes
     ----------

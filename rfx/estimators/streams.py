@@ -31,13 +31,13 @@ class DoublySGDClassifier(IncrementalClassifier):
         Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
         on held-out rows of a sample.
     batch : int, default=1024
-        Rows of a step.
+        Rows in a step (batch size).
     epochs : int, default=None
         Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
-        Divide rows, once they are scaled, by their length.
+        Normalise scaled rows to unit length.
     pca : int, default=None
         Number of principal components of the scaled rows to keep; by default all inputs.
     pca_centred : bool, default=True
@@ -53,13 +53,13 @@ class DoublySGDClassifier(IncrementalClassifier):
     budget_seconds : float, default=None
         Seconds of training after which it ends well.
     budget_samples : int, default=None
-        Rows after which training ends well, however many passes that takes.
+        Stop after this many rows, over however many passes.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
     features : {"offset", "pairs"}, default="offset"
         offset: sqrt2 cos(w.x + b); pairs: cos and sin of one w.
     block : int, default=256
-        Features of a step.
+        Features in a step.
     max_blocks : int, default=None
         Blocks of features after which a step takes one of them again, at random, as the authors'
         program for graphics cards does; by default always fresh ones.
@@ -79,7 +79,7 @@ class DoublySGDClassifier(IncrementalClassifier):
     precondition : bool, default=True
         Multiply a step by the inverse of the covariance of its features on the batch.
     damping : float, default=1e-07
-        What is added to that covariance, besides nu.
+        Added to the diagonal of that covariance, besides nu.
     averaging : {"none", "uniform", "linear"}, default="linear"
         What predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
         weight t.
@@ -103,7 +103,7 @@ class DoublySGDClassifier(IncrementalClassifier):
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
-        Seconds after which training is given up.
+        Seconds after which training is aborted.
 
     Attributes
     ----------
@@ -205,13 +205,13 @@ class DoublySGDRegressor(IncrementalRegressor):
         Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
         on held-out rows of a sample.
     batch : int, default=1024
-        Rows of a step.
+        Rows in a step (batch size).
     epochs : int, default=None
         Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
-        Divide rows, once they are scaled, by their length.
+        Normalise scaled rows to unit length.
     pca : int, default=None
         Number of principal components of the scaled rows to keep; by default all inputs.
     pca_centred : bool, default=True
@@ -227,13 +227,13 @@ class DoublySGDRegressor(IncrementalRegressor):
     budget_seconds : float, default=None
         Seconds of training after which it ends well.
     budget_samples : int, default=None
-        Rows after which training ends well, however many passes that takes.
+        Stop after this many rows, over however many passes.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
     features : {"offset", "pairs"}, default="offset"
         offset: sqrt2 cos(w.x + b); pairs: cos and sin of one w.
     block : int, default=256
-        Features of a step.
+        Features in a step.
     max_blocks : int, default=None
         Blocks of features after which a step takes one of them again, at random, as the authors'
         program for graphics cards does; by default always fresh ones.
@@ -253,7 +253,7 @@ class DoublySGDRegressor(IncrementalRegressor):
     precondition : bool, default=True
         Multiply a step by the inverse of the covariance of its features on the batch.
     damping : float, default=1e-07
-        What is added to that covariance, besides nu.
+        Added to the diagonal of that covariance, besides nu.
     averaging : {"none", "uniform", "linear"}, default="linear"
         What predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
         weight t.
@@ -277,7 +277,7 @@ class DoublySGDRegressor(IncrementalRegressor):
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
-        Seconds after which training is given up.
+        Seconds after which training is aborted.
 
     Attributes
     ----------
@@ -376,13 +376,13 @@ class NormaClassifier(IncrementalClassifier):
         Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
         on held-out rows of a sample.
     batch : int, default=1024
-        Rows of a step.
+        Rows in a step (batch size).
     epochs : int, default=None
         Passes over the rows; by default 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
-        Divide rows, once they are scaled, by their length.
+        Normalise scaled rows to unit length.
     pca : int, default=None
         Number of principal components of the scaled rows to keep; by default all inputs.
     pca_centred : bool, default=True
@@ -398,7 +398,7 @@ class NormaClassifier(IncrementalClassifier):
     budget_seconds : float, default=None
         Seconds of training after which it ends well.
     budget_samples : int, default=None
-        Rows after which training ends well, however many passes that takes.
+        Stop after this many rows, over however many passes.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
     step : {"theorem", "root", "decay", "constant", "normalized"}, default="root"
@@ -435,7 +435,7 @@ class NormaClassifier(IncrementalClassifier):
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
-        Seconds after which training is given up.
+        Seconds after which training is aborted.
 
     Attributes
     ----------
@@ -532,13 +532,13 @@ class NormaRegressor(IncrementalRegressor):
         Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
         on held-out rows of a sample.
     batch : int, default=1024
-        Rows of a step.
+        Rows in a step (batch size).
     epochs : int, default=None
         Passes over the rows; by default 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
-        Divide rows, once they are scaled, by their length.
+        Normalise scaled rows to unit length.
     pca : int, default=None
         Number of principal components of the scaled rows to keep; by default all inputs.
     pca_centred : bool, default=True
@@ -554,7 +554,7 @@ class NormaRegressor(IncrementalRegressor):
     budget_seconds : float, default=None
         Seconds of training after which it ends well.
     budget_samples : int, default=None
-        Rows after which training ends well, however many passes that takes.
+        Stop after this many rows, over however many passes.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
     step : {"theorem", "root", "decay", "constant", "normalized"}, default="root"
@@ -591,7 +591,7 @@ class NormaRegressor(IncrementalRegressor):
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
-        Seconds after which training is given up.
+        Seconds after which training is aborted.
 
     Attributes
     ----------
@@ -686,13 +686,13 @@ class KSDCAClassifier(WeightedClassifier):
         Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
         on held-out rows of a sample.
     batch : int, default=1024
-        Rows of a step.
+        Rows in a step (batch size).
     epochs : int, default=None
         Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
-        Divide rows, once they are scaled, by their length.
+        Normalise scaled rows to unit length.
     pca : int, default=None
         Number of principal components of the scaled rows to keep; by default all inputs.
     pca_centred : bool, default=True
@@ -708,7 +708,7 @@ class KSDCAClassifier(WeightedClassifier):
     budget_seconds : float, default=None
         Seconds of training after which it ends well.
     budget_samples : int, default=None
-        Rows after which training ends well, however many passes that takes.
+        Stop after this many rows, over however many passes.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
     gap : bool, default=False
@@ -731,7 +731,7 @@ class KSDCAClassifier(WeightedClassifier):
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
-        Seconds after which training is given up.
+        Seconds after which training is aborted.
 
     Attributes
     ----------
@@ -823,13 +823,13 @@ class KSDCARegressor(ManyTargets):
         Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
         on held-out rows of a sample.
     batch : int, default=1024
-        Rows of a step.
+        Rows in a step (batch size).
     epochs : int, default=None
         Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
-        Divide rows, once they are scaled, by their length.
+        Normalise scaled rows to unit length.
     pca : int, default=None
         Number of principal components of the scaled rows to keep; by default all inputs.
     pca_centred : bool, default=True
@@ -845,7 +845,7 @@ class KSDCARegressor(ManyTargets):
     budget_seconds : float, default=None
         Seconds of training after which it ends well.
     budget_samples : int, default=None
-        Rows after which training ends well, however many passes that takes.
+        Stop after this many rows, over however many passes.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
     gap : bool, default=False
@@ -868,7 +868,7 @@ class KSDCARegressor(ManyTargets):
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
-        Seconds after which training is given up.
+        Seconds after which training is aborted.
 
     Attributes
     ----------
@@ -958,13 +958,13 @@ class NSDCAClassifier(WeightedClassifier):
         Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
         on held-out rows of a sample.
     batch : int, default=4096
-        Rows of a step.
+        Rows in a step (batch size).
     epochs : int, default=None
         Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
-        Divide rows, once they are scaled, by their length.
+        Normalise scaled rows to unit length.
     pca : int, default=None
         Number of principal components of the scaled rows to keep; by default all inputs.
     pca_centred : bool, default=True
@@ -980,7 +980,7 @@ class NSDCAClassifier(WeightedClassifier):
     budget_seconds : float, default=None
         Seconds of training after which it ends well.
     budget_samples : int, default=None
-        Rows after which training ends well, however many passes that takes.
+        Stop after this many rows, over however many passes.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
     n_features : int, default=1000
@@ -1005,7 +1005,7 @@ class NSDCAClassifier(WeightedClassifier):
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
-        Seconds after which training is given up.
+        Seconds after which training is aborted.
 
     Attributes
     ----------
@@ -1098,13 +1098,13 @@ class NSDCARegressor(ManyTargets):
         Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
         on held-out rows of a sample.
     batch : int, default=4096
-        Rows of a step.
+        Rows in a step (batch size).
     epochs : int, default=None
         Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
-        Divide rows, once they are scaled, by their length.
+        Normalise scaled rows to unit length.
     pca : int, default=None
         Number of principal components of the scaled rows to keep; by default all inputs.
     pca_centred : bool, default=True
@@ -1120,7 +1120,7 @@ class NSDCARegressor(ManyTargets):
     budget_seconds : float, default=None
         Seconds of training after which it ends well.
     budget_samples : int, default=None
-        Rows after which training ends well, however many passes that takes.
+        Stop after this many rows, over however many passes.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
     n_features : int, default=1000
@@ -1145,7 +1145,7 @@ class NSDCARegressor(ManyTargets):
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
-        Seconds after which training is given up.
+        Seconds after which training is aborted.
 
     Attributes
     ----------
@@ -1236,13 +1236,13 @@ class RSDCAClassifier(WeightedClassifier):
         Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
         on held-out rows of a sample.
     batch : int, default=4096
-        Rows of a step.
+        Rows in a step (batch size).
     epochs : int, default=None
         Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
-        Divide rows, once they are scaled, by their length.
+        Normalise scaled rows to unit length.
     pca : int, default=None
         Number of principal components of the scaled rows to keep; by default all inputs.
     pca_centred : bool, default=True
@@ -1258,7 +1258,7 @@ class RSDCAClassifier(WeightedClassifier):
     budget_seconds : float, default=None
         Seconds of training after which it ends well.
     budget_samples : int, default=None
-        Rows after which training ends well, however many passes that takes.
+        Stop after this many rows, over however many passes.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
     n_features : int, default=1000
@@ -1285,7 +1285,7 @@ class RSDCAClassifier(WeightedClassifier):
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
-        Seconds after which training is given up.
+        Seconds after which training is aborted.
 
     Attributes
     ----------
@@ -1379,13 +1379,13 @@ class RSDCARegressor(ManyTargets):
         Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
         on held-out rows of a sample.
     batch : int, default=4096
-        Rows of a step.
+        Rows in a step (batch size).
     epochs : int, default=None
         Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
-        Divide rows, once they are scaled, by their length.
+        Normalise scaled rows to unit length.
     pca : int, default=None
         Number of principal components of the scaled rows to keep; by default all inputs.
     pca_centred : bool, default=True
@@ -1401,7 +1401,7 @@ class RSDCARegressor(ManyTargets):
     budget_seconds : float, default=None
         Seconds of training after which it ends well.
     budget_samples : int, default=None
-        Rows after which training ends well, however many passes that takes.
+        Stop after this many rows, over however many passes.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
     n_features : int, default=1000
@@ -1428,7 +1428,7 @@ class RSDCARegressor(ManyTargets):
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
-        Seconds after which training is given up.
+        Seconds after which training is aborted.
 
     Attributes
     ----------
@@ -1520,13 +1520,13 @@ class NPegasosClassifier(IncrementalClassifier):
         Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
         on held-out rows of a sample.
     batch : int, default=4096
-        Rows of a step.
+        Rows in a step (batch size).
     epochs : int, default=None
         Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
-        Divide rows, once they are scaled, by their length.
+        Normalise scaled rows to unit length.
     pca : int, default=None
         Number of principal components of the scaled rows to keep; by default all inputs.
     pca_centred : bool, default=True
@@ -1542,7 +1542,7 @@ class NPegasosClassifier(IncrementalClassifier):
     budget_seconds : float, default=None
         Seconds of training after which it ends well.
     budget_samples : int, default=None
-        Rows after which training ends well, however many passes that takes.
+        Stop after this many rows, over however many passes.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
     n_features : int, default=1000
@@ -1570,7 +1570,7 @@ class NPegasosClassifier(IncrementalClassifier):
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
-        Seconds after which training is given up.
+        Seconds after which training is aborted.
 
     Attributes
     ----------
@@ -1664,13 +1664,13 @@ class NPegasosRegressor(IncrementalRegressor):
         Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
         on held-out rows of a sample.
     batch : int, default=4096
-        Rows of a step.
+        Rows in a step (batch size).
     epochs : int, default=None
         Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
-        Divide rows, once they are scaled, by their length.
+        Normalise scaled rows to unit length.
     pca : int, default=None
         Number of principal components of the scaled rows to keep; by default all inputs.
     pca_centred : bool, default=True
@@ -1686,7 +1686,7 @@ class NPegasosRegressor(IncrementalRegressor):
     budget_seconds : float, default=None
         Seconds of training after which it ends well.
     budget_samples : int, default=None
-        Rows after which training ends well, however many passes that takes.
+        Stop after this many rows, over however many passes.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
     n_features : int, default=1000
@@ -1714,7 +1714,7 @@ class NPegasosRegressor(IncrementalRegressor):
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
-        Seconds after which training is given up.
+        Seconds after which training is aborted.
 
     Attributes
     ----------
@@ -1809,13 +1809,13 @@ class RPegasosClassifier(IncrementalClassifier):
         Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
         on held-out rows of a sample.
     batch : int, default=4096
-        Rows of a step.
+        Rows in a step (batch size).
     epochs : int, default=None
         Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
-        Divide rows, once they are scaled, by their length.
+        Normalise scaled rows to unit length.
     pca : int, default=None
         Number of principal components of the scaled rows to keep; by default all inputs.
     pca_centred : bool, default=True
@@ -1831,7 +1831,7 @@ class RPegasosClassifier(IncrementalClassifier):
     budget_seconds : float, default=None
         Seconds of training after which it ends well.
     budget_samples : int, default=None
-        Rows after which training ends well, however many passes that takes.
+        Stop after this many rows, over however many passes.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
     n_features : int, default=1000
@@ -1861,7 +1861,7 @@ class RPegasosClassifier(IncrementalClassifier):
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
-        Seconds after which training is given up.
+        Seconds after which training is aborted.
 
     Attributes
     ----------
@@ -1956,13 +1956,13 @@ class RPegasosRegressor(IncrementalRegressor):
         Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
         on held-out rows of a sample.
     batch : int, default=4096
-        Rows of a step.
+        Rows in a step (batch size).
     epochs : int, default=None
         Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
-        Divide rows, once they are scaled, by their length.
+        Normalise scaled rows to unit length.
     pca : int, default=None
         Number of principal components of the scaled rows to keep; by default all inputs.
     pca_centred : bool, default=True
@@ -1978,7 +1978,7 @@ class RPegasosRegressor(IncrementalRegressor):
     budget_seconds : float, default=None
         Seconds of training after which it ends well.
     budget_samples : int, default=None
-        Rows after which training ends well, however many passes that takes.
+        Stop after this many rows, over however many passes.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are kept in float64.
     n_features : int, default=1000
@@ -2008,7 +2008,7 @@ class RPegasosRegressor(IncrementalRegressor):
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
-        Seconds after which training is given up.
+        Seconds after which training is aborted.
 
     Attributes
     ----------
@@ -2090,13 +2090,13 @@ class MLPClassifier(Classifier):
     nu : float, default=1e-06
         Regularisation of the mean loss, nu/2 ||f||^2.
     batch : int, default=64
-        Rows of a step.
+        Rows in a step (batch size).
     epochs : int, default=None
         Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
-        Divide rows, once they are scaled, by their length.
+        Normalise scaled rows to unit length.
     pca : int, default=None
         Number of principal components of the scaled rows to keep; by default all inputs.
     pca_centred : bool, default=True
@@ -2112,7 +2112,7 @@ class MLPClassifier(Classifier):
     budget_seconds : float, default=None
         Seconds of training after which it ends well.
     budget_samples : int, default=None
-        Rows after which training ends well, however many passes that takes.
+        Stop after this many rows, over however many passes.
     loss : {"squared", "logistic", "softmax"}, default=None
         The loss; by default squared for regression, logistic for two classes, softmax for more.
     layers : str, default="100"
@@ -2135,7 +2135,7 @@ class MLPClassifier(Classifier):
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
-        Seconds after which training is given up.
+        Seconds after which training is aborted.
 
     Attributes
     ----------
@@ -2207,13 +2207,13 @@ class MLPRegressor(Regressor):
     nu : float, default=1e-06
         Regularisation of the mean loss, nu/2 ||f||^2.
     batch : int, default=64
-        Rows of a step.
+        Rows in a step (batch size).
     epochs : int, default=None
         Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
     replace : bool, default=False
         Draw the rows with replacement, as in the theorems; else every pass has each once.
     unit : bool, default=False
-        Divide rows, once they are scaled, by their length.
+        Normalise scaled rows to unit length.
     pca : int, default=None
         Number of principal components of the scaled rows to keep; by default all inputs.
     pca_centred : bool, default=True
@@ -2229,7 +2229,7 @@ class MLPRegressor(Regressor):
     budget_seconds : float, default=None
         Seconds of training after which it ends well.
     budget_samples : int, default=None
-        Rows after which training ends well, however many passes that takes.
+        Stop after this many rows, over however many passes.
     loss : {"squared", "logistic", "softmax"}, default=None
         The loss; by default squared for regression, logistic for two classes, softmax for more.
     layers : str, default="100"
@@ -2254,7 +2254,7 @@ class MLPRegressor(Regressor):
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
-        Seconds after which training is given up.
+        Seconds after which training is aborted.
 
     Attributes
     ----------

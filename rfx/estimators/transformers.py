@@ -867,7 +867,7 @@ class SparseRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Me
     seed : int, default=0
         Seed of everything random; the same seed gives the same model.
     timeout : float, default=None
-        Seconds after which training is given up.
+        Seconds after which training is aborted.
 
     Attributes
     ----------

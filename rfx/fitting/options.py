@@ -13,7 +13,7 @@ MOST = 10**9  # of a size or count; keeps absurd numbers from loops and memory
 TASK = Option(
     "task",
     str,
-    "What is learnt; by default guessed from the targets.",
+    "The task; by default inferred from the targets.",
     ("regression", "binary", "multiclass"),
 )
 SCALING = Option(
@@ -41,7 +41,7 @@ METRIC = Option(
 METRIC_STEPS = Option(
     "metric_steps",
     int,
-    "Iterations of the learning of --metric; by default as many as are best on held-out rows.",
+    "Iterations of learning --metric; by default chosen on held-out rows.",
     low=1,
     high=20,
 )
@@ -61,7 +61,7 @@ SEED = Option(
     default=0,
 )
 TIMEOUT = Option(
-    "timeout", float, "Seconds after which training is given up.", low=0, high=2e6, open_low=True
+    "timeout", float, "Seconds after which training is aborted.", low=0, high=2e6, open_low=True
 )
 BUDGET_SECONDS = Option(
     "budget_seconds",

@@ -35,7 +35,7 @@ NU = Option(
     low=0,
     default="validation",
 )
-BATCH = Option("batch", int, "Rows of a step.", low=1, high=MOST, default=1024)
+BATCH = Option("batch", int, "Rows in a step (batch size).", low=1, high=MOST, default=1024)
 EPOCHS = Option(
     "epochs",
     int,
@@ -72,9 +72,9 @@ HEAD_ROWS = Option(
     low=1,
     high=MOST,
 )
-UNIT = Option("unit", bool, "Divide rows, once they are scaled, by their length.", default=False)
+UNIT = Option("unit", bool, "Normalise scaled rows to unit length.", default=False)
 PCA_TO = Option(
-    "pca", int, "Keep so many principal components of the scaled rows.", low=1, high=MOST
+    "pca", int, "Number of principal components of the scaled rows to keep.", low=1, high=MOST
 )
 CENTRED = Option(
     "pca_centred",
@@ -93,7 +93,7 @@ SECONDS = Option(
 SAMPLES = Option(
     "budget_samples",
     int,
-    "Rows after which training ends well, however many passes that takes.",
+    "Stop after this many rows, over however many passes.",
     low=1,
     high=10**12,
 )

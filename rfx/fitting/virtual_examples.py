@@ -23,7 +23,7 @@ Change: TypeAlias = Callable[[np.ndarray | int], np.ndarray]
 VIRTUAL = Option(
     "virtual",
     str,
-    "Train on changed copies of the rows, without end.",
+    "Train on an endless stream of transformed copies of the rows (virtual examples).",
     {
         "none": "",
         "digits": "square images are turned, scaled, shifted and bent",

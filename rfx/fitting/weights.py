@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 CLASS_WEIGHT = Option(
     "class_weight",
     LabelWeights,
-    "Weights of rows by their label, of those that are not named 1; a label with a comma stands in"
-    " double quotes; balanced: in inverse proportion to how many rows have it.",
+    "Weights of the classes, such as 1:10,-1:1; unlisted labels have weight 1; a label with a comma"
+    " needs double quotes; balanced: inversely proportional to the number of rows of a class.",
 )
 # What class_weight may be: as the option has it, or {label: weight}.
 ByLabel: TypeAlias = str | Mapping[Any, float]

@@ -56,7 +56,7 @@ class Block(ExpansionMethod):
         Option(
             "partition",
             str,
-            "How rows get into blocks.",
+            "How rows are assigned to blocks.",
             {
                 "hyperplanes": (
                     "blocks cut by random hyperplanes, a row predicted by the block that it falls"

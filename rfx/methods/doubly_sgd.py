@@ -81,7 +81,7 @@ class DoublySgd(StreamMethod):
     options: ClassVar[tuple[Option, ...]] = (
         *StreamMethod.options,
         FEATURES,
-        Option("block", int, "Features of a step.", low=1, high=MOST, default=256),
+        Option("block", int, "Features in a step.", low=1, high=MOST, default=256),
         Option(
             "max_blocks",
             int,
@@ -95,7 +95,7 @@ class DoublySgd(StreamMethod):
         Option(
             "damping",
             float,
-            "What is added to that covariance, besides nu.",
+            "Added to the diagonal of that covariance, besides nu.",
             low=0,
             open_low=True,
             default=DAMPING,

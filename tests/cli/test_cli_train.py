@@ -137,7 +137,7 @@ def test_time_up_is_not_said_to_want_iterations(files, capfd):
     assert code == 3
     assert (
         err.splitlines()[-1]
-        == "rfx: the time of --timeout was up before the solver converged; a longer one lets it"
+        == "rfx: the solver did not converge within --timeout; try a larger one"
     )
 
 

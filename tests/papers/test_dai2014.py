@@ -285,7 +285,7 @@ def test_a_table_of_several_nu_says_so():
     table = tables.build("dai2014-fig1-adult", made, None, papers.tables())
     said = [note for note in table.notes if "not one objective" in note]
     assert said == [
-        f"{dai.CRITERIA['sc1']}: not one objective, for there are runs of nu 1e-06, 0.0003."
+        f"{dai.CRITERIA['sc1']}: not one objective: there are runs with nu 1e-06, 0.0003."
     ]
     made[1]["params"]["nu"] = 1e-6
     table = tables.build("dai2014-fig1-adult", made, None, papers.tables())

@@ -112,7 +112,7 @@ def _not_one_objective(key, own) -> list[str]:
     if key not in dai.ONE_NU or len(nus) < 2:
         return []
     words_of = ", ".join(general(nu) for nu in sorted(nus))
-    return [f"{dai.criterion_words(key)}: not one objective, for there are runs of nu {words_of}."]
+    return [f"{dai.criterion_words(key)}: not one objective: there are runs with nu {words_of}."]
 
 
 def _of_runs(name, method, key, runs, paper) -> tuple[list[Cell], dict]:

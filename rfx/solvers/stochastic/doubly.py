@@ -41,7 +41,7 @@ class Blocks:
     Parameters
     ----------
     size : int
-        Features of a step.
+        Features in a step.
     most : int or None
         After so many fresh blocks a step revisits one of them, drawn from (seed, t), which is
         algorithm 1 with features from a finite set (the authors' program for graphics cards does

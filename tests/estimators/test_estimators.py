@@ -66,12 +66,13 @@ NEAR = {
 }
 STOCHASTIC = ("DoublySGD", "Norma", "NPegasos", "RPegasos")
 CHOSEN = dict.fromkeys(NEAR, "options are chosen on held-out rows, which repetitions change")
+GAP = dict.fromkeys(NEAR, "a duality gap of 1e-14 leaves decision values differences of 1e-8")
 EXPECTED_FAILURES = {
     f"{name}{kind}": why
     for names, why in ((STOCHASTIC, NEAR), (("Auto", "RFM"), CHOSEN))
     for name in names
     for kind in ("Classifier", "Regressor")
-}
+} | {"KernelClassifier": GAP}
 # scikit-learn leaves this check out unless scipy was imported with this variable set, so that it
 # has a process of its own
 ARRAY_API = "SCIPY_ARRAY_API"

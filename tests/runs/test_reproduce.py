@@ -132,9 +132,9 @@ def test_it_resumes_and_keeps_the_code(folder, tmp_path):
 def test_papers_are_cited_as_texts_do():
     assert [folder.citation for folder in papers.folders()] == [
         "Dai et al. 2014",
+        "Yen et al. 2014",
         "Sinha and Duchi 2016",
         "Wu et al. 2016",
-        "Yen et al. 2014",
     ]
     assert (
         catalogue.Folder("p", "A. Reader: A paper, 1999 and 2001.", {}, {}, {}, None).citation

@@ -37,7 +37,8 @@ FITTED, EVALUATED = 8000, 4000
 FEW_LAMS = (*LAMS[::2], 0.001)
 # It is tried with the Gaussian kernel on standardised inputs, too, as a grid search over a support
 # vector machine has it: gamma times the number of inputs (0.25 is the median's).
-PLAIN_GAMMAS = (0.25, 0.06)
+# Of more rows than PLAIN its small lambdas take too long.
+PLAIN_GAMMAS, PLAIN = (0.25, 0.06), 5000
 # Where fewer rows are held out, methods are compared by cross-validation.
 FEWEST_HELD_OUT = 400
 # What is compared of more rows: methods with their options.
@@ -184,7 +185,7 @@ def _candidates(n: int, begun: Begun, weighted: bool, free: bool) -> list[_Candi
     ]
     if begun.problem.task != "regression":
         found.append(_Candidate("kernel", inputs | {"loss": "squared_hinge"}, FEW_LAMS))
-        if free and isinstance(begun.problem.X, np.ndarray):
+        if free and n <= PLAIN and isinstance(begun.problem.X, np.ndarray):
             plain = {"kernel": "gaussian", "scaling": "standard", "metric": "none"}
             own = plain | {"metric_steps": None, "loss": "squared_hinge"}
             found += [

@@ -9,7 +9,8 @@ times the square of the largest feature. All objectives here are divided by the 
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -83,6 +84,7 @@ class Excess:
 
     values: dict[int, list[float]]
     limit: float
+    by_seed: dict[Any, dict[int, float]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, rows: list[dict], size) -> "Excess | None":
@@ -90,11 +92,29 @@ class Excess:
         size. None of fewer than two sizes.
         """
         values: dict[int, list[float]] = {}
+        by_seed: dict[Any, dict[int, float]] = {}
         for row in rows:
-            values.setdefault(size(row), []).append(row["objective"] / row["n_train"])
+            objective = row["objective"] / row["n_train"]
+            values.setdefault(size(row), []).append(objective)
+            by_seed.setdefault(row["seed"], {})[size(row)] = objective
         if len(values) < 2:
             return None
-        return cls(dict(sorted(values.items())), float(np.mean(values[max(values)])))
+        return cls(dict(sorted(values.items())), float(np.mean(values[max(values)])), by_seed)
+
+    def slopes(self, limit: float | None = None, part: int = _PART) -> list[float]:
+        """Of the line through each seed's objectives above the limit, both axes logarithmic; of
+        sizes up to 1/part of the largest. A seed of fewer than three sizes has none.
+        """
+        limit, most = self.limit if limit is None else limit, max(self.values) / part
+        points = [
+            [(size, own - limit) for size, own in sorted(sizes.items()) if size <= most]
+            for sizes in self.by_seed.values()
+        ]
+        return [
+            seeds.slope(own)
+            for own in points
+            if len(own) > 2 and all(above > 0 for _, above in own)
+        ]
 
     def above(self, limit: float | None = None) -> tuple[list[int], list[float], list[float]]:
         """Sizes, means less the limit, standard deviations, of all sizes but the one that

@@ -344,3 +344,13 @@ def test_predicted_and_measured_speed_ups_side_by_side(tmp_path):
         "predicted"
     ] == pytest.approx(2 / (1 + 63 / 3199))
     assert cells["sparse-rf", 2]["predicted"] == 1.0
+
+
+def test_slopes_are_of_one_seed_each_in_any_order_of_rows():
+    def row(seed, size, objective):
+        return {"seed": seed, "size": size, "objective": objective, "n_train": 1}
+
+    rows = [row(seed, size, 1 + (1 + seed) / size) for seed in (0, 1) for size in (1, 2, 4)]
+    rows += [row(2, 2, 9.0), row(0, 64, 1.0), row(1, 64, 1.0)]
+    found = Excess.of(rows[::-1], lambda one: one["size"])
+    assert found.slopes() == pytest.approx([-1.0, -1.0])

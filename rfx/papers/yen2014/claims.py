@@ -5,7 +5,6 @@ from typing import Any
 
 from rfx.papers.yen2014 import figure1, theory
 from rfx.records.result import seconds_train
-from rfx.reporting import seeds
 from rfx.reporting.claims import Claim, Effects, paired
 
 Row = Mapping[str, Any]
@@ -50,18 +49,7 @@ def _ends(curve: str) -> Callable[[Sequence[Row]], Effects]:
 
 def _slopes(rows: Sequence[Row]) -> Effects:
     """The exponent of D in the objective above its limit, of each seed."""
-    found: Effects = {}
-    for one in theory.cases(rows):
-        largest = max(one.excess.values)
-        sizes = [size for size in one.excess.values if size <= largest / 16]
-        n_seeds = min(len(one.excess.values[size]) for size in sizes) if sizes else 0
-        slopes = []
-        for seed in range(n_seeds):
-            points = [(size, one.excess.values[size][seed] - one.excess.limit) for size in sizes]
-            if len(points) > 2 and all(above > 0 for _, above in points):
-                slopes.append(seeds.slope(points))
-        found[f"{one.dataset} {one.kernel}"] = slopes
-    return found
+    return {f"{one.dataset} {one.kernel}": one.excess.slopes() for one in theory.cases(rows)}
 
 
 def _at_size(

@@ -20,7 +20,7 @@ from rfx.fitting.options import MOST, N_FEATURES
 from rfx.fitting.preprocessing import input_dtype
 from rfx.fitting.settings import Settings
 from rfx.fitting.stream_options import FEATURES
-from rfx.fitting.streaming import Learner, Restored, StreamMethod
+from rfx.fitting.streaming import Learner, Restored, StreamMethod, n_bytes
 from rfx.fitting.support_rows import SUPPORT, kernel_option, restored, support_steps
 from rfx.model import Array
 from rfx.options import Option
@@ -170,6 +170,10 @@ class RandomLearner(Learner):
         own = {f"map_{name}": values for name, values in self.map.arrays.items()}
         return {"coef": self.solver.w} | own
 
+    def training_bytes(self) -> int | None:
+        stored = super().training_bytes()
+        return stored and stored + sum(map(n_bytes, self.map.arrays.values()))
+
     def describe(self) -> dict[str, Any]:
         size = len(self.solver.w)
         return {"n_features": self.map.n_features, "model_size": size}
@@ -193,6 +197,10 @@ class NystromLearner(Learner):
 
     def parameters(self) -> dict[str, np.ndarray]:
         return {"support": self.map.landmarks, "coef": self.map.fold(self.solver.w)}
+
+    def training_bytes(self) -> int | None:
+        stored = super().training_bytes()
+        return stored and stored + n_bytes(self.map.landmarks) + n_bytes(self.map.factor)
 
     def predict(self, X: Any) -> np.ndarray:
         coef = self.map.fold(self.solver.w)

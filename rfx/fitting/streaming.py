@@ -95,6 +95,19 @@ class Learner:
         """What the model file's header has of it."""
         return {}
 
+    def training_bytes(self) -> int | None:
+        """Bytes that training has to keep besides the batch: the state of the solver, and the
+        arrays of the feature map that no seed can produce. None where the state is not known.
+        """
+        return sum(map(n_bytes, self.solver.state().values()))
+
+
+def n_bytes(values: Any) -> int:
+    """Bytes of an array or of a CSR matrix."""
+    if sp.issparse(values):
+        return int(values.data.nbytes + values.indices.nbytes + values.indptr.nbytes)
+    return int(np.asarray(values).nbytes)
+
 
 @dataclass(frozen=True)
 class StreamModel:
@@ -865,6 +878,8 @@ class Session:
             "kernel_params": scalars(known.kernel_params),
         }
         info |= description
+        if (stored := learner.training_bytes()) is not None:
+            info["training_bytes"] = stored
         if known.weight_sum is not None:
             info["weight_sum"] = known.weight_sum
         if known.steps:

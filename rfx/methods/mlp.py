@@ -52,6 +52,9 @@ class MlpLearner(Learner):
     def step(self, X: Any, Y: np.ndarray, index: Any, own: Any) -> float:
         return self.solver.step(X, Y)
 
+    def training_bytes(self) -> None:
+        """None: scikit-learn does not give Adam's state."""
+
     def parameters(self) -> dict[str, np.ndarray]:
         layers = [np.append(weights, intercepts) for weights, intercepts in self.solver.layers]
         return {"parameters": np.concatenate(layers)}

@@ -279,7 +279,10 @@ _KINDS: dict[Check, str] = {
         "label test target ignore missing loss features threshold ended error scored_on held_out_on"
         " host divergence sample_weight choice_metric choice_on groups time"
     ),
-    _count: "round n_classes n_blocks n_found per_step rounds samples joint joint_rows max_iter cv",
+    _count: (
+        "round n_classes n_blocks n_found per_step rounds samples joint joint_rows max_iter cv"
+        " training_bytes"
+    ),
     _size: "rank pool support parts",
     _WORD_OR_COUNT: "n_features_asked n_features",
     _WORD_OR_SIZE: "n_grids block_size",

@@ -67,6 +67,8 @@ class Claim:
         Whether the effect is a ratio, whose interval is computed on its logarithm.
     settings : str
         The source of the settings: printed, authors' program, held-out rows, or test rows.
+    counted : bool
+        Whether the effect is a count, or a formula, without noise. One run then decides.
     vacuous : bool
         Whether the effect is that of a bound: where the claim holds the bound says nothing.
     why : str
@@ -83,6 +85,7 @@ class Claim:
     most: float = math.inf
     ratio: bool = False
     settings: str = ""
+    counted: bool = False
     vacuous: bool = False
     why: str = ""
 
@@ -119,9 +122,12 @@ def case(claim: Claim, name: str, effects: Sequence[float], cases: int = 1) -> C
     values = [math.log(value) for value in effects] if claim.ratio else list(effects)
     own = seeds.mean_of(values)
     back = math.exp if claim.ratio else float
-    if own.sd is None:
+    if own.sd is None and not claim.counted:
         return Case(name, back(own.value), None, None, 1, None)
-    half = stdtrit(own.n - 1, 1 - LEVEL / cases / 2) * own.sd / math.sqrt(own.n)
+    if own.sd is None:
+        half = 0.0
+    else:
+        half = stdtrit(own.n - 1, 1 - LEVEL / cases / 2) * own.sd / math.sqrt(own.n)
     low, high = back(own.value - half), back(own.value + half)
     inside = claim.least <= low and high <= claim.most
     outside = high < claim.least or low > claim.most
@@ -224,7 +230,7 @@ def table(found: Iterable[tuple[Folder, list[Judged]]]) -> Table:
         + ", ".join(f"{number} {verdict}" for verdict, number in counts.items() if number)
         + ".",
         "Intervals are over seeds; those of all cases of a claim hold together at 95 %. A case of a"
-        " single seed has none and decides nothing.",
+        " single seed has no interval and decides nothing, unless the effect is a count.",
         *(f"{verdict}: {text}." for verdict, text in VERDICTS.items() if counts[verdict]),
     ]
     return Table("claims", "Claims of the papers", sections, notes, tidy)

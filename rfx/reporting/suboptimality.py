@@ -101,20 +101,29 @@ class Excess:
             return None
         return cls(dict(sorted(values.items())), float(np.mean(values[max(values)])), by_seed)
 
-    def slopes(self, limit: float | None = None, part: int = _PART) -> list[float]:
-        """Of the line through each seed's objectives above the limit, both axes logarithmic; of
-        sizes up to 1/part of the largest. A seed of fewer than three sizes has none.
+    def slopes(self, limit: float | None = None, part: int = _PART) -> dict[Any, float]:
+        """Seed -> the slope of the distances of its objectives from the limit, both axes
+        logarithmic.
+
+        A limit that is given may lie between the objectives of a seed, so that distances are
+        absolute values. The own limit is the least objective. Sizes are at most 1/part of the
+        largest. A seed with fewer than three sizes, or without a distance, has no slope.
         """
-        limit, most = self.limit if limit is None else limit, max(self.values) / part
-        points = [
-            [(size, own - limit) for size, own in sorted(sizes.items()) if size <= most]
-            for sizes in self.by_seed.values()
-        ]
-        return [
-            seeds.slope(own)
-            for own in points
+        distance = (
+            (lambda value: value - self.limit)
+            if limit is None
+            else (lambda value: abs(value - limit))
+        )
+        most = max(self.values) / part
+        points = {
+            seed: [(size, distance(own)) for size, own in sorted(sizes.items()) if size <= most]
+            for seed, sizes in self.by_seed.items()
+        }
+        return {
+            seed: seeds.slope(own)
+            for seed, own in points.items()
             if len(own) > 2 and all(above > 0 for _, above in own)
-        ]
+        }
 
     def above(self, limit: float | None = None) -> tuple[list[int], list[float], list[float]]:
         """Sizes, means less the limit, standard deviations, of all sizes but the one that

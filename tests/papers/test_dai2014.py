@@ -62,6 +62,7 @@ def rows_of(name):
                 model_bytes=8.0 * n,
                 params={
                     "seconds_steps": 1e-6 * n**2,
+                    "training_bytes": 24 * n,
                     "seconds_nystrom": 1e-9 * n**3 if method.startswith("n-") else None,
                 },
             )
@@ -72,12 +73,13 @@ def rows_of(name):
     if name == "synthetic":
         theorem = [
             row(
-                "synthetic-theorem",
+                f"synthetic-{steps}",
                 "doubly-sgd",
                 seed=seed,
                 task="regression",
                 params={"nu": nu, "curve": CURVE},
             )
+            for steps in ("theorem", "printed")
             for seed in (0, 1)
             for nu in (0.1, 0.01)
         ]
@@ -122,7 +124,9 @@ def test_tables_and_figures_of_made_rows(name, tmp_path):
     chart = papers.figures()[f"dai2014-{name}"](rows_of(name), None)
     charts.paint(chart).savefig(tmp_path / "f.svg")
     drawn = (tmp_path / "f.svg").read_text()
-    assert "doubly" in drawn or "synthetic-nu-0.1" in drawn
+    assert "doubly" in drawn or all(
+        f"synthetic-{steps}-nu-0.1" in drawn for steps in ("theorem", "printed")
+    )
     with pytest.raises(UsageError, match="has no settings"):
         tables.build(f"dai2014-{name}", rows_of(name), "wild", papers.tables())
     with pytest.raises(DataError, match=f"no rows of dai2014-{name.removeprefix('fig1-')}"):
@@ -200,7 +204,7 @@ def test_errors_slopes_and_exponents_are_computed():
     assert ("k-sdca", "sc2") not in cells, "what is quoted of a method not run stands once"
     synthetic = tables.build("dai2014-synthetic", rows_of("synthetic"), None, papers.tables())
     assert [cell["slope"] for cell in synthetic.cells if "slope" in cell] == pytest.approx(
-        [-1.0, -1.0]
+        [-1.0] * 4
     )
     complexity = tables.build("dai2014-complexity", rows_of("complexity"), None, papers.tables())
     for cell in complexity.cells:

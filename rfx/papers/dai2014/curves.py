@@ -220,13 +220,17 @@ def slope(places, values) -> float | None:
     return float(np.polyfit(xs, ys, 1)[0]) if len(set(xs)) > 1 else None
 
 
-def ripple(rows) -> dict[float, dict[int, list[tuple[int, float]]]]:
-    """nu -> seed -> (step, mean squared distance to the exact solution) of the synthetic
-    runs of doubly-sgd.
+# label -> steps of the runs to the exact solution
+STEPS = {"theorem": "theta / (t + t0), t0 = 2 theta", "printed": "theta/t"}
+
+
+def ripple(rows, steps: str = "theorem") -> dict[float, dict[int, list[tuple[int, float]]]]:
+    """nu -> seed -> (step, mean squared distance to the exact solution) of the synthetic runs of
+    doubly-sgd with these steps of STEPS.
     """
     found: dict = {}
     for run in runs(rows, "synthetic"):
-        if run.method == "doubly-sgd" and label(run) == "synthetic-theorem":
+        if run.method == "doubly-sgd" and label(run) == f"synthetic-{steps}":
             points = [
                 (point["steps"], point["error"])
                 for point in run.row["params"].get("curve") or []
@@ -269,6 +273,7 @@ def costs(rows) -> dict[str, list[dict]]:
                 "preprocessing": run.before,
                 "training": run.seconds,
                 "prediction": row["seconds_predict"] / row["n_test"],
+                "training_storage": row["params"].get("training_bytes"),
                 "storage": row["model_bytes"],
             }  # fmt: skip
         )
@@ -281,7 +286,8 @@ COSTS = {
     "preprocessing": "preprocessing, s",
     "training": "training, s",
     "prediction": "prediction, s a row",
-    "storage": "model, bytes",
+    "training_storage": "training storage, bytes",
+    "storage": "prediction storage, bytes",
 }
 
 

@@ -91,34 +91,45 @@ def _limits(name, chosen, axis) -> tuple[tuple[float, float], tuple[float, float
 
 
 def synthetic(rows) -> Chart:
-    """E|f_t - f*|^2 against steps for every nu, with the slope -1 of theorem 4."""
+    """E|f_t - f*|^2 against steps for every nu, with the slope -1 of theorem 4; a panel for each
+    kind of steps.
+    """
     dai.of(rows, "synthetic")
+    panels = [
+        Panel(
+            f"steps {words}",
+            "steps t",
+            "E|f$_t$(x) - f*(x)|$^2$",
+            _distances(kind, own),
+            dress=_log_both,
+        )
+        for kind, words in dai.STEPS.items()
+        if (own := dai.ripple(rows, kind)) or kind == "theorem"
+    ]
+    return Chart(
+        "Dai et al. 2014: the ripple, distance to the exact solution of the same nu",
+        [],
+        [panels],
+        3.4,
+    )
+
+
+def _distances(kind, by_nu) -> list[Curve]:
+    """The mean distance of each nu, and the slope -1 through its end."""
     drawn = []
-    for number, (nu, seeds) in enumerate(sorted(dai.ripple(rows).items(), reverse=True)):
+    for number, (nu, seeds) in enumerate(sorted(by_nu.items(), reverse=True)):
         steps, values = dai.mean_curve(seeds)
         colour = ("#332288", "#D55E00", "#009E73", "#56B4E9")[number % 4]
         rate = dai.rate(seeds)
         words = f"nu = {nu:g}" + ("" if rate is None else f", slope {rate:.2f}")
         look = {"color": colour, "marker": "oshv"[number % 4], "markersize": 3}
-        drawn.append(Curve(steps, values, look, words, f"synthetic-nu-{nu:g}"))
+        drawn.append(Curve(steps, values, look, words, f"synthetic-{kind}-nu-{nu:g}"))
         if len(steps) > 1:
             ends = (steps[-1] / 16, steps[-1])
             line = [values[-1] * steps[-1] / step for step in ends]
-            drawn.append(
-                Curve(
-                    ends,
-                    line,
-                    {"color": colour, "linestyle": ":"},
-                    "slope -1" if number == 0 else "",
-                )
-            )
-    panel = Panel("", "steps t", "E|f$_t$(x) - f*(x)|$^2$", drawn, dress=_log_both)
-    return Chart(
-        "Dai et al. 2014: the ripple, distance to the exact solution of the same nu",
-        [],
-        [[panel]],
-        3.4,
-    )
+            look = {"color": colour, "linestyle": ":"}
+            drawn.append(Curve(ends, line, look, "slope -1" if number == 0 else ""))
+    return drawn
 
 
 def _log_both(axes) -> None:

@@ -114,7 +114,7 @@ def _rates(penalty: str) -> Callable[[Sequence[Row]], Effects]:
                 if penalty == "L1"
                 else one.excess.slopes(one.reference.objective, part=1)
             )
-            found[f"{one.dataset}, gamma {one.gamma:g}"] = own
+            found[f"{one.dataset}, gamma {one.gamma:g}"] = list(own.values())
         return found
 
     return measure

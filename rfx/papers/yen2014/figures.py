@@ -134,6 +134,11 @@ def _bounded(case) -> Panel:
     }
     words = "Sparse-RF, mean and deviation over the seeds"
     drawn = [Curve(sizes, means, style.look("sparse-rf"), words, f"{name}-ours", around)]
+    if case.rf is not None:
+        points = [(size, case.rf_above(size).value) for size in case.rf.values]
+        at, above = zip(*((size, value) for size, value in points if value > 0))
+        words = "RF above the exact kernel machine"
+        drawn.append(Curve(at, above, style.look("rf"), words, f"{name}-rf"))
     bounds = {2**k: reference.bound(2**k, case.curvature) - excess.limit for k in range(4, 25)}
     bounds = {size: bound for size, bound in bounds.items() if bound < float("inf")}
     look = {"color": "black", "linestyle": "--", "linewidth": 1.0}

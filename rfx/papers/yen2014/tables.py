@@ -399,6 +399,7 @@ def corollary1(rows) -> Table:
             vacuous = ", vacuous" if case.vacuous(size) else ""
             infinite = bound == float("inf")
             above = own.value - case.excess.limit
+            rf = case.rf_above(size)
             allowed = (
                 words(f"infinite{vacuous}") if infinite else number(bound, short, note=vacuous)
             )
@@ -410,6 +411,7 @@ def corollary1(rows) -> Table:
                     over,
                     allowed,
                     number(own.n, count),
+                    Cell(rf, decimals(5), "deviation"),
                 ]
             )
             cells.append(
@@ -424,11 +426,15 @@ def corollary1(rows) -> Table:
                     "bound": None if infinite else bound,
                     "runs": own.n,
                     "slope": case.excess.slope,
+                    "rf_excess": rf and rf.value,
+                    "rf_sd": rf and rf.sd,
                     "norm": case.reference.norm,
                 }
             )
         title = f"{case.dataset}, {case.kernel}"
-        sections.append(Section(title, ["D", "F", "F - F(inf)", "bound on F", "runs"], lines))
+        sections.append(
+            Section(title, ["D", "F", "F - F(inf)", "bound on F", "runs", "RF: P - P*"], lines)
+        )
         one, slope = case.reference, case.excess.slope
         notes.append(
             f"{title}: slope {'not known' if slope is None else f'{slope:.2f}'}; F(0)"

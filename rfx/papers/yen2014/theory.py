@@ -1,12 +1,14 @@
-"""Corollary 1 of Yen et al. 2014: our rows as the objective of Sparse-RF against D, and
-what the corollary allows it.
+"""Corollary 1 of Yen et al. 2014: the objectives of Sparse-RF and RF in our rows against D, and
+the bound of the corollary on that of Sparse-RF.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from rfx import losses
 from rfx.errors import DataError
 from rfx.records.result import complete
+from rfx.reporting.seeds import Mean, mean_of
 from rfx.reporting.suboptimality import Excess, Reference
 
 LABEL = "corollary1"
@@ -23,24 +25,47 @@ NOTES = (
         " Nothing is promised below F*, but Sparse-RF gets there."
     ),
     "Where the bound is above F(0), the objective of zero weights, it says nothing: it is vacuous.",
+    (
+        "P is the objective of RF, with lam/2 ||w||^2 for the L1 norm, and P* that of the exact"
+        " kernel machine, which RF approaches as D grows."
+    ),
 )
 
 
 @dataclass(frozen=True)
 class Case:
-    """One data set and kernel: the exact machine and the rows of sparse-rf by D. curvature:
-    gamma of the corollary.
+    """One data set and kernel: the exact machine, and the objectives of Sparse-RF and of RF by D.
+
+    Attributes
+    ----------
+    reference : Reference
+    excess : Excess
+        Of Sparse-RF, above its limit.
+    rf : Excess or None
+        Of RF; its limit is `reference.objective`. None without rows of two sizes.
+    curvature : float
+        gamma of the corollary.
     """
 
     dataset: str
     kernel: str
     reference: Reference
     excess: Excess
+    rf: Excess | None
     curvature: float
 
     def vacuous(self, size: int) -> bool:
         """Does the bound at D = size allow more than zero weights have?"""
         return self.reference.bound(size, self.curvature) >= self.reference.zero
+
+    def rf_above(self, size: int) -> Mean | None:
+        """P - P* of RF with `size` features over the seeds; None without such rows."""
+        values = [] if self.rf is None else self.rf.values.get(size, [])
+        return mean_of([value - self.reference.objective for value in values]) if values else None
+
+    def rf_slopes(self) -> dict[Any, float]:
+        """Seed -> the exponent of D in |P - P*|."""
+        return {} if self.rf is None else self.rf.slopes(self.reference.objective, part=1)
 
     def first_useful(self) -> int:
         """The smallest D at which the bound is below F(0)."""
@@ -57,7 +82,7 @@ def cases(rows) -> list[Case]:
 
     Raises DataError where there is no such case.
     """
-    # the newest of a run that was made twice
+    # the newest row of each run
     newest = {
         row["key"]: row
         for row in rows
@@ -75,19 +100,21 @@ def cases(rows) -> list[Case]:
         alike = [
             row
             for row in own
-            if row["method"] == "sparse-rf"
-            and (row["dataset"], row["kernel"]) == (exact["dataset"], exact["kernel"])
+            if all(row[name] == exact[name] for name in ("dataset", "kernel", "lam"))
+            and row["n_features"]
         ]
-        excess = Excess.of(
-            [row for row in alike if row["lam"] == exact["lam"] and row["n_features"]],
-            lambda row: row["n_features"],
+        excess, rf = (
+            Excess.of(
+                [row for row in alike if row["method"] == method], lambda row: row["n_features"]
+            )
+            for method in ("sparse-rf", "rf")
         )
         if excess:
             curvature = (
                 losses.get_loss(exact["params"]["loss"]).curvature * _LARGEST[exact["kernel"]]
             )
             found.append(
-                Case(exact["dataset"], exact["kernel"], Reference.of(exact), excess, curvature)
+                Case(exact["dataset"], exact["kernel"], Reference.of(exact), excess, rf, curvature)
             )
     if not found:
         raise DataError(

@@ -220,6 +220,14 @@ def test_what_the_setting_was_inferred_from_and_the_programs_stand_beneath():
             params={"loss": "squared"},
         ),
         labelled("published", n_features=1000, model_size=1000, params={"loss": "squared"}),
+        labelled(
+            "published",
+            seed=1,
+            score=0.0381,
+            n_features=1000,
+            model_size=1000,
+            params={"loss": "squared"},
+        ),
         labelled("published", n_features=500, status="failed", message="too large"),
     ]
     table = build(*rows)
@@ -231,8 +239,20 @@ def test_what_the_setting_was_inferred_from_and_the_programs_stand_beneath():
     ]
     what = "gaussian, squared, lambda 1, D 1,000"
     assert texts(published) == [
-        ["cpu", "rf", what, "rfx", "12.3", "0.944", "10", "1.0e-04", "1,000", "0.0371"],
-        ["cpu", "rf", what, "LIBLINEAR", "50.3", "0.944", "10", "1.0e-04*", "1,000", "0.0371"],
+        [
+            "cpu",
+            "rf",
+            what,
+            "rfx",
+            "2",
+            "12.3 ± 0.0",
+            "0.944",
+            "10 ± 0",
+            "1.0e-04",
+            "1,000 ± 0",
+            "0.0376 ± 0.0007",
+        ],
+        ["cpu", "rf", what, "LIBLINEAR", "1", "50.3", "0.944", "10", "1.0e-04*", "1,000", "0.0371"],
     ]
     assert any("too large" in note for note in table.notes)
     assert cell(table, "rmse")["ours"] == 0.0371 and cell(table, "model_size")["ours"] == 10000, (

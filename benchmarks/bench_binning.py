@@ -5,6 +5,9 @@ Features and operators: seconds and the peak of a process that makes only them, 
 process has before. sparse-rb:
 rfx to a relative duality gap, LIBLINEAR at the first `--eps` at which its weights have that gap by
 the same certificate, or at the last; the ones before are run once.
+Ridge regression on labels +-1 with the features of the L1 problem: rfx to the same gap, and the two
+iterative solvers that Wu et al. (2016, section 3.2) name, scipy's conjugate gradients and GMRES on
+(Z'Z + lam) w = Z'y, to a relative residual at which their weights have that gap as well.
 
     python benchmarks/bench_binning.py
     python benchmarks/bench_binning.py --data ijcnn1 --gamma 1.58 --scaling none \\
@@ -18,14 +21,16 @@ import time
 import numpy as np
 import scipy.sparse as sp
 from pairs import add_pairs, child, machine, ratios, spread, turns
+from scipy.sparse import linalg
 
 from rfx import env
 from rfx.data import load
 from rfx.data.transforms.scaling import Scaler
 from rfx.features.binning import sample_grids
-from rfx.losses import SquaredHinge
+from rfx.losses import Squared, SquaredHinge
 from rfx.operators.binned import BinnedMatrix
 from rfx.solvers.base import Budget
+from rfx.solvers.dual_l2 import solve_dual_ridge
 from rfx.solvers.l1 import bins
 from rfx.solvers.l1.bins import solve_rb_l1
 from rfx.solvers.l1.dual import l1_certificate
@@ -120,6 +125,49 @@ def l1(options, eps):
     }
 
 
+def ridge(options, solver):
+    """Ridge regression by rfx, or by scipy's cg or gmres with rfx's products; the certificate of
+    the weights.
+    """
+    X, y = data(options)
+    options.n_grids = options.l1_grids
+    Z, lam = ours(options, X), options.lam
+    if solver == "rfx":
+        few = BinnedMatrix(Z.ids[:, :500], Z.starts)
+        solve_dual_ridge(few, y[:500, None], lam, Squared, Budget(max_iter=3))
+        start, cpu = time.perf_counter(), time.process_time()
+        found = solve_dual_ridge(Z, y[:, None], lam, Squared, Budget(tol=options.tol))
+        w, steps = found.coef[:, 0], found.n_iter
+    else:
+        products = [0]
+
+        def image(w):
+            products[0] += 1
+            return Z.rmatvec(Z.matvec(w)) + lam * w
+
+        image(np.zeros(Z.shape[1]))
+        A = linalg.LinearOperator((Z.shape[1], Z.shape[1]), image, dtype=np.float64)
+        given = {} if solver == "cg" else {"restart": 50}
+        start, cpu = time.perf_counter(), time.process_time()
+        right, w, tol = Z.rmatvec(y), None, 1e-2
+        while w is None or ridge_certificate(Z, y, w, lam)[1] > options.tol:
+            # each continues where it stopped, so that finding the tolerance costs little
+            w, _ = getattr(linalg, solver)(A, right, x0=w, rtol=tol, maxiter=1000, **given)
+            tol /= 2
+        steps = products[0] - 1
+    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+    objective, gap = ridge_certificate(Z, y, w, lam)
+    return {"seconds": seconds, "cpu": cpu, "objective": objective, "gap": gap, "nnz": steps}
+
+
+def ridge_certificate(Z, y, w, lam):
+    """lam/2 |w|^2 + 1/2 |Z w - y|^2, and its duality gap over it."""
+    residual = Z.matvec(w) - y
+    objective = 0.5 * lam * w @ w + 0.5 * residual @ residual
+    slope = lam * w + Z.rmatvec(residual)
+    return objective, slope @ slope / (2 * lam) / objective
+
+
 def in_child(name):
     return json.loads(child("--one", name))
 
@@ -150,6 +198,8 @@ def main():
         made = (
             l1(options, eps or None)
             if kind == "l1"
+            else ridge(options, eps)
+            if kind == "ridge"
             else features(options, ours if kind == "ours" else by_unique)
         )
         print(json.dumps(made))
@@ -159,7 +209,7 @@ def main():
         f" {options.l1_grids}, lam = {options.lam:g}\n"
     )
     print(
-        "| what | by | seconds | CPU seconds | times rfx | peak MiB | kept MiB | D or non-zeros |"
+        "| what | by | seconds | CPU seconds | times rfx | peak MiB | kept MiB | D, nnz or steps |"
         " objective | relative gap |"
     )
     print("|---|---|---|---|---|---|---|---|---|---|")
@@ -192,6 +242,17 @@ def main():
         numbers = f"{row['nnz']} | {row['objective']:.3f} | {row['gap']:.1e}"
         print(
             f"| L1, squared hinge | {title} | {seconds} | {cpu} | {times} | | | {numbers} |",
+            flush=True,
+        )
+    solvers = {"rfx": "rfx, steps", "cg": "scipy cg, products", "gmres": "scipy gmres, products"}
+    found = turns([f"ridge {name}" for name in solvers], in_child, options.pairs)
+    for name, title in solvers.items():
+        rows = found[f"ridge {name}"]
+        seconds, cpu = (spread([row[kind] for row in rows]) for kind in ("seconds", "cpu"))
+        times, cpu_times = (ratios(rows, found["ridge rfx"], kind) for kind in ("seconds", "cpu"))
+        numbers = f"{rows[0]['nnz']} | {rows[0]['objective']:.3f} | {rows[0]['gap']:.1e}"
+        print(
+            f"| ridge | {title} | {seconds} | {cpu} | {times}; CPU {cpu_times} | | | {numbers} |",
             flush=True,
         )
 

@@ -169,6 +169,9 @@ class BinnedMatrix(Matrix):
     def outer(self, U: np.ndarray) -> np.ndarray:
         """Each grid's sums are made and gathered while they and its numbers are in cache."""
         a = self.scale**2 * np.ascontiguousarray(U, dtype=np.float64)
+        if a.ndim == 2 and a.shape[1] == 1:
+            # several grids at a time, which takes a third of the seconds
+            return self.outer(U[:, 0])[:, None]
         single = a.ndim == 1
         parts = min(_PARTS, -(-self.n_grids // _TOGETHER))
         groups = -(-self.n_grids // _TOGETHER)

@@ -55,6 +55,18 @@ def _against(
     return measure
 
 
+def _over_printed(rows: Sequence[Row]) -> Effects:
+    """The mean absolute error within a million training rows over the printed one."""
+    found = [
+        error / 2.97
+        for row in rows
+        if row["params"].get("label") == "qm7-million"
+        and row["status"] == "ok"
+        and (error := _error(row)) is not None
+    ]
+    return {"qm7": found}
+
+
 def _rates(steps: str) -> Callable[[Sequence[Row]], Effects]:
     """The exponent of the number of steps in the squared distance to the optimum."""
 
@@ -154,8 +166,19 @@ CLAIMS = [
         "On QuantumMachine doubly SGD errs less than a network (2.97 and 3.51 kcal/mol).",
         "mean absolute error of doubly-sgd over that of the network",
         "fig1-qm7",
-        _against(("mlp",), "pcd"),
+        _against(("mlp",), ""),
         most=1.0,
+        ratio=True,
+        settings="held-out rows: see rfx table sources",
+    ),
+    Claim(
+        "quantum-machine-million",
+        "Figure 1 (7)",
+        "It gets there within a million training rows.",
+        "mean absolute error of doubly-sgd over the 2.97 kcal/mol of the paper",
+        "fig1-qm7",
+        _over_printed,
+        most=1.05,
         ratio=True,
         settings="held-out rows: see rfx table sources",
     ),

@@ -50,6 +50,7 @@ CRITERIA = {
     "pcd": "preconditioned, another objective",
     "gaussian": "Gaussian",
     "laplacian": "Laplacian",
+    "million": "a million training rows, as the paper's axis has",
     "rows": "without virtual examples",
     "bags": "bags of bonds",
     "eigenvalues": "eigenvalues",

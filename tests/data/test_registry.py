@@ -132,6 +132,7 @@ def test_every_paper_has_its_sets():
     assert dai == {
         "a9a",
         "mnist8m-8vs6",
+        "mnist-features",
         "covtype",
         "mnist8m",
         "cifar10-features",

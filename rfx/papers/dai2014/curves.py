@@ -51,6 +51,7 @@ CRITERIA = {
     "gaussian": "Gaussian",
     "laplacian": "Laplacian",
     "million": "a million training rows, as the paper's axis has",
+    "features": "on features of a convolutional network",
     "rows": "without virtual examples",
     "bags": "bags of bonds",
     "eigenvalues": "eigenvalues",

@@ -41,7 +41,9 @@ def network():
 
 def images(X):
     pixels = np.asarray(X.todense() if hasattr(X, "todense") else X, np.float32)
-    return torch.tensor(pixels / 255).reshape(-1, 1, 28, 28)
+    # the last pixels are zero in every image, and no inputs of the data set
+    padded = np.pad(pixels / 255, ((0, 0), (0, 784 - pixels.shape[1])))
+    return torch.tensor(padded).reshape(-1, 1, 28, 28)
 
 
 def in_batches(function, X, size=2000):

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from matplotlib import ticker as ticker
     from scipy import optimize as optimize
     from scipy.linalg import blas as blas
+    from scipy.stats import qmc as qmc
     from sklearn import cluster as cluster
     from sklearn import ensemble as ensemble
     from sklearn import isotonic as isotonic
@@ -81,6 +82,7 @@ LIBRARIES = {
     "optimize": ["scipy.optimize"],
     "pandas": ["pandas"],
     "pyarrow": ["pyarrow.compute", "pyarrow.parquet", "pyarrow"],
+    "qmc": ["scipy.stats.qmc"],
     "scipy_io": ["scipy.io"],
     "sklearn_datasets": ["sklearn.datasets"],
     "sklearn_exceptions": ["sklearn.exceptions"],

@@ -46,6 +46,8 @@ class FeatureMap:
     parts: ClassVar[dict[str, Array]] = {}
     variants: ClassVar[dict[str, str]] = {"offset": ""}
     aliases: ClassVar[dict[str, str]] = {}
+    # variant -> the class of its maps, where that is another one
+    forms: ClassVar[dict[str, type[FeatureMap]]] = {}
     # numbers that a feature has for each input
     width: ClassVar[int] = 1
 
@@ -70,6 +72,11 @@ class FeatureMap:
     def total(cls, n_inputs, params) -> int | None:
         """How many different features there are; None where there is no end of them."""
         return None
+
+    @classmethod
+    def sampled(cls, name, n_inputs, params, arrays, seed) -> FeatureMap:
+        """The map of arrays that were drawn."""
+        return cls(name, n_inputs, params, arrays)
 
     @classmethod
     def draw(cls, name, n_inputs, start, stop, seed, params, variant) -> dict:
@@ -244,11 +251,13 @@ class FeatureMap:
     def header(self) -> dict:
         """The JSON part of a model file; `arrays` is the rest."""
         params = {key: np.asarray(value).tolist() for key, value in self.params.items()}
-        return {"name": self.name, "n_inputs": self.n_inputs, "params": params}
+        found = {"name": self.name, "n_inputs": self.n_inputs, "params": params}
+        forms = [form for form, kind in MAPS[self.name].forms.items() if type(self) is kind]
+        return found | ({"form": forms[0]} if forms else {})
 
     @staticmethod
     def from_header(header: dict, arrays: dict) -> FeatureMap:
-        kind = MAPS[header["name"]]
+        kind = form_of(header)
         names = [*kind.parts, *({"scales"} & arrays.keys() - kind.parts.keys())]
         found = kind(
             header["name"],
@@ -258,6 +267,12 @@ class FeatureMap:
         )
         found.check()
         return found
+
+
+def form_of(header: dict) -> type[FeatureMap]:
+    """The class of the map whose header this is; KeyError where there is none."""
+    kind = MAPS[header["name"]]
+    return kind.forms[header["form"]] if "form" in header else kind
 
 
 def _declares(value) -> dict[str, type]:
@@ -297,12 +312,13 @@ def sample(
     kind = MAPS[name]
     if variant not in kind.variants:
         kind.check_variant(name, n_features, variant)
+    kind = kind.forms.get(variant, kind)
     with np.errstate(over="ignore", invalid="ignore"):
         arrays = _drawn(
             kind, name, n_inputs, start, start + n_features, seed, params, variant, dtype
         )
     _check_finite(name, params, arrays, dtype)
-    return kind(name, n_inputs, params, arrays)
+    return kind.sampled(name, n_inputs, params, arrays, seed)
 
 
 def _drawn(kind, name, n_inputs, start, stop, seed, params, variant, dtype) -> dict:

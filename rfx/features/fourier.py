@@ -1,27 +1,100 @@
 """Random Fourier features of shift-invariant kernels (Rahimi and Recht 2007; Yen et al. 2014,
 section 2.1).
 
-phi(x) = sqrt2 cos(w.x + b). Frequencies and phases are kept in turns (divided by 2 pi), so that
-range reduction is one subtraction and the cosine one short polynomial.
+phi(x) = sqrt2 cos(w.x + b), or sqrt2 times the cosine and the sine of the same w.x. The frequencies
+w are independent, orthogonal in blocks (Yu et al. 2016), or at the points of a Sobol sequence
+(Avron et al. 2016). Frequencies and phases are kept in turns (divided by 2 pi), so that range
+reduction is one subtraction and the cosine one short polynomial.
 """
 
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.special import ndtri
 
+from rfx import parallel
 from rfx import steps as told
 from rfx.compiled import njit
 from rfx.errors import UsageError
-from rfx.features.base import FeatureMap
+from rfx.features import hadamard
+from rfx.features.base import MAPS, FeatureMap
 from rfx.features.products import BLOCK, sum_group
-from rfx.features.random import cauchys, normals, uniforms
+from rfx.features.random import cauchy, cauchys, lengths, normals, orthonormals, sobol, uniforms
 from rfx.kernels import Kernel
 from rfx.kernels.distances import Gaussian, Laplacian, LaplacianL2
 from rfx.model import Array
 from rfx.parallel import cached
 
-FREQUENCY, PHASE, SHARED = 0, 1, 2
+FREQUENCY, PHASE, SHARED, LENGTH = 0, 1, 2, 3
+
+
+class Independent:
+    """The random numbers of the frequencies start..stop-1: independent ones.
+
+    n_shared: numbers of a frequency that all its inputs share.
+    """
+
+    def __init__(self, seed: int, start: int, stop: int, n_inputs: int, n_shared: int):
+        self.of = seed, start, stop
+        self.n_inputs, self.n_shared = n_inputs, n_shared
+
+    def normals(self) -> np.ndarray:
+        """(count, n_inputs) standard normal numbers."""
+        seed, start, stop = self.of
+        return normals(seed, FREQUENCY, start, stop, self.n_inputs)
+
+    def cauchys(self) -> np.ndarray:
+        """(count, n_inputs) standard Cauchy numbers."""
+        seed, start, stop = self.of
+        return cauchys(seed, FREQUENCY, start, stop, self.n_inputs)
+
+    def shared(self) -> np.ndarray:
+        """(count, n_shared) standard normal numbers."""
+        seed, start, stop = self.of
+        return normals(seed, SHARED, start, stop, self.n_shared)
+
+
+class Orthogonal(Independent):
+    """Directions that are orthogonal in blocks, with the lengths of independent ones."""
+
+    def normals(self) -> np.ndarray:
+        seed, start, stop = self.of
+        directions = orthonormals(seed, FREQUENCY, start, stop, self.n_inputs)
+        return directions * lengths(seed, LENGTH, start, stop, self.n_inputs)
+
+
+class Quasi(Independent):
+    """The points of a scrambled Sobol sequence, by the inverse distributions."""
+
+    def _points(self) -> np.ndarray:
+        seed, start, stop = self.of
+        return sobol(seed, FREQUENCY, start, stop, self.n_inputs + self.n_shared)
+
+    def normals(self) -> np.ndarray:
+        return ndtri(self._points()[:, : self.n_inputs])
+
+    def cauchys(self) -> np.ndarray:
+        return cauchy(self._points()[:, : self.n_inputs])
+
+    def shared(self) -> np.ndarray:
+        return ndtri(self._points()[:, self.n_inputs :])
+
+
+class Radii(Independent):
+    """The lengths alone, of directions in `width` dimensions."""
+
+    width = 1
+
+    def normals(self) -> np.ndarray:
+        seed, start, stop = self.of
+        return lengths(seed, LENGTH, start, stop, self.width)
+
+
+DRAWS = {"offset": Independent, "pairs": Independent, "orthogonal": Orthogonal, "quasi": Quasi}
+# for kernels of ||x - y||_2 alone
+ISOTROPIC = ("orthogonal", "hadamard")
 
 
 class FourierMap(FeatureMap):
@@ -29,20 +102,28 @@ class FourierMap(FeatureMap):
     Cauchy(0, gamma);
 
     laplacian-l2 exp(-gamma ||.||_2): w ~ gamma N(0, I)/|N(0, 1)|, one denominator a feature
-    (docs/papers.md). b ~ U[0, 2 pi], or, as pairs, features 2k and 2k+1 are the cosine and the sine
-    of the same w.
+    (docs/papers.md). b ~ U[0, 2 pi]; of the other variants features 2k and 2k+1 are the cosine and
+    the sine of the same w.
     """
 
     kernels: ClassVar[tuple[Kernel, ...]] = (Gaussian(), Laplacian(), LaplacianL2())
     parts = {"frequencies": Array("f", "inputs features"), "phases": Array("f", "features")}
-    variants = {"offset": "sqrt2 cos(w.x + b)", "pairs": "cos and sin of the same w"}
+    variants = {
+        "offset": "sqrt2 cos(w.x + b)",
+        "pairs": "cos and sin of the same w",
+        "orthogonal": "pairs of w that are orthogonal in blocks",
+        "quasi": "pairs of w at the points of a scrambled Sobol sequence",
+        "hadamard": "pairs of w in orthogonal blocks that are never held, with quick products",
+    }
     aliases = {"fourier": "gaussian"}
 
     @classmethod
     def draw(cls, name, n_inputs, start, stop, seed, params, variant):
-        first, last = (start // 2, -(-stop // 2)) if variant == "pairs" else (start, stop)
-        w = cls.frequencies(name, n_inputs, first, last, seed, params["gamma"])
-        if variant == "pairs":
+        paired = variant != "offset"
+        first, last = (start // 2, -(-stop // 2)) if paired else (start, stop)
+        draws = DRAWS[variant](seed, first, last, n_inputs, cls.n_shared(name))
+        w = cls.frequencies(name, draws, params["gamma"])
+        if paired:
             # sin(t) is cos(t) a quarter turn later
             w = np.repeat(w, 2, axis=0)[start - 2 * first : stop - 2 * first]
             phases = np.where(np.arange(start, stop) % 2, -0.25, 0.0)
@@ -51,24 +132,34 @@ class FourierMap(FeatureMap):
         return {"frequencies": w.T / (2 * np.pi), "phases": phases}
 
     @classmethod
-    def frequencies(cls, name, n_inputs, first, last, seed, gamma) -> np.ndarray:
-        """(last - first, n_inputs) draws of w, the frequencies number first .. last-1."""
+    def n_shared(cls, name: str) -> int:
+        """Numbers of a frequency that all its inputs share."""
+        return 1 if name == "laplacian-l2" else 0
+
+    @classmethod
+    def frequencies(cls, name: str, draws: Independent, gamma: float) -> np.ndarray:
+        """(count, n_inputs) draws of w."""
         if name == "laplacian":
-            return gamma * cauchys(seed, FREQUENCY, first, last, n_inputs)
-        w = normals(seed, FREQUENCY, first, last, n_inputs)
+            return gamma * draws.cauchys()
+        w = draws.normals()
         if name == "gaussian":
             w *= math.sqrt(2 * gamma)
         else:
-            w *= gamma / np.abs(normals(seed, SHARED, first, last, 1))
+            w *= gamma / np.abs(draws.shared())
         return w
 
     @classmethod
     def check_variant(cls, name, n_features, variant):
         super().check_variant(name, n_features, variant)
-        if variant == "pairs" and n_features % 2:
+        if variant in ISOTROPIC and name == "laplacian":
+            raise UsageError(
+                f"--features is {variant}, which is for kernels of the distance ||x - y||_2, not"
+                " for laplacian; choose quasi or pairs"
+            )
+        if variant != "offset" and n_features % 2:
             raise UsageError(
                 f"--n-features is {n_features}, which leaves a cosine without its sine; with"
-                " --features pairs it must be even"
+                f" --features {variant} it must be even"
             )
 
     @cached
@@ -90,6 +181,130 @@ class FourierMap(FeatureMap):
     def own_steps(self):
         waves = told.linear(self.arrays["frequencies"], self.arrays["phases"])
         return waves, told.Function("cos_turns"), told.scaled(_SQRT2, self.n_features)
+
+
+class HadamardMap(FourierMap):
+    """Cosines and sines of w.x with structured w (Yu et al. 2016): those of a block are the rows of
+    an orthogonal matrix times lengths like those of independent ones.
+
+    A model holds the seed, and two numbers of each feature: its frequency and its length in turns.
+    """
+
+    parts = {
+        "phases": Array("f", "features"),
+        "lengths": Array("f", "features"),
+        "numbers": Array("i", "features"),
+    }
+
+    @classmethod
+    def sampled(cls, name, n_inputs, params, arrays, seed):
+        return cls(name, n_inputs, params | {"seed": seed}, arrays)
+
+    @classmethod
+    def draw(cls, name, n_inputs, start, stop, seed, params, variant):
+        numbers = np.arange(start, stop) // 2
+        first, last = start // 2, -(-stop // 2)
+        size = hadamard.padded(n_inputs)
+        draws = Radii(seed, first, last, n_inputs, MAPS[name].n_shared(name))
+        draws.width = size
+        radii = MAPS[name].frequencies(name, draws, params["gamma"])[numbers - first, 0]
+        return {
+            "phases": np.where(np.arange(start, stop) % 2, -0.25, 0.0),
+            "lengths": radii / (2 * np.pi),
+            "numbers": numbers,
+        }
+
+    @property
+    def size(self) -> int:
+        """Directions of a block."""
+        return hadamard.padded(self.n_inputs)
+
+    @cached
+    def _plan(self) -> Any:
+        """What `_turns` takes: signs of the blocks that are needed, where the features of each
+        begin, and by blocks the feature, its direction in the block and its length.
+        """
+        numbers = self.arrays["numbers"].astype(np.int64)
+        blocks, of = np.unique(numbers // self.size, return_inverse=True)
+        order = np.argsort(of, kind="stable")
+        starts = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=len(blocks)))])
+        signs = hadamard.signs(self.params["seed"], FREQUENCY, blocks, self.size)
+        scales = self.arrays["lengths"][order].astype(np.float64) * self.size**-1.5
+        return signs, starts, order, numbers[order] % self.size, scales, self._phases[order]
+
+    @cached
+    def _steepest(self) -> float:
+        longest = np.abs(self.arrays["lengths"]).max(initial=0.0)
+        return float(longest) * math.sqrt(self.n_inputs)
+
+    def compute(self, X, out):
+        X, plan = self._rows(X), self._plan
+        together = hadamard.TOGETHER
+        groups = -(-X.shape[0] // together)
+
+        def part(first, last):
+            rows = slice(first * together, min(last * together, X.shape[0]))
+            dense = X[rows].toarray() if sp.issparse(X) else X[rows]
+            _structured(dense, *plan, self.size, self.dtype == np.float32, out[rows])
+
+        work = 4 * len(plan[0]) * self.size * math.log2(2 * self.size) * X.shape[0]
+        parallel.for_ranges(part, groups, work=work + 8 * out.size)
+
+    def own_steps(self):
+        w = np.zeros((self.n_inputs, self.n_features))
+        _directions(*self._plan, self.size, w)
+        waves = told.linear(w.astype(self.dtype), self.arrays["phases"])
+        return waves, told.Function("cos_turns"), told.scaled(_SQRT2, self.n_features)
+
+
+FourierMap.forms = {"hadamard": HadamardMap}
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _structured(X, signs, starts, order, places, scales, phases, size, single, out):
+    """out <- sqrt2 cos(2 pi (turns + phases)) of the rows of X, by the plan of a HadamardMap."""
+    n, n_inputs = X.shape
+    rows = np.empty((n_inputs, hadamard.TOGETHER))
+    t = np.empty((size, hadamard.TOGETHER))
+    turns, waves = np.empty(BLOCK), np.empty(BLOCK, np.float32)
+    for low in range(0, n, hadamard.TOGETHER):
+        count = min(hadamard.TOGETHER, n - low)
+        rows[:] = 0.0
+        for r in range(count):
+            for j in range(n_inputs):
+                rows[j, r] = X[low + r, j]
+        for block in range(len(signs)):
+            hadamard.directions(rows, signs[block], t)
+            for first in range(starts[block], starts[block + 1], BLOCK):
+                last = min(first + BLOCK, starts[block + 1])
+                for r in range(count):
+                    for k in range(first, last):
+                        turns[k - first] = scales[k] * t[places[k], r]
+                    if single:
+                        _cosine(turns[: last - first], phases[first:last], waves[: last - first])
+                        for k in range(first, last):
+                            out[low + r, order[k]] = waves[k - first]
+                    else:
+                        for k in range(first, last):
+                            s = turns[k - first] + phases[k]
+                            out[low + r, order[k]] = _SQRT2 * math.cos(_TWO_PI * (s - np.rint(s)))
+
+
+@njit(cache=True, nogil=True)
+def _directions(signs, starts, order, places, scales, phases, size, w):
+    """w (n_inputs, D) <- the frequencies in turns."""
+    n_inputs = len(w)
+    rows = np.empty((n_inputs, hadamard.TOGETHER))
+    t = np.empty((size, hadamard.TOGETHER))
+    for low in range(0, n_inputs, hadamard.TOGETHER):
+        rows[:] = 0.0
+        for r in range(min(hadamard.TOGETHER, n_inputs - low)):
+            rows[low + r, r] = 1.0
+        for block in range(len(signs)):
+            hadamard.directions(rows, signs[block], t)
+            for k in range(starts[block], starts[block + 1]):
+                for r in range(min(hadamard.TOGETHER, n_inputs - low)):
+                    w[low + r, order[k]] = scales[k] * t[places[k], r]
 
 
 def _polynomial(degree=7):

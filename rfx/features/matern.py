@@ -8,8 +8,7 @@ degrees. Smoothness 1/2 is laplacian-l2.
 
 import numpy as np
 
-from rfx.features.fourier import FREQUENCY, SHARED, FourierMap
-from rfx.features.random import normals
+from rfx.features.fourier import FourierMap
 from rfx.kernels.distances import Matern3, Matern5
 
 DEGREES = {"matern-3/2": 3, "matern-5/2": 5}
@@ -23,7 +22,10 @@ class MaternMap(FourierMap):
     kernels = (Matern3(), Matern5())
 
     @classmethod
-    def frequencies(cls, name, n_inputs, first, last, seed, gamma):
-        degrees = DEGREES[name]
-        u = (normals(seed, SHARED, first, last, degrees) ** 2).sum(axis=1, keepdims=True)
-        return gamma * np.sqrt(degrees / u) * normals(seed, FREQUENCY, first, last, n_inputs)
+    def n_shared(cls, name):
+        return DEGREES[name]
+
+    @classmethod
+    def frequencies(cls, name, draws, gamma):
+        u = (draws.shared() ** 2).sum(axis=1, keepdims=True)
+        return gamma * np.sqrt(DEGREES[name] / u) * draws.normals()

@@ -2,10 +2,21 @@
 (see rfx.counters).
 """
 
-import numpy as np
-from scipy.special import ndtri
+import math
+from functools import lru_cache
 
+import numpy as np
+from scipy.special import gammaincinv, ndtri
+
+from rfx import lazy
+from rfx.compiled import njit
 from rfx.counters import uniforms
+from rfx.errors import UsageError
+
+# Multiplications that make a block of directions orthogonal, at most, and blocks that are kept.
+_WORK, _KEPT = 1 << 30, 4
+# Dimensions and bits of scipy's Sobol sequence.
+_DIMENSIONS, _BITS = 21201, 32
 
 
 def normals(seed: int, stream: int, start: int, stop: int, width: int) -> np.ndarray:
@@ -20,4 +31,129 @@ def cauchys(seed: int, stream: int, start: int, stop: int, width: int) -> np.nda
     """Standard Cauchy numbers for items start..stop-1, (stop-start, width) float64, by the
     inverse distribution.
     """
-    return np.tan(np.pi * (uniforms(seed, stream, start, stop, width) - 0.5))
+    return cauchy(uniforms(seed, stream, start, stop, width))
+
+
+def cauchy(u: np.ndarray) -> np.ndarray:
+    """Uniform numbers as standard Cauchy ones, by the inverse distribution."""
+    return np.tan(np.pi * (u - 0.5))
+
+
+def orthonormals(seed: int, stream: int, start: int, stop: int, width: int) -> np.ndarray:
+    """Uniform directions for items start..stop-1, (stop-start, width) float64 of length 1.
+
+    Those of a block of `together(width)` items are orthogonal to each other.
+    """
+    size, out = together(width), np.empty((stop - start, width))
+    for block in range(start // size, -(-stop // size)):
+        first = block * size
+        low, high = max(start, first), min(stop, first + size)
+        # a direction depends on those before it in the block, not on those after it
+        made = _block(seed, stream, first, high - first, width)
+        out[low - start : high - start] = made[low - first :]
+    return out
+
+
+def together(width: int) -> int:
+    """How many directions of that many inputs are orthogonal to each other.
+
+    All inputs' worth of them, or as many as bounded work makes orthogonal: directions of very many
+    inputs are nearly orthogonal anyway.
+    """
+    return max(1, min(width, math.isqrt(_WORK // max(1, width))))
+
+
+@lru_cache(maxsize=_KEPT)
+def _block(seed: int, stream: int, first: int, count: int, width: int) -> np.ndarray:
+    columns = np.ascontiguousarray(normals(seed, stream, first, first + count, width).T)
+    _orthogonalise(columns)
+    return columns.T
+
+
+@njit(cache=True, nogil=True)
+def _orthogonalise(A):
+    """The columns of A (width, count) orthonormal, by Gram and Schmidt's modified steps.
+
+    A pass over A subtracts column k from the later ones and makes the products of column k + 1 with
+    them. Every sum has a fixed order, so that the bits are the same on any machine.
+    """
+    width, count = A.shape
+    shares, products = np.zeros(count), np.zeros(count)
+    squares = np.empty(count)
+    for i in range(width):
+        a, row = A[i, 0], A[i]
+        for j in range(count):
+            products[j] += a * row[j]
+    squares[0] = products[0]
+    for k in range(count - 1):
+        for j in range(k + 1, count):
+            shares[j] = products[j] / squares[k]
+            products[j] = 0.0
+        for i in range(width):
+            a, row = A[i, k], A[i]
+            for j in range(k + 1, count):
+                row[j] -= a * shares[j]
+            a = row[k + 1]
+            for j in range(k + 1, count):
+                products[j] += a * row[j]
+        squares[k + 1] = products[k + 1]
+    scales = 1.0 / np.sqrt(squares)
+    for i in range(width):
+        for j in range(count):
+            A[i, j] *= scales[j]
+
+
+def lengths(seed: int, stream: int, start: int, stop: int, width: int) -> np.ndarray:
+    """The lengths of vectors of `width` standard normal numbers for items start..stop-1,
+    (stop-start, 1) float64, by the inverse distribution.
+    """
+    u = uniforms(seed, stream, start, stop, 1)
+    return np.sqrt(2 * gammaincinv(width / 2, u))
+
+
+def sobol(seed: int, stream: int, start: int, stop: int, width: int) -> np.ndarray:
+    """The points start..stop-1 of a scrambled Sobol sequence in (0, 1), (stop-start, width)
+    float64.
+
+    Scrambling is by a random lower triangular binary matrix and a random shift for each dimension
+    (Matousek 1998).
+
+    Raises
+    ------
+    UsageError
+        For more dimensions than the sequence has.
+    """
+    if width > _DIMENSIONS:
+        raise UsageError(
+            f"--features is quasi, which is for at most {_DIMENSIONS} inputs, but the rows have"
+            f" {width}; choose orthogonal"
+        )
+    engine = lazy.qmc.Sobol(width, scramble=False, bits=_BITS)
+    # scipy warns where the first points that it is asked for are no power of two
+    first = engine.random(1)
+    if start > 1:
+        engine.fast_forward(start - 1)
+    found = engine.random(stop - max(1, start))
+    points = np.concatenate([first[start:], found]) if start == 0 else found
+    points = (points * 2.0**_BITS).astype(np.uint32)
+    words = (uniforms(seed, stream, 0, width, _BITS + 1) * 2.0**_BITS).astype(np.uint32)
+    _scramble(points, np.ascontiguousarray(words.T))
+    # moved by half a step so that neither 0 nor 1 occurs
+    return (points + 0.5) * 2.0**-_BITS
+
+
+@njit(cache=True, nogil=True)
+def _scramble(points, words):
+    """points (n, width) <- their bits times a lower triangular matrix, plus a shift; words
+    (33, width): a column of the matrix for each bit, of which the bits below it count, and the
+    shift.
+    """
+    n, width = points.shape
+    for i in range(n):
+        for j in range(width):
+            x, y = points[i, j], words[32, j]
+            for bit in range(32):
+                if (x >> np.uint32(31 - bit)) & np.uint32(1):
+                    own = np.uint32(1) << np.uint32(31 - bit)
+                    y ^= own | (words[bit, j] & (own - np.uint32(1)))
+            points[i, j] = y

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rfx import steps as told
-from rfx.features import MAPS, FeatureMap, sample
+from rfx.features import MAPS, FeatureMap, form_of, sample
 from rfx.features.nystrom import NystromMap
 from rfx.fitting.learned import Learned
 from rfx.fitting.options import MOST, N_FEATURES
@@ -40,7 +40,7 @@ class RandomFeatures(StreamMethod):
     arrays = StreamMethod.arrays | {"coef": Array("f", "features outputs")}
 
     def saved_arrays(self, header: dict[str, Any]) -> dict[str, Array]:
-        parts = MAPS[header["map"]["name"]].saved_arrays()
+        parts = form_of(header["map"]).saved_arrays()
         # the map's inputs are the prepared rows, which principal components make fewer
         own = {
             f"map_{name}": Array(part.kind, part.axes.replace("inputs", "prepared"))

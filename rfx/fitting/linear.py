@@ -9,7 +9,7 @@ import numpy as np
 
 from rfx import steps as told
 from rfx.errors import DataError, UsageError
-from rfx.features import MAPS, FeatureMap, leverage, sample
+from rfx.features import MAPS, FeatureMap, form_of, leverage, sample
 from rfx.fitting import weights
 from rfx.fitting.cache import Cache, Same
 from rfx.fitting.callbacks import StepCallback, evaluating
@@ -189,7 +189,7 @@ class LinearMethod(Method):
         if header["map"]["n_inputs"] != header["info"]["n_inputs"]:
             raise DataError("its map is of another number of inputs")
         own = {"offset": Array("f", "outputs")} if self.offsets(header["params"]) else {}
-        parts = MAPS[header["map"]["name"]].saved_arrays()
+        parts = form_of(header["map"]).saved_arrays()
         return self.arrays | own | {f"map_{name}": array for name, array in parts.items()}
 
     def restore(

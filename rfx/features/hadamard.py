@@ -1,0 +1,72 @@
+"""Products with structured orthogonal matrices: three rounds of random signs and a Walsh-Hadamard
+transform (Yu et al. 2016, section 4).
+
+Block b of p directions, p a power of two, is the matrix (H D1 H D2 H D3) / p^(3/2), which is
+orthogonal: H has entries +-1, D1 to D3 are diagonal matrices of signs that depend on (seed, b)
+alone. Rows of fewer than p inputs are padded with zeros. A product takes O(p log p) additions for p
+directions.
+"""
+
+import numpy as np
+
+from rfx.compiled import njit
+from rfx.counters import uniforms
+
+# Rows that are transformed together, and directions of which the turns are held.
+TOGETHER, _TILE = 8, 256
+
+
+def padded(n_inputs: int) -> int:
+    """The size of a block: the next power of two."""
+    return 1 << max(0, n_inputs - 1).bit_length()
+
+
+def signs(seed: int, stream: int, blocks: np.ndarray, size: int) -> np.ndarray:
+    """(blocks, 3, size) float64 signs D1, D2, D3 of the blocks with these numbers."""
+    found = np.empty((len(blocks), 3, size))
+    for place, block in enumerate(blocks.tolist()):
+        u = uniforms(seed, stream, block, block + 1, 3 * size)
+        found[place] = np.where(u < 0.5, -1.0, 1.0).reshape(3, size)
+    return found
+
+
+@njit(cache=True, nogil=True)
+def transform(t):
+    """t (p, TOGETHER) <- H t, H the Walsh-Hadamard matrix; two levels a pass."""
+    size = len(t)
+    h, levels = 1, 0
+    while 1 << levels < size:
+        levels += 1
+    if levels % 2:
+        for i in range(0, size, 2):
+            for r in range(TOGETHER):
+                a, b = t[i, r], t[i + 1, r]
+                t[i, r], t[i + 1, r] = a + b, a - b
+        h = 2
+    while h < size:
+        for i in range(0, size, 4 * h):
+            for j in range(i, i + h):
+                for r in range(TOGETHER):
+                    a, b, c, d = t[j, r], t[j + h, r], t[j + 2 * h, r], t[j + 3 * h, r]
+                    ab, ba, cd, dc = a + b, a - b, c + d, c - d
+                    t[j, r], t[j + h, r] = ab + cd, ba + dc
+                    t[j + 2 * h, r], t[j + 3 * h, r] = ab - cd, ba - dc
+        h *= 4
+
+
+@njit(cache=True, nogil=True)
+def directions(rows, signs, t):
+    """t (p, TOGETHER) <- p^(3/2) times the products of rows (n_inputs, TOGETHER) with a block's
+    directions; signs: (3, p).
+    """
+    n_inputs = len(rows)
+    for j in range(n_inputs):
+        for r in range(TOGETHER):
+            t[j, r] = signs[2, j] * rows[j, r]
+    t[n_inputs:] = 0.0
+    transform(t)
+    for k in (1, 0):
+        for j in range(len(t)):
+            for r in range(TOGETHER):
+                t[j, r] *= signs[k, j]
+        transform(t)

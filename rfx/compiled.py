@@ -43,9 +43,9 @@ def _tell(error: Exception) -> None:
     if not _told:
         _told.append(str(error))
         folder = os.environ.get("NUMBA_CACHE_DIR", "the cache")
-        reason = getattr(error, "strerror", None) or "it can't be made or written to"
+        reason = getattr(error, "strerror", None) or "it can't be created or written"
         log.warning(
-            "compiled code can't be kept in %s (%s), so that every command compiles anew; RFX_CACHE"
+            "compiled code can't be cached in %s (%s), so every command compiles again; RFX_CACHE"
             " names another folder",
             folder,
             reason,

@@ -62,9 +62,7 @@ def data_dir() -> Path:
     if os.environ.get("RFX_DATA"):
         return Path(os.environ["RFX_DATA"])
     if home_dir() is None and not (os.environ.get("RFX_CACHE") or os.environ.get("XDG_CACHE_HOME")):
-        raise UsageError(
-            "there is no home folder to keep data sets in; RFX_DATA names a folder for them"
-        )
+        raise UsageError("there is no home folder for data sets; set RFX_DATA to a folder")
     return cache_dir() / "data"
 
 
@@ -158,8 +156,8 @@ def _passing_folder() -> str:
         return os.path.join(os.devnull, "rfx")
     atexit.register(lambda: remove(folder, ignore_errors=True) if os.getpid() == owner else None)
     message = (
-        "compiled code can't be kept in %s, so that every command compiles anew; RFX_CACHE may name"
-        " a folder of your own"
+        "compiled code can't be cached in %s, so every command compiles again; RFX_CACHE names"
+        " another folder"
     )
     lazy.logging.getLogger(__name__).warning(message, cache_dir() / "numba")
     return folder
@@ -201,8 +199,8 @@ def check_environment() -> None:
             for part in parts
         ):
             raise UsageError(
-                f"the environment variable {name} is {text!r:.40}; it must be a whole number of 1"
-                " or more, or unset"
+                f"the environment variable {name} is {text!r:.40}; it must be an integer of 1 or"
+                " more, or unset"
             )
 
 

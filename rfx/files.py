@@ -66,13 +66,13 @@ def guard(output, inputs=(), kind: Kind | None = None, force: bool = False) -> N
         ours = kind.made(Path(path))
     except OSError as error:
         raise UsageError(
-            f"{name} {path} is there already and can't be read ({error.strerror or error}); write"
-            " to another file"
+            f"{name} {path} exists and can't be read ({error.strerror or error}); write to another"
+            " file"
         ) from None
     if not ours:
         raise UsageError(
-            f"{name} {path} is there already and is not {kind.name}; write to another file, or"
-            " replace it with --force"
+            f"{name} {path} exists and is not {kind.name}; write to another file, or replace it"
+            " with --force"
         )
 
 
@@ -103,9 +103,9 @@ def check(path) -> None:
     or changed.
     """
     if not str(path):
-        raise OSError(errno.ENOENT, "a file name is needed")
+        raise OSError(errno.ENOENT, "a file name is required")
     if names_folder(path):
-        raise OSError(errno.EISDIR, f"{os.strerror(errno.EISDIR)}; a file name is needed")
+        raise OSError(errno.EISDIR, f"{os.strerror(errno.EISDIR)}; a file name is required")
     path = Path(path)
     place = path if _is_special(path) else _target(path).parent
     os.stat(place)
@@ -189,17 +189,14 @@ def _flock(descriptor, how) -> None:
 def standard_input():
     """The binary handle of standard input; DataError where it is closed."""
     if sys.stdin is None or sys.stdin.closed:
-        raise DataError("standard input is closed, so that - can't be read; give a file, or a pipe")
+        raise DataError("standard input is closed, so - can't be read; pass a file or a pipe")
     return sys.stdin.buffer
 
 
 def standard_output():
     """The binary handle of standard output; DataError where it is closed."""
     if sys.stdout is None or sys.stdout.closed:
-        raise DataError(
-            "standard output is closed, so that nothing can be written to it; give --output FILE,"
-            " or a pipe"
-        )
+        raise DataError("standard output is closed; use --output FILE or a pipe")
     return sys.stdout.buffer
 
 
@@ -292,7 +289,7 @@ def open_lock(path) -> int:
     )
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
     return descriptor
 
 

@@ -179,12 +179,12 @@ class File:
             version = self.header["format"]
         except DataError as error:
             raise DataError(
-                f"{files.shown(path)} is not a model file of rfx ({error}); make one with rfx train"
-                " --model"
+                f"{files.shown(path)} is not a model file of rfx ({error}); create one with rfx"
+                " train --model"
             ) from error
         except DAMAGED as error:
             raise DataError(
-                f"{files.shown(path)} is not a model file of rfx; make one with rfx train --model"
+                f"{files.shown(path)} is not a model file of rfx; create one with rfx train --model"
             ) from error
         if version not in FORMATS:
             raise DataError(
@@ -208,8 +208,8 @@ class File:
         needed = sum(self._form(name)[0].size_mb for name in chosen)
         if needed > max(env.available_memory_mb(), _ALWAYS_MB):
             raise DataError(
-                f"its arrays take {needed:,.0f} MiB, more than the {env.available_memory_mb():,.0f}"
-                " MiB that are free"
+                f"its arrays need {needed:,.0f} MiB, but only {env.available_memory_mb():,.0f} MiB"
+                " are free"
             )
         return {name: self._read(name) for name in chosen}
 
@@ -236,7 +236,8 @@ class File:
         )
         if not plain:
             raise DataError(
-                f"array {name} holds {dtype!s:.40} in the shape {shape!s:.80}, which no model has"
+                f"array {name} holds {dtype!s:.40} in the shape {shape!s:.80}, which is not valid"
+                " in a model"
             )
         form = Form(dtype, shape)
         if form.nbytes != info.file_size - before:
@@ -249,7 +250,7 @@ class File:
     def _read(self, name, most: int | None = None) -> np.ndarray:
         form, before, fortran = self._form(name)
         if most is not None and form.nbytes > most:
-            raise DataError(f"array {name} takes {form.nbytes:,} bytes")
+            raise DataError(f"array {name} needs {form.nbytes:,} bytes")
         with self._refused(name), self._archive.open(self._members[name]) as member:
             member.read(before)
             content = member.read(form.nbytes)
@@ -298,7 +299,7 @@ def opened(path):
             archive = zipfile.ZipFile(handle)
         except DAMAGED as error:
             message = (
-                f"{files.shown(path)} is not a model file of rfx; make one with rfx train --model"
+                f"{files.shown(path)} is not a model file of rfx; create one with rfx train --model"
             )
             raise DataError(message) from error
         with archive:
@@ -331,7 +332,7 @@ def check_forms(found: dict, declared: dict[str, Array], sizes: dict[str, int]) 
             raise DataError(f"array {name} holds {found[name].dtype}")
         if not _fits(found[name].shape, form.axes.split(), sizes):
             raise DataError(
-                f"array {name} has the shape {found[name].shape!s:.80}, which does not fit the"
+                f"array {name} has the shape {found[name].shape!s:.80}, which does not match the"
                 " others"
             )
 
@@ -357,7 +358,7 @@ def check_arrays(
                 and values[-1] == end
                 and np.all(values[:-1] <= values[1:])
             ):
-                raise DataError(f"array {name} does not rise from 0 to {end}")
+                raise DataError(f"array {name} does not increase from 0 to {end}")
 
 
 def _fits(shape, axes, sizes) -> bool:

@@ -137,8 +137,8 @@ class Option:
             return "true or false"
         if self.kind is Path:
             return (
-                "HIGH:LOW:COUNT, from HIGH down to LOW above 0 in COUNT different numbers, 2 to"
-                f" {Path.MOST}, such as 1000:1:20"
+                f"HIGH:LOW:COUNT: COUNT different numbers, 2 to {Path.MOST}, from HIGH down to LOW,"
+                " all above 0, such as 1000:1:20"
             )
         if self.kind is LabelWeights:
             return (
@@ -146,7 +146,7 @@ class Option:
                 " emu:20"
             )
         if self.kind is Widths:
-            return "whole numbers from 1 to 1,000,000 with commas between them, such as 400,100"
+            return "whole numbers from 1 to 1,000,000, separated by commas, such as 400,100"
         choices = self.meanings()
         parts = [f"one of {', '.join(choices)}"] if len(choices) > 1 else list(choices)
         if self.kind in (int, float):

@@ -290,7 +290,7 @@ def _reserve() -> None:
     if _process_size() + needed > most:
         raise RfxError(
             f"the limit of {most >> 20} MiB of address space (ulimit -v) leaves less than the"
-            f" {needed >> 20} MiB that BLAS needs; raise it, or give fewer --threads"
+            f" {needed >> 20} MiB that BLAS needs; raise it or use fewer --threads"
         )
     square = np.eye(_ENOUGH)
     np.matmul(square, square)

@@ -34,8 +34,8 @@ def entries(group: str) -> dict[str, EntryPoint]:
         other = found.setdefault(entry.name, entry)
         if package_of(other) != package_of(entry):
             _warn(
-                f"packages {package_of(other)} and {package_of(entry)} both have {entry.name!r} of"
-                f" {group}; the first is used"
+                f"packages {package_of(other)} and {package_of(entry)} both provide {entry.name!r}"
+                f" of {group}; rfx uses the first"
             )
     return found
 
@@ -121,8 +121,8 @@ class Registry(Mapping):
             value = entry.load()
         except (Exception, SystemExit) as error:
             raise DataError(
-                f"{about} can't be imported: {type(error).__name__}: {error}; fix that package or"
-                " remove it"
+                f"{about} can't be imported: {type(error).__name__}: {error}; fix or remove that"
+                " package"
             ) from error
         found = self.declares(value)
         if entry.name not in found:
@@ -131,8 +131,8 @@ class Registry(Mapping):
                 f"{about} can't be used: {entry.value} is called {named}; give the entry point the"
                 " same name"
                 if found
-                else f"{about} can't be used: {entry.value} is no {self.kind}; fix that package or"
-                " remove it"
+                else f"{about} can't be used: {entry.value} is not a {self.kind}; fix or remove"
+                " that package"
             )
         return found[entry.name]
 
@@ -148,14 +148,14 @@ class Registry(Mapping):
         for name, entry in sorted(self._entries().items()):
             if name in self.own() or name in self.aliases:
                 _warn(
-                    f"{self.kind} {name} of package {package_of(entry)} is left out: rfx has one of"
-                    " that name"
+                    f"{self.kind} {name} of package {package_of(entry)} is ignored: rfx has its own"
+                    f" {self.kind} of that name"
                 )
                 continue
             try:
                 self._load(entry)
             except DataError as error:
-                _warn(f"{error}; it is left out")
+                _warn(f"{error}; it is ignored")
                 continue
             yield name
 

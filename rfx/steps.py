@@ -21,7 +21,7 @@ FUNCTIONS = {
     "exp_minus": "exp(-t)",
     "matern3": "(1 + t) exp(-t)",
     "matern5": "(1 + t + t^2/3) exp(-t)",
-    "normal_quantile": "the number below which a standard normal one is with probability t",
+    "normal_quantile": "the standard normal quantile of t",
     "positive": "1 where t > 0, else 0",
     "ramp": "max(0, t)",
     "sigmoid": "1 / (1 + exp(-t))",

@@ -68,7 +68,7 @@ class TrainCommand(MethodCommand):
             },
         ),
         Group(
-            "Choice",
+            "Selection",
             {
                 "--gamma VALUE": "Bandwidth: a number, median, loo, validation, …",
                 "--lam VALUE": "Regularisation: a number, auto or validation.",

@@ -69,7 +69,7 @@ class TuneCommand(MethodCommand):
             },
         ),
         Group(
-            "Choice",
+            "Selection",
             {
                 "--budget-seconds NUMBER": "Approximate time limit.  [default: 300]",
                 "--trials COUNT": "Maximum number of option combinations.",

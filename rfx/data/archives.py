@@ -63,8 +63,8 @@ def check_held(size: int, name: str) -> None:
     most = most_held()
     if size > most:
         raise DataError(
-            f"{name} takes {size:,} bytes or more when it is read, more than memory holds ({most:,}"
-            " at most; RFX_MAX_BYTES sets another limit)"
+            f"{name} needs at least {size:,} bytes of memory, more than the limit of {most:,};"
+            " RFX_MAX_BYTES sets another limit"
         )
 
 
@@ -81,7 +81,7 @@ def check_zip(archive: zipfile.ZipFile) -> None:
     assert handle is not None  # the archive is open
     handle.seek(-22 - len(archive.comment), io.SEEK_END)
     if handle.read(4) != b"PK\x05\x06":
-        raise zipfile.BadZipFile("there are bytes behind the archive")
+        raise zipfile.BadZipFile("there are bytes after the archive")
 
 
 def _zip(file):
@@ -105,7 +105,7 @@ def _gathered(file) -> io.BytesIO:
     while piece := file.read(_PIECE):
         content.write(piece)
         if content.tell() > most:
-            raise ValueError("a zip archive that is too long to be read from a pipe")
+            raise ValueError("a zip archive that is too large to be read from a pipe")
     return content
 
 
@@ -166,11 +166,11 @@ class _Members(io.RawIOBase):
             if self._stream.needs_input and not self._packed:
                 self._packed = self._source.read(_PACKED)
                 if not self._packed:
-                    raise EOFError("it ends within the compressed data")
+                    raise EOFError("the compressed data is truncated")
             plain, self._packed = self._unpacked(min(size, _PIECE)), b""
             if self._stream.eof:
                 if not lzma.is_check_supported(getattr(self._stream, "check", lzma.CHECK_NONE)):
-                    raise ValueError("its checksums are of a kind that can't be checked")
+                    raise ValueError("it uses a kind of checksum that can't be verified")
                 self._packed, self._stream = self._stream.unused_data, None
             if plain:
                 return plain
@@ -182,7 +182,7 @@ class _Members(io.RawIOBase):
         except (OSError, lzma.LZMAError, zlib.error) as error:
             if self._later:
                 raise ValueError(
-                    f"what follows the first compressed part of it is none: {error}"
+                    f"the data after its first compressed part is not compressed: {error}"
                 ) from None
             raise
         self._later = self._later and not plain
@@ -200,7 +200,7 @@ class _Members(io.RawIOBase):
             if rest or ended:
                 break
         if zeros and not self._padded(zeros, ended):
-            raise ValueError("what follows the compressed data is none")
+            raise ValueError("the data after its compressed data is not compressed")
         if not ended:
             self._stream, self._later = self._new(), True
         return not ended
@@ -286,7 +286,7 @@ def joined(head: bytes, rest) -> io.BufferedReader:
 
 
 def open_plain(
-    file, limit: int | None = None, message: str = "the file unpacks to more bytes than are allowed"
+    file, limit: int | None = None, message: str = "the unpacked file exceeds the size limit"
 ):
     """A binary handle on the plain content of a file, a path or a handle; reading it may raise one
     of DAMAGE.
@@ -334,8 +334,8 @@ def read_plain(file, name: str) -> bytearray:
     """
     limit = most_held()
     message = (
-        f"{name} holds more than {limit:,} bytes when it is unpacked, which is the most that are"
-        " read; RFX_MAX_BYTES sets another limit"
+        f"{name} is larger than {limit:,} bytes when unpacked, the limit for reading; RFX_MAX_BYTES"
+        " sets another limit"
     )
     content = bytearray()
     try:
@@ -343,7 +343,7 @@ def read_plain(file, name: str) -> bytearray:
             while piece := handle.read(_PIECE):
                 content += piece
     except DAMAGE as error:
-        raise DataError(f"{name} is damaged or cut off ({error}); get it again") from None
+        raise DataError(f"{name} is damaged or truncated ({error}); download it again") from None
     return content
 
 

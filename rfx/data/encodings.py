@@ -26,8 +26,8 @@ def known(encoding: str) -> str:
         "".encode(found.name)  # refuses what encodes no text, such as base64
     except (LookupError, ValueError, TypeError):
         raise UsageError(
-            f"--encoding is {encoding!r:.40}, which is no encoding that Python knows; cp1252,"
-            " latin-1, utf-8 and utf-16 are some"
+            f"--encoding is {encoding!r:.40}, which Python does not support; try cp1252, latin-1,"
+            " utf-8 or utf-16"
         ) from None
     return found.name
 
@@ -53,7 +53,7 @@ def _settled(head, name, encoding) -> tuple[str, int]:
     ):
         raise UsageError(
             f"--encoding is {encoding}, but {name} begins with the byte order mark of {mark[0]};"
-            " leave --encoding out"
+            " omit --encoding"
         )
     return mark
 
@@ -117,7 +117,7 @@ def check(
     raw,
     name: str,
     line: int = 1,
-    advice: str = "say how the file is encoded, such as --encoding cp1252, or save it in UTF-8",
+    advice: str = "specify the encoding, such as --encoding cp1252, or save it in UTF-8",
 ):
     """Refuse, with a DataError that names the line, bytes that are not UTF-8; line: the
     number of the first.
@@ -133,7 +133,7 @@ def check(
             - raw.count(b"\r\n", 0, error.start)
         )
         raise DataError(
-            f"{name}, line {line}: the byte {raw[error.start]:#04x} there is not UTF-8; {advice}"
+            f"{name}, line {line}: byte {raw[error.start]:#04x} is not UTF-8; {advice}"
         ) from None
 
 
@@ -202,8 +202,7 @@ class _Recoded(io.RawIOBase):
                     self._encoding, "ignore"
                 ).count("\n")
                 raise DataError(
-                    f"{self._name}, line {line}: it is not {self._encoding}; another --encoding may"
-                    " be right"
+                    f"{self._name}, line {line}: it is not {self._encoding}; try another --encoding"
                 ) from None
             self._line += found.count("\n")
             self._ready = found.encode()

@@ -111,7 +111,7 @@ def load(
         else:
             if settings:
                 raise UsageError(
-                    f"{info.name} is a fixed data set and takes no settings (got {settings!r})"
+                    f"{info.name} is a fixed data set without settings (got {settings!r})"
                 )
             loaded = _registered(info, split, offline, seed)
     else:
@@ -128,7 +128,7 @@ def load(
         loaded.X_test, loaded.y_test = _drawn(loaded.X_test, loaded.y_test, n_test, (seed,), 1)
     elif n_test is not None:
         raise UsageError(
-            f"{loaded.name} has no test rows to draw {n_test} from; give --test or --split {SHARE}"
+            f"{loaded.name} has no test rows to draw {n_test} from; use --test or --split {SHARE}"
         )
     return loaded
 
@@ -159,8 +159,8 @@ def _check_columns(info, reading):
     for option in ("groups", "time"):
         if (name := getattr(reading, option)) is not None and info.own is None:
             raise UsageError(
-                f"--{option} is {name!r:.80}, a column of a table such as CSV, but {info.name} is"
-                " no table"
+                f"--{option} is {name!r:.80}, which needs a table such as CSV, but {info.name} is"
+                " not a table"
             )
 
 
@@ -183,7 +183,7 @@ def check_split(name, split, known):
     share = training_share(split)
     if split is not None and share is None:
         raise UsageError(
-            f"{name} has no split {quoted(split)}; it has {', '.join(known)}, and a share of the"
+            f"{name} has no split {quoted(split)}; it has {', '.join(known)}, or a fraction of the"
             " rows to train on, such as 0.7"
         )
     return share
@@ -210,7 +210,8 @@ def _owned(info, split, drawn, strict, reading, task):
     own, (seed, _) = info.own, drawn
     if replace(reading, groups=None, time=None) != Reading():
         raise UsageError(
-            f"{info.name} is a data set of {own.registry}, which says how it is read; say it there"
+            f"{info.name} is a data set of {own.registry}, which defines how to read it; set this"
+            " option there"
         )
     own_reading = replace(own.reading, groups=reading.groups, time=reading.time)
     loaded = _file(own.train, split, drawn, own_reading, task or own.task)
@@ -291,7 +292,7 @@ def _file(path, split, drawn, reading, task=None):
         try:
             registry.get(str(path).partition(":")[0])
         except UsageError as error:
-            raise UsageError(f"{path} is no file, and {error}") from None
+            raise UsageError(f"{path} is not a file, and {error}") from None
     share = check_split(str(path), split, []) or splits.FRACTION
 
     def cut(count, apart):

@@ -84,7 +84,7 @@ def found(path) -> list[str]:
             else [str(path)]
         )
     if not names:
-        raise DataError(f"{path} stands for no file")
+        raise DataError(f"{path} matches no file")
     return names
 
 
@@ -93,7 +93,7 @@ def _filesystem(path):
         core = lazy.fsspec
     except ImportError:
         raise UsageError(
-            f"{path} is an address that fsspec opens; pip install 'rfx-kernels[distributed]'"
+            f"{path} is an address that needs fsspec; pip install 'rfx-kernels[distributed]'"
         ) from None
     try:
         return core.url_to_fs(str(path))
@@ -127,8 +127,8 @@ def measured(path) -> Measured:
             foreign.check(encodings.head(head), str(path), path)
             if kind not in ("libsvm", "csv", "tsv", "parquet"):
                 raise DataError(
-                    f"{path} is a .{kind} file, which workers don't read; rfx convert writes LIBSVM"
-                    " text, CSV or Parquet of it"
+                    f"{path} is a .{kind} file, which workers can't read; convert it to LIBSVM"
+                    " text, CSV or Parquet with rfx convert"
                 )
             if not size:
                 raise DataError(f"{path} is empty")
@@ -191,7 +191,7 @@ def texts(piece: Piece, chunk: int = CHUNK):
             if len(rest) > LONGEST_LINE:
                 raise DataError(
                     f"{piece.path}, byte {begin:,}: the line there is longer than {LONGEST_LINE:,}"
-                    " bytes, which no row is"
+                    " bytes, the maximum for a row"
                 )
             if text:
                 yield text, begin
@@ -204,7 +204,7 @@ def _line(handle, piece) -> bytes:
     line = handle.readline(LONGEST_LINE + 1)
     if len(line) > LONGEST_LINE:
         raise DataError(
-            f"{piece.path}: a line is longer than {LONGEST_LINE:,} bytes, which no row is"
+            f"{piece.path}: a line is longer than {LONGEST_LINE:,} bytes, the maximum for a row"
         )
     return line
 
@@ -313,9 +313,9 @@ class TableRanges:
                 odd = next((line for line in raw.split(b"\n") if line.count(b'"') % 2), None)
                 if odd is not None:
                     raise DataError(
-                        f"{piece.path}: a cell goes over several lines"
-                        f" ({odd.decode('utf-8', 'replace'):.60} …), so that the file can't be cut"
-                        " into ranges; save it without line ends in cells, or as Parquet"
+                        f"{piece.path}: a cell spans several lines"
+                        f" ({odd.decode('utf-8', 'replace'):.60} …), so the file can't be split"
+                        " into ranges; save it without line breaks in cells, or as Parquet"
                     )
             line = 1
             if begin == 0:
@@ -323,7 +323,7 @@ class TableRanges:
                 own = csvtext.dialect(raw, piece.path, self.shape.header, self.shape.separator)
                 if own.names != self.shape.names:
                     raise DataError(
-                        f"{piece.path} has other columns than {self.shape.name}; give files of the"
+                        f"{piece.path} has other columns than {self.shape.name}; all files need the"
                         " same columns"
                     )
                 raw, line = raw[own.start :], own.line

@@ -100,7 +100,7 @@ class FileFormat:
             word is None or isinstance(word, str) for word in words
         )
         if not (good and all(flag is None or isinstance(flag, bool) for flag in flags)):
-            raise ValueError("its file format does not make sense")
+            raise ValueError("its file format is inconsistent")
         return found
 
 
@@ -114,8 +114,8 @@ def index_base(asked: Reading, known: FileFormat | None, name: str) -> bool:
         return bool(asked.zero_based)
     if asked.zero_based is not None and asked.zero_based != known.zero_based:
         raise UsageError(
-            "--zero-based contradicts the model, whose training rows have indices from 1; leave it"
-            f" out, or write {name} with indices from 1"
+            "--zero-based contradicts the model, whose training rows have indices from 1; omit it,"
+            f" or write {name} with indices from 1"
         )
     return known.zero_based
 
@@ -131,8 +131,8 @@ def check_header(asked: Reading, known: FileFormat | None, name: str) -> None:
         return
     flag, has = ("--header", "none") if asked.header else ("--no-header", "one")
     raise UsageError(
-        f"{flag} contradicts the model, whose training file has {has}; leave it out, and write"
-        f" {name} like the training file"
+        f"{flag} contradicts the model, whose training file has {has}; omit it, and write {name}"
+        " like the training file"
     )
 
 
@@ -167,7 +167,7 @@ def training_share(split: str | None) -> float | None:
     share = numerals.real(split)
     if not 0 < share < 1:
         raise UsageError(
-            f"split {split[:40]} is no share of the rows to train on; give a number between 0 and"
-            " 1, such as 0.8"
+            f"split {split[:40]} is not a fraction of the rows to train on; use a number between 0"
+            " and 1, such as 0.8"
         )
     return share

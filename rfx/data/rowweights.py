@@ -34,7 +34,7 @@ def read(path, count: int) -> np.ndarray:
         more = f"more than {count:,}" if len(found) > count else f"{len(found):,}"
         raise DataError(
             f"{files.shown(path)} has {more} weights, but there are {count:,} training rows; there"
-            " must be one for each"
+            " must be one per row"
         )
     return np.array(found)
 
@@ -47,7 +47,7 @@ def _number(path, number, line) -> float:
     if not 0 <= value < math.inf:
         place = f"{files.shown(path)}, line {number}"
         raise DataError(
-            f"{place}: {line.strip()[:40]!r} is no weight; weights are numbers of 0 or more, one a"
-            " line"
+            f"{place}: {line.strip()[:40]!r} is not a weight; weights are numbers of 0 or more, one"
+            " per line"
         )
     return value

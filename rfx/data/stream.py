@@ -129,8 +129,8 @@ class ChunkedSource(Source):
             place = place | {"used": 0}
         if place["used"]:
             raise DataError(
-                f"{self.name} has fewer rows than when the checkpoint was written; give the same"
-                " input, or start anew"
+                f"{self.name} has fewer rows than when the checkpoint was written; use the same"
+                " input, or start again"
             )
         self.row = place["row"]
 
@@ -227,8 +227,7 @@ class ArraySource(_Counted):
     def seek(self, place):
         if place["digest"] != self._fingerprint():
             raise DataError(
-                "the rows are not those that the checkpoint was made from; give the same input, or"
-                " start anew"
+                "the rows differ from those of the checkpoint; use the same input, or start again"
             )
         self.rewind(place["epoch"])
         self.row = place["row"]
@@ -352,7 +351,7 @@ class Stream:
             if position[name] != getattr(self, name):
                 raise DataError(
                     f"the checkpoint's stream has {name} {position[name]}, this one"
-                    f" {getattr(self, name)}; give the same options"
+                    f" {getattr(self, name)}; use the same options"
                 )
         self.epoch, self.number, self.rows = position["epoch"], position["number"], position["rows"]
         self.source.seek(position["source"])
@@ -360,7 +359,7 @@ class Stream:
         if position["offset"]:
             if not self._fill() or len(self._held[1]) <= position["offset"]:
                 raise DataError(
-                    f"{self.source.name} has fewer rows than when the checkpoint was written; give"
-                    " the same input, or start anew"
+                    f"{self.source.name} has fewer rows than when the checkpoint was written; use"
+                    " the same input, or start again"
                 )
             self.offset = position["offset"]

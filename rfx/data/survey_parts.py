@@ -167,6 +167,5 @@ def load(source, count: int, width: int, scaler, dtype, finish) -> tuple:
 
 def _changed():
     return DataError(
-        "the rows are not what they were when they were looked through first; train again when the"
-        " files stay as they are"
+        "the files changed while they were read; train again when they no longer change"
     )

@@ -177,7 +177,7 @@ class File:
             self.encoding = encoding
         elif not plain:
             log.warning(
-                "%s is UTF-8 and read so, although the training file was %s", self.name, encoding
+                "%s is read as UTF-8, although the training file was %s", self.name, encoding
             )
 
     def dialect(self, reading: Reading, schema: Schema | None = None) -> csvtext.Dialect:
@@ -318,7 +318,7 @@ def has_header(found: csvtext.Sample, reading: Reading, schema: Schema) -> bool:
         return False
     raise DataError(
         f"{found.name}, line {found.line}: it is a header ({', '.join(cells):.80}), but the model"
-        " was trained on a file without one; take the line out"
+        " was trained on a file without one; remove the line"
     )
 
 
@@ -338,12 +338,12 @@ def _is_named_header(found: csvtext.Sample, schema: Schema, known: bool) -> bool
     if guess.doubt and not known:
         raise DataError(
             f"{found.name}, line {found.line}: it may be a header or a row"
-            f" ({', '.join(cells):.80}); write the model's header above the rows:"
+            f" ({', '.join(cells):.80}); add the model's header above the rows:"
             f" {found.separator.join(column.name for column in schema.columns):.200}"
         )
     log.warning(
-        "%s does not begin with the model's header, so that its columns are taken in the order"
-        " of the training file",
+        "%s does not begin with the model's header, so its columns are read in the order of the"
+        " training file",
         found.name,
     )
     return False
@@ -378,7 +378,7 @@ def _read(handle, count, name):
     try:
         return handle.read(count)
     except archives.DAMAGE as error:
-        raise DataError(f"{name} is damaged or cut off ({error}); get it again") from None
+        raise DataError(f"{name} is damaged or truncated ({error}); download it again") from None
 
 
 def _whole(handle, name) -> bytes:
@@ -394,8 +394,8 @@ def _whole(handle, name) -> bytes:
         content += piece
         if len(content) > most:
             raise DataError(
-                f"{name} holds more than {most:,} bytes, which is the most that are read;"
-                " RFX_MAX_BYTES sets another limit"
+                f"{name} is larger than {most:,} bytes, the limit for reading; RFX_MAX_BYTES sets"
+                " another limit"
             )
     return bytes(content)
 
@@ -420,7 +420,7 @@ def check_reading(kind: str, name: str, reading: Reading) -> None:
     what is no text.
     """
     if reading.encoding is not None and kind not in ("csv", "tsv", "libsvm"):
-        raise UsageError(f"--encoding is for texts, but {name} is a .{kind} file; leave it out")
+        raise UsageError(f"--encoding is for texts, but {name} is a .{kind} file; omit it")
     if kind != "libsvm":
         return
     given = {
@@ -451,8 +451,8 @@ def plain_rows(content, name: str, task: str | None = None):
         column = table.settled(0)
         if (column.codes < 0).any():
             raise DataError(
-                f"{table.place(int(np.argmax(column.codes < 0)))}: its target has no value; give"
-                " it one"
+                f"{table.place(int(np.argmax(column.codes < 0)))}: its target is missing; fill it"
+                " in"
             )
         words = {column.values[code] for code in column.codes if code >= 0}
         same = labelwords.are_numbers(words)
@@ -812,8 +812,8 @@ def identified_rows(path, schema: Schema | None, identify: str, reading=None, st
 def _labels(schema, column, name):
     if schema is None or schema.labels is None:
         raise DataError(
-            f"{name} has words as labels ({', '.join(column.values[:5]):.100}), but the model's are"
-            " numbers"
+            f"{name} has word labels ({', '.join(column.values[:5]):.100}), but the model's labels"
+            " are numbers"
         )
     return schema.labels
 

@@ -61,8 +61,8 @@ def guess_of(values, counts, texts: list[str] | None = None) -> str:
             else ""
         )
         raise UsageError(
-            f"the targets are {seen}{rare}, which may be numbers or classes; say which, with --task"
-            " regression or --task multiclass"
+            f"the targets are {seen}{rare}, which may be numbers or classes; use --task regression"
+            " or --task multiclass"
         )
-    log.warning("task %s, guessed from the targets: %s; --task sets it", task, seen)
+    log.warning("task %s, inferred from the targets: %s; --task overrides it", task, seen)
     return task

@@ -67,7 +67,9 @@ class TextSource(ChunkedSource):
         try:
             return self._handle.read(count)
         except archives.DAMAGE as error:
-            raise DataError(f"{self.name} is damaged or cut off ({error}); get it again") from None
+            raise DataError(
+                f"{self.name} is damaged or truncated ({error}); download it again"
+            ) from None
 
     def _texts(self):
         """Whole lines, some megabytes at a time."""
@@ -84,8 +86,8 @@ class TextSource(ChunkedSource):
                 return
             elif len(self._rest) > LONGEST_LINE:
                 raise DataError(
-                    f"{self.name}, line {self._line}: it is longer than {LONGEST_LINE:,} bytes,"
-                    " which no row is"
+                    f"{self.name}, line {self._line}: it is longer than {LONGEST_LINE:,} bytes, the"
+                    " maximum for a row"
                 )
 
     def _whole(self, raw) -> int:
@@ -133,7 +135,7 @@ class TextSource(ChunkedSource):
         if place is None:
             if self._offset and not self.rewindable:
                 raise DataError(
-                    f"{self.name} can be read once; save it to a file for several epochs"
+                    f"{self.name} can be read only once; save it to a file to run several epochs"
                 )
             if self._offset or self._rest:
                 self._open()
@@ -145,26 +147,26 @@ class TextSource(ChunkedSource):
             if then[0] != now[0]:
                 raise DataError(
                     f"{self.name} has {now[0]:,} bytes, but had {then[0]:,} when the checkpoint was"
-                    " written; give the same input, or start anew"
+                    " written; use the same input, or start again"
                 )
             if then[1] != now[1]:
                 raise DataError(
-                    f"{self.name} is not what it was when the checkpoint was written; give the same"
-                    " input, or start anew"
+                    f"{self.name} has changed since the checkpoint was written; use the same input,"
+                    " or start again"
                 )
         while self._offset < place["offset"]:
             data = self._bytes(min(self._size, place["offset"] - self._offset))
             if not data:
                 raise DataError(
-                    f"{self.name} ends after {self._offset:,} bytes, before the place of the"
-                    f" checkpoint ({place['offset']:,}); give the same input, or start anew"
+                    f"{self.name} ends after {self._offset:,} bytes, before the position of the"
+                    f" checkpoint ({place['offset']:,}); use the same input, or start again"
                 )
             self._digest.update(data)
             self._offset += len(data)
         if self._digest.hexdigest() != place["digest"]:
             raise DataError(
-                f"{self.name} differs from what was read before the checkpoint; give the same"
-                " input, or start anew"
+                f"{self.name} differs from what was read before the checkpoint; use the same input,"
+                " or start again"
             )
         self._line = place["line"]
 
@@ -259,8 +261,9 @@ class LibsvmSource(TextSource):
             self.n_inputs = width
         if width > self.n_inputs:
             raise DataError(
-                f"{self.name} has feature {width - self.zero_based} after line {line}, but rows are"
-                f" read with {self.n_inputs} features; give the number of columns with --n-inputs"
+                f"{self.name} has feature {width - self.zero_based} after line {line}, but the"
+                f" first rows have {self.n_inputs} features; set the number of columns with"
+                " --n-inputs"
             )
         return (
             sp.csr_matrix((found.values, found.indices, found.indptr), (len(y), self.n_inputs)),
@@ -320,7 +323,7 @@ class CsvSource(TextSource):
                 continue
             except archives.DAMAGE as error:
                 raise DataError(
-                    f"{self.name} is damaged or cut off ({error}); get it again"
+                    f"{self.name} is damaged or truncated ({error}); download it again"
                 ) from None
             if learner.columns is None:
                 raise DataError(f"{self.name} has no rows")

@@ -59,14 +59,14 @@ def _client():
         return dask.distributed().get_client()
     except ValueError:
         raise UsageError(
-            "X is distributed (Dask), which needs a client; make one with distributed.Client"
+            "X is distributed (Dask), which needs a client; create one with distributed.Client"
         ) from None
 
 
 def _array(values, name, ndim):
     if not is_distributed(values):
         raise DataError(
-            f"X is distributed (Dask), but {name} is not; give both as collections of Dask"
+            f"X is distributed (Dask), but {name} is not; pass both as Dask collections"
         )
     if hasattr(values, "to_dask_array"):
         values = values.to_dask_array(lengths=True)
@@ -76,9 +76,7 @@ def _array(values, name, ndim):
         values.reshape(-1) if ndim == 1 and values.ndim == 2 and values.shape[1] == 1 else values
     )
     if values.ndim != ndim:
-        raise DataError(
-            f"{name} has {values.ndim} dimensions; {ndim} {'are' if ndim > 1 else 'is'} needed"
-        )
+        raise DataError(f"{name} has {values.ndim} dimensions, but needs {ndim}")
     return values
 
 

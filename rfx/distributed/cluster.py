@@ -107,8 +107,8 @@ def answers(client) -> bool:
 def lost(where: str) -> ClusterError:
     """What is said when the scheduler does not answer any more."""
     return ClusterError(
-        f"the scheduler at {where} has gone away; what was done there is lost, what was written"
-        " stays"
+        f"the connection to the scheduler at {where} is lost; unsaved work is lost, written files"
+        " remain"
     )
 
 
@@ -149,18 +149,18 @@ def _knock(distributed, address) -> None:
             "" if isinstance(error, TimeoutError) or "Timed out" in str(error) else f" ({error})"
         )
         raise ClusterError(
-            f"no Dask scheduler answers at {address} within {_PATIENCE:g} seconds{reason}; is it"
-            " started, and is the port open?"
+            f"no Dask scheduler answers at {address} within {_PATIENCE:g} seconds{reason}; check"
+            " that it is running and that the port is open"
         ) from None
     except Exception as error:
         # of bytes that are no message of Dask's: anything, a MemoryError among it
         raise ClusterError(
-            f"what answers at {address} is no Dask scheduler of this version"
+            f"the program at {address} is not a Dask scheduler of this version"
             f" ({type(error).__name__})"
         ) from None
     if found.get("type") != "Scheduler":
         raise ClusterError(
-            f"what answers at {address} is a {str(found.get('type')).lower()} of Dask's; give the"
+            f"the program at {address} is a Dask {str(found.get('type')).lower()}; use the"
             " scheduler's address"
         )
 
@@ -170,7 +170,7 @@ def _opened(distributed, address, patience=_PATIENCE, **more):
     try:
         client = distributed.Client(address, timeout=patience, set_as_default=False, **more)
     except (OSError, TimeoutError, RuntimeError, ValueError, ImportError) as error:
-        raise ClusterError(f"the Dask scheduler at {address} takes no client: {error}") from None
+        raise ClusterError(f"the Dask scheduler at {address} accepts no client: {error}") from None
     try:
         yield client
     finally:
@@ -261,8 +261,8 @@ def _start(cluster, count) -> None:
                     cluster.scale(count)
         if replaced >= DEATHS * count:
             raise ClusterError(
-                f"{replaced} worker processes ended while they started; they may be short of"
-                " memory: start fewer of them"
+                f"{replaced} worker processes ended during start-up; they may lack memory: start"
+                " fewer of them"
             )
         if now > end:
             if cluster.scheduler.workers:
@@ -345,8 +345,8 @@ def difference(ours: dict, theirs: dict, who: str) -> str | None:
             has = f"{name} {there}" if there else f"no {name}"
             package = f" {__distribution__}" if name == "rfx" else ""
             return (
-                f"{who} has {has}, this machine {name} {here}; install the same{package} on all of"
-                " them"
+                f"{who} has {has}, but this machine has {name} {here}; install the same{package} on"
+                " all of them"
             )
     return None
 
@@ -361,7 +361,7 @@ def check_versions(client) -> None:
     if theirs != ours["distributed"]:
         raise ClusterError(
             f"the scheduler has distributed {theirs}, this machine {ours['distributed']}; install"
-            " the same on both"
+            " the same version on both"
         )
     # of the package that they would import: by its name the distribution's might be of another one,
     # or of none in a checkout

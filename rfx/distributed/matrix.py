@@ -149,13 +149,13 @@ class PartsMatrix(Matrix):
         return self.recipe.scale
 
     def parts(self):
-        raise TypeError("the parts of rows on workers are not gone through one by one")
+        raise TypeError("matrices on workers can't be iterated")
 
     # ------------------------------------------------------------------ rows and columns
 
     def rows(self, index):
         if not isinstance(index, RowIndex):
-            raise TypeError("of rows on workers some are meant by a RowIndex")
+            raise TypeError("rows of a matrix on workers need a RowIndex")
         own = index.node.futures
         if self.index is not None:
             own = self.workers.each(_taken, self.index, own)
@@ -260,7 +260,7 @@ class PartsMatrix(Matrix):
     def to_array(self, out=None):
         if self.size_mb * 2**20 > _FETCHED:
             raise TypeError(
-                f"{self.size_mb:,.0f} MiB of features are more than are fetched from the workers"
+                f"{self.size_mb:,.0f} MiB of features are too many to fetch from the workers"
             )
         found = np.concatenate(self.workers.results(self._each(_array)))
         if out is None:
@@ -288,8 +288,7 @@ class PartsMatrix(Matrix):
         for vector in vectors:
             if vector is not None and vector.counts != self.counts:
                 raise ValueError(
-                    f"there are {len(vector):,} values for {self.shape[0]:,} rows on workers, or"
-                    " other ones"
+                    f"{len(vector):,} values do not match the {self.shape[0]:,} rows on workers"
                 )
         program, leaves = written(
             [None if vector is None else vector.node for vector in (self.factors, *vectors)]

@@ -38,7 +38,7 @@ def check(run: Run) -> None:
     path = str(run.dataset)
     if path == "-":
         raise UsageError(
-            "--data is -, standard input; with --scheduler give files that the workers see"
+            "--data is -, standard input; with --scheduler use files that the workers can read"
         )
     info = _info(path)
     if info is None:
@@ -46,25 +46,24 @@ def check(run: Run) -> None:
     if info.own is not None:
         if run.how_to_read() != Reading():
             raise UsageError(
-                f"{info.name} is a data set of {info.own.registry}, which says how it is read; say"
-                " it there"
+                f"{info.name} is a data set of {info.own.registry}, which defines how to read it;"
+                " set this option there"
             )
         return
     if info.builtin:
         raise UsageError(
-            f"--data is {path}, which rfx makes in one process; leave out --scheduler, or give"
-            " files that the workers see"
+            f"--data is {path}, which rfx generates in one process; omit --scheduler, or use files"
+            " that the workers can read"
         )
     if path.partition(":")[2]:
         raise UsageError(
-            f"{info.name} is a fixed data set and takes no settings (got"
-            f" {path.partition(':')[2]!r:.80})"
+            f"{info.name} is a fixed data set without settings (got {path.partition(':')[2]!r:.80})"
         )
     if "test" not in {entry.role for entry in info.files}:
         raise UsageError(
-            f"--data is {info.name}, which has no test part and is cut 80/20 in one process; with"
-            f" --scheduler give its file, --data {fetch.place(info.file('train'))} (rfx fetch"
-            f" {info.name} puts it there), and --holdout 0.2"
+            f"--data is {info.name}, which has no test part and is split 80/20 in one process; with"
+            f" --scheduler use its file, --data {fetch.place(info.file('train'))} (from rfx fetch"
+            f" {info.name}), and --holdout 0.2"
         )
 
 

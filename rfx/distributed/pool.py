@@ -124,7 +124,7 @@ class Workers:
             if _is_death(result):
                 return endings.failure(run, "failed", _deaths(error))
             raise ClusterError(
-                f"a worker of {self.where} can't make runs: {type(error).__name__}: {error}"
+                f"a worker of {self.where} can't run: {type(error).__name__}: {error}"
             )
         if isinstance(result, str):
             raise ClusterError(result)
@@ -138,7 +138,7 @@ class Workers:
         self.looked, before = time.monotonic(), self.lonely
         self.lonely = not self.client.nthreads()
         if self.lonely and not before:
-            self.report(f"{self.where} has no workers; waiting for some")
+            self.report(f"{self.where} has no workers; waiting for workers")
 
 
 def _at_once(client) -> dict[str, int]:
@@ -178,8 +178,8 @@ def _deaths(error) -> str:
         getattr(error.last_worker, "address", error.last_worker),
     )
     return (
-        f"{count} workers ended while they made this run, the last {last}; most likely it takes"
-        " more memory than their machines have"
+        f"{count} workers ended during this run, the last {last}; it probably needs more memory"
+        " than their machines have"
     )
 
 

@@ -172,7 +172,7 @@ class DistributedRows(Rows):
         """The scaled rows of these numbers, fetched."""
         index = np.arange(self.shape[0])[index] if isinstance(index, slice) else np.asarray(index)
         if len(index) * self.shape[1] > _FETCHED and len(index) > 5000:
-            raise TypeError(f"{len(index):,} rows are more than are fetched from the workers")
+            raise TypeError(f"{len(index):,} rows are too many to fetch from the workers")
         return fetched(self.workers, self.data, self.counts, index)
 
     @property

@@ -61,24 +61,26 @@ def check_method(trainer) -> None:
     )
     if not trainer.method.distributed:
         raise UsageError(
-            f"method {trainer.name} needs all rows in one process; over rows on several machines"
-            f" there are {', '.join(able)}"
+            f"method {trainer.name} needs all rows in one process; methods for rows on several"
+            f" machines: {', '.join(able)}"
         )
     if s.get("solver") not in _SOLVERS:
-        raise UsageError(f"--solver is {s.solver}, which needs all rows in one process; choose rfx")
+        raise UsageError(
+            f"--solver is {s.solver}, which needs all rows in one process; use --solver rfx"
+        )
     for name in trainer.method.searched:
         word = isinstance(s.get(name), str) and s[name] != AUTO
         word = word and (name != "gamma" or s.gamma == "validation")
         if word and not (name == "lam" and s.get("lam_path")):
             raise UsageError(
-                f"--{name.replace('_', '-')} is {s[name]}, which needs rows in one process;"
-                " give auto or a number"
+                f"--{name.replace('_', '-')} is {s[name]}, which needs all rows in one process; use"
+                " auto or a number"
             )
     for name in ("class_weight", "grow"):
         if s.get(name) is not None:
             raise UsageError(
                 f"--{name.replace('_', '-')} is {s[name]}, which needs all rows in one process;"
-                " leave it out"
+                " omit it"
             )
 
 
@@ -87,13 +89,12 @@ def check(trainer, run: Run) -> None:
     for name in _WITHOUT:
         if getattr(run, name) not in (None, False):
             raise UsageError(
-                f"--{name.replace('_', '-')} is for rows in one process; leave it out, or"
-                " --scheduler"
+                f"--{name.replace('_', '-')} needs all rows in one process; omit it or --scheduler"
             )
     if encodings.remembered(run.how_to_read().encoding) is not None:
         raise UsageError(
-            "--encoding is for rows in one process; leave it out, or --scheduler, or save the files"
-            " in UTF-8"
+            "--encoding needs all rows in one process; omit it or --scheduler, or save the files in"
+            " UTF-8"
         )
     check_method(trainer)
     named.check(run)
@@ -174,8 +175,8 @@ class _Data:
         if trainer.settings.task != "regression" and labels and own and len(own) < len(labels):
             lost = label_text(self.schema, min(labels.keys() - own.keys()))
             raise DataError(
-                f"all rows with the label {lost:.40} have weight 0; with --scheduler a row of each"
-                " label has to count"
+                f"all rows with the label {lost:.40} have weight 0; with --scheduler each label"
+                " needs a positive weight"
             )
         return found
 
@@ -218,8 +219,8 @@ def _files(path, workers) -> list:
     for address, found in seen.items():
         if isinstance(found, str):
             raise DataError(
-                f"worker {address}: {found}; put the files where every worker sees them, under the"
-                " same name"
+                f"worker {address}: {found}; put the files where every worker can read them, under"
+                " the same name"
             )
     for address, found in others:
         odd = sorted(
@@ -227,14 +228,14 @@ def _files(path, workers) -> list:
         )
         if odd:
             raise DataError(
-                f"{odd[0][0]} is not the same, or not there, on worker {first} and on worker"
-                f" {address}; copy it to both"
+                f"{odd[0][0]} differs or is missing on worker {first} or on worker {address}; copy"
+                " it to both"
             )
     kinds = {"csv" if file.kind == "tsv" else file.kind for file in files}
     if len(kinds) > 1:
         raise DataError(
-            f"{path} stands for files of several kinds ({', '.join(sorted(kinds))}); give files of"
-            " one kind"
+            f"{path} matches files of several kinds ({', '.join(sorted(kinds))}); use files of one"
+            " kind"
         )
     return files
 
@@ -353,8 +354,8 @@ def _table_reader(files, reading, pieces, workers, task):
             break
         if shape is None:
             raise DataError(
-                f"the files of {files[0].path} have columns that are words in one and numbers in"
-                " another; make them alike"
+                f"the files of {files[0].path} have columns with words in one file and numbers in"
+                " another; use one type per column"
             )
         forced |= changed
     first, *others = learners
@@ -405,8 +406,8 @@ def _learnt(source, reading, task):
 def _task(survey) -> str:
     if survey.labels is None:
         log.warning(
-            "task regression, guessed from the targets: more than %s different numbers; --task"
-            " sets it",
+            "task regression, inferred from the targets: more than %s different numbers; --task"
+            " overrides it",
             f"{MOST_LABELS:,}",
         )
         return "regression"

@@ -129,7 +129,9 @@ class RowVector(NDArrayOperatorsMixin):
         nodes = [arg.node if isinstance(arg, (RowVector, RowIndex)) else arg for arg in args]
         meta = function(*(node.meta if isinstance(node, _Node) else node for node in nodes))
         if meta.shape[0] != 0 or len({arg.counts for arg in given}) > 1:
-            raise ValueError("rows on workers go with rows on the same workers, and with numbers")
+            raise ValueError(
+                "vectors on workers combine only with vectors on the same workers and with numbers"
+            )
         found = RowVector(self.workers, _Node(function, nodes, meta), counts)
         return found.kept() if found.node.length > _LONGEST else found
 
@@ -169,7 +171,7 @@ class RowVector(NDArrayOperatorsMixin):
     def reshape(self, *shape):
         shape = shape[0] if isinstance(shape[0], tuple) else shape
         if shape[0] not in (len(self), -1):
-            raise ValueError("rows on workers keep their number")
+            raise ValueError("vectors on workers can't be reshaped")
         return self._like(
             _shaped,
             self,
@@ -181,14 +183,16 @@ class RowVector(NDArrayOperatorsMixin):
             return self._like(_taken, self, key, counts=key.counts)
         if isinstance(key, tuple):
             if key[0] != slice(None):
-                raise TypeError("of rows on workers all are taken, or those of an index")
+                raise TypeError(
+                    "vectors on workers support only a full slice or an index of their own rows"
+                )
             return self._like(_part_of, self, key)
         return self._some(np.arange(len(self))[key] if isinstance(key, slice) else np.asarray(key))
 
     def _some(self, index):
         """The rows of these numbers, as an array."""
         if len(index) * max(1, self.size // max(1, len(self))) > _FETCHED:
-            raise TypeError(f"{len(index):,} rows are more than are fetched from the workers")
+            raise TypeError(f"{len(index):,} rows are too many to fetch from the workers")
         owners, local = located(index, self.counts)
         used = np.unique(owners)
         (steps, wanted), leaves = written([self.node])
@@ -202,7 +206,7 @@ class RowVector(NDArrayOperatorsMixin):
 
     def __setitem__(self, key, values):
         if not isinstance(key, RowIndex):
-            raise TypeError("rows on workers are set by an index of them")
+            raise TypeError("assignment to vectors on workers needs an index of their own rows")
         args = self, key, values.node if isinstance(values, RowVector) else values
         nodes = [self.node, key.node, args[2]]
         self.node = _Node(_with, nodes, self.node.meta)
@@ -210,11 +214,11 @@ class RowVector(NDArrayOperatorsMixin):
             self.kept()
 
     def __iter__(self):
-        raise TypeError("rows on workers are not gone through one by one")
+        raise TypeError("vectors on workers can't be iterated")
 
     def __array__(self, dtype=None, copy=None):
         if self.size > _FETCHED:
-            raise TypeError(f"{self.size:,} numbers are more than are fetched from the workers")
+            raise TypeError(f"{self.size:,} numbers are too many to fetch from the workers")
         return np.concatenate(
             self.workers.results(tasks(self.workers, _value, [self.node]))
         ).astype(dtype or self.dtype, copy=False)

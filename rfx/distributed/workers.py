@@ -145,7 +145,7 @@ class Workers:
             }
             if time.monotonic() > end:
                 who = f"worker {missing[0]} does not answer" if missing else "no worker is left"
-                raise ClusterError(f"{who} at {self._address}; start it anew, and train again")
+                raise ClusterError(f"{who} at {self._address}; restart it and train again")
             if not missing or missing[0] not in found:
                 time.sleep(0.1)
         for _, error in found.values():
@@ -229,11 +229,11 @@ class Workers:
             if alone is not None and time.monotonic() - alone > _ALONE:
                 if known:
                     raise ClusterError(
-                        f"the workers at {self._address} are out of memory; give them more, or more"
-                        " parts"
+                        f"the workers at {self._address} are out of memory; increase their memory"
+                        " or the number of parts"
                     )
                 raise ClusterError(
-                    f"no worker is left at {self._address}; start one (dask worker ADDRESS), and"
+                    f"no worker is left at {self._address}; start one (dask worker ADDRESS) and"
                     " train again"
                 )
 
@@ -253,21 +253,21 @@ class Workers:
             raise
         except distributed.KilledWorker as error:
             raise ClusterError(
-                f"the same work ended {getattr(error, 'allowed_failures', 3) + 1} workers"
-                f" ({error.last_worker.address} was the last); if they were short of memory, give"
-                " them more, or more parts"
+                f"the same task ended {getattr(error, 'allowed_failures', 3) + 1} workers"
+                f" ({error.last_worker.address} was the last); if memory ran out, increase it or"
+                " the number of parts"
             ) from None
         except (ImportError, pickle.UnpicklingError) as error:
             raise ClusterError(
-                f"a worker can't do its part ({_first(error)}); install rfx there as it is here"
+                f"a worker can't run its part ({_first(error)}); install the same rfx there"
             ) from None
         except Exception as error:
             if isinstance(error, distributed.client.FutureCancelledError) or not cluster.answers(
                 self.client
             ):
-                gone = f"the scheduler at {self._address} went away or does not answer"
+                gone = f"the scheduler at {self._address} does not answer"
             elif isinstance(error, OSError):
-                gone = f"a worker of {self._address} can't do its part"
+                gone = f"a worker of {self._address} can't run its part"
             else:
                 raise
             raise ClusterError(f"{gone} ({_first(error)}); train again") from None

@@ -63,9 +63,9 @@ def rows(X):
     most = np.iinfo(np.int32).max
     if X.nnz > most or max(X.shape) > most:
         raise ValueError(
-            f"a sparse matrix of the shape {X.shape} with {X.nnz:,} entries is too large: rows,"
-            f" columns and entries must each be at most {most:,}; give fewer rows, or partial_fit"
-            " them in parts"
+            f"a sparse matrix of shape {X.shape} with {X.nnz:,} entries is too large: rows, columns"
+            f" and entries must each be at most {most:,}; pass fewer rows, or partial_fit them in"
+            " parts"
         )
     return sp.csr_matrix(
         (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape
@@ -210,7 +210,8 @@ class MethodEstimator(Parametrised):
             or getattr(self, "class_weight", None) is not None
         ):
             raise ValueError(
-                "distributed rows (Dask) take no weights; leave sample_weight and class_weight out"
+                "distributed rows (Dask) do not support weights; omit sample_weight and"
+                " class_weight"
             )
         self._begin()
         categories.chosen(X, self.categorical_features)  # refuses columns that are named

@@ -109,7 +109,7 @@ def chosen(X, asked: Columns) -> dict[int, bool]:
         if asked != FROM_DTYPE:
             raise ValueError(
                 f"categorical_features is {asked!r:.80}; it must be from_dtype, None, or a list of"
-                " names, positions or truth values"
+                " names, positions or booleans"
             )
         return _by_type(X)
     wanted = np.asarray(asked, dtype=object)
@@ -119,8 +119,8 @@ def chosen(X, asked: Columns) -> dict[int, bool]:
         return {}
     if sp.issparse(X) or hasattr(X, "__dask_graph__"):
         raise ValueError(
-            "categorical_features needs rows of a data frame or a dense array in memory; give such"
-            " rows, or None"
+            "categorical_features needs rows of a data frame or a dense array in memory; pass such"
+            " rows, or set it to None"
         )
     width = X.shape[1] if hasattr(X, "shape") else np.asarray(X, dtype=object).shape[1]
     if all(isinstance(one, (bool, np.bool_)) for one in wanted):
@@ -207,8 +207,8 @@ def encoded(estimator, X, schema: Schema):
     """X (n, width) of rows, as a schema that was learnt has it."""
     if sp.issparse(X) or hasattr(X, "__dask_graph__"):
         raise ValueError(
-            f"{type(estimator).__name__} was fitted to columns of categories; give rows of a data"
-            " frame or a dense array in memory"
+            f"{type(estimator).__name__} was fitted to categorical columns; pass a data frame or a"
+            " dense array in memory"
         )
     words = dict.fromkeys(schema.word_positions(), True)
     table = read(estimator, X, words, False, frozenset(schema.ignored))

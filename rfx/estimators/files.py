@@ -76,7 +76,7 @@ def _words_of(estimator) -> list[str] | None:
     words = classes.tolist()
     if not all(isinstance(word, str) for word in words):
         raise ValueError(
-            f"labels of type {classes.dtype} can't be kept in a model file; words and numbers can"
+            f"labels of type {classes.dtype} can't be saved in a model file; use words or numbers"
         )
     return words
 
@@ -107,9 +107,7 @@ def restore(estimator_of, path):
         _recall(
             estimator,
             method,
-            known
-            if isinstance(known, dict)
-            else _refuse(f"what it says of its estimator is {known!s:.40}"),
+            known if isinstance(known, dict) else _refuse(f"its estimator is {known!s:.40}"),
         )
     except DataError as error:
         raise DataError(f"model {path} can't be used: {error}; train it again") from error
@@ -159,15 +157,15 @@ def _recall(estimator, method, known):
 def _recall_columns(estimator, learnt, columns):
     """The columns of the rows that the estimator was fitted to, categories among them."""
     if learnt is None or learnt.inputs is None or type(columns) not in (int, list):
-        _refuse(f"what it says of its columns is {columns!s:.40}")
+        _refuse(f"its columns are {columns!s:.40}")
     if isinstance(columns, list):
         own = {column.name: column.position for column in learnt.inputs}
         places = {name: place for place, name in enumerate(columns) if isinstance(name, str)}
         if len(places) < len(columns) or any(places.get(name) != own[name] for name in own):
-            _refuse("the names of its columns are not those of its inputs")
+            _refuse("its column names do not match its inputs")
         estimator.feature_names_in_ = np.array(columns, dtype=object)
     if learnt.size != (len(columns) if isinstance(columns, list) else columns):
-        _refuse("the number of its columns is not that of its rows")
+        _refuse("its number of columns does not match its rows")
     estimator.n_features_in_ = learnt.size
     estimator.schema_ = replace(learnt, labels=None)
 

@@ -28,8 +28,8 @@ class Incremental(MethodEstimator):
         """Refuse with a ValueError what can't be trained further."""
         if not hasattr(self, "session_"):
             raise ValueError(
-                "a model from a file has no state of its training, so that partial_fit can't go on"
-                " with it; fit a new one"
+                "a model from a file has no training state, so partial_fit can't continue it; fit a"
+                " new one"
             )
 
 
@@ -95,8 +95,8 @@ class IncrementalClassifier(Incremental, WeightedClassifier):
             return sample_weight
         if self.class_weight == LabelWeights.BALANCED:
             raise ValueError(
-                "class_weight='balanced' has to count all rows, which partial_fit does not know;"
-                " give {label: weight}"
+                "class_weight='balanced' needs the counts of all rows, which partial_fit does not"
+                " know; use {label: weight}"
             )
         with in_python():
             factors = weights.of_labels(known, self.class_weight)[codes]

@@ -213,8 +213,8 @@ _CATEGORICAL = _Parameter(
     "categorical_features",
     FROM_DTYPE,
     Columns,
-    "Columns of categories: their names, positions or a mask; from_dtype: the columns of words and"
-    " categories of a data frame; None: none.",
+    "Categorical columns: their names, positions or a mask; from_dtype: the string and category"
+    " columns of a data frame; None: none.",
 )
 
 

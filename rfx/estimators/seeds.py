@@ -67,7 +67,7 @@ class Seeded:
             return seed
         if seed != 0:
             warnings.warn(
-                f"seed={seed!r:.40} is not used, because random_state is given, too",
+                f"seed={seed!r:.40} is not used, because random_state is also set",
                 RfxWarning,
                 stacklevel=2,
             )
@@ -78,8 +78,8 @@ class Seeded:
         if isinstance(given, numbers.Integral) and not isinstance(given, bool) and int(given) >= 0:
             return int(given)
         raise ValueError(
-            f"random_state is {given!r:.80}; it must be None, a whole number 0 or more, or a"
-            " RandomState or Generator of numpy"
+            f"random_state is {given!r:.80}; it must be None, an integer of 0 or more, or a numpy"
+            " RandomState or Generator"
         )
 
 

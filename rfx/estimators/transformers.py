@@ -38,7 +38,7 @@ _OF_BINNING: tuple[Option, ...] = (
     Option(
         "n_grids",
         int,
-        "Number R of random grids; a row is in one bin of each.",
+        "Number R of random grids; each row falls into one bin of each grid.",
         low=1,
         high=MOST,
         default=256,
@@ -50,9 +50,7 @@ _OF_NYSTROM: tuple[Option, ...] = (
     KERNEL.but(choices=lambda: [name for name, kernel in kernels.KERNELS.items() if kernel.metric]),
     _GAMMA,
     LANDMARKS,
-    N_FEATURES.but(
-        help="Number D of landmarks; those that depend on others linearly are left out."
-    ),
+    N_FEATURES.but(help="Number D of landmarks; linearly dependent ones are dropped."),
     DTYPE.but(default="float64"),
     MAX_MEMORY,
     SCALING,
@@ -956,8 +954,8 @@ class SparseRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Me
         self._n_features_out = self.map_.n_features
         if not self._n_features_out:
             warnings.warn(
-                f"{type(self).__name__} keeps no feature: all weights are zero; a smaller lam keeps"
-                " some",
+                f"{type(self).__name__} has no features left, because all weights are zero; reduce"
+                " lam",
                 stacklevel=2,
             )
         return self

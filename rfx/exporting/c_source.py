@@ -22,8 +22,8 @@ _HEAD = """\
  * int rfx_predict(const double *x, double *out)
  *     x: RFX_COLUMNS numbers, the columns below; NAN for a missing one.
  *     out: RFX_OUTPUTS numbers, {outputs}.
- *     Returns 0, or 1 where memory is short, or 2 where a number is missing that nothing stands
- *     for, or is infinite.
+ *     Returns 0, 1 if memory allocation fails, or 2 if a number is infinite, or missing
+ *     without a replacement.
 {more} *
  * Columns of x, from 0:
 {columns}
@@ -39,19 +39,19 @@ _HEAD = """\
 _CLASSES = """\
  *
  * int rfx_label(const double *out)
- *     The place of the predicted label in rfx_labels, from rfx_predict's numbers.
+ *     The index of the predicted label in rfx_labels, from the output of rfx_predict.
 """
 _PROBABILITIES = """\
  *
  * int rfx_probabilities(const double *out, double *shares)
- *     shares: RFX_LABELS probabilities, in the order of rfx_labels, from rfx_predict's numbers.
- *     Returns 0, or 1 where memory is short.
+ *     shares: RFX_LABELS probabilities, in the order of rfx_labels, from the output of rfx_predict.
+ *     Returns 0, or 1 if memory allocation fails.
 """
 _CATEGORIES = """\
  *
  * double rfx_category(int column, const char *text)
- *     The number that stands for a category in x; -1 for a category that was never seen, NAN for
- *     no text (missing).
+ *     The code of a category in x; -1 for a category absent in training, NAN for empty text
+ *     (missing).
 """
 
 # The functions of one number that C has, and the bodies of the others.
@@ -365,7 +365,7 @@ class _Writer:
         facts = [f"{name.replace('_', ' ')}: {value}" for name, value in program.facts.items()]
         what = "the predicted targets" if program.labels is None else "decision values"
         if program.labels is not None:
-            positive = "above 0 for the last label" if program.n_outputs == 1 else "one a label"
+            positive = "above 0 for the last label" if program.n_outputs == 1 else "one per label"
             what = f"{what} ({positive})"
         more = _CLASSES if program.labels is not None else ""
         more += _PROBABILITIES if program.probabilities is not None else ""
@@ -592,9 +592,9 @@ def _described(column: Column) -> str:
     """A line about a column."""
     name = json.dumps(column.name)
     if column.categories is None:
-        missing = "" if column.fill is None else f"; {column.fill!r} where missing"
+        missing = "" if column.fill is None else f"; {column.fill!r} if missing"
         return f"{name}, a number{missing}"
-    missing = "" if column.fill is None else f"; {int(column.fill)} where missing"
+    missing = "" if column.fill is None else f"; {int(column.fill)} if missing"
     return f"{name}, the number of a category (rfx_category){missing}"
 
 

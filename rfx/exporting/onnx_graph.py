@@ -60,8 +60,8 @@ def written(program: Program) -> bytes:
     made = helper.make_graph(graph.nodes, "rfx", inputs, outputs, graph.constants)
     if graph.size > _MOST_BYTES:
         raise UsageError(
-            f"the model takes {graph.size / 2**20:,.0f} MiB, more than an ONNX file can hold;"
-            " choose --to c or json, or train a smaller one"
+            f"the model needs {graph.size / 2**20:,.0f} MiB, more than an ONNX file supports; use"
+            " --to c or json, or train a smaller model"
         )
     model = helper.make_model(
         made,
@@ -81,10 +81,10 @@ def _told(program: Program) -> str:
     """How rows go in."""
     if program.has_categories:
         return (
-            "one (rows, 1) array a column: text for categories, empty where missing, float64 for"
-            " numbers, nan where missing"
+            "one (rows, 1) array per column: text for categories, empty if missing, float64 for"
+            " numbers, nan if missing"
         )
-    return "X: float64 (rows, columns), nan where a number is missing"
+    return "X: float64 (rows, columns), nan if missing"
 
 
 class _Graph:

@@ -19,12 +19,11 @@ from rfx.fitting.pipeline import Pipeline
 
 # What `facts` says of columns that go in otherwise than they are written.
 _DATES = (
-    "the reading of dates: year, month, weekday (Monday is 0) and days since 1970-01-01 go in as"
-    " numbers"
+    "reading of dates: pass year, month, weekday (Monday is 0) and days since 1970-01-01 as numbers"
 )
 _TEXTS = (
-    "the reading of numbers that are written with currencies, decimal commas or as truth values:"
-    " plain numbers go in, 1 and 0 for truth values"
+    "reading of currencies, decimal commas and booleans: pass plain numbers, with 1 and 0 for"
+    " booleans"
 )
 
 
@@ -127,8 +126,8 @@ def _check(model: Pipeline) -> None:
     """Refuse a model whose predictions are more than steps of a row."""
     if model.settings.get("views"):
         raise UsageError(
-            f"the model predicts by the mean over {model.settings.views} changed copies of a row"
-            " (--views), which can't be exported; train it without"
+            f"the model predicts by the mean over {model.settings.views} transformed copies of a"
+            " row (--views), which can't be exported; train it without"
         )
     if model.letters is not None:
         raise UsageError("the model reads sequences of letters, which can't be exported")

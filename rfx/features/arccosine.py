@@ -56,8 +56,8 @@ class ArcCosineMap(FeatureMap):
             np.finfo(self.dtype).max / 2
         ):
             raise DataError(
-                f"inputs as large as {largest:g} overflow the {self.name} features in {self.dtype};"
-                " scale the inputs"
+                f"inputs up to {largest:g} overflow the {self.name} features in {self.dtype}; scale"
+                " the inputs"
             )
 
 

@@ -102,7 +102,7 @@ class FeatureMap:
             having = ", ".join(kernel for kernel, kind in MAPS.items() if variant in kind.variants)
             some = f"is for the kernels {having}" if having else "no map has"
             raise UsageError(
-                f"--features is {variant}, which {some}; kernel {name} takes"
+                f"--features is {variant}, which {some}; kernel {name} supports"
                 f" {' or '.join(cls.variants)}"
             )
 
@@ -213,8 +213,8 @@ class FeatureMap:
         largest = max(float(X.max()), -float(X.min())) if X.shape[0] and X.shape[1] else 0.0
         if not largest * self._steepest < np.finfo(self.dtype).max:
             raise DataError(
-                f"inputs as large as {largest:g} overflow the {self.name} features in {self.dtype};"
-                " scale the inputs, or choose a smaller --gamma"
+                f"inputs up to {largest:g} overflow the {self.name} features in {self.dtype}; scale"
+                " the inputs, or use a smaller --gamma"
             )
 
     @cached
@@ -354,7 +354,7 @@ def _check_finite(name, params, arrays, dtype):
         f"{key} {value:g}" for key, value in params.items() if isinstance(value, Real)
     )
     raise DataError(
-        f"the {name} features of {settings} are not finite in {np.dtype(dtype)}; choose a smaller"
+        f"the {name} features of {settings} are not finite in {np.dtype(dtype)}; use a smaller"
         " --gamma, or scale the inputs"
     )
 

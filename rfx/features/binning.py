@@ -263,9 +263,7 @@ class BinMap:
         if n_features < 1:
             raise UsageError(f"--n-features is {n_features}; it must be 1 or more")
         if variant != "offset":
-            raise UsageError(
-                f"--features is {variant}, which is for other maps, not binning; leave it out"
-            )
+            raise UsageError(f"--features is {variant}, which does not apply to binning; omit it")
 
     @classmethod
     def learn(

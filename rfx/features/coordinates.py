@@ -170,12 +170,12 @@ class KmerMap(CoordinateMap):
             what = (
                 f"the letter {chr(int(value))!r}"
                 if value == int(value) and 32 < value < 127
-                else f"{value:g}, which is no letter's code,"
+                else f"{value:g}, which is not a letter's code,"
             )
             known = ", ".join(chr(code) for code in self.params["alphabet"])
             raise DataError(
                 f"row {row + 1} has {what} at place {column + 1}, but the letters are {known};"
-                " k-mers take --scaling none"
+                " k-mers need --scaling none"
             )
         return places
 

@@ -40,7 +40,7 @@ def maximise(scores, rho: float, divergence: str = "chi2") -> np.ndarray:
             f"divergence {divergence!r} is unknown; choose one of {', '.join(DIVERGENCES)}"
         )
     if not rho >= 0:
-        raise UsageError(f"rho is {rho}; it must be a number from 0 up")
+        raise UsageError(f"rho is {rho}; it must be a number of 0 or more")
     scores = np.asarray(scores, dtype=np.float64)
     if scores.ndim != 1 or not scores.size or not np.isfinite(scores).all():
         raise DataError(

@@ -87,8 +87,8 @@ def coefficients(name: str, gamma: float) -> np.ndarray:
     if name == "exponential":
         if gamma > 2:
             raise UsageError(
-                f"--gamma is {gamma:g}; the random features of exp(gamma x.y) need 2 or less: scale"
-                " the inputs"
+                f"--gamma is {gamma:g}; the random features of exp(gamma x.y) need gamma of 2 or"
+                " less; scale the inputs"
             )
         return np.array([gamma**m / math.factorial(m) for m in range(LAST + 1)])
     power = int(name[-1])

@@ -67,8 +67,7 @@ class FourierMap(FeatureMap):
         super().check_variant(name, n_features, variant)
         if variant == "pairs" and n_features % 2:
             raise UsageError(
-                f"--n-features is {n_features}, which leaves a cosine without its sine; with"
-                " --features pairs it must be even"
+                f"--n-features is {n_features}, but --features pairs needs an even number"
             )
 
     @cached

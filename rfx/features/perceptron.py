@@ -41,7 +41,7 @@ class PerceptronMap(FeatureMap):
     }
     variants = {
         "offset": "thresholds over the whole ball",
-        "range": "thresholds where they tell training rows apart",
+        "range": "thresholds within the range of the training rows",
     }
 
     @classmethod

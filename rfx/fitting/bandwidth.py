@@ -105,7 +105,7 @@ def loo(
     else:
         parts = some.up_to(PARTS, seed)
         errors = lambda point, round, lams: _in_parts(next(family), Y[rows], lams, own, parts)
-        measure = Measure("mean squared error of parts held out in turn")
+        measure = Measure("mean squared error over the held-out parts")
     tried = search(errors, _grid("kernel ridge regression", found, lams, len(rows)), measure)
     best = tried.best
     if slack:
@@ -182,8 +182,8 @@ def tuned(
     """
     if kernel not in MAPS:
         raise UsageError(
-            f"--gamma is tuned, by random features of kernel {kernel}, of which there are none;"
-            " choose validation or median"
+            f"--gamma is tuned, which needs random features, but kernel {kernel} has none; use"
+            " validation or median"
         )
     found = candidates(kernel, X, seed)
     size = min(ROWS, X.shape[0] // 2)

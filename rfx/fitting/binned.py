@@ -38,7 +38,7 @@ from rfx.solvers.published.liblinear import solve_liblinear
 N_GRIDS = Option(
     "n_grids",
     int,
-    "Number R of random grids; a row is in one bin of each.",
+    "Number R of random grids; each row falls into one bin of each grid.",
     low=1,
     high=MOST,
     default=256,
@@ -50,7 +50,7 @@ OPTIONS = (
     LOSS,
     TOL,
     MAX_ITER,
-    MAX_MEMORY.but(help="MiB that features may take."),
+    MAX_MEMORY.but(help="Memory limit for features, in MiB."),
 )
 
 
@@ -165,7 +165,7 @@ class BinnedMethod(Method):
         if needed > limit:
             allowed = "--max-memory is" if settings.max_memory else "there are only"
             fitting = int(limit * 2**20 / (size * n_rows))
-            advice = f"at most {fitting:,} grids fit" if fitting else "not one grid fits"
+            advice = f"at most {fitting:,} grids fit" if fitting else "not even one grid fits"
             raise UsageError(
                 f"--n-grids is {number}; the bin numbers of {n_rows:,} rows take {needed:,.0f} "
                 f"MiB, but {allowed} {limit:,.0f} MiB; {advice}"

@@ -22,7 +22,10 @@ from rfx.errors import DataError, UsageError
 if TYPE_CHECKING:
     from rfx.fitting.pipeline import Pipeline
 
-KINDS = {"platt": "a sigmoid", "isotonic": "any rising curve, for a thousand rows or more"}
+KINDS = {
+    "platt": "a sigmoid",
+    "isotonic": "any increasing curve; use it for a thousand rows or more",
+}
 OWN = ("logistic", "softmax")
 
 
@@ -185,9 +188,9 @@ def check(method: Pipeline) -> None:
     """Raise UsageError where the trained method has no probabilities."""
     if not has(method):
         if method.task == "regression":
-            raise UsageError("--proba is for classes, but the model is of a regression")
+            raise UsageError("--proba is for classification, but the model is a regression")
         raise UsageError(
-            f"the model has no probabilities: its loss is {method.loss.name}; train it with"
+            f"the model has no probabilities, because its loss is {method.loss.name}; train it with"
             " --calibrate platt or isotonic, or with --loss logistic"
         )
 
@@ -230,5 +233,5 @@ def words(method: Pipeline) -> str | None:
     return (
         method.calibration.words()
         if method.calibration is not None
-        else f"of the {method.loss.name} loss itself"
+        else f"from the {method.loss.name} loss itself"
     )

@@ -103,14 +103,14 @@ class Keeper:
             raise self._damaged(str(error)) from error
         if header.get("kind") != KIND:
             raise DataError(
-                f"{self.path} is not a checkpoint but a model file; give the file that --checkpoint"
+                f"{self.path} is not a checkpoint but a model file; use the file that --checkpoint"
                 " wrote"
             )
         with self._sound():
             said = header.pop("digest", None)
             header.pop("format", None)
             if said != digest(header, arrays):
-                raise self._damaged("its parts are not those that were written together")
+                raise self._damaged("its parts were not written together")
             self._check(session, header)
             try:
                 return State.of(session, header, arrays)
@@ -138,7 +138,7 @@ class Keeper:
                 flag = name.replace("_", "-")
                 raise UsageError(
                     f"--{flag} is {value}, but was {then} when the checkpoint {self.path} was"
-                    " written; give the same"
+                    " written; use the same value"
                 )
 
     @contextlib.contextmanager
@@ -154,7 +154,7 @@ class Keeper:
         reason = " ".join(reason.split())[:300]
         return DataError(
             f"checkpoint {self.path} is damaged ({reason}), or of another version of rfx; delete it"
-            " to start anew, or leave out --resume"
+            " to start again, or omit --resume"
         )
 
 
@@ -320,7 +320,7 @@ def _chosen(session: Session, found: Any) -> dict[str, float]:
     for name, value in _table(found, "chosen").items():
         known = name == "gamma" or name in session.method.searched
         if not known or type(settings.get(name)) in (int, float):
-            raise DataError(f"{name!r:.40} was chosen, which is no choice of the options")
+            raise DataError(f"{name!r:.40} was chosen, but is not an option with a choice")
         _number(value, name, 0)
     if isinstance(settings.get("nu"), str) and "nu" not in found:
         raise DataError("no nu was chosen")
@@ -346,9 +346,9 @@ def _check_arrays(
             or np.any(np.diff(classes) <= 0)
             or (task == "binary" and len(classes) > 2)
         ):
-            raise DataError(f"its {len(classes)} labels are not those of the task {task}")
+            raise DataError(f"its {len(classes)} labels do not match the task {task}")
     if len(known["sample"]) > rows or ("pca_mean" in known) != ("pca_components" in known):
-        raise DataError("its sample or its principal components are not those of its rows")
+        raise DataError("its sample or its principal components do not match its rows")
 
 
 def _inputs(header: dict[str, Any], known: dict[str, np.ndarray]) -> Inputs:
@@ -378,7 +378,7 @@ def _target(scaled: Any, task: str, n_targets: int) -> TargetScaler | None:
         return None
     target = TargetScaler.from_dict(_table(scaled, "target_scaler"), n_targets)
     if not (np.isfinite(target.shift).all() and np.all(np.asarray(target.scale) > 0)):
-        raise DataError("the scaling of targets is not of finite numbers")
+        raise DataError("the target scaling has numbers that are not finite")
     return target
 
 
@@ -411,7 +411,7 @@ def _position(found: dict[str, Any]) -> dict[str, Any]:
         _whole(_table(found, "position")[name], name)
     _whole(found["batch"], "batch", 1), _whole(found["window"], "window", 1)
     if type(found["shuffled"]) is not bool or type(found["seed"]) not in (int, type(None)):
-        raise DataError("the position has no shuffled or seed")
+        raise DataError("the position lacks shuffled or seed")
     _place(found["source"], "the place of the rows")
     return found
 
@@ -458,8 +458,8 @@ def check_solver(then: dict[str, np.ndarray], now: dict[str, np.ndarray], n_inpu
         if found.dtype.kind == "f" and not np.isfinite(found).all():
             raise DataError(f"array solver_{name} has values that are not finite")
         if name == "t" and not (np.all(found >= 0) and np.all(found <= _MOST)):
-            raise DataError("array solver_t has values that are no counts")
+            raise DataError("array solver_t has values that are not counts")
         if grows:
             lengths.add(len(found))
     if len(lengths) > 1:
-        raise DataError("the solver's arrays are not of one length")
+        raise DataError("the solver's arrays have different lengths")

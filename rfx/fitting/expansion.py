@@ -162,7 +162,7 @@ class ExpansionModel:
         n_classes = len(arrays["classes"]) if header.get("pairs") else 0
         if n_classes and len(arrays["intercept"]) != len(pairs(n_classes)):
             raise DataError(
-                f"its {len(arrays['intercept'])} machines are not of all pairs of classes"
+                f"its {len(arrays['intercept'])} machines do not match the pairs of classes"
             )
         return cls(settings.kernel, params, support, coef, arrays["intercept"], dtype, n_classes)
 
@@ -202,7 +202,7 @@ class ExpansionMethod(Method):
 
     def saved_arrays(self, header: dict[str, Any]) -> dict[str, Array]:
         if header["n_inputs"] != header["info"]["n_inputs"]:
-            raise DataError("its rows are of another number of inputs")
+            raise DataError("its rows have another number of inputs")
         parameters = kernels.get_kernel(header["params"]["kernel"]).parameters
         found = self.arrays | {f"kernel_{name}": array for name, array in parameters.items()}
         if header.get("pairs"):

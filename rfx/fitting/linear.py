@@ -49,26 +49,26 @@ FEATURES = Option("features", str, "Variant of the kernel's features.", _variant
 CHOOSE = Option(
     "choose",
     str,
-    "How the features are chosen from a pool of more of them; by default there is no pool.",
+    "How features are selected from a larger pool; by default there is no pool.",
     {
         "leverage": (
-            "drawn by their ridge leverage on the training rows, which pays for smooth kernels and"
-            " for perceptrons"
+            "sampled by their ridge leverage on the training rows; useful for smooth kernels and"
+            " perceptrons"
         )
     },
 )
 POOL = Option(
     "pool",
     int,
-    f"Number of features in the pool that --choose takes them from; by default {POOL_SHARE} for"
-    " each.",
+    f"Number of features in the pool of --choose; by default {POOL_SHARE} for each selected"
+    " feature.",
     low=1,
     high=MOST,
 )
 OFFSET = Option(
     "offset",
     str,
-    "With squared loss: subtract the mean of the targets, labels too.",
+    "With squared loss: subtract the mean of the targets (or of the label codes).",
     {"none": "", "mean": ""},
     default="none",
 )
@@ -159,14 +159,10 @@ class LinearMethod(Method):
         for kernel in self.kernels_of(settings):
             MAPS[kernel].check_variant(kernel, self.n_drawn(settings), settings.features)
         if "choose" in settings and pool and not settings.choose:
-            raise UsageError(
-                f"--pool is {pool}, which has no effect unless --choose says how features are"
-                " chosen from it"
-            )
+            raise UsageError(f"--pool is {pool}, which has no effect without --choose")
         if settings.get("choose") and self.n_drawn(settings) < settings.n_features:
             raise UsageError(
-                f"--pool is {pool}, which is fewer than the {settings.n_features} of --n-features"
-                " to choose from it"
+                f"--pool is {pool}, which is smaller than --n-features {settings.n_features}"
             )
 
     def n_drawn(self, settings: Settings) -> int:
@@ -187,7 +183,7 @@ class LinearMethod(Method):
 
     def saved_arrays(self, header: dict[str, Any]) -> dict[str, Array]:
         if header["map"]["n_inputs"] != header["info"]["n_inputs"]:
-            raise DataError("its map is of another number of inputs")
+            raise DataError("its map has another number of inputs")
         own = {"offset": Array("f", "outputs")} if self.offsets(header["params"]) else {}
         parts = MAPS[header["map"]["name"]].saved_arrays()
         return self.arrays | own | {f"map_{name}": array for name, array in parts.items()}
@@ -257,7 +253,7 @@ def check_path(settings: Settings) -> None:
     """Refuse --lam-path with a solver that starts every lambda anew."""
     if settings.solver != "rfx":
         raise UsageError(
-            f"--lam-path needs --solver rfx; {settings.solver} starts every lambda anew"
+            f"--lam-path needs --solver rfx; {settings.solver} starts every lambda from zero"
         )
 
 

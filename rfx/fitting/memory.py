@@ -35,9 +35,9 @@ def check(X: RowsLike, scaling: str, vectors: int, itemsize: int) -> None:
             ", or --scaling none, which keeps sparse rows sparse" if rows and sp.issparse(X) else ""
         )
         raise DataError(
-            f"the {X.shape[0]:,} rows have {X.shape[1]:,} columns, for which some {needed:,.0f} MiB"
-            f" would be needed, but {available:,.0f} MiB are free; is the largest column index"
-            f" right? if so, choose fewer random features{sparser}"
+            f"the {X.shape[0]:,} rows have {X.shape[1]:,} columns, which need about {needed:,.0f}"
+            f" MiB, but only {available:,.0f} MiB are free; check the largest column index, or use"
+            f" fewer random features{sparser}"
         )
 
 

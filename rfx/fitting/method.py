@@ -222,12 +222,14 @@ class Method:
         """
         for name in given.keys() - self.defaults(given).keys():
             flag = f"--{name.replace('_', '-')}"
-            raise UsageError(f"{flag} is {given[name]}, which is not for kernel {settings.kernel}")
+            raise UsageError(
+                f"{flag} is {given[name]}, which does not apply to kernel {settings.kernel}"
+            )
         for other in ("lam", "rounds"):
             if "lam_path" in given and other in given:
                 raise UsageError(
-                    f"--{other} is {given[other]}, which --lam-path leaves without effect; give one"
-                    " of the two"
+                    f"--{other} is {given[other]}, which has no effect with --lam-path; use only"
+                    " one of them"
                 )
         if "metric_steps" in given and settings.metric == "none":
             raise UsageError(
@@ -236,8 +238,8 @@ class Method:
             )
         if "lam_path" in given and settings.get("gamma") == "validation":
             raise UsageError(
-                "--gamma is validation, which chooses by one lambda's error; --lam-path has"
-                " several: choose tuned or a number"
+                "--gamma is validation, which needs a single lambda, but --lam-path has several;"
+                " use tuned or a number"
             )
 
     def loss(self, settings: Settings, task: str) -> losses.Loss:
@@ -248,7 +250,7 @@ class Method:
         # squared is for classes, too: least squares on the targets +-1 (Wu et al. 2016)
         if task == "regression" and name != "squared":
             raise UsageError(
-                f"--loss is {name}, but the task is {task}; choose squared, or set --task"
+                f"--loss is {name}, but the task is {task}; use squared, or set --task"
             )
         return losses.get_loss(name)
 

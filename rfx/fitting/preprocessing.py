@@ -120,8 +120,8 @@ class Preprocessing:
             error = decision - self.target_scaler.transform(np.asarray(y, float))
             if error.shape != decision.shape:
                 raise DataError(
-                    f"targets of the shape {np.shape(y)} don't go with a model whose values have"
-                    f" the shape {decision.shape}"
+                    f"targets of shape {np.shape(y)} do not match the model's values of shape"
+                    f" {decision.shape}"
                 )
             return {"metric": "rmse", "score": float(np.sqrt(np.mean(error**2)))}
         assert self.classes is not None
@@ -141,7 +141,7 @@ class Preprocessing:
         new = np.setdiff1d(y, self.classes)
         if len(new):
             found = listed(new, self.schema)
-            message = f"the rows have labels that the model never saw: {found}; {NEVER_SEEN}"
+            message = f"the rows have labels that were absent in training: {found}; {NEVER_SEEN}"
             warnings.warn(message, RfxWarning, stacklevel=2)
 
     def error(self, decision: np.ndarray, y: Any) -> float:

@@ -307,8 +307,7 @@ class _Search:
     def _best(self) -> Trial:
         if not self.trials:
             raise UsageError(
-                "not one combination of options could be tried; give a longer --budget-seconds or"
-                " more --trials"
+                "no combination of options finished; use a longer --budget-seconds or more --trials"
             )
         last = max(trial.round.number for trial in self.trials)
         return min((one for one in self.trials if one.round.number == last), key=self._loss)

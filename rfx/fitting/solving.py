@@ -49,8 +49,8 @@ def solve(Z: Any, problem: Problem, settings: Settings, callback: Any = None) ->
     if solver == "cg":
         if loss.name != "squared":
             raise UsageError(
-                f"--solver is cg, which is for squared loss, not {loss.name}; add --loss squared or"
-                " choose rfx"
+                f"--solver is cg, which is for squared loss, not {loss.name}; use --loss squared or"
+                " --solver rfx"
             )
         return solve_ridge_cg(Z, Y, lam, loss, limits, callback=callback)
     if solver == "liblinear":

@@ -17,7 +17,7 @@ STEP = Option(
         "root": "theta / sqrt(t + t0)",
         "decay": "step0 / (1 + step1 t)",
         "constant": "step0",
-        "normalized": "step0 / root mean square of the loss's derivatives on the batch, at most 1",
+        "normalized": "step0 / root mean square of the loss derivatives on the batch, at most 1",
     },
     default="root",
 )
@@ -39,7 +39,7 @@ def check_steps(settings: Settings) -> None:
     """Refuse, with a UsageError, steps that no choice of the words among them makes possible."""
     if isinstance(settings.nu, str) and settings.step == "theorem":
         raise UsageError(
-            f"--step is theorem, whose steps go by --nu, but that is {settings.nu}; give a number"
+            f"--step is theorem, which needs --nu, but --nu is {settings.nu}; set it to a number"
         )
     numbers = {"nu": FEW_ROWS["nu"]} if isinstance(settings.nu, str) else {}
     steps_of(settings.updated(**numbers))

@@ -35,7 +35,7 @@ NU = Option(
     low=0,
     default="validation",
 )
-BATCH = Option("batch", int, "Rows in a step (batch size).", low=1, high=MOST, default=1024)
+BATCH = Option("batch", int, "Rows per step (batch size).", low=1, high=MOST, default=1024)
 EPOCHS = Option(
     "epochs",
     int,
@@ -46,7 +46,7 @@ EPOCHS = Option(
 BUFFER = Option(
     "buffer",
     int,
-    "Rows of a file or of standard input that are shuffled with one another; 0: none.",
+    "Size of the shuffle buffer, in rows, for files and standard input; 0: no shuffling.",
     low=0,
     high=MOST,
     default=16384,
@@ -61,14 +61,14 @@ FEATURES = Option(
 REPLACE = Option(
     "replace",
     bool,
-    "Draw the rows with replacement, as the theorems have it; else every pass has each once.",
+    "Draw rows with replacement, as in the theorems; otherwise every epoch uses each row once.",
     default=False,
 )
 HEAD_ROWS = Option(
     "head",
     int,
-    "Rows at the beginning that scaling, labels, components and gamma are learnt from; by default"
-    f" all, of standard input {HEAD:,}.",
+    "Number of first rows that scaling, labels, components and gamma are learnt from; by default"
+    f" all rows, for standard input {HEAD:,}.",
     low=1,
     high=MOST,
 )
@@ -79,13 +79,13 @@ PCA_TO = Option(
 CENTRED = Option(
     "pca_centred",
     bool,
-    "Principal components about the mean of the rows; false: about the origin.",
+    "Centre the rows for the principal components.",
     default=True,
 )
 SECONDS = Option(
     "budget_seconds",
     float,
-    "Seconds of training after which it ends well.",
+    "Seconds of training, after which it stops normally.",
     low=0,
     open_low=True,
     high=2e6,
@@ -93,12 +93,12 @@ SECONDS = Option(
 SAMPLES = Option(
     "budget_samples",
     int,
-    "Stop after this many rows, over however many passes.",
+    "Maximum number of rows to process, over all epochs.",
     low=1,
     high=10**12,
 )
 EPSILON = Option(
-    "epsilon", float, "Half the width of the tube of epsilon_insensitive.", low=0, default=0.1
+    "epsilon", float, "Half width of the tube of the epsilon_insensitive loss.", low=0, default=0.1
 )
 PRECONDITION = Option(
     "precondition",
@@ -120,7 +120,7 @@ AVERAGING = Option(
 PROJECT = Option(
     "project",
     bool,
-    "Project on the ball of radius 1/sqrt(nu), which the minimum of the hinge loss lies in.",
+    "Project onto the ball of radius 1/sqrt(nu), which contains the minimum of the hinge loss.",
     default=False,
 )
 # Newton's steps on features cost as much for more rows.
@@ -130,11 +130,11 @@ OPTIONS = (
         choices=lambda: [name for name in MAPS if not set(KERNELS[name].parameters) - {"gamma"}]
     ),
     GAMMA.adding(
-        {"median-matlab": "1 / median distance^2, as the program of Dai et al. has it"},
+        {"median-matlab": "1 / median distance^2, as in the program of Dai et al."},
         {
             "loo": (
-                f"{CHOSEN_GAMMA.meanings()['loo']}; that, or 4 or 16 times as much, which fewer"
-                " passes learn, on held-out rows of a sample"
+                f"{CHOSEN_GAMMA.meanings()['loo']}; then the best on held-out rows of a sample"
+                " among that value and 4 and 16 times as much, which need fewer epochs"
             )
         },
     ).but(default="loo"),

@@ -41,8 +41,8 @@ class BatchWeights:
         by_label = weights.by_code(class_weight, schema)
         if isinstance(by_label, str):
             raise UsageError(
-                "--class-weight is balanced, which has to count all rows beforehand; in a stream"
-                " give LABEL:WEIGHT"
+                "--class-weight balanced needs the counts of all rows beforehand; with --stream use"
+                " LABEL:WEIGHT"
             )
         return cls(by_label=by_label)
 
@@ -109,8 +109,8 @@ def counted(
         return X, y, None, apart, None
     if settings.virtual != "none":
         raise UsageError(
-            f"--virtual is {settings.virtual}, which makes new rows, and these have no sample"
-            " weights; leave them out"
+            f"--virtual is {settings.virtual}, whose generated rows have no sample weights; omit"
+            " the weights"
         )
     task = settings.task or ("regression" if y.ndim == 2 else guess_task(y))
     return *weights.counted(method, settings, task, schema, X, y, sample_weight, apart), task

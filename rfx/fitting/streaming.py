@@ -130,7 +130,7 @@ class StreamModel:
     def steps(self) -> told.Steps:
         """What `decision` computes of dense rows; UsageError for a model that is not of a file."""
         if self.own_steps is None:
-            raise UsageError("the model can't be exported before it is saved; save and load it")
+            raise UsageError("save and load the model before exporting it")
         return self.inputs.steps(self.dtype) + self.own_steps()
 
     def decision(self, X: Any) -> np.ndarray:
@@ -212,12 +212,12 @@ class StreamMethod(Method):
         if settings.scaling == AUTO:
             raise UsageError(
                 f"--scaling is auto, but method {self.name} scales rows before it has all of them;"
-                " name a scaling"
+                " specify a scaling"
             )
         if settings.metric != "none" and (settings.unit or settings.pca):
             raise UsageError(
-                f"--metric is {settings.metric}, which is of scaled rows, but --unit and --pca"
-                " change them; give one of the two"
+                f"--metric is {settings.metric}, which is learnt for scaled rows, but --unit and"
+                " --pca change them; use only one of them"
             )
 
     def check_source(self, settings: Settings, source: Source) -> None:
@@ -230,7 +230,7 @@ class StreamMethod(Method):
             ("replace", settings["replace"]),
         ):
             if given:
-                raise UsageError(f"--{name} needs the rows in memory; leave out --stream")
+                raise UsageError(f"--{name} needs the rows in memory; omit --stream")
 
     def check_further(self, settings: Settings) -> None:
         """Refuse, with a UsageError, settings that partial_fit can't have."""
@@ -238,7 +238,7 @@ class StreamMethod(Method):
     def loss(self, settings: Settings, task: str) -> losses.Loss:
         name = settings.loss or self.default_losses[task]
         if name in self.without:
-            raise UsageError(f"--loss is {name}, which method {self.name} does not have")
+            raise UsageError(f"--loss is {name}, which method {self.name} does not support")
         of_numbers = ("squared", "absolute", "epsilon_insensitive")
         if task == "regression" and name not in of_numbers:
             raise UsageError(
@@ -412,8 +412,8 @@ class StreamTrainer(Trainer):
         """
         if not self.method.resumable:
             raise UsageError(
-                f"method {self.name} writes no checkpoints: scikit-learn does not give Adam's"
-                " state; drop --checkpoint"
+                f"method {self.name} can't write checkpoints, because scikit-learn does not expose"
+                " Adam's state; omit --checkpoint"
             )
         return replace(self, keeper=checkpoints.Keeper(path, every, resume))
 
@@ -472,7 +472,7 @@ class StreamTrainer(Trainer):
         every = targets.checked(X, y)
         if apart is not None and s.get("virtual", "none") != "none":
             raise UsageError(
-                f"--virtual is {s.virtual}, which makes new rows; leave it out, or --{apart.by}"
+                f"--virtual is {s.virtual}, which generates new rows; omit it or --{apart.by}"
             )
         X, y, own, apart, task = stream_weights.counted(
             self.method, s, self.schema, X, every, sample_weight, apart
@@ -486,7 +486,7 @@ class StreamTrainer(Trainer):
         if virtual_examples.endless(s):
             if s.budget_samples is None and s.budget_seconds is None:
                 raise UsageError(
-                    "--virtual has no end; give --budget-samples or --budget-seconds, or"
+                    "--virtual is endless; set --budget-samples, --budget-seconds or"
                     " --virtual-copies"
                 )
             source = virtual_examples.source(s.virtual, X, y, s.seed)
@@ -570,7 +570,7 @@ class Session:
     @property
     def learned(self) -> Learned:
         """What the survey of the rows taught."""
-        assert self._learned is not None, "the session has not begun"
+        assert self._learned is not None, "the session has not started"
         return self._learned
 
     @learned.setter
@@ -581,7 +581,7 @@ class Session:
     @property
     def learner(self) -> Learner:
         """The solver, and how it becomes a model."""
-        assert self._learner is not None, "the session has not begun"
+        assert self._learner is not None, "the session has not started"
         return self._learner
 
     # ------------------------------------------------------------------ the two ways to train
@@ -887,8 +887,8 @@ class Session:
         arrays = self.learner.parameters().values()
         if not (np.isfinite(self.mean_loss) and all(np.isfinite(part).all() for part in arrays)):
             raise DataError(
-                f"training {self.method.name} gave numbers that are not finite (mean loss "
-                f"{self.mean_loss:g}); smaller steps or another --gamma may help"
+                f"training {self.method.name} diverged: its numbers are not finite (mean loss"
+                f" {self.mean_loss:g}); try smaller steps or another --gamma"
             )
 
 

@@ -114,7 +114,7 @@ class Trainer:
         method, settings = self.method, self.settings
         if held_out is not None and (not method.evaluates_steps or settings.get("lam_path")):
             what = f"method {self.name}" + (" with --lam-path" if method.evaluates_steps else "")
-            raise UsageError(f"curves are not supported for {what}; drop --curve")
+            raise UsageError(f"curves are not supported for {what}; omit --curve")
         start = time.perf_counter()
         begun = begin(self, X, y, sample_weight, progress, apart)
         return self.finish(begun, start, held_out, progress)
@@ -264,14 +264,14 @@ def begin(
     y = as_floats(y)
     if X.shape[0] == 0 or X.shape[0] != len(y):
         raise DataError(
-            f"training needs rows and as many targets, but there are {X.shape[0]} rows and {len(y)}"
-            " targets"
+            f"training needs rows and one target per row, but there are {X.shape[0]} rows and"
+            f" {len(y)} targets"
         )
     targets.check_inputs(X.shape[1])
     if y.ndim != 1:
         raise UsageError(
-            f"the targets have the shape {y.shape}, but method {method.name} takes one a row;"
-            " doubly-sgd takes several"
+            f"the targets have shape {y.shape}, but method {method.name} supports one target per"
+            " row; use doubly-sgd for several"
         )
     task = settings.task or guess_task(y)
     every = y
@@ -319,7 +319,7 @@ def _check_finite(method: Method, lam: float | None, fitted: Fitted) -> None:
     parts = [np.asarray(certificate), *fitted.model.arrays().values()]
     if not all(np.isfinite(part).all() for part in parts):
         raise DataError(
-            f"training {method.name} with --lam {lam:g} gave numbers that are not finite "
-            f"(objective {solution.objective:g}); another --lam or --gamma, or scaled inputs, "
-            "may help"
+            f"training {method.name} with --lam {lam:g} diverged: its numbers are not finite"
+            f" (objective {solution.objective:g}); try another --lam or --gamma, or scale the"
+            " inputs"
         )

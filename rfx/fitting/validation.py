@@ -35,8 +35,8 @@ SAMPLE = 10_000
 HELD_OUT = 0.2
 # Rows that a choice is evaluated on, at least: where one part has fewer, all parts are in turn.
 FEWEST_EVALUATED = 500
-L1_HELP = "of a regression 10, 3, 1, …, 0.03 times the targets' range, where they are not scaled"
-GAMMA_HELP = "the best of median times 1/4, 1, 4, 16 for this very method on held-out rows"
+L1_HELP = "for regression 10, 3, 1, …, 0.03 times the range of unscaled targets"
+GAMMA_HELP = "the best of median times 1/4, 1, 4, 16 on held-out rows, with this method"
 LAM_HELP = "the best of 100, 30, 10, …, 0.03, 0.01 on held-out rows"
 
 
@@ -105,15 +105,15 @@ def folds(
         if counts.min() < 2:
             label = label_text(schema, labels[np.argmin(counts)])
             raise DataError(
-                f"{option} needs two rows of each class at least, but only 1 row has the label"
-                f" {label:.40}; leave that row out"
+                f"{option} needs at least two rows of each class, but only 1 row has the label"
+                f" {label:.40}; remove that row"
             )
         order = order[np.argsort(y[order], kind="stable")]
     places = np.arange(len(y))
     if cv:
         part = places % cv
         if len(y) < cv:
-            raise DataError(f"{option} needs {cv} rows at least, but there are {len(y)}")
+            raise DataError(f"{option} needs at least {cv} rows, but there are {len(y)}")
     else:
         assert holdout is not None
         before, after = (np.floor(edge * holdout + 1e-9) for edge in (places, places + 1))

@@ -26,29 +26,29 @@ VIRTUAL = Option(
     "Train on an endless stream of transformed copies of the rows (virtual examples).",
     {
         "none": "",
-        "digits": "square images are turned, scaled, shifted and bent",
+        "digits": "square images are rotated, scaled, shifted and distorted",
         "images": (
-            "square images, of one colour or of three planes, are shifted by up to an eighth of"
-            " their side and mirrored"
+            "square images, grey or of three colour planes, are shifted by up to an eighth of their"
+            " side and mirrored"
         ),
-        "molecules": "the atoms of Coulomb matrices (upper triangles) are put in any order",
-        "molecules-sorted": "in the order of row norms with noise",
+        "molecules": "atoms of Coulomb matrices (upper triangles) are permuted",
+        "molecules-sorted": "in the order of noisy row norms",
     },
     default="none",
 )
 COPIES = Option(
     "virtual_copies",
     int,
-    "Virtual examples that are made of each row, once, and are then the training set; by default"
-    " new ones without end.",
+    "Number of virtual examples to generate once from each row; they form the training set. By"
+    " default new examples are generated without end.",
     low=1,
     high=MOST,
 )
 VIEWS = Option(
     "views",
     int,
-    "Predict by the mean of f over so many virtual examples of a row, changed in the same ways as"
-    " every other; by default by the row.",
+    "Predict by the mean of f over this many virtual examples of a row, the same transformations"
+    " for all rows; by default on the row itself.",
     low=1,
     high=1000,
 )
@@ -60,9 +60,7 @@ def check(params: Mapping[str, Any]) -> None:
     for option in ("virtual_copies", "views"):
         if params[option] is not None and params["virtual"] == "none":
             given = f"--{option.replace('_', '-')} is {params[option]}"
-            raise UsageError(
-                f"{given}, but without --virtual there is nothing to make; give it, too"
-            )
+            raise UsageError(f"{given}, which has no effect without --virtual; add it")
 
 
 def endless(params: Mapping[str, Any]) -> bool:
@@ -81,7 +79,7 @@ def fixed(
     targets: list[np.ndarray] = []
     for start in range(0, len(rows), ROWS):
         part = stream.read(min(ROWS, len(rows) - start))
-        assert part is not None, "the examples have no end"
+        assert part is not None, "the examples are endless"
         made, own = part[:2]
         rows[start : start + len(made)] = made
         targets.append(own)

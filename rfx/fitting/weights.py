@@ -64,7 +64,8 @@ def counted(
         return X, y, None, apart
     if settings.get("solver") in WITHOUT:
         raise UsageError(
-            f"--solver is {settings.solver}, which takes no sample weights; choose rfx"
+            f"--solver is {settings.solver}, which does not support sample weights; use --solver"
+            " rfx"
         )
     if np.all(weights > 0):
         return X, y, weights, apart
@@ -76,7 +77,7 @@ def check_method(method: Method) -> None:
     """Refuse, with a UsageError, a method that takes no sample weights."""
     if not method.weighted:
         raise UsageError(
-            f"method {method.name} takes no sample weights; leave them out, or choose another"
+            f"method {method.name} does not support sample weights; omit them, or use another"
             " method"
         )
 
@@ -84,7 +85,7 @@ def check_method(method: Method) -> None:
 def not_for_regression(class_weight: str | None) -> UsageError:
     """What is raised for class_weight where there are no classes."""
     return UsageError(
-        f"--class-weight is {class_weight}, but the task is regression; it is for classes"
+        f"--class-weight is {class_weight}, but the task is regression; it is for classification"
     )
 
 
@@ -103,19 +104,19 @@ def of_rows(
     weights = np.ones(len(y)) if sample_weight is None else as_floats(sample_weight)
     if weights.shape != (len(y),):
         raise DataError(
-            f"there are {len(np.atleast_1d(weights)):,} weights of rows for {len(y):,} rows; there"
-            " must be one for each"
+            f"there are {len(np.atleast_1d(weights)):,} sample weights for {len(y):,} rows; there"
+            " must be one per row"
         )
     wrong = ~(np.isfinite(weights) & (weights >= 0))
     if wrong.any():
         raise DataError(
-            f"the weight of row {np.argmax(wrong) + 1} is {weights[wrong][0]:g}; weights are"
-            " numbers of 0 or more"
+            f"the weight of row {np.argmax(wrong) + 1} is {weights[wrong][0]:g}; weights must be 0"
+            " or more"
         )
     if class_weight is not None:
         weights = weights * _by_label(y, class_weight, weights)
     if not np.any(weights > 0):
-        raise DataError("all weights of rows are zero; at least one row has to count")
+        raise DataError("all sample weights are zero; at least one must be positive")
     return None if np.all(weights == 1) else weights
 
 
@@ -141,7 +142,7 @@ def by_code(class_weight: str | None, schema: Schema | None) -> dict[float, floa
             raise _no_label(label, [] if labels is None else labels)
         if float(code) in found:
             raise UsageError(
-                f"--class-weight is {class_weight:.80}, which names the label {label:.40} twice"
+                f"--class-weight is {class_weight:.80}, which lists the label {label:.40} twice"
             )
         found[float(code)] = weight
     return found
@@ -194,8 +195,7 @@ def of_labels(
             raise _no_label(shown, [_shown(schema, known) for known in known])
         if not (np.isfinite(weight) and weight >= 0):
             raise UsageError(
-                f"--class-weight is {weight} for the label {shown:.40}; weights are numbers of 0 or"
-                " more"
+                f"--class-weight is {weight} for the label {shown:.40}; weights must be 0 or more"
             )
         factors[places[label]] = weight
     return factors

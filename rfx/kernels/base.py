@@ -61,8 +61,8 @@ class Kernel:
                 name for name, kernel in KERNELS.items() if "gamma" in kernel.parameters
             )
             raise UsageError(
-                f"gamma is {given['gamma']!r}, but kernel {self.name!r} has no gamma; the kernels"
-                f" that have one: {having}"
+                f"gamma is {given['gamma']!r}, but kernel {self.name!r} has no gamma; kernels with"
+                f" gamma: {having}"
             )
         return {}
 
@@ -152,7 +152,7 @@ class GammaKernel(Kernel):
             value = np.nan
         if not (np.isfinite(value) and value > 0):
             raise UsageError(
-                f"gamma is {gamma!r}, but kernel {self.name!r} takes a number in (0, inf), 'paper'"
+                f"gamma is {gamma!r}, but kernel {self.name!r} needs a number in (0, inf), 'paper'"
                 f" ({self.paper_gamma:g}) or 'median'"
             )
         return {"gamma": value}
@@ -166,7 +166,7 @@ class GammaKernel(Kernel):
         """
         n_rows = X.shape[0]
         if n_rows < 2:
-            return self._without_median("there is one row only")
+            return self._without_median("there is only one row")
         rng = np.random.default_rng(seed)
         first = rng.integers(n_rows, size=_MEDIAN_PAIRS)
         second = (first + rng.integers(1, n_rows, size=_MEDIAN_PAIRS)) % n_rows
@@ -175,15 +175,13 @@ class GammaKernel(Kernel):
         if median == 0:
             if not distances.any():
                 return self._without_median(
-                    "no two rows have anything in common"
-                    if self.metric == "dot"
-                    else "the rows are all the same"
+                    "all rows are orthogonal" if self.metric == "dot" else "all rows are equal"
                 )
             median = float(np.median(distances[distances > 0]))
         return 0.5 / median if self.metric == "squared" else 1.0 / median
 
     def _without_median(self, why):
-        log.warning("gamma 'median' can't be had, for %s; it is %g", why, self.paper_gamma)
+        log.warning("gamma 'median' is undefined because %s; using %g", why, self.paper_gamma)
         return self.paper_gamma
 
     def scale(self, Z, params):

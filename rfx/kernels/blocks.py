@@ -55,7 +55,7 @@ class Prepared:
         self.kernel = get_kernel(name)
         if not self.kernel.metric:
             raise UsageError(
-                f"kernel {name!r} has no exact values, only random features; choose method rf or"
+                f"kernel {name!r} has no exact values, only random features; use method rf or"
                 " sparse-rf"
             )
         self.name, self.params = name, params
@@ -122,7 +122,7 @@ class Prepared:
         if not np.isfinite(Z).all():
             raise DataError(
                 f"the inputs times --gamma are not finite in {np.dtype(dtype)}; scale the inputs,"
-                " or choose a smaller --gamma"
+                " or use a smaller --gamma"
             )
         return Z
 

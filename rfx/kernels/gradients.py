@@ -49,7 +49,7 @@ def gradients(
     if not get_kernel(name).has_gradient:
         known = [other for other, kernel in KERNELS.items() if kernel.has_gradient]
         raise UsageError(
-            f"kernel {name} has no known gradient, so that no metric can be learnt with it; choose"
+            f"kernel {name} has no implemented gradient, so no metric can be learnt with it; use"
             f" one of {', '.join(known)}"
         )
     prepared = prepare(name, X, params, np.float64)

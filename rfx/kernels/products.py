@@ -134,7 +134,7 @@ class Kmers(Kernel):
         codes = found.astype(np.int64)
         if len(codes) > 100 or np.any(codes != found):
             raise UsageError(
-                "--kernel is kmers, which is for sequences of letters with --scaling none; the"
+                "--kernel is kmers, which is for sequences of letters with --scaling none, but the"
                 " inputs are other numbers"
             )
         return {"k": int(given.get("k") or _LETTERS), "alphabet": codes.tolist()}

@@ -95,7 +95,7 @@ class AutoTrainer(Trainer):
     ) -> Pipeline:
         if held_out is not None:
             raise UsageError(
-                "curves are not supported for method auto; name a method, such as --method rf"
+                "curves are not supported for method auto; choose a method, such as --method rf"
             )
         start = time.perf_counter()
         passed = {name: self.settings[name] for name in _PASSED if name in self.settings}
@@ -231,7 +231,7 @@ def _compared(
 
     lams = {one.name: one.lams for one in candidates}
     fitted_rows, held_out = len(held_out_parts[0][0]), sum(len(out) for _, out in held_out_parts)
-    what = "share of wrong labels" if given["task"] != "regression" else "RMSE"
+    what = "error rate" if given["task"] != "regression" else "RMSE"
     grid = Grid(points, lams, [Round(fitted_rows)], lenient=True)
     found = search(errors, grid, Measure(what))
     own = candidates[points.index(found.best.point)]
@@ -256,7 +256,7 @@ class Auto(Method):
     """The best method for the rows."""
 
     name = "auto"
-    summary = "the method, scaling, kernel and metric with the least error on held-out rows"
+    summary = "the method, scaling, kernel and metric with the lowest error on held-out rows"
     weighted = True
     trainer_class = AutoTrainer
     options: ClassVar[tuple[Option, ...]] = (

@@ -59,14 +59,16 @@ class Block(ExpansionMethod):
             "How rows are assigned to blocks.",
             {
                 "hyperplanes": (
-                    "blocks cut by random hyperplanes, a row predicted by the block that it falls"
-                    " into"
+                    "blocks cut by random hyperplanes; the block that contains a row predicts it"
                 ),
-                "uniform": "rows dealt out uniformly, a row predicted by the mean of all blocks",
+                "uniform": "rows assigned uniformly at random; the mean of all blocks predicts a"
+                " row",
             },
             default="hyperplanes",
         ),
-        Option("block_size", int, "Most rows R of a block.", low=1, high=MOST, default=1000),
+        Option(
+            "block_size", int, "Maximum number R of rows per block.", low=1, high=MOST, default=1000
+        ),
         CHOSEN_LAM,
         LOSS,
         SOLVER.adding(LIBLINEAR).but(default=None),
@@ -113,7 +115,7 @@ class Block(ExpansionMethod):
                 raise DataError("it has another number of blocks than its partition")
             check_within("partition_children", children, -cuts - 1, cuts)
             if np.any((children >= 0) & (children <= np.arange(cuts)[:, None])):
-                raise DataError("array partition_children goes round in circles")
+                raise DataError("array partition_children contains a cycle")
         return BlockModel(**vars(own), starts=starts, partition=partition)
 
 
@@ -170,8 +172,8 @@ def _check_memory(n_rows: int, settings: Settings) -> None:
     need, limit = _block_mb(min(settings.block_size, n_rows)), _limit(settings)
     if need > limit:
         raise UsageError(
-            f"--block-size is {settings.block_size}, which takes {need:.0f} MiB a block, more "
-            f"than the {limit:.0f} MiB of --max-memory; choose smaller blocks, or method kernel"
+            f"--block-size is {settings.block_size}, which needs {need:.0f} MiB per block, more"
+            f" than --max-memory of {limit:.0f} MiB; use smaller blocks, or method kernel"
         )
 
 
@@ -240,8 +242,8 @@ def _published(
     need = sum(44 * len(block) ** 2 for block in blocks) / 2**20
     if need > env.available_memory_mb():
         raise UsageError(
-            f"--solver is liblinear, for which the kernel values of all blocks take {need:,.0f}"
-            " MiB; choose smaller blocks or rfx"
+            f"--solver is liblinear, for which the kernel values of all blocks need {need:,.0f}"
+            " MiB; use smaller blocks or --solver rfx"
         )
     kernel, limits = settings.kernel, budget(problem, settings)
     rows = kernels.prepare(kernel, problem.X, params, np.float64)

@@ -42,7 +42,7 @@ from rfx.solvers.boosting import solve_boosting
 # The gap that steps of several features are solved to.
 SEVERAL_TOL = 1e-3
 BASES = {
-    "perceptron": "each found roughly, by a convex surrogate",
+    "perceptron": "each found approximately, by a convex surrogate",
     "stump": "each found exactly",
 }
 
@@ -52,7 +52,8 @@ class Boosting(LinearMethod):
 
     name = "boosting"
     summary = (
-        "features found greedily, one a step, with L1 regularisation, all weights anew each step"
+        "features found greedily, one per step, with L1 regularisation; every step fits all weights"
+        " again"
     )
     evaluates_steps = weighted = True
     searched = {"lam": LAMBDAS}
@@ -62,13 +63,13 @@ class Boosting(LinearMethod):
         KERNEL.but(
             help="The kernel whose features are found.", choices=BASES, default="perceptron"
         ),
-        N_FEATURES.but(help="Most features D that are found; of several classes, for each."),
-        Option("per_step", int, "Features found in a step.", low=1, high=MOST, default=20),
+        N_FEATURES.but(help="Maximum number D of features, per class if there are several."),
+        Option("per_step", int, "Number of features found per step.", low=1, high=MOST, default=20),
         Option(
             "surrogate",
             str,
-            "The loss of the linear classifier that stands for the best perceptron, on the"
-            " pseudo-labels' weights.",
+            "The loss of the linear classifier that approximates the best perceptron, fitted to"
+            " weighted pseudo-labels.",
             ("logistic", "squared", "squared_hinge"),
             default="logistic",
         ),
@@ -89,11 +90,11 @@ class Boosting(LinearMethod):
         LOSS,
         TOL.but(
             help=(
-                "Relative duality gap of the weights at every step, over the features found; by"
-                f" default {SEVERAL_TOL:g}, of one feature a step {STEP_TOL:g}."
+                "Relative duality gap of the weights at every step, over the features found so far;"
+                f" by default {SEVERAL_TOL:g}, with one feature per step {STEP_TOL:g}."
             )
         ),
-        MAX_ITER.but(help="Most iterations of rfx's solver in a step."),
+        MAX_ITER.but(help="Maximum iterations of rfx's solver per step."),
         DTYPE,
         MAX_MEMORY,
     )

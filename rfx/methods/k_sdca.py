@@ -24,7 +24,7 @@ class KSdca(DualMethod, SupportMethod):
     """Dual coordinate ascent with the exact kernel."""
 
     name = "k-sdca"
-    summary = "dual coordinate ascent with the exact kernel, the rows kept"
+    summary = "dual coordinate ascent with the exact kernel, storing the rows"
     options: ClassVar[tuple[Option, ...]] = (*SupportMethod.options, *DUAL)
 
     def learner(

@@ -56,19 +56,19 @@ class Kernel(ExpansionMethod):
         *OPTIONS,
         DTYPE.but(default="float64"),
         CHOSEN_LAM.but(
-            help=f"{CHOSEN_LAM.help} Validation of this or of gamma fits to {ROWS:,} rows at most."
+            help=f"{CHOSEN_LAM.help} Validation of lambda or gamma uses at most {ROWS:,} rows."
         ),
         LOSS.but(
             choices=("squared", "squared_hinge", "hinge", "logistic"),
             help=(
-                f"{LOSS.help} Of three to {PAIRED} classes the hinge losses have a machine for each"
-                " pair of them; the other losses one for each class."
+                f"{LOSS.help} With 3 to {PAIRED} classes, the hinge losses train one machine per"
+                " pair of classes; the other losses train one per class."
             ),
         ),
         Option(
             "bias",
             bool,
-            "A free bias b, as LIBSVM has it (classification); the paper's objective has none.",
+            "Unpenalised bias b, as in LIBSVM (classification); the paper's objective has none.",
         ),
         SOLVER.adding({"libsvm": "LIBSVM, in a child process"}),
         TOL.but(help=f"{TOL.help} The `-e` of LIBSVM."),
@@ -122,7 +122,9 @@ def _without_bias(params: dict, Y: Any, loss: Any, problem: Problem, settings: S
             " 2014, eq. 1)"
         )
     if settings.solver != "rfx":
-        raise UsageError(f"--solver is {settings.solver}, which has no {what} here; choose rfx")
+        raise UsageError(
+            f"--solver is {settings.solver}, which does not support {what} here; use --solver rfx"
+        )
     X, factors = problem.X, 1.0
     K = KernelMatrix(settings.kernel, X, params)
     if loss.name == "squared" and problem.weights is not None:
@@ -146,8 +148,8 @@ def _machines(params: dict, problem: Problem, settings: Settings, n_classes: int
     bias = True if settings.bias is None else settings.bias
     if problem.curve is not None:
         raise UsageError(
-            "curves are not supported for a support vector machine, whose bias is known at its end"
-            " only; drop --curve"
+            "curves are not supported for a support vector machine, whose bias is known only at the"
+            " end; omit --curve"
         )
     if settings.solver == "libsvm" and not bias:
         raise UsageError(

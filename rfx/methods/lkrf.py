@@ -58,11 +58,9 @@ LAMS = (1.0, 0.1, 0.01, 10.0, 100.0)
 ROWS, HELD_OUT = 5000, 0.5
 
 USES = {
-    "support": (
-        "the support once where it is as small as D, as the authors' program does, else draws"
-    ),
+    "support": ("support if it has at most D features, like the authors' program, else draws"),
     "draw": "draws with replacement",
-    "weights": "the whole support, each feature times the root of its probability",
+    "weights": "the whole support, each feature times the square root of its probability",
 }
 
 
@@ -83,15 +81,13 @@ class LKRF(LinearMethod):
         Option(
             "pool",
             int,
-            f"Number N_w of features to choose from; by default {POOL}, of coordinates and words"
-            " all there are.",
+            f"Number N_w of features to choose from; by default {POOL}, and for coordinates and"
+            " words all of them.",
             low=1,
             high=MOST,
         ),
         N_FEATURES.but(
-            help=(
-                "Number D of random features that are drawn; by default as many as the support has."
-            ),
+            help=("Number D of random features to draw; by default as many as the support has."),
             choices={"validation": "64, 256, 1024 or 4096"},
             default=None,
         ),
@@ -105,17 +101,17 @@ class LKRF(LinearMethod):
         Option(
             "rho",
             float,
-            "Bound on the divergence: 0 leaves the pool as it is; by default 0.005 N_w, as the"
-            " authors have it (chi2).",
+            "Bound on the divergence: 0 leaves the pool unchanged; by default 0.005 N_w, as in the"
+            " authors' program (chi2).",
             {"validation": "0.005, 0.01, 0.02, 0.05 or 0.1 times N_w (chi2)"},
             low=0,
         ),
-        Option("rho_share", float, "The same bound, as a multiple of N_w.", low=0),
+        Option("rho_share", float, "The same bound as a multiple of N_w.", low=0),
         Option("use", str, "How the distribution is used.", USES, default="support"),
         Option(
             "centred",
             bool,
-            "Score with labels less their mean, as regression always does.",
+            "Compute scores with centred labels, as regression always does.",
             default=False,
         ),
         OFFSET,
@@ -123,13 +119,13 @@ class LKRF(LinearMethod):
         Option(
             "joint",
             int,
-            "Instead of by scores, learn the distribution together with the weights by so many"
-            " alternations, as a comparison (chi2).",
+            "Alternate this many times between learning the distribution and the weights, for"
+            " comparison, instead of using scores (chi2).",
             low=1,
             high=MOST,
         ),
         Option(
-            "joint_rows", int, "Training rows that --joint takes.", low=2, high=MOST, default=2000
+            "joint_rows", int, "Training rows that --joint uses.", low=2, high=MOST, default=2000
         ),
         LAM.but(choices={"validation": "0.01, 0.1, 1, 10 or 100"} | ON_SAMPLE, default=AUTO),
         SOLVER.adding(CG, LIBLINEAR),
@@ -141,22 +137,22 @@ class LKRF(LinearMethod):
         s = settings
         if "rho" in given and "rho_share" in given:
             raise UsageError(
-                f"--rho is {s.rho} and --rho-share is {s.rho_share:g}; give one of the two"
+                f"--rho is {s.rho} and --rho-share is {s.rho_share:g}; use only one of them"
             )
         if s.divergence != "chi2" and s.rho_share is None and s.rho in (None, "validation"):
-            raise UsageError(f"--divergence is {s.divergence}, for which --rho must be a number")
+            raise UsageError(f"--divergence is {s.divergence}, which needs a number as --rho")
         if s.use == "weights" and "n_features" in given:
             raise UsageError(
-                f"--n-features is {s.n_features}, which --use weights leaves without effect"
+                f"--n-features is {s.n_features}, which has no effect with --use weights"
             )
         if s.joint and (s.divergence != "chi2" or s.sparse or s.centred):
-            raise UsageError("--joint is for --divergence chi2, without --sparse and --centred")
+            raise UsageError("--joint requires --divergence chi2, without --sparse and --centred")
         if "joint_rows" in given and not s.joint:
-            raise UsageError(
-                f"--joint-rows is {s.joint_rows}, which is without effect unless --joint is given"
-            )
+            raise UsageError(f"--joint-rows is {s.joint_rows}, which has no effect without --joint")
         if s.sparse and s.solver != "rfx":
-            raise UsageError(f"--solver is {s.solver}, which has no --sparse; choose rfx")
+            raise UsageError(
+                f"--solver is {s.solver}, which does not support --sparse; use --solver rfx"
+            )
 
     def n_drawn(self, settings: Settings) -> int:
         return settings.pool or POOL
@@ -274,9 +270,7 @@ def _alternated(
     distribution; each step is exact.
     """
     if problem.weights is not None:
-        raise UsageError(
-            f"--joint is {settings.joint}, which takes no sample weights; leave them out"
-        )
+        raise UsageError("--joint does not support sample weights; omit one of them")
     rows = evenly(problem.n_rows, settings.joint_rows)
     settings = settings.updated(lam=settings.lam * len(rows) / problem.n_rows)
     some = problem.rows(rows)

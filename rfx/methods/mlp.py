@@ -24,7 +24,7 @@ from rfx.options import Option, Widths
 from rfx.solvers.stochastic.network import Network, forward
 
 LAYERS = Option(
-    "layers", Widths, "Widths of the hidden layers, the first one first.", default="100"
+    "layers", Widths, "Widths of the hidden layers, starting at the inputs.", default="100"
 )
 RATE = Option("rate", float, "Adam's step.", low=0, open_low=True, default=3e-3)
 # In float32 the squares of small gradients are denormal numbers, which make a step ten times as
@@ -66,8 +66,8 @@ class Mlp(StreamMethod):
 
     name = "mlp"
     summary = (
-        "a network of dense layers, scikit-learn's, trained by Adam on the same batches: what"
-        " doubly-sgd is compared with"
+        "scikit-learn's network of dense layers, trained by Adam on the same batches: the baseline"
+        " for doubly-sgd"
     )
     options: ClassVar[tuple[Option, ...]] = (
         *(option for option in StreamMethod.options if option.name not in _LEFT_OUT),

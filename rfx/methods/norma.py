@@ -30,8 +30,8 @@ class NormaMethod(SupportMethod):
 
     name = "norma"
     summary = (
-        "stochastic gradients with the exact kernel, the rows kept: what doubly-sgd would be"
-        " without its second approximation"
+        "stochastic gradients with the exact kernel, storing the rows: doubly-sgd without random"
+        " features"
     )
     options: ClassVar[tuple[Option, ...]] = (
         *SupportMethod.options,

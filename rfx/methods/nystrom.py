@@ -28,7 +28,7 @@ from rfx.options import Option
 LANDMARKS = Option(
     "landmarks",
     str,
-    "How landmarks are found.",
+    "How landmarks are chosen.",
     {
         "uniform": "rows drawn uniformly",
         "kmeans": "centres of k-means",

@@ -49,8 +49,8 @@ MANY, FEW, PAIRS = 1024, 256, 2**24
 GROW = Option(
     "grow",
     float,
-    "Share of the training rows to hold out: R is doubled from 16 up to --n-grids while that lowers"
-    " their error by 1 % of it or more; the model is then fitted to all rows.",
+    "Fraction of the training rows to hold out. R doubles from 16 up to --n-grids as long as that"
+    " reduces their error by at least 1 %; the model is then fitted to all rows.",
     low=0,
     high=0.5,
     open_low=True,
@@ -72,8 +72,8 @@ class RB(BinnedMethod):
         N_GRIDS.but(
             default=None,
             help=(
-                f"{N_GRIDS.help} By default {MANY}, of more than {PAIRS // MANY} rows fewer, of"
-                f" {PAIRS // FEW} and more {FEW}."
+                f"{N_GRIDS.help} By default {MANY}; fewer above {PAIRS // MANY} rows, and {FEW}"
+                f" from {PAIRS // FEW} rows."
             ),
         ),
         CHOSEN_LAM,

@@ -49,11 +49,11 @@ class RF(LinearMethod):
         CHOOSE,
         POOL,
         CHOSEN_LAM,
-        OFFSET.but(help=f"{OFFSET.help} By default nothing.", choices=("mean",), default=None),
+        OFFSET.but(help=f"{OFFSET.help} By default none.", choices=("mean",), default=None),
         LAM_PATH.but(
             help=(
-                f"{LAM_PATH.help} With squared loss from one Gram matrix, else each started at the"
-                " one before."
+                f"{LAM_PATH.help} Squared loss uses one Gram matrix; other losses start each lambda"
+                " at the previous solution."
             )
         ),
         SOLVER.adding(CG, LIBLINEAR),

@@ -21,7 +21,7 @@ from rfx.losses import Loss, get_loss
 from rfx.methods.kernel import Kernel
 from rfx.options import Option
 
-OF_THE_CHOICE = "that of the choice of scaling, kernel and metric"
+OF_THE_CHOICE = "chosen together with scaling, kernel and metric"
 
 
 class RFM(Kernel):

@@ -81,14 +81,14 @@ class SparseRF(LinearMethod):
             choices={
                 "validation": f"the best of 1000, 100, 10, 1 on held-out rows; {L1_HELP}",
                 "match-rf": (
-                    "closest to rf there, as Yen et al. choose it, of those until the error is at"
-                    " most rf's or rises"
+                    "closest to rf on held-out rows, as in Yen et al.; the search ends when the"
+                    " error is at most rf's or rises"
                 ),
             }
             | ON_SAMPLE,
             default=AUTO,
         ),
-        LAM_PATH.but(help=f"{LAM_PATH.help} Each is started at the one before."),
+        LAM_PATH.but(help=f"{LAM_PATH.help} Each starts at the previous solution."),
         SOLVER.adding(LIBLINEAR, PRCD),
         TOL.but(help=f"{TOL.help} The `-e` of LIBLINEAR."),
         Option(
@@ -105,8 +105,8 @@ class SparseRF(LinearMethod):
         super().check(settings, given)
         if (settings.gamma, settings.lam) == ("validation", "match-rf"):
             raise UsageError(
-                "--lam is match-rf, the lambda for which the error is that of rf, by which --gamma"
-                " validation can't choose; choose tuned"
+                "--lam is match-rf, which chooses lambda to match rf's error; --gamma validation"
+                " can't be combined with it, use --gamma tuned"
             )
 
     def fit(self, problem: Problem, settings: Settings, cache: Cache) -> Fitted:

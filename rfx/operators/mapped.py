@@ -279,8 +279,8 @@ def told_memory_mb(needed: float) -> float:
     limit = default_memory_mb()
     if needed > limit:
         _tell(
-            f"the features take {needed:,.0f} MiB and {limit:,.0f}, a third of what is free, are"
-            " used (see --max-memory)"
+            f"the features need {needed:,.0f} MiB, but the limit is {limit:,.0f}, a third of the"
+            " free memory (see --max-memory)"
         )
     return limit
 

@@ -345,7 +345,7 @@ class DenseMatrix(Matrix):
             given = (
                 f"array of {Z.ndim} dimensions" if isinstance(Z, np.ndarray) else type(Z).__name__
             )
-            raise UsageError(f"the features are a {given}; an array of rows and columns is needed")
+            raise UsageError(f"the features are a {given}; a two-dimensional array is needed")
         if Z.dtype.char not in "fd":
             Z = Z.astype(np.float64)
         if not (Z.flags.c_contiguous or (Z.flags.f_contiguous and index is None)):

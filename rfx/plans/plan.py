@@ -186,18 +186,18 @@ class Plan:
             if not there:
                 names = sorted({name for run in self.runs for name in names_of(run)})
                 raise UsageError(
-                    f"--only {name}=…: no run of plan {self.name} has it (they have"
+                    f"--only {name}=…: no run of plan {self.name} has this field (available:"
                     f" {', '.join(names)})"
                 )
             if not any(matches(run, {name: values}) for run in self.runs):
                 raise UsageError(
-                    f"--only {name}={','.join(values)}: no run of plan {self.name} has that (there"
-                    f" are: {', '.join(there)})"
+                    f"--only {name}={','.join(values)}: no run of plan {self.name} has this value"
+                    f" (available: {', '.join(there)})"
                 )
             runs = [run for run in runs if matches(run, {name: values})]
         if not runs:
             raise UsageError(
-                f"--only {' --only '.join(filters)}: no run of plan {self.name} meets all of them"
+                f"--only {' --only '.join(filters)}: no run of plan {self.name} matches all of them"
             )
         return replace(self, runs=runs)
 
@@ -257,7 +257,7 @@ def _content(path) -> dict:
     except OSError as error:
         raise UsageError(f"{path} can't be read: {error.strerror}") from None
     if len(raw) > _MOST_BYTES:
-        raise UsageError(f"{path} is larger than {_MOST_BYTES:,} bytes, so it is no plan")
+        raise UsageError(f"{path} is larger than {_MOST_BYTES:,} bytes, the maximum for a plan")
     try:
         text = bytes(encodings.text(raw, str(path))).decode()
         for line in text.splitlines():
@@ -369,8 +369,8 @@ def once(runs: list[Run]) -> tuple[list[Run], list[str]]:
             dropped.setdefault(f"{own[0].method} on {own[0].dataset}", []).extend(own[1:])
     left_out = {id(run) for own in dropped.values() for run in own}
     notes = [
-        f"{words}: nothing in it is random, so one seed is run; {len(own):,}"
-        f" run{'s' * (len(own) != 1)} left out"
+        f"{words}is deterministic, so only one seed is run; {len(own):,} run{'s' * (len(own) != 1)}"
+        " skipped"
         for words, own in dropped.items()
     ]
     return [run for run in runs if id(run) not in left_out], notes
@@ -451,8 +451,8 @@ class Reader:
             self.check_names([option], sorted(options), "[sources]")
             if slash and scope not in scopes:
                 self.fail(
-                    f"[sources] {quoted(name)}: {quoted(scope)} is no data set, method or label of"
-                    " its runs"
+                    f"[sources] {quoted(name)}: {quoted(scope)} is not a data set, method or label"
+                    " of its runs"
                 )
             if not isinstance(text, str) or not text.startswith(SOURCES):
                 self.fail(
@@ -479,8 +479,7 @@ class Reader:
         self.check_value("repetitions", count, where, False)
         if "seed" in table:
             self.fail(
-                f"{where} has both seed and repetitions, which stands for the seeds from 0 on; give"
-                " one of the two"
+                f"{where} has both seed and repetitions (seeds 0, 1, …); use only one of them"
             )
         if count > MOST_RUNS:
             self.fail(f"{where} repetitions = {count}: at most {MOST_RUNS:,}")
@@ -565,8 +564,8 @@ class Reader:
         count = math.prod(len(value) for _, _, value in axes if isinstance(value, list))
         if count > most:
             self.fail(
-                f"{where} lays out {count:,} runs, which makes more than the {MOST_RUNS:,} of the"
-                " largest plan"
+                f"{where} expands to {count:,} runs, which exceeds the maximum of {MOST_RUNS:,} per"
+                " plan"
             )
         runs = []
         for values in itertools.product(
@@ -598,14 +597,14 @@ class Reader:
             for name, value in [*fields.items(), *options.items()]:
                 if isinstance(value, list) and name not in _LISTS:
                     self.fail(
-                        f"{where} {name} is a list; only [[run]] and [defaults] lay out a grid"
+                        f"{where} {name} is a list; only [[run]] and [defaults] may contain lists"
                     )
             runs = [_with(run, fields, options) if matches(run, when) else run for run in runs]
         for number, table in enumerate(self.tables(content, "skip"), start=1):
             where = f"[[{prefix}skip]] {number}"
             self.check_names(table, ("when",), where)
             if not table.get("when"):
-                self.fail(f"{where} has no when, so it would leave nothing")
+                self.fail(f"{where} has no when, so it would exclude every run")
             when = self.condition(table["when"], where, runs)
             runs = [run for run in runs if not matches(run, when)]
         return runs
@@ -613,8 +612,7 @@ class Reader:
     def limit(self, runs, conditions):
         if len(runs) * len(conditions) > _MOST_WORK:
             self.fail(
-                f"{len(conditions):,} conditions on {len(runs):,} runs are too many; make it"
-                " several plans"
+                f"{len(conditions):,} conditions on {len(runs):,} runs are too many; split the plan"
             )
 
     def condition(self, when, where, runs) -> dict:
@@ -643,7 +641,7 @@ class Reader:
                 good.add(rows)
             if run.reading is not None and registry.has(run.dataset.partition(":")[0]):
                 told = ", ".join(name for name in _READING if _get(run, name) is not None)
-                self.fail(f"{told}: {run.dataset} is no table of yours, whose columns have names")
+                self.fail(f"{told}: {run.dataset} is not a table with named columns")
         return [
             replace(run, dataset=self.found(run.dataset), test=run.test and self.found(run.test))
             for run in runs
@@ -671,7 +669,7 @@ class Reader:
                 try:
                     registry.get(base)
                 except UsageError as error:
-                    self.fail(f"{quoted(name)} is no file, and {error}")
+                    self.fail(f"{quoted(name)} is not a file, and {error}")
         base = dataset.partition(":")[0]
         if split is not None and registry.has(base):
             try:

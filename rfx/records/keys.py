@@ -70,12 +70,12 @@ def check(run: Run, wanted: str) -> None:
         if os.path.isabs(path) and not os.access(path, os.R_OK):
             raise NoData(
                 f"{path} {'may not be read' if os.path.exists(path) else 'is not'} here; put it"
-                " where every machine finds it"
+                " where every machine can read it"
             )
     if key(run) != wanted:
         raise NoData(
-            f"{run.dataset} is not the same here as where the run was asked for; give every machine"
-            " the same data"
+            f"{run.dataset} differs between this machine and the one that requested the run; use"
+            " the same data on every machine"
         )
 
 

@@ -173,7 +173,7 @@ def _scalars(value: object) -> dict[str, Any]:
         if isinstance(one, str) and name != "gamma":
             continue
         if one is not None and (_number(one) is None or (name == "gamma" and one < 0)):
-            raise ValueError(f"must have a finite number of 0 or more as {quoted(name)}")
+            raise ValueError(f"needs a finite number of 0 or more as {quoted(name)}")
     return {name: one for name, one in value.items() if one is not None}
 
 
@@ -231,23 +231,21 @@ def _validation(value: object) -> list[dict[str, Any]]:
             raise ValueError("must be a list of steps, each with the texts by and error")
         options, tried = step.get("options"), step.get("tried")
         if type(options) is not list or not all(type(name) is str for name in options):
-            raise ValueError("must have in each step the names of the options")
+            raise ValueError("each step must list the names of the options")
         if (
             type(tried) is not list
             or not tried
             or set(map(type, tried)) != {list}
             or set(map(len, tried)) != {len(options) + 1}
         ):
-            raise ValueError(
-                "must have in each step what was tried, a list of values and the error"
-            )
+            raise ValueError("each step must list the candidates, with their values and error")
         if not set(map(type, chain.from_iterable(tried))) <= {int, float, str}:
-            raise ValueError("must have numbers or words as the values that were tried")
+            raise ValueError("the candidates' values must be numbers or words")
         errors = [one[-1] for one in tried]
         if not set(map(type, errors)) <= {int, float} or any(
             abs(error) > _MOST and error != math.inf for error in errors
         ):
-            raise ValueError("must have a number as the error of all that was tried")
+            raise ValueError("each candidate must have a number as its error")
     return value
 
 
@@ -331,10 +329,7 @@ class Params(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         place = self._layout.get(name)
         if place is None:
-            raise Missing(
-                f"{self._path}, line {self._line} has no params.{name}, which this needs; make the"
-                " run again"
-            )
+            raise Missing(f"{self._path}, line {self._line} lacks params.{name}; repeat the run")
         value = self._values[place]
         return marshal.loads(value) if type(value) is bytes else value
 
@@ -764,6 +759,6 @@ def complete(rows: Iterable[R], *names: str) -> list[R]:
         first = lacking[0]
         name = next(name for name in names if not having([first], name))
         place = first.where if isinstance(first, Result) else "a row"
-        more = f", and {len(lacking) - 1:,} rows more are not complete" if len(lacking) > 1 else ""
-        _log.warning("%s has no %s and is left out%s; make the run again", place, name, more)
+        more = f"and {len(lacking) - 1:,} more rows are incomplete" if len(lacking) > 1 else ""
+        _log.warning("%s has no %s and is ignored%s; repeat the run", place, name, more)
     return found

@@ -271,7 +271,7 @@ class _Reader:
             reason = str(error) if str(error).startswith(("must ", "is ")) else "can't be read"
         shown = f"{value[:40]!r}" if isinstance(value, str) else quoted(value)
         return DataError(
-            f"{self.path}, line {number}: the column {name} holds {shown}, which {reason}; mend or"
+            f"{self.path}, line {number}: the column {name} holds {shown}, which {reason}; fix or"
             " remove that line"
         )
 
@@ -290,13 +290,13 @@ def exclusive(path: AnyPath) -> Iterator[None]:
         except BlockingIOError as error:
             holder = f" (process {error})" if str(error) else ""
             raise LockedError(
-                f"{path} is in use by another rfx run{holder}; wait for it to end or give another"
+                f"{path} is in use by another rfx run{holder}; wait for it to end or use another"
                 " --results"
             ) from None
         except OSError as error:
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             raise DataError(
                 f"{path}.lock can't be written as the lock of {path}: {error.strerror or error};"
-                f" {'make room there' if full else 'remove it'}"
+                f" {'free some space there' if full else 'remove it'}"
             ) from error
         yield

@@ -103,7 +103,7 @@ def check(path: AnyPath, form: Form) -> None:
     place = Path(path)
     with _errors(path, form):
         if not str(path):
-            raise OSError(errno.ENOENT, "a file name is needed")
+            raise OSError(errno.ENOENT, "a file name is required")
         if place.exists():
             with files.open_regular(place, "rb+") as file:
                 if not _unfinished(file.fileno(), form):
@@ -290,9 +290,9 @@ def _header_of(content: bytes, path: AnyPath, form: Form) -> Header:
             return Header(names, delimiter)
     found = line[:60] + ("…" if len(line) > 60 else "")
     raise DataError(
-        f"{path} is not a {form.what} of rfx: its first line starts with {found!r} and does not"
-        f" name the columns {', '.join(name for name in form.columns if name in form.needed)}; give"
-        " another file"
+        f"{path} is not an rfx {form.what}: its first line starts with {found!r} and lacks the"
+        f" columns {', '.join(name for name in form.columns if name in form.needed)}; use another"
+        " file"
     )
 
 
@@ -376,7 +376,7 @@ def _split(text: str, header: Header, path: AnyPath, number: int, form: Form) ->
         return next(csv.reader(lines, delimiter=header.delimiter), [])
     except csv.Error as error:
         raise DataError(
-            f"{path}, line {number}: this is no line of a {form.what}: {error}"
+            f"{path}, line {number}: not a valid line of a {form.what}: {error}"
         ) from None
 
 
@@ -414,5 +414,5 @@ def _holder(fd: int) -> str:
     """The process number in a lock file, perhaps empty; OSError when it holds anything else."""
     text = os.pread(fd, 20, 0).strip()
     if text and not text.isdigit():
-        raise OSError(errno.EEXIST, "it is there already and is no lock of rfx")
+        raise OSError(errno.EEXIST, "it exists and is not a lock file of rfx")
     return text.decode()

@@ -46,7 +46,7 @@ COLUMNS = (
     "more",
 )
 FORM = sheet.Form(
-    what="file of traces", columns=COLUMNS, needed=frozenset(("key", "step")), rest="more"
+    what="trace file", columns=COLUMNS, needed=frozenset(("key", "step")), rest="more"
 )
 _VALUES: dict[str, Callable[[str], object]] = {
     "step": whole,
@@ -159,8 +159,8 @@ def _step(path: AnyPath, number: int, cells: dict[str, str], decimal_comma: bool
             step[name] = value if check is None or value is None else check(text)
     except (ValueError, OverflowError, RecursionError):
         raise DataError(
-            f"{path}, line {number}: the column {name} holds {text[:40]!r}, which it can't; mend or"
-            " remove that line"
+            f"{path}, line {number}: the column {name} holds the invalid value {text[:40]!r}; fix"
+            " or remove that line"
         ) from None
     return {name: value for name, value in step.items() if value is not None}
 
@@ -185,9 +185,7 @@ def chosen(trace: AnyPath | None, results: AnyPath) -> FindTrace:
     if trace is None:
         return finder(beside(results))
     if not Path(trace).exists():
-        raise DataError(
-            f"{files.shown(trace)} can't be read as a file of traces: there is no such file"
-        )
+        raise DataError(f"{files.shown(trace)} can't be read as a trace file: it does not exist")
     found = read(trace)
     return lambda key: [] if key is None else found.get(key, [])
 

@@ -42,8 +42,8 @@ def no_better(row: Result) -> str | None:
     if score is None or least is None or (score < least if rmse else score > least):
         return None
     if params.get("n_classes") == 1:
-        return "all training rows have the same label, so that the model predicts nothing else"
-    same = "the mean of the targets" if rmse else "the most frequent label"
+        return "all training rows have the same label, so the model always predicts it"
+    same = "the mean target" if rmse else "the most frequent label"
     return (
         f"{'rmse' if rmse else 'accuracy'} {score:.4g} is no better than {least:.4g}, the score of"
         f" always predicting {same}"

@@ -47,7 +47,7 @@ def outcome(asked: dict, progress=None, execute=None) -> dict:
         kind = NO_DATA if isinstance(error, (NoData, LockedError)) else type(error).__name__
         return {"status": status, "message": str(error), "params": {"error": kind}}
     except MemoryError as error:
-        message = f"out of memory ({error}); fewer n_features or a smaller max_memory needs less"
+        message = f"out of memory ({error}); use fewer n_features or a smaller max_memory"
         return {"status": "failed", "message": message, "params": {"error": "MemoryError"}}
     except Exception as error:
         traceback.print_exc()

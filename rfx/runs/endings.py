@@ -29,7 +29,7 @@ def result_of(run: Run, ending: Ending) -> Result:
     where = {} if ending.host is None else {"host": ending.host}
     if ending.timeout is not None:
         found = failure(
-            run, "timeout", f"not done within {ending.timeout:g} seconds", ending.peak_mb
+            run, "timeout", f"not finished within {ending.timeout:g} seconds", ending.peak_mb
         )
     elif not answer:
         found = failure(run, "failed", ending.crash or "", ending.peak_mb)

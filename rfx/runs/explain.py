@@ -206,7 +206,7 @@ def explain(
     if model.letters is not None:
         raise UsageError("the model's rows are sequences, which have no columns to explain")
     if X.shape[0] < 2:
-        raise DataError("explaining takes at least two rows")
+        raise DataError("explaining needs at least two rows")
     n_given = X.shape[0]
     kept = splits.draw(n_given, min(asked.rows, n_given), asked.seed, _ROLE)
     X, y = X[kept], np.asarray(y, np.float64)[kept]
@@ -257,7 +257,7 @@ def columns_of(model: Pipeline) -> list[Column]:
 
 def metric_of(model: Pipeline) -> str:
     """The error that `error` computes."""
-    return "RMSE" if model.task == "regression" else "share of wrong labels"
+    return "RMSE" if model.task == "regression" else "error rate"
 
 
 def error(model: Pipeline, decision: np.ndarray, y: np.ndarray) -> float:
@@ -323,7 +323,7 @@ def _chosen(every: Sequence[Column], asked: Sequence[str]) -> list[int]:
         place = places.get(name, numbers.get(name))
         if place is None:
             raise UsageError(
-                f"--columns has {name!r:.80}, which is no column of the"
+                f"--columns has {name!r:.80}, which is not a column of the"
                 f" model{or_near(name, places, 'its columns are'):.400}"
             )
         found.append(place)

@@ -20,8 +20,8 @@ from rfx.fitting.validation import folds
 from rfx.options import Option
 from rfx.records.run import Run
 
-CV = Option("cv", int, "Parts of the training rows.", low=2, high=1000)
-HOLDOUT = Option("holdout", float, "Share of the training rows.", low=0, high=0.5, open_low=True)
+CV = Option("cv", int, "Folds of the training rows.", low=2, high=1000)
+HOLDOUT = Option("holdout", float, "Fraction of the training rows.", low=0, high=0.5, open_low=True)
 # what is held out for probabilities where nothing else is asked for
 SHARE = 0.2
 
@@ -56,18 +56,18 @@ def check(run: Run) -> None:
         if getattr(run, option.name) is not None:
             option.convert(getattr(run, option.name))
     if run.cv is not None and run.holdout is not None:
-        raise UsageError(f"--cv is {run.cv} and --holdout is {run.holdout:g}; give one of the two")
+        raise UsageError(f"--cv is {run.cv} and --holdout is {run.holdout:g}; use only one of them")
     if run.groups is not None and run.time is not None:
         raise UsageError(
-            f"--groups is {run.groups!r:.80} and --time is {run.time!r:.80}; give one of the two"
+            f"--groups is {run.groups!r:.80} and --time is {run.time!r:.80}; use only one of them"
         )
     every = ("cv", "holdout", "calibrate", "groups", "time")
     asked = [name for name in every if getattr(run, name) is not None]
     if asked and run.stream:
-        other = ", or give --test FILE" if asked[0] not in ("groups", "time") else ""
-        raise UsageError(f"--{asked[0]} needs all rows in memory; leave out --stream{other}")
+        other = ", or use --test FILE" if asked[0] not in ("groups", "time") else ""
+        raise UsageError(f"--{asked[0]} needs all rows in memory; omit --stream{other}")
     if run.calibrate is not None and run.options.get("task") == "regression":
-        raise UsageError("--calibrate is for classes, but the task is regression")
+        raise UsageError("--calibrate is for classification, but the task is regression")
 
 
 def wanted(run: Run) -> bool:
@@ -124,11 +124,11 @@ def _words(run, parts, count) -> str:
     if run.time is not None:
         if run.cv:
             return f"{len(parts)} growing windows by time"
-        return f"held out, the last {100 * share:.3g} % by time"
+        return f"held out: the last {100 * share:.3g} % by time"
     by = "" if run.groups is None else " by groups"
     if run.cv:
         return f"{len(parts)}-fold cross-validation{by}"
-    return f"held out, {share:.3g} of the training rows{by}"
+    return f"held out: {share:.3g} of the training rows{by}"
 
 
 def fit(trainer, split, **listening):
@@ -154,7 +154,7 @@ def _in_units(final, point, decision):
 def calibrated(kind: str, held: HeldOut, final) -> list[Calibration]:
     """For each of the models the curve that makes probabilities of its decision values."""
     if final.task == "regression":
-        raise UsageError("--calibrate is for classes, but the task is regression")
+        raise UsageError("--calibrate is for classification, but the task is regression")
     return [
         Calibration.fit(kind, decision, held.y, final.classes, held.by, final.schema)
         for decision in held.decisions

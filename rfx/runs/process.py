@@ -161,10 +161,10 @@ class Child:
             name = signal.Signals(-code).name if -code in set(signal.Signals) else "unknown"
             text = f"the run's process was killed by signal {-code} ({name})"
             if code == -signal.SIGKILL:
-                text += ", as the kernel does when memory runs out"
+                text += ", probably because memory ran out"
         else:
             text = f"the run's process ended with code {code} and no row"
-        return f"{text}; it printed last: {last[:200]}" if last else text
+        return f"{text}; its last output: {last[:200]}" if last else text
 
 
 def _descendants(pid) -> list[int]:

@@ -93,15 +93,14 @@ def ahead(folders: list[catalogue.Folder], form: str, place) -> list[Step]:
             if step is not None:
                 if step.cost.memory_mb > memory:
                     step.without = (
-                        f"it needs {step.cost.memory_mb:,.0f} MB of memory, and {memory:,.0f} are"
-                        " free"
+                        f"it needs {step.cost.memory_mb:,.0f} MB of memory, but {memory:,.0f} MB"
+                        " are free"
                     )
                 elif step.cost.hours and form == "most":
-                    step.without = "it takes hours: make reproduce-full runs it"
+                    step.without = "it takes hours; use make reproduce-full"
                 elif step.todo and len(step.by_hand) == len(step.datasets):
                     step.without = (
-                        f"its data must be obtained by hand: rfx fetch {' '.join(step.by_hand)}"
-                        " says how"
+                        f"its data must be obtained by hand; see rfx fetch {' '.join(step.by_hand)}"
                     )
                 steps.append(step)
     return steps
@@ -139,7 +138,7 @@ def said(steps: list[Step], jobs: int) -> list[str]:
     for step in steps:
         name = f"{step.plan.name:24} {len(step.todo):>6,}"
         if step.without:
-            lines.append(f"{name} left out: {step.without}")
+            lines.append(f"{name} skipped: {step.without}")
             continue
         about = f"{step.seconds / 60:,.1f} min" if step.todo else "-"
         hand = f"; by hand: {', '.join(step.by_hand)}" if step.by_hand else ""
@@ -150,8 +149,8 @@ def said(steps: list[Step], jobs: int) -> list[str]:
     total = sum(len(step.todo) for step in steps if not step.without)
     lines.append(
         f"{total:,} runs, {jobs} at a time: about {minutes(steps, jobs):,.0f} minutes on this"
-        " machine when it is idle (processor minutes over the cores used; measured and estimated"
-        " as said, on another machine). Ctrl-C stops; the same command goes on."
+        " machine when it is idle (processor minutes divided by the cores used; measured here, or"
+        " estimated from another machine). Press Ctrl-C to stop; the same command resumes."
     )
     return lines
 

@@ -83,7 +83,7 @@ def by_hand(runs: Iterable[Run]) -> dict[str, str]:
     """
     names = {name.partition(":")[0] for run in runs for name in (run.dataset, run.test) if name}
     return {
-        name: registry.get(name).obtain or f"rfx fetch {name} says more"
+        name: registry.get(name).obtain or f"see rfx fetch {name}"
         for name in sorted(names)
         if registry.has(name) and not is_obtainable(name)
     }

@@ -25,7 +25,7 @@ _OF_COLUMNS = frozenset(("kernel", "solver", "lam", "n_features", "dtype"))
 _NOT_ASKED = frozenset(("seed", "timeout", "task", "loss"))
 # What the held-out errors of choices are as scores.
 _AS_SCORE: dict[str, Callable[[float], float]] = {
-    "share of wrong labels": lambda error: 1 - error,
+    "error rate": lambda error: 1 - error,
     "mean squared error": math.sqrt,
     "RMSE": float,
 }
@@ -138,7 +138,7 @@ def choice_score(method) -> Score | None:
         score = _AS_SCORE.get(step["error"])
         if own and values and score is not None:
             metric = "rmse" if method.task == "regression" else "accuracy"
-            words = f"{step['held_out']:,} held-out rows{by}, by which its options were chosen"
+            words = f"{step['held_out']:,} held-out rows{by}, which also chose its options"
             return Score(metric, float(score(values[-1])), words)
     return None
 
@@ -183,7 +183,7 @@ def _result_of(run, split, method, held, chosen, place, point, path) -> Result:
     known = split.y_train is not None
     if known and not evaluation:
         more, y = _on_training_rows(point, split), split.y_train
-        told.append([more["train_score"], "the training rows themselves"])
+        told.append([more["train_score"], "the training rows"])
     if known:
         more["constant_score"] = baseline.constant(method, split.y_train, y)
     scores = [asdict(Score(metric, score, words)) for score, words in told]

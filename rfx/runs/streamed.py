@@ -26,8 +26,7 @@ def prepared(trainer, run: Run, split=None, progress=None) -> tuple:
     """
     if run.stream and run.sample_weight is not None:
         raise UsageError(
-            "--sample-weight has a weight for each row in memory; leave out --stream, or weigh rows"
-            " by --class-weight"
+            "--sample-weight needs all rows in memory; omit --stream, or use --class-weight"
         )
     asked = [name for name in ("checkpoint", "every", "resume", "stream") if getattr(run, name)]
     listening = {"progress": progress}
@@ -35,7 +34,7 @@ def prepared(trainer, run: Run, split=None, progress=None) -> tuple:
         if not asked:
             return trainer, listening | _curve(trainer, run, split)
         raise UsageError(
-            f"--{asked[0]} is for the methods that learn batch by batch, not for {trainer.name}"
+            f"--{asked[0]} is for methods that learn in batches, not for {trainer.name}"
         )
     if (run.every or run.resume) and not run.checkpoint:
         raise UsageError(f"--{asked[0]} needs --checkpoint FILE")
@@ -57,12 +56,11 @@ def _curve(trainer, run, split) -> dict:
         return {}
     if run.curve != "test" or not run.trace:
         raise UsageError(
-            f'method {trainer.name} has its curve in its trace alone: curve = "test" with a trace'
+            f'method {trainer.name} writes its curve only to a trace; use curve = "test" with a'
+            " trace"
         )
     if split.X_test is None:
-        raise UsageError(
-            f"there are no test rows to draw the curve of {trainer.name} over; name some"
-        )
+        raise UsageError(f"there are no test rows for the curve of {trainer.name}; specify some")
     return {"held_out": (split.X_test, split.y_test)}
 
 
@@ -89,14 +87,13 @@ def train(trainer, run: Run, progress=None) -> tuple:
     """
     path, n_inputs = run.dataset, run.n_inputs
     if run.split is not None:
-        raise UsageError(f"--split is {run.split}, but a stream is not split; give --test FILE")
+        raise UsageError(f"--split is {run.split}, but a stream can't be split; use --test FILE")
     plain, reading = archives.plain_name(path), run.how_to_read()
     source: Source
     if _is_csv(path, reading):
         if n_inputs:
             raise UsageError(
-                f"--n-inputs is {n_inputs}, which is for LIBSVM text; a CSV file says how many"
-                " columns it has"
+                f"--n-inputs is {n_inputs}, which is for LIBSVM text; omit it for a CSV file"
             )
         table = CsvSource(path, reading, task=trainer.settings.task)
         source, schema, task = table, table.schema, table.task
@@ -133,7 +130,7 @@ def _is_csv(path, reading) -> bool:
     kind = tables.File(path, encoding=reading.encoding).kind
     if kind not in ("csv", "tsv", "libsvm"):
         raise UsageError(
-            f"{path} is a .{kind} file, but --stream reads LIBSVM text and CSV; leave out --stream"
+            f"{path} is a .{kind} file, but --stream reads LIBSVM text and CSV; omit --stream"
         )
     return kind != "libsvm"
 

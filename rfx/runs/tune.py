@@ -161,12 +161,12 @@ class Tuning:
         lams = self._lams(best.point.method)
         if len(lams) > 1 and best.lam in (lams[0], lams[-1]):
             end = "largest" if best.lam == lams[0] else "smallest"
-            said.append(f"lambda {best.lam:g} is the {end} that was tried")
+            said.append(f"lambda {best.lam:g} is the {end} value tried")
         alike = [one.point for one in found.trials if one.like(best.point)]
         gammas = sorted({point.gamma for point in alike if "gamma" in point})
         if len(gammas) > 1 and (gamma := best.point.gamma) in (gammas[0], gammas[-1]):
             end = "smallest" if gamma == gammas[0] else "largest"
-            said.append(f"gamma {gamma:.4g} is the {end}")
+            said.append(f"gamma {gamma:.4g} is the {end} value tried")
         return said
 
     # ------------------------------------------------------------------ the grid
@@ -294,8 +294,7 @@ class Tuning:
         found = metrics.measures(model, decision[known], y[known])
         if name not in found:
             raise DataError(
-                f"--measure {name} is not defined where held-out rows are all of one class;"
-                " choose accuracy"
+                f"--measure {name} is undefined if all held-out rows have one class; use accuracy"
             )
         return found[name]
 

@@ -189,23 +189,23 @@ def check_problem(
     """
     if loss.name not in losses:
         choice = (
-            f"choose {', '.join(losses[:-1])} or {losses[-1]}"
+            f"use {', '.join(losses[:-1])} or {losses[-1]}"
             if len(losses) > 1
-            else f"it is for {losses[0]} loss"
+            else f"it supports {losses[0]} loss only"
         )
-        raise UsageError(f"loss {loss.name!r} is none of those that this solver has; {choice}")
+        raise UsageError(f"this solver does not support loss {loss.name!r}; {choice}")
     if not (np.isfinite(lam) and lam > 0):
         raise UsageError(f"lambda is {lam}; it must be a positive number")
     if len(y) != Z.shape[0] or not len(y):
         raise UsageError(
-            f"there are {len(y)} targets for {Z.shape[0]} rows; there must be one for each row, and"
-            " at least one row"
+            f"there are {len(y)} targets for {Z.shape[0]} rows; there must be one per row, and at"
+            " least one row"
         )
     y = as_floats(y)
     y = np.ascontiguousarray(y) if isinstance(y, np.ndarray) else y
     if isinstance(loss, Weighted):
         if not np.all(np.isfinite(y) & (y != 0)):
-            raise UsageError("the weights of rows must be finite and not zero")
+            raise UsageError("sample weights must be finite, and some must be positive")
     elif loss.name != "squared" and not np.all(np.abs(y) == 1.0):
         raise UsageError(f"the labels of the {loss.name} loss must be -1 and +1")
     return y
@@ -226,7 +226,7 @@ def start(warm: np.ndarray | None, shape: Sequence[int]) -> np.ndarray:
     coef = np.zeros(shape) if warm is None else np.array(warm, dtype=np.float64)
     if coef.shape != tuple(shape):
         raise UsageError(
-            f"the starting point has the shape {coef.shape}; the solution's is {tuple(shape)}"
+            f"the starting point has shape {coef.shape}, but the solution has shape {tuple(shape)}"
         )
     return coef
 

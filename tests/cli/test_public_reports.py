@@ -378,7 +378,7 @@ def test_a_separator_at_the_end_of_rows_alone_moves_no_cell():
     said = refused("convert", write("t.csv", "a,b,y\n" + lines), "x.svm")
     assert (
         "line 1: it has 3 cells, but the rows below have 4" in said
-        and "',' away that ends each row" in said
+        and "',' at the end of each row" in said
     )
     assert "line 3: it has 4 cells" in refused(
         "convert", write("t.csv", "a,b,y\n1,2,0\n3,4,1,\n5,6,0\n"), "x.svm"
@@ -395,7 +395,7 @@ def test_names_of_rows_without_a_name_of_their_own():
         lines = "a,b,y\n" + "".join(f"r{n},{line}\n" for n, line in enumerate(rows().split()))
         said = refused("convert", write(name, lines.replace(",", separator)), "x.svm")
         assert "line 1: it has 3 cells, but the rows below have 4" in said
-        assert "give the first column a name" in said
+        assert "name the first column" in said
 
 
 # ---------------------------------------------------------------------- labels

@@ -174,9 +174,19 @@ def test_80_20_keeps_rows_apart(tmp_path, option):
     "columns, reading, error, message",
     [
         ({"who": ["a", "b", "", "a"]}, {"groups": "who"}, DataError, "line 4: column 'who' has no"),
-        ({"who": [1, "", 2, 3]}, {"time": "who"}, DataError, "line 3: .* --time needs one in each"),
+        (
+            {"who": [1, "", 2, 3]},
+            {"time": "who"},
+            DataError,
+            "line 3: .* --time needs a value in each",
+        ),
         ({"who": list("abca")}, {"time": "who"}, DataError, "not a date; --time needs numbers or"),
-        ({"who": list("abca")}, {"groups": "whom"}, UsageError, "--groups is 'whom', which is no"),
+        (
+            {"who": list("abca")},
+            {"groups": "whom"},
+            UsageError,
+            "--groups is 'whom', which is nottt",
+        ),
         (
             {"who": list("abca")},
             {"groups": "y"},

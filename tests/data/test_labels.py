@@ -151,7 +151,7 @@ def test_a_class_of_weight_zero_stays_a_class_of_the_model(tmp_path, capfd):
 def test_the_class_that_is_too_small_is_named_by_its_word(more, tmp_path, capfd):
     data = write_libsvm(tmp_path / "t.svm", ["cat", "dog"] * 12 + ["emu"])
     code, _, err = run(capfd, *TRAIN, "--data", data, *more)
-    assert code == 1 and "only 1 row has the label emu; leave that row out" in err
+    assert code == 1 and "only 1 row has the label emu; remove that row" in err
 
 
 @pytest.mark.parametrize("more", [(), ("--stream", "--task", "multiclass")])
@@ -728,11 +728,11 @@ def test_check_and_train_refuse_the_same_label_among_words(tmp_path, capfd):
     code, out, _ = run(capfd, "check", data)
     assert code == 1 and [line.split(":", 1)[1] for line in out.splitlines()] == [
         "3:7: the value 'x' is not a number",
-        "4:1: the label '3' is not a word, as the labels before are",
-        "5:1: the label '1:3' is not a word, as the labels before are",
+        "4:1: the label '3' is not a word, unlike the previous labels",
+        "5:1: the label '1:3' is not a word, unlike the previous labels",
     ]
     assert (
-        "line 4, column 1: the label '3' is not a word, as the labels before are"
+        "line 4, column 1: the label '3' is not a word, unlike the previous labels"
         in run(capfd, *TRAIN, "--data", data)[2]
     )
 

@@ -101,11 +101,11 @@ BAD = {
     ),
     "a sub-table": (
         GOOD + "\n[people.more]\nx = 1\n",
-        "line 4: people has a field 'more', which there is not",
+        "line 4: people has an unknown field 'more'",
     ),
     "a dotted key": (
         GOOD + "\nmore.x = 1\n",
-        "line 4: people has a field 'more', which there is not",
+        "line 4: people has an unknown field 'more'",
     ),
     "a name of standard input": (
         '["-"]\ntrain = "rows.csv"\n',

@@ -170,7 +170,7 @@ def text_rows(seed=0, n=60, d=1500):
 def test_wide_sparse_rows_stay_sparse(kind):
     X = text_rows()
     with pytest.warns(
-        RfxWarning, match=f"1,500 columns: each is divided by its .* not shifted, as {kind} would"
+        RfxWarning, match=f"1,500 columns: each is divided by its .* not shifted, so {kind} would"
     ):
         scaler = Scaler.fit(X, kind)
     found = scaler.transform(X)

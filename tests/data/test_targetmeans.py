@@ -255,8 +255,8 @@ def test_names_of_rows_are_left_out_and_can_be_kept(file, caplog, capfd):
     assert load(file, reading=reading).schema.titles() == ["town", "a"]
     said = [r.getMessage() for r in caplog.records if "left out" in r.getMessage()]
     assert len(said) == 1 and said[0].endswith(
-        "it has 600 different words in 600 rows, which are no categories; --categorical name"
-        " keeps it"
+        "it has 600 different words in 600 rows, too many for categories; --categorical name keeps"
+        " it"
     )
     kept = load(file, reading=Reading(target="y", categorical=("name",)))
     assert kept.schema.titles() == ["town", "a", "name"]
@@ -278,7 +278,7 @@ def test_names_alone_are_refused(tmp_path):
     with pytest.raises(
         DataError,
         match="60 different words in 60 rows.*; read the column as categories with --categorical"
-        " name, or leave it out with --ignore name, which leaves no input",
+        " name, or ignore it with --ignore name, but that leaves no input",
     ):
         load(tmp_path / "t.csv")
 

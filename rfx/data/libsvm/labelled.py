@@ -147,10 +147,11 @@ def unexpected(name: str, word: str, labels: list[str]) -> DataError:
     were learnt from.
     """
     known = (
-        f"those before ({', '.join(labels[:5]):.100})" if labels else "numbers as rfx prints them"
+        f"the previous labels ({', '.join(labels[:5]):.100})"
+        if labels
+        else "numbers as rfx prints them"
     )
     return DataError(
-        f"{name} has the label {word!r:.80}, but its first rows, which labels were learnt from,"
-        f" have {known}; save the rows to a file, which is looked through first, or give --task"
-        " regression"
+        f"{name} has the label {word!r:.80}, but labels were inferred from its first rows, which"
+        f" have {known}; use a file, which is scanned first, or --task regression"
     )

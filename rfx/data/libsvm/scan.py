@@ -178,7 +178,7 @@ class Plain:
     def __init__(self, path, encoding: str | None = None):
         """encoding: of the text, by default what its mark says, else UTF-8."""
         self.name = "standard input" if str(path) == "-" else files.shown(path)
-        message = f"{self.name} holds more bytes, unpacked, than RFX_MAX_BYTES says"
+        message = f"{self.name} is larger, unpacked, than RFX_MAX_BYTES allows"
         try:
             plain = archives.open_plain(
                 files.standard_input() if str(path) == "-" else path, message=message
@@ -193,7 +193,9 @@ class Plain:
         try:
             return self._handle.read(count)
         except archives.DAMAGE as error:
-            raise DataError(f"{self.name} is damaged or cut off ({error}); get it again") from None
+            raise DataError(
+                f"{self.name} is damaged or truncated ({error}); download it again"
+            ) from None
 
     def __enter__(self):
         return self

@@ -47,7 +47,7 @@ def parse(raw, name: str, places: int | None = None, letters: bytes | None = Non
         if len(words) != 2:
             refuse(
                 len(line.rstrip()),
-                f"a row is a label and one sequence of letters, but this one has {len(words)}"
+                f"a row needs a label and one sequence of letters, but this one has {len(words)}"
                 " words",
             )
         start = line.index(words[1], line.index(words[0]) + len(words[0])) + 1
@@ -57,14 +57,13 @@ def parse(raw, name: str, places: int | None = None, letters: bytes | None = Non
             known = f"; the letters are {', '.join(map(chr, letters))}" if letters else ""
             refuse(
                 start + bad[0],
-                f"{_text(words[1][bad[0] : bad[0] + 1])} is not a letter that is known{known}",
+                f"{_text(words[1][bad[0] : bad[0] + 1])} is not a known letter{known}",
             )
         places = places or len(sequence)
         if len(sequence) != places:
             refuse(
                 start,
-                f"the sequence has {len(sequence)} letters, but {places} are expected, as many in"
-                " every row",
+                f"the sequence has {len(sequence)} letters, but {places} are expectedin every row",
             )
         labels.append(label)
         rows.append(sequence)

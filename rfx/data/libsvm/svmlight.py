@@ -171,8 +171,8 @@ def _check_base(name: str, n_features: int, width: int, zero_based: bool, indice
     """Refuse rows that have one column too many because their indices seem to start at 1."""
     if zero_based and width == n_features + 1 and not (indices == 0).any():
         raise DataError(
-            f"{name} has index {n_features} but no index 0, so its indices seem to start at 1,"
-            " while those that the model was trained on start at 0; write it with indices from 0"
+            f"{name} has index {n_features} but no index 0, so its indices seem to start at 1, but"
+            " the model was trained on indices that start at 0; write it with indices from 0"
         )
 
 
@@ -209,8 +209,8 @@ def _worded(text, zero_based, labels):
         raise labelwords.first_word(text.raw, text.name)
     if labels.known and labels.names is None:
         raise DataError(
-            f"{text.name} has words as labels ({', '.join(words.values[:5]):.100}), but the model's"
-            " are numbers"
+            f"{text.name} has word labels ({', '.join(words.values[:5]):.100}), but the model's"
+            " labels are numbers"
         )
     if not labels.known:
         labels.names = sorted(words.values)
@@ -234,8 +234,8 @@ def narrowed(X, n_features: int, name: str, strict: bool = False):
             f" ({columns:,} of them, in {rows:,} rows)"
         )
         if strict:
-            raise DataError(f"{what}; without --strict they are left out")
-        warnings.warn(f"{what}, which are left out", RfxWarning, stacklevel=2)
+            raise DataError(f"{what}; without --strict they are ignored")
+        warnings.warn(f"{what}, which are ignored", RfxWarning, stacklevel=2)
         return X[:, :n_features]
     return scipy.sparse.csr_matrix((X.data, X.indices, X.indptr), (X.shape[0], n_features))
 
@@ -339,7 +339,9 @@ def write_rows(handle, X, y, zero_based=False, precision=None):
     X = X.tocsr() if sparse else np.asarray(X)
     y, names = (y.codes, y.values) if isinstance(y, Words) else (np.asarray(y), None)
     if X.ndim != 2 or y.shape != (X.shape[0],):
-        raise DataError(f"{X.shape[0]} rows and labels of shape {y.shape} don't make a LIBSVM file")
+        raise DataError(
+            f"{X.shape[0]} rows and labels of shape {y.shape} can't be written as a LIBSVM file"
+        )
     if sparse and not X.has_sorted_indices:
         X = X.sorted_indices()
     per_row = max(1, X.nnz // max(1, X.shape[0]) if sparse else X.shape[1])
@@ -354,8 +356,8 @@ def write_rows(handle, X, y, zero_based=False, precision=None):
             indptr = np.searchsorted(rows, np.arange(len(labels) + 1))
         if not (np.isfinite(values).all() and np.isfinite(labels).all()):
             raise DataError(
-                f"rows {start + 1} to {start + len(labels)} hold nan or infinity, which LIBSVM text"
-                " can't"
+                f"rows {start + 1} to {start + len(labels)} contain nan or infinity, which LIBSVM"
+                " text can't represent"
             )
         # Labels are few: always exact, so that the classes stay the same numbers.
         texts = (

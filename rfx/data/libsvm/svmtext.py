@@ -204,7 +204,8 @@ def line_problems(line: bytes, zero_based: bool, cut_off: bool = False):
         if message and cut_off and word.end() == len(line) and _unfinished(text, position, offset):
             yield (
                 word.start() + 1,
-                f"the file ends in the middle of {_shown(text)}; it was cut off, get it again",
+                f"the file ends in the middle of {_shown(text)}; it is truncated, so download it"
+                " again",
             )
         elif message:
             yield word.start() + 1 + offset, message
@@ -241,7 +242,7 @@ def _label_problem(text):
     if ":" in text:
         return f"the label is missing: the line starts with {_shown(text)}"
     if _LABELS.fullmatch(text):
-        return f"the label {_shown(text)} names several classes, rfx takes one label a line"
+        return f"the label {_shown(text)} names several classes; rfx supports one label per line"
     return f"the label {_shown(text)} {problem}"
 
 

@@ -84,7 +84,7 @@ def _opened(path):
     status = os.fstat(handle.fileno())
     if status.st_uid != os.getuid() or status.st_mode & 0o022:
         handle.close()
-        raise ValueError("a cache of somebody else's")
+        raise ValueError("a cache of another user")
     return handle
 
 
@@ -161,7 +161,7 @@ def save(path, status, zero_based, arrays, plain=True) -> None:
     except OSError as error:
         reason = error.strerror or error
         log.warning(
-            "no binary copy of %s is kept: %s can't be written (%s); RFX_CACHE names another"
+            "no binary cache of %s is written: %s can't be written (%s); RFX_CACHE names another"
             " folder",
             path,
             target,

@@ -77,7 +77,7 @@ def refuse_link() -> None:
     """
     place = env.data_dir() / FOLDER
     if place.is_symlink():
-        raise NoData(f"{place} is a link, and rfx follows none there; remove it")
+        raise NoData(f"{place} is a link, which rfx does not follow there; remove it")
 
 
 def keep(entry: registry.DataFile, target, sha256: str) -> None:
@@ -106,7 +106,7 @@ def fresh(info, entry, path, origin: str, trust: bool = False) -> str:
         if found != entry.sha256 and found not in entry.copies:
             raise NoData(
                 f"{origin}: {entry.filename}, unpacked, has sha256 {found}, but datasets.toml says"
-                f" {entry.sha256}; nothing was kept. Try again, or from another RFX_MIRROR"
+                f" {entry.sha256}; the file was discarded. Try again, or use another RFX_MIRROR"
             )
         return found
     if trust or found in entry.copies:
@@ -114,13 +114,16 @@ def fresh(info, entry, path, origin: str, trust: bool = False) -> str:
     known = record(entry)
     if known is None:
         _check_size(
-            info, entry, path, origin, "nothing was kept. Try again, or from another RFX_MIRROR; "
+            info,
+            entry,
+            path,
+            origin,
+            "the file was discarded. Try again, or use another RFX_MIRROR; ",
         )
     elif known.sha256 != found:
         raise NoData(
-            f"{origin}: {entry.filename}, unpacked, has sha256 {found}, but the copy that was"
-            f" fetched first had {known.sha256}; nothing was kept. `rfx fetch --trust {info.name}`"
-            " takes it"
+            f"{origin}: {entry.filename}, unpacked, has sha256 {found}, but the first copy had"
+            f" {known.sha256}; the file was discarded. `rfx fetch --trust {info.name}` accepts it"
         )
     return found
 
@@ -135,14 +138,14 @@ def in_place(info, entry, target, trust: bool = False) -> None:
         return
     found = digest(target)
     anew = (
-        f"remove it, and `rfx fetch {info.name}` gets it anew"
+        f"remove it, and `rfx fetch {info.name}` downloads it again"
         if entry.sources
-        else "put a whole one there"
+        else "put a complete one there"
     )
     if entry.sha256 and found not in expected:
         raise NoData(
             f"{target} is not the file that datasets.toml describes: its sha256 is {found} instead"
-            f" of {entry.sha256}; {anew}, or move it and give it as a file"
+            f" of {entry.sha256}; {anew}, or move it and use it as a file"
         )
     if not entry.sha256 and not trust and found not in entry.copies:
         if known is None:
@@ -150,7 +153,7 @@ def in_place(info, entry, target, trust: bool = False) -> None:
         elif found != known.sha256:
             raise NoData(
                 f"{target} has changed: its sha256 is {found}, but was {known.sha256} when it was"
-                f" fetched; {anew}, or `rfx fetch --trust {info.name}` takes it as it is"
+                f" fetched; {anew}, or `rfx fetch --trust {info.name}` accepts it"
             )
     keep(entry, target, found)
 
@@ -158,7 +161,7 @@ def in_place(info, entry, target, trust: bool = False) -> None:
 def _check_size(info, entry, path, origin, advice):
     from rfx.data.libsvm import scan  # brings numba, and a check may end before it is needed
 
-    advice = f"{advice}`rfx fetch --trust {info.name}` takes it as it is"
+    advice = f"{advice}`rfx fetch --trust {info.name}` accepts it"
     try:
         rows, columns = scan.shape(path)
     except DataError as error:

@@ -59,7 +59,7 @@ def _matlab(file, names) -> dict:
             raise ValueError(f"its variable {large[0]} is too large")
         return lazy.scipy_io.loadmat(file, variable_names=names)
     except Exception as error:  # whatever a damaged file makes of the parser's inside
-        raise ValueError(f"no MATLAB file: {error}") from None
+        raise ValueError(f"not a MATLAB file: {error}") from None
 
 
 def _cpu(paths, handle, part):
@@ -146,7 +146,7 @@ def _arrays(path, dimensions) -> dict:
         arrays = {name: archive[name] for name in dimensions}
     for name, array in arrays.items():
         if array.ndim != dimensions[name] or array.dtype.kind not in "fiu":
-            raise ValueError(f"its array {name} has the shape {array.shape} and type {array.dtype}")
+            raise ValueError(f"its array {name} has shape {array.shape} and type {array.dtype}")
     return arrays
 
 

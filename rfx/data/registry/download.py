@@ -50,9 +50,7 @@ def download(url: str, path, limit: int, progress: bool = False) -> None:
             what = f"{url} can't be downloaded ({failure})"
             if pause is None or not failure.passing:
                 tries = f" after {len(PAUSES) + 1} attempts" if failure.passing else ""
-                raise NoData(
-                    f"{what}{tries}; RFX_MIRROR may name another place that has it"
-                ) from None
+                raise NoData(f"{what}{tries}; RFX_MIRROR can name another source") from None
         log.warning("%s; trying again in %g s", what, pause)
         time.sleep(pause)
 
@@ -64,7 +62,7 @@ def _receive(url, file, limit, progress):
             if length is not None and length > limit:
                 raise NoData(
                     f"{url} has {length:,} bytes, but at most {limit:,} are expected; nothing was"
-                    " kept"
+                    " saved"
                 )
             received = 0
             with _bar(length, progress) as bar:
@@ -72,8 +70,8 @@ def _receive(url, file, limit, progress):
                     received += len(data)
                     if received > limit:
                         raise NoData(
-                            f"{url} goes on after the {limit:,} bytes that are expected at most;"
-                            " nothing was kept"
+                            f"{url} exceeds the expected maximum of {limit:,} bytes; nothing was"
+                            " saved"
                         )
                     file.write(data)
                     bar.update(len(data))
@@ -160,7 +158,7 @@ class _Watch(threading.Thread):
         before = 0
         while not self._over.wait(PATIENCE):
             if self._received - before < SLOWEST:
-                self.reason = f"fewer than {SLOWEST:,} bytes came in {PATIENCE:g} s"
+                self.reason = f"fewer than {SLOWEST:,} bytes arrived in {PATIENCE:g} s"
                 for connected in self._sockets:
                     with contextlib.suppress(OSError):
                         # the blocked reader wakes up and sees the end of the stream

@@ -112,7 +112,7 @@ class _Fetch:
                         return self.target
         except OSError as error:
             where = f"{self.target} can't be written ({error.strerror or error})"
-            raise NoData(f"{where}; RFX_DATA names another folder for data") from None
+            raise NoData(f"{where}; RFX_DATA sets another folder for data") from None
         try:
             checked.in_place(self.info, self.entry, self.target, self.trust)
         except OSError as error:
@@ -143,7 +143,7 @@ class _Fetch:
             else:
                 self.unpack(sources[0][0], origin, plain)
         if plain.stat().st_size == 0:
-            raise NoData(f"{origin} is empty; nothing was kept")
+            raise NoData(f"{origin} is empty and was discarded")
         found = checked.fresh(self.info, entry, plain, origin, self.trust)
         os.replace(plain, self.target)
         checked.keep(entry, self.target, found)
@@ -159,21 +159,21 @@ class _Fetch:
                 self.unpack(mirrored, origin, path, self.largest_source)
         elif self.offline:
             raise NoData(
-                f"{self.info.name}: {self.target} is not there, and offline nothing is fetched from"
-                f" {source.url}; `rfx fetch {self.info.name}` gets it"
+                f"{self.info.name}: {self.target} does not exist, and offline mode does not"
+                f" download {source.url}; run `rfx fetch {self.info.name}`"
             )
         else:
             origin = source.url
             if not self.download(source.url, path, self.largest_source):
                 raise NoData(
-                    f"{self.info.name}: {source.url} is not there (404); the file may have moved"
+                    f"{self.info.name}: {source.url} was not found (404); the file may have moved"
                 )
         for kind in ("md5", "sha256"):
             expected = getattr(source, kind)
             if expected and (found := checked.digest(path, kind)) != expected:
                 raise NoData(
-                    f"{origin}: the file has {kind} {found}, but datasets.toml says {expected};"
-                    " nothing was kept. Try again, or from another RFX_MIRROR"
+                    f"{origin}: the file has {kind} {found}, but datasets.toml says {expected}; the"
+                    " file was discarded. Try again, or use another RFX_MIRROR"
                 )
         return path, origin
 
@@ -216,8 +216,8 @@ class _Fetch:
     def unpack(self, path, origin, plain, limit=None):
         limit = limit or self.largest
         message = (
-            f"{origin} unpacks to more than the {limit:,} bytes that {self.entry.filename} may"
-            " have; nothing was kept"
+            f"{origin} unpacks to more than {limit:,} bytes, the maximum for {self.entry.filename};"
+            " the file was discarded"
         )
         try:
             with archives.open_plain(path, limit, message) as source, open(plain, "wb") as sink:
@@ -228,7 +228,7 @@ class _Fetch:
             if isinstance(error, OSError) and error.errno is not None:
                 raise  # the disk's doing, not the archive's
             raise NoData(
-                f"{origin} is damaged or cut off ({error}); nothing was kept, try again"
+                f"{origin} is damaged or truncated ({error}) and was discarded; try again"
             ) from None
 
 
@@ -302,5 +302,5 @@ def _convert(entry, paths, plain, origin):
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise NoData(
-            f"{origin} is not what rfx expects ({error}), so {entry.filename} can't be made"
+            f"{origin} is not what rfx expects ({error}), so {entry.filename} can't be created"
         ) from None

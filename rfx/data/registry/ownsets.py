@@ -73,9 +73,9 @@ def files() -> list[Path]:
             if stat.S_ISDIR(os.stat(place).st_mode):
                 return sorted(place / name for name in os.listdir(place) if name.endswith(".toml"))
         except FileNotFoundError:
-            wanted = "it names a registry of your own or a folder of some"
+            wanted = "it must be a registry file or a folder that contains one"
             raise UsageError(
-                f"RFX_DATASETS is {named!r:.200}, which is not there; {wanted}"
+                f"RFX_DATASETS is {named!r:.200}, which does not exist; {wanted}"
             ) from None
         except OSError as error:
             raise UsageError(
@@ -160,7 +160,7 @@ def _text(path: str) -> str:
     with rfx_files.open_regular(path) as file:
         raw = file.read(_LARGEST + 1)
     if len(raw) > _LARGEST:
-        raise UsageError(f"{path} has more than {_LARGEST:,} bytes, which no registry has")
+        raise UsageError(f"{path} has more than {_LARGEST:,} bytes, the maximum for a registry")
     try:
         text = raw.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
@@ -219,12 +219,10 @@ def _entry(path, lines, name, entry) -> OwnSet:
             " and ., 100 at most"
         )
     if not isinstance(entry, dict):
-        refuse(f"{name} is {quoted(entry)}; a table [{name}] with train = FILE is needed")
+        refuse(f"{name} is {quoted(entry)}; it must be a table [{name}] with train = FILE")
     for key, value in entry.items():
         if key not in _FIELDS:
-            refuse(
-                f"{name} has a field {quoted(key)}, which there is not{or_near(key, _FIELDS)}", key
-            )
+            refuse(f"{name} has an unknown field {quoted(key)}{or_near(key, _FIELDS)}", key)
         if not _is_good(value, wanted := _FIELDS[key]):
             shown = f"one of {', '.join(wanted)}" if isinstance(wanted, tuple) else wanted
             refuse(f"{key} of {name} is {quoted(value)}; it must be {shown}", key)
@@ -265,7 +263,7 @@ def _file_problem(file: str) -> str | None:
     try:
         rfx_files.check_regular(file)
     except FileNotFoundError:
-        home = ": it has no home of that user" if file.startswith("~") else ""
+        home = ": that user has no home folder" if file.startswith("~") else ""
         return f"but there is no file {terminal.line(file)}{home}"
     except (OSError, ValueError) as error:
         return f"which can't be read: {getattr(error, 'strerror', None) or error}"

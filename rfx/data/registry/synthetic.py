@@ -188,7 +188,7 @@ def generate(name, settings="", seed=0, n_train=None, n_test=None):
 def _rows(problem, n, d, seed, role):
     if n * d > 1 << 58:
         raise UsageError(
-            f"a data set of {n:,} rows and {d:,} inputs is too large; give smaller n, n_test or d"
+            f"a data set of {n:,} rows and {d:,} inputs is too large; use smaller n, n_test or d"
         )
     X, y = np.empty((n, d), problem.dtype), np.empty(n)
     for start in range(0, n, _CHUNK_ROWS):

@@ -206,6 +206,6 @@ def _times(table: Table, position: int) -> np.ndarray:
 def _check_there(table: Table, position: int, gone: np.ndarray, option: str) -> None:
     if gone.any():
         raise DataError(
-            f"{table.place(int(np.argmax(gone)))}: {table.title(position)} has no value; {option}"
-            " needs one in each row"
+            f"{table.place(int(np.argmax(gone)))}: {table.title(position)} is missing; {option}"
+            " needs a value in each row"
         )

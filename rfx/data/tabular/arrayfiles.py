@@ -40,7 +40,7 @@ def _refused(name, what):
         raise
     except (*model.DAMAGED, ArithmeticError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DataError(f"{name} is no {what} that can be read ({reason:.200})") from None
+        raise DataError(f"{name} is not a readable {what} ({reason:.200})") from None
 
 
 def npy(file, name: str, forced=none_forced) -> Table:
@@ -81,8 +81,8 @@ class _Form:
         if dtype.hasobject:
             own = what if what.isidentifier() and what != "it" else "array"
             raise DataError(
-                f"{name}: {what} holds Python objects, which are not read; save it with a type of"
-                f" numbers or of words, such as {own}.astype(float) or {own}.astype(str)"
+                f"{name}: {what} holds Python objects, which are not supported; save it with a"
+                f" numeric or string type, such as {own}.astype(float) or {own}.astype(str)"
             )
         if any(type(size) is not int or size < 0 for size in shape) or not dtype.itemsize:
             raise ValueError(f"its shape is {shape}")
@@ -113,7 +113,7 @@ class _Form:
         while at < len(view) and (count := handle.readinto(view[at : at + _PIECE])):
             at += count
         if at < len(view) or handle.read(1):
-            raise ValueError("its numbers are not as many as its shape says")
+            raise ValueError("the number of its values does not match its shape")
         array = np.frombuffer(content, self.dtype, math.prod(self.shape))
         return array.reshape(self.shape, order="F" if self.fortran else "C")
 
@@ -121,19 +121,19 @@ class _Form:
 def _check_shape(array: np.ndarray, name: str) -> None:
     """Refuse, with a DataError, an array that is no table of rows and columns."""
     if array.ndim != 2 or not array.shape[1] or not array.shape[0]:
-        advice = {1: "; reshape(-1, 1) makes one column of it"}.get(array.ndim, "")
+        advice = {1: "; reshape(-1, 1) turns it into one column"}.get(array.ndim, "")
         advice = (
-            "; reshape(len(X), -1) makes rows of it" if array.ndim > 2 and array.size else advice
+            "; reshape(len(X), -1) turns it into rows" if array.ndim > 2 and array.size else advice
         )
         advice = "" if array.dtype.names else advice
         raise DataError(
-            f"{name} has an array of the shape {array.shape!s:.80}; one of rows and columns, with"
-            f" some of both, is needed{advice}"
+            f"{name} has an array of shape {array.shape!s:.80}; a nonempty array of rows and"
+            f" columns is needed{advice}"
         )
     if array.shape[1] > MOST_COLUMNS:
         raise DataError(
-            f"{name} has {array.shape[1]:,} columns, more than the {MOST_COLUMNS:,} of a table that"
-            " are read; a sparse matrix may have more, which scipy.sparse.save_npz writes"
+            f"{name} has {array.shape[1]:,} columns, but a table may have at most {MOST_COLUMNS:,};"
+            " use a sparse matrix (scipy.sparse.save_npz)"
         )
 
 
@@ -142,7 +142,7 @@ def _of_array(array, name, forced, names=None, y=None) -> Table:
     y = _one_column(y)
     if y is not None and y.shape != (array.shape[0],):
         raise DataError(
-            f"{name} has {array.shape[0]:,} rows, but its targets have the shape {y.shape!s:.80}"
+            f"{name} has {array.shape[0]:,} rows, but its targets have shape {y.shape!s:.80}"
         )
     titles = [str(number) for number in range(1, array.shape[1] + 1)] if names is None else names
     as_words, texts = forced(titles, names is not None), array.dtype.kind in "US"
@@ -203,10 +203,10 @@ def _no_numbers(array, name, what):
     kinds = {
         "c": "complex numbers",
         "M": "dates",
-        "m": "spans of time",
+        "m": "time spans",
         "V": "records of several values",
     }
-    found = kinds.get(array.dtype.kind, f"the type {array.dtype!s:.40}")
+    found = kinds.get(array.dtype.kind, f"type {array.dtype!s:.40}")
     return DataError(f"{name}: {what} has {found}; numbers or words are needed")
 
 
@@ -251,9 +251,7 @@ def _unicode(values, name):
     values = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
     points = values.view(np.uint32)
     if len(points) and (points.max() > 0x10FFFF or ((points >= 0xD800) & (points < 0xE000)).any()):
-        raise DataError(
-            f"{name} has words with characters that Unicode does not have; it is damaged"
-        )
+        raise DataError(f"{name} has words with invalid Unicode characters; it is damaged")
     return values
 
 
@@ -286,7 +284,7 @@ def _arrays(file, name: str) -> dict[str, np.ndarray]:
         infos = [info for info in archive.infolist() if info.filename.endswith(".npy")]
         members = {info.filename.removesuffix(".npy"): info for info in infos}
         if len(members) < len(infos):
-            raise ValueError("it has two arrays of one name")
+            raise ValueError("two of its arrays have the same name")
         needed = _needed(members, name)
         forms = {key: _form(archive, members[key], key, name) for key in needed}
         archives.check_held(sum(form.held for form in forms.values()), name)
@@ -299,7 +297,7 @@ def _sparse_rows(X: scipy.sparse.csr_matrix, y: np.ndarray | None, name: str, fo
         return X, None
     if y.ndim not in (1, 2):
         raise DataError(
-            f"{name} has {X.shape[0]:,} rows, but its targets have the shape {y.shape!s:.80}"
+            f"{name} has {X.shape[0]:,} rows, but its targets have shape {y.shape!s:.80}"
         )
     column = _numbers(y, name) if y.ndim == 2 else vector(y, name, 0 in forced([], False))
     return X, _beside(column, X, name)
@@ -311,7 +309,7 @@ def _feature_names(names: np.ndarray, X: np.ndarray, name: str) -> list[str]:
         titles = _unicode(names, name).tolist()
         if len(set(titles)) == len(titles):
             return titles
-    raise DataError(f"{name} has feature names that are not one different word for each column")
+    raise DataError(f"{name} needs one distinct feature name per column")
 
 
 def _needed(members, name) -> list[str]:
@@ -322,8 +320,8 @@ def _needed(members, name) -> list[str]:
     X = next((key for key in _INPUTS if key in members), None)
     if X is None:
         raise DataError(
-            f"{name} has the arrays {', '.join(sorted(members)) or '(none)':.200}, but rows are"
-            " expected in one called X"
+            f"{name} has the arrays {', '.join(sorted(members)) or '(none)':.200}, but needs an"
+            " array X with the rows"
         )
     names = next((key for key in _NAMES if key in members), None)
     return [key for key in (X, target, names) if key is not None]
@@ -333,7 +331,7 @@ def _form(archive, info, key, name):
     with archive.open(info) as member:
         form = _Form.of(member, key, name)
         if form.nbytes != info.file_size - member.tell():
-            raise ValueError(f"the numbers of {key} are not as many as its shape says")
+            raise ValueError(f"the number of values of {key} does not match its shape")
     return form
 
 
@@ -352,7 +350,8 @@ def _numbers(values, name) -> np.ndarray:
         or not np.isfinite(values).all()
     ):
         raise DataError(
-            f"{name} has an array of the shape {values.shape} that is not of rows of finite numbers"
+            f"{name} has an array of shape {values.shape} that does not contain rows of finite"
+            " numbers"
         )
     return values.astype(np.float64)
 
@@ -362,8 +361,7 @@ def _beside(column, X, name):
         raise DataError(f"{name} has {X.shape[0]:,} rows, but {len(column):,} targets")
     if isinstance(column, Words) and (column.codes < 0).any():
         raise DataError(
-            f"{name}, row {int(np.argmax(column.codes < 0)) + 1}: its target has no value; give"
-            " it one"
+            f"{name}, row {int(np.argmax(column.codes < 0)) + 1}: its target is missing; fill it in"
         )
     return column
 
@@ -380,7 +378,7 @@ def _sparse(arrays):
         or data.dtype.kind not in "fiub"
         or data.ndim != 1
     ):
-        raise ValueError("its arrays have other types than scipy's")
+        raise ValueError("its arrays have types that scipy does not write")
     if (
         len(indptr) != rows + 1
         or rows < 1
@@ -389,9 +387,9 @@ def _sparse(arrays):
         or len(indices) != len(data)
         or (np.diff(indptr.astype(np.int64)) < 0).any()
     ):
-        raise ValueError("its arrays do not fit one another")
+        raise ValueError("its arrays are inconsistent")
     if len(indices) and not (0 <= int(indices.min()) and int(indices.max()) < columns < 2**62):
-        raise ValueError("it has indices outside of its columns")
+        raise ValueError("it has indices outside its columns")
     X = scipy.sparse.csr_matrix(
         (data.astype(np.float64), indices.astype(np.int64), indptr.astype(np.int64)),
         (rows, columns),

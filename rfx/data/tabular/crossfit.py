@@ -76,6 +76,6 @@ def gaps(schema: Schema, table: Table) -> Iterator[str]:
         if gone:
             cells, become = ("1 cell", "becomes") if gone == 1 else (f"{gone:,} cells", "become")
             yield (
-                f"{table.name}: {cells} of {table.title(column.position)} without a value"
-                f" {become} the mean of the targets"
+                f"{table.name}: {cells} of {table.title(column.position)} without a value {become}"
+                " the mean of the targets"
             )

@@ -122,7 +122,7 @@ class Sample:
             if found.doubt:
                 raise DataError(
                     f"{self.name}, line {self.line}: it may be a header or a row"
-                    f" ({', '.join(self.cells):.80}); say which with --header or --no-header"
+                    f" ({', '.join(self.cells):.80}); specify --header or --no-header"
                 )
             header = found.header
             if found.note:
@@ -133,8 +133,8 @@ class Sample:
                 )
                 notes += (
                     (
-                        f"line {self.line} of {self.name} is taken for {what}, since {found.note};"
-                        f" {flag} says otherwise"
+                        f"line {self.line} of {self.name} is read as {what}, because {found.note};"
+                        f" use {flag} if this is wrong"
                     ),
                 )
         if not header:
@@ -146,8 +146,8 @@ class Sample:
         for cell in self.cells:
             if cell in seen and cell:
                 raise DataError(
-                    f"{self.name}: two columns are called {cell!r:.80}; rename one, or say that"
-                    " there is no header, with --no-header"
+                    f"{self.name}: two columns are called {cell!r:.80}; rename one, or use"
+                    " --no-header if there is no header"
                 )
             seen.add(cell)
         # a frame's index has no name
@@ -196,8 +196,8 @@ def sample(
             return found
         if len(raw) > LONGEST_RECORD:
             raise DataError(
-                f"{name}, line 1: it is longer than {LONGEST_RECORD:,} bytes, which no row is; is a"
-                " quote open?"
+                f"{name}, line 1: it is longer than {LONGEST_RECORD:,} bytes, the maximum for a"
+                " row; is a quote unclosed?"
             )
         size *= 4
 
@@ -274,8 +274,8 @@ def _of_comments(comments, name) -> tuple[str, ...]:
         return ()
     first, last = comments[0][1], comments[-1][1]
     if len(comments) == 1:
-        return (f"line {first} of {name} begins with # and is left out",)
-    return (f"lines {first} to {last} of {name} begin with # and are left out",)
+        return (f"line {first} of {name} begins with # and is ignored",)
+    return (f"lines {first} to {last} of {name} begin with # and are ignored",)
 
 
 def _check_title(text, found, count, ended, name):
@@ -295,14 +295,14 @@ def _check_title(text, found, count, ended, name):
         cells = below.cells[: len(below.cells) if ended else -1][:LINES]
         if len(cells) > 1 and cells[0] > 1 and (cells == cells[0]).all():
             if cells[0] != counts[0]:
-                advice = "take it out where it is a title"
+                advice = "remove it if it is a title"
                 if counts[0] == cells[0] - 1 and (counts[1:] == cells[0]).all():
                     rows = zip(below.starts, below.ends[: len(cells)])
                     empty = all(
                         not split(text[at + begin : at + end], separator)[-1] for begin, end in rows
                     )
-                    advice = "give the first column a name where it has the rows' names"
-                    advice = f"take the {separator!r} away that ends each row" if empty else advice
+                    advice = "name the first column if it holds row names"
+                    advice = f"remove the {separator!r} at the end of each row" if empty else advice
                 raise DataError(
                     f"{name}, line {found.lines[0]}: it has {_counted(counts[0])}, but the rows"
                     f" below have {cells[0]}; correct it, or {advice}"
@@ -521,7 +521,7 @@ def parse(
     found = records(raw, shape.separator, line, int(header), len(shape.names))
     starts, ends, cells, lines = found[:4]
     if found.open:
-        raise DataError(f"{shape.name}, line {lines[-1]}: a quote is opened there and never closed")
+        raise DataError(f"{shape.name}, line {lines[-1]}: a quote opens there and is never closed")
     if header:
         starts, ends, cells, lines = starts[1:], ends[1:], cells[1:], lines[1:]
     if not len(cells):
@@ -531,9 +531,9 @@ def parse(
     if (cells != len(shape.names)).any():
         row = int(np.argmax(cells != len(shape.names)))
         start = starts[row]
-        comment = "; take it out where it is a comment" if raw[start : start + 1] == b"#" else ""
+        comment = "; remove it if it is a comment" if raw[start : start + 1] == b"#" else ""
         raise DataError(
-            f"{shape.name}, line {lines[row]}: it has {_counted(cells[row])}, but the rows before"
+            f"{shape.name}, line {lines[row]}: it has {_counted(cells[row])}, but the previous rows"
             f" have {len(shape.names)}{comment}"
         )
     decimal = _DECIMAL.get(shape.separator)
@@ -561,8 +561,8 @@ def parse(
     columns = _cells(raw, shape, separator, forced)
     if len(columns[0]) != len(cells):
         raise DataError(
-            f"{shape.name}, lines {lines[0]} to {lines[-1]}: their quotes can't be told apart;"
-            " write a quote in a cell as two"
+            f"{shape.name}, lines {lines[0]} to {lines[-1]}: their quotes are ambiguous; double"
+            " each quote inside a cell"
         )
     return Table(
         shape.name,
@@ -589,8 +589,8 @@ def _check_repeated(raw, shape, starts, ends, lines):
         own = split(raw[starts[row] : ends[row]].removeprefix(_MARK), shape.separator)
         if own[: len(cells)] == cells and not any(own[len(cells) :]):
             raise DataError(
-                f"{shape.name}, line {lines[row]}: it is the header once more; take it out, or say"
-                " --no-header where it is a row"
+                f"{shape.name}, line {lines[row]}: it repeats the header; remove it, or use"
+                " --no-header if it is a row"
             )
 
 
@@ -839,8 +839,8 @@ def tables(handle, shape: Dialect, forced=frozenset(), chunk: int = CHUNK):
             continue  # its line feed may follow
         if more and len(rest) - end > LONGEST_RECORD:
             raise DataError(
-                f"{shape.name}, line {found.line}: it is longer than {LONGEST_RECORD:,} bytes,"
-                " which no row is; is a quote open?"
+                f"{shape.name}, line {found.line}: it is longer than {LONGEST_RECORD:,} bytes, the"
+                " maximum for a row; is a quote unclosed?"
             )
         end = end if more else len(rest)
         raw, rest = rest[:end], rest[end:]

@@ -99,7 +99,7 @@ def separator_of(text: bytes, ended: bool, name: str) -> str:
     if not alike and set(there) <= {"\t"}:
         words = lines[0].split()
         if _ENTRY.match("".join(words[1:2])):
-            raise DataError(f"{name} is LIBSVM text, not CSV; give it a name that ends in .libsvm")
+            raise DataError(f"{name} is LIBSVM text, not CSV; rename it to end in .libsvm")
         if _is_spaced(lines):
             return SPACED
     if ";" in alike and "," in there and _are_decimal_commas(lines):

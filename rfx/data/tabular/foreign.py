@@ -85,6 +85,5 @@ def check(head: bytes, name: str, path="") -> None:
     found = recognised(head, path)
     if found is not None:
         raise DataError(
-            f"{name} is {found}, which rfx does not read; save its rows as CSV, Parquet or LIBSVM"
-            " text"
+            f"{name} is {found}, which rfx can't read; save its rows as CSV, Parquet or LIBSVM text"
         )

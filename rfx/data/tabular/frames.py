@@ -50,14 +50,14 @@ def check_columns(X, advice: str = _ADVICE) -> None:
             continue
         if kind_of_words(X[name] if hasattr(X, "__dask_graph__") else X.iloc[:, place]) is not None:
             raise ValueError(
-                f"column {name!r:.80} of X has categories or words ({kind!s:.40}), but numbers are"
-                f" needed; {advice}"
+                f"column {name!r:.80} of X has categories or words ({kind!s:.40}), but must be"
+                f" numeric; {advice}"
             )
         if kind == np.dtype(object):
             continue  # of objects that may be numbers
         raise ValueError(
-            f"column {name!r:.80} of X is of the type {kind!s:.40}, but numbers are needed; turn it"
-            " into numbers, or drop it"
+            f"column {name!r:.80} of X has type {kind!s:.40}, but must be numeric; convert it to"
+            " numbers, or drop it"
         )
 
 

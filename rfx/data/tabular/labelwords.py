@@ -207,7 +207,7 @@ class Spellings:
         """
         if task not in (None, KEPT):
             raise DataError(
-                f"the labels of {name} have more than {self.most:,} spellings, too many for"
+                f"the labels of {name} have more than {self.most:,} distinct values, too many for"
                 " classes; set --task regression"
             )
         return task or "regression"
@@ -230,9 +230,9 @@ class Spellings:
             return labels, task
         one = task == "binary" and len(labels) > 2 and len(exact) <= 2
         what = (
-            "they are one label"
+            "they count as one label"
             if one
-            else "they stay different labels; spell them alike where they are one"
+            else "they remain different labels; spell equal labels alike"
         )
         warnings.warn(
             f"labels of {name} are the same number in several spellings ({', '.join(twice):.100}):"
@@ -259,7 +259,7 @@ def no_number(place: str, word: str, what: str = "the label") -> DataError:
     """The refusal of a word among the targets of a regression; place: of its row."""
     return DataError(
         f"{place}: {what} {word!r:.80} is a word, but --task regression needs numbers; correct it,"
-        " or leave out --task"
+        " or omit --task"
     )
 
 
@@ -331,7 +331,7 @@ def renumbered(raw) -> tuple[bytes, Words, list[tuple[int, int, str]]]:
                 (
                     above,
                     at - raw.rfind(b"\n", 0, at),
-                    f"the label {shown!r} is not a word, as the labels before are",
+                    f"the label {shown!r} is not a word, unlike the previous labels",
                 )
             )
         codes.append(numbers.setdefault(word, len(numbers)))

@@ -112,19 +112,19 @@ class Learner:
             target = self._guessed_target()
         if target in asked["dates"]:
             raise UsageError(
-                f"--dates names {table.title(target)}, which has the targets; dates are inputs"
-                " alone"
+                f"--dates names {table.title(target)}, which holds the targets; only inputs can be"
+                " dates"
             )
         self.target = target
         if self.index:
-            self._say_left_out(self.index, "the index of the data frame that was saved")
+            self._say_left_out(self.index, "the index of the saved data frame")
         left_out = ignored | self.index
         self.ignored = tuple(names[position] for position in sorted(left_out))
         kept = [position for position in range(len(names)) if position not in left_out]
         if len(kept) < 2:
             raise DataError(
-                f"{table.name} has one column, but a target and an input are needed; is it"
-                " separated by something else?"
+                f"{table.name} has one column, but needs a target and an input; does it use another"
+                " separator?"
             )
         declared = {p for p in kept if names[p] in table.categorical} | asked["categorical"]
         self.columns = {
@@ -145,8 +145,8 @@ class Learner:
                 continue
             if both := self.asked[one] & self.asked[other]:
                 raise UsageError(
-                    f"--{one} and --{other} both name {self.table.title(min(both))}; name it in one"
-                    " of the two"
+                    f"--{one} and --{other} both name {self.table.title(min(both))}; use only one"
+                    " of them"
                 )
 
     def _check_not_ignored(self, target):
@@ -154,8 +154,8 @@ class Learner:
         for option in ("ignore", "groups", "time"):
             if target in self.asked.get(option, ()):
                 raise UsageError(
-                    f"--{option} names {self.table.title(target)}, which has the targets; name"
-                    " these with --target"
+                    f"--{option} names {self.table.title(target)}, which holds the targets; use"
+                    " --target to name it"
                 )
 
     def _guessed_target(self) -> int:
@@ -172,7 +172,7 @@ class Learner:
         place = "the last" if target == size - 1 else "the last that is not a row number"
         place = "the last that has a name" if self.behind else place
         log.warning(
-            "the targets of %s are %s, %s; --target names another",
+            "the targets of %s are %s, %s; --target selects another column",
             table.name,
             table.title(target),
             place,
@@ -186,7 +186,7 @@ class Learner:
         table, many = self.table, len(positions) > 1
         titles = [table.title(position) for position in sorted(positions)]
         log.warning(
-            "%s of %s %s left out: %s", _some(titles), table.name, "are" if many else "is", why
+            "%s of %s %s ignored: %s", _some(titles), table.name, "are" if many else "is", why
         )
 
     @property
@@ -202,7 +202,7 @@ class Learner:
         """
         if self.table.names != other.table.names:
             raise DataError(
-                f"{other.table.name} has other columns than {self.table.name}; give files of the"
+                f"{other.table.name} has other columns than {self.table.name}; all files need the"
                 " same columns"
             )
         self.n_rows += other.n_rows
@@ -222,8 +222,8 @@ class Learner:
         self._leave_out_unnamed()
         if len(self._known) < 2:
             raise DataError(
-                f"{table.name} has no column of inputs besides {table.title(self.target)}, which"
-                " has the targets"
+                f"{table.name} has no input column, only {table.title(self.target)} with the"
+                " targets"
             )
         target = self._target()
         for position, seen in self._known.items():
@@ -251,7 +251,7 @@ class Learner:
         if said:
             self.tell(f"{table.name}: read as numbers: {_some(said)}")
         if alike:
-            self.tell(f"{table.name}: categories that may be one, kept apart: {_some(alike)}")
+            self.tell(f"{table.name}: similar categories, read as different: {_some(alike)}")
         self._warn_of_ids()
         self._warn_of_dots()
         self._warn_of_zeros(inputs)
@@ -274,8 +274,8 @@ class Learner:
                 seen.forget(word)
         if kept:
             log.warning(
-                "%s: %s is kept as a word, one of codes of two letters, in %s; where it means that"
-                " there is no value, leave the cell empty",
+                "%s: %s is read as a word (a two-letter code) in %s; if it means a missing value,"
+                " leave the cell empty",
                 self.table.name,
                 word,
                 _some(kept),
@@ -291,8 +291,8 @@ class Learner:
         if found:
             each = [f"{self.table.title(position)} ({self.dotted[position]})" for position in found]
             log.warning(
-                "%s: read as decimals, though the cells are separated by ; and each dot has three"
-                " digits behind it: %s; take the dots out where they mark thousands",
+                "%s: read as decimals, because the separator is ; although each dot precedes three"
+                " digits: %s; remove dots that mark thousands",
                 self.table.name,
                 _some(each),
             )
@@ -310,7 +310,7 @@ class Learner:
             each = [f"{self.table.title(position)} ({cell})" for position, cell in found.items()]
             them = "it" if len(found) == 1 else "them"
             self.tell(
-                f"{self.table.name}: read as numbers, without the zeros in front: {_some(each)};"
+                f"{self.table.name}: read as numbers, without leading zeros: {_some(each)};"
                 f" {self._option('categorical', found)} reads {them} as codes"
             )
 
@@ -357,7 +357,7 @@ class Learner:
         """Leave out columns that name the rows, and say how to keep them."""
         for position, trouble in troubles.items():
             self.tell(
-                f"{self.table.title(position)} of {self.table.name} is left out: it has"
+                f"{self.table.title(position)} of {self.table.name} is ignored: it has"
                 f" {trouble.reason}; {self.kept_by(position)} keeps it"
             )
             self.ignored += (self.table.names[position],)
@@ -378,7 +378,7 @@ class Learner:
             if self._known[position].count:
                 whose = f"{self.table.title(position)} of {self.table.name}"
                 raise DataError(
-                    f"{whose}, the last, has no name; name the column of the targets with --target"
+                    f"{whose}, the last, has no name; name the target column with --target"
                 )
         unnamed = [p for p in self._known if self.table.unnamed(p) and p not in asked]
         empty = [p for p in unnamed if not self._known[p].count]
@@ -386,13 +386,13 @@ class Learner:
         unknown = [p for p in unnamed if self._known[p].all_different(self.n_rows) is None]
         if unknown:
             raise DataError(
-                f"{self.table.title(unknown[0])} of {self.table.name} has no name, and may number"
-                " the rows, which can't be told of rows that are read in parts; leave it out with"
-                f" {self._option('ignore', unknown)}, or give it a name"
+                f"{self.table.title(unknown[0])} of {self.table.name} has no name and may be a row"
+                " number, which can't be checked when rows are read in parts; ignore it with"
+                f" {self._option('ignore', unknown)}, or name it"
             )
         for found, why in (
             (empty, "no name and no value"),
-            (different, "no name, and what numbers or names the rows"),
+            (different, "no name, and contains row numbers or row names"),
         ):
             if found:
                 self._say_left_out(found, why)
@@ -427,9 +427,9 @@ class Learner:
                 _some([self.table.title(position) for position in found]),
                 self._option("ignore", found),
             )
-            them = "is an input that looks like a row number; {} leaves it out"
+            them = "is an input that looks like a row number; {} ignores it"
             if len(found) > 1:
-                them = "are inputs that look like row numbers; {} leaves them out"
+                them = "are inputs that look like row numbers; {} ignores them"
             log.warning("%s of %s %s", titles, self.table.name, them.format(option))
 
     def _target(self):
@@ -441,17 +441,15 @@ class Learner:
             f"{table.title(self.target)} of {table.name}",
         )
         if guessed and table.unnamed(self.target):
-            raise DataError(
-                f"{whose}, the last, has no name; name the column of the targets with --target"
-            )
+            raise DataError(f"{whose}, the last, has no name; name the target column with --target")
         if guessed and self.n_rows >= LEAST_COUNTED and seen.words is None and seen.counting.by_one:
             raise DataError(
-                f"{whose}, the last, counts the rows as no target does; name the column of the"
-                " targets with --target"
+                f"{whose}, the last, looks like a row number; name the target column with --target"
             )
         if guessed and self._numbers_rows(self.target):
             log.warning(
-                "%s looks like a row number, but is the target; --target names another", whose
+                "%s looks like a row number, but is the target; --target selects another column",
+                whose,
             )
         try:
             labels, form = seen.labels(self.n_rows, table.decimal)
@@ -474,7 +472,7 @@ class Learner:
         if alike:
             each = [" and ".join(map(repr, group)) for group in alike]
             log.warning(
-                "%s: labels that may be one, kept apart: %s (%s)",
+                "%s: similar labels, read as different: %s (%s)",
                 self.table.name,
                 self.table.title(self.target),
                 _some(each),
@@ -502,13 +500,13 @@ class Learner:
     def advice(self, troubles) -> list[str]:
         """What to do about columns that are neither numbers nor categories, each a clause."""
         them = "it" if len(troubles) == 1 else "them"
-        advice = [f"leave {them} out with {self._option('ignore', troubles)}"]
+        advice = [f"ignore {them} with {self._option('ignore', troubles)}"]
         if len(troubles) == len(self._known) - 1:
-            advice = [f"{advice[0]}, which leaves no input"]
+            advice = [f"{advice[0]}, but that leaves no input"]
         dates = [position for position, trouble in troubles.items() if trouble.dates]
         if dates:
             them = "it" if len(troubles) == 1 else "dates"
-            advice.insert(0, f"turn {them} into numbers with {self._option('dates', dates)}")
+            advice.insert(0, f"convert {them} to numbers with {self._option('dates', dates)}")
         (trouble, *others) = troubles.values()
         if not others and (trouble.odd or trouble.names):
             as_words = self._option("categorical", troubles)
@@ -575,7 +573,7 @@ class Learner:
             values = np.repeat(values, counts)
         elif seen.kept is None:
             raise UsageError(
-                f"--missing is {how}, which needs all rows at once; with --stream give --missing"
+                f"--missing is {how}, which needs all rows at once; with --stream use --missing"
                 " mean"
             )
         else:
@@ -863,14 +861,16 @@ class _Seen:
             place, word = next(
                 self.places[kind] for kind in ("word", "date", "truth") if kind in self.places
             )
-            raise _Trouble(f"{word!r:.80}, which is not a number as most of its cells are", place)
+            raise _Trouble(f"{word!r:.80}, which is not a number, unlike most of its cells", place)
         if 2 * found["date"] > self.count:
             raise _Trouble(
-                f"dates such as {self.places['date'][1]!r:.80}, which are no categories", None, True
+                f"dates such as {self.places['date'][1]!r:.80}, which can't be categories",
+                None,
+                True,
             )
         if len(self.words) > max(MOST_NAMES, n_rows // 2):
             raise _Trouble(
-                f"{len(self.words):,} different words in {n_rows:,} rows, which are no categories",
+                f"{len(self.words):,} different words in {n_rows:,} rows, too many for categories",
                 names=True,
             )
 

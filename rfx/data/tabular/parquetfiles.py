@@ -34,7 +34,7 @@ def parquet_file(file, name: str, words=()):
         pyarrow = lazy.pyarrow
     except ImportError:
         raise DataError(
-            f"{name} is a Parquet file, which pyarrow reads; pip install 'rfx-kernels[parquet]'"
+            f"{name} is a Parquet file, which needs pyarrow; pip install 'rfx-kernels[parquet]'"
         ) from None
     try:
         return pyarrow.parquet.ParquetFile(file, read_dictionary=list(words))
@@ -44,7 +44,7 @@ def parquet_file(file, name: str, words=()):
 
 def _no_parquet(name, error) -> DataError:
     reason = str(error).splitlines()[0] if str(error) else repr(error)
-    return DataError(f"{name} is no Parquet file that can be read ({reason:.200})")
+    return DataError(f"{name} is not a readable Parquet file ({reason:.200})")
 
 
 def parquet(file, name: str, forced=none_forced) -> Table:
@@ -198,8 +198,8 @@ def _is_bytes(kind) -> bool:
 
 def _not_read(name, title, kind) -> DataError:
     return DataError(
-        f"{name}: column {title!r:.80} is of type {kind!s:.40}; numbers, truth values and words are"
-        " read"
+        f"{name}: column {title!r:.80} is of type {kind!s:.40}; only numbers, booleans and words"
+        " are supported"
     )
 
 

@@ -56,9 +56,7 @@ def chunks(handle, most: int, name: str) -> list[list[Chunk]]:
     if tail[4:] != b"PAR1" or not 0 < size <= end - 12:
         raise ValueError("it has no directory at its end")
     if size > max(_SMALLEST_FOOTER, most // _FOOTER_GROWTH):
-        raise DataError(
-            f"{name} has a directory of {size:,} bytes, more than memory holds when it is read"
-        )
+        raise DataError(f"{name} has a directory of {size:,} bytes, which does not fit into memory")
     handle.seek(end - 8 - size)
     try:
         found, _ = _struct(handle.read(size), 0, 0)
@@ -97,7 +95,7 @@ def pages(handle, column: Chunk) -> Pages:
                 break
             except IndexError:  # the header goes on behind the window
                 if len(window) < size or size >= _LONGEST_HEADER:
-                    raise ValueError("a page is cut off") from None
+                    raise ValueError("a page is truncated") from None
                 size, window = 4 * size, b""
         kind, plain, packed = (header.get(field) for field in (1, 2, 3))
         if not all(type(value) is int and value >= 0 for value in (kind, plain, packed)):

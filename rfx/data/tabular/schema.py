@@ -23,7 +23,7 @@ from rfx.numerals import is_number
 _SPARSE_WIDTH = 256
 _SHOWN = 5
 # What becomes of unknown categories, as messages say it.
-_AS_MEAN = "taken as the mean of the targets"
+_AS_MEAN = "encoded by the mean of the targets"
 # What becomes of rows whose labels a model does not have, as messages say it.
 NEVER_SEEN = "rows with them count as wrong"
 
@@ -222,16 +222,17 @@ class Schema:
         if away:
             filled = all(column.fill is not None for column in away)
             raise DataError(
-                f"{table.name} has no column {_listed([column.name for column in away])}, which the"
-                f" model was trained with; its columns are {', '.join(table.names):.300}"
-                + ("; a column without a value in any cell stands for missing ones" * filled)
+                f"{table.name} has no column {_listed([column.name for column in away])},"
+                f" which the model needs; its columns are"
+                f" {', '.join(table.names):.300}"
+                + ("; to mark a column as missing, add it with empty cells" * filled)
             )
         target = places.get(self.target[0]) if self.target else None
         if target is None:
             target = table.own_target
         if target is None and needed:
             which = (
-                f"column {self.target[0]!r}, which has the targets" if self.target else "targets"
+                f"column {self.target[0]!r}, which holds the targets" if self.target else "targets"
             )
             raise DataError(f"{table.name} has no {which}")
         return [places[column.name] for column in self.columns], target
@@ -250,13 +251,9 @@ class Schema:
         ):
             return [column.position for column in self.columns], table.own_target
         raise DataError(
-            f"{table.name} has {len(table.names)} columns without names, but the model was trained"
-            f" on {self.size}"
-            + (
-                ", and the targets are needed"
-                if needed and len(table.names) == self.size - 1
-                else ""
-            )
+            f"{table.name} has {len(table.names)} unnamed columns, but the model was trained on"
+            f" {self.size}"
+            + (", and targets are required" if needed and len(table.names) == self.size - 1 else "")
         )
 
     def _check_others(self, table, found, target, strict):
@@ -271,7 +268,7 @@ class Schema:
             if position not in known and not table.numbers_rows(position)
         ]
         if others:
-            _left_out(f"{table.name} has columns that the model never saw", others, strict)
+            _left_out(f"{table.name} has columns that were absent in training", others, strict)
 
     def _column(self, table, position, column, strict):
         """Numbers (n,), those of a date (n, 4), means of the targets (n, k), or the numbers of
@@ -307,11 +304,11 @@ class Schema:
         if new and (codes[values.codes >= 0] < 0).any():
             row = int(np.argmax((codes < 0) & (values.codes >= 0)))
             what = (
-                f"{table.place(row)}: {table.title(position)} has categories that the model"
-                " never saw"
+                f"{table.place(row)}: {table.title(position)} has categories that were absent in"
+                " training"
             )
             like = {word.casefold(): word for word in column.categories}
-            _left_out(what, new, strict, like, "left out" if column.one_hot else _AS_MEAN)
+            _left_out(what, new, strict, like, "ignored" if column.one_hot else _AS_MEAN)
         fill = None if column.fill is None else column.categories.index(str(column.fill))
         gone = values.codes < 0
         if gone.any() and fill is None and not gaps:
@@ -364,7 +361,7 @@ class Schema:
             and found.inputs is not None
             and found.width != header["info"]["n_inputs"]
         ):
-            raise DataError("its schema has another number of columns than its inputs")
+            raise DataError("its schema and its inputs have different numbers of columns")
         return found
 
     def _check(self):
@@ -379,7 +376,7 @@ class Schema:
         good = good and _are_words(list(self.ignored))
         good = good and all(column.is_sound(self.size) for column in self.inputs or ())
         if not good:
-            raise ValueError("its parts do not fit one another")
+            raise ValueError("its parts are inconsistent")
 
 
 def _are_words(values, least: int = 0) -> bool:
@@ -451,7 +448,7 @@ def _listed(names, like=()) -> str:
     return text + (f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else "")
 
 
-def _left_out(what, names, strict, like=(), fate="left out"):
+def _left_out(what, names, strict, like=(), fate="ignored"):
     if strict:
         raise DataError(f"{what}: {_listed(names, like)}; without --strict they are {fate}")
     warnings.warn(f"{what}, which are {fate}: {_listed(names, like)}", RfxWarning, stacklevel=2)
@@ -486,8 +483,8 @@ def _numbers(table, position, values, form=None):
         what = "a number"
         if form is not None and form.kind != "truth":
             what = (
-                f"a {'date' if form.kind == 'dates' else 'number'} as those of the training rows"
-                " are written"
+                f"a {'date' if form.kind == 'dates' else 'number'} in the format of the training"
+                " rows"
             )
         word = values.values[values.codes[row]]
         raise DataError(
@@ -576,7 +573,7 @@ def places(values: Words, labels: list[str], name: str) -> np.ndarray:
         )
     elif new:
         message = (
-            f"{name} has labels that the model never saw: {', '.join(new[:_SHOWN]):.200};"
+            f"{name} has labels that were absent in training: {', '.join(new[:_SHOWN]):.200};"
             f" {NEVER_SEEN}"
         )
         warnings.warn(message, RfxWarning, stacklevel=2)

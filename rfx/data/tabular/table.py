@@ -74,7 +74,7 @@ class Table:
     dotted: dict[int, str] = field(default_factory=dict)
     padded: dict[int, str] = field(default_factory=dict)
     texts: bool = False
-    for_gaps: str = "give it a value, or --missing mean, median or most_frequent when training"
+    for_gaps: str = "fill it in, or use --missing mean, median or most_frequent in training"
 
     @property
     def n_rows(self) -> int:
@@ -156,7 +156,7 @@ class Table:
             else f"; its columns are 1 to {len(self.names)}"
         )
         raise UsageError(
-            f"{option} is {wanted!r:.80}, which is no column of {self.name}{known:.400}"
+            f"{option} is {wanted!r:.80}, which is not a column of {self.name}{known:.400}"
         )
 
 

@@ -146,7 +146,7 @@ class Form:
         elif self.kind == "dates":
             good = good and self.order in ("ymd", "dmy", "mdy") and self.origin == ORIGIN
         if not good or self.kind not in ("numbers", "dates", "truth"):
-            raise ValueError("a column's form is unknown")
+            raise ValueError("a column's format is unknown")
 
     def _number(self, word):
         if not is_number(word) or self.decimal != "." or self.sign == "%":
@@ -275,11 +275,11 @@ def numbers(words: Iterable[str], decimal: str | None = None) -> Form:
     words = list(words)
     found = [parts for word in words if (parts := _parts(word)) is not None]
     if len(found) < len(words):
-        raise Unclear("numbers that are written in no common form")
+        raise Unclear("numbers in no common format")
     sign = _common_sign(found)
     left = _common_styles(found)
     if not left:
-        raise Unclear(f"numbers whose marks disagree, such as {_disagree(words, found)}")
+        raise Unclear(f"numbers whose separators disagree, such as {_disagree(words, found)}")
     return Form("numbers", *_only_style(words, found, left, decimal), sign)
 
 
@@ -342,7 +342,7 @@ def dates(words: Iterable[str]) -> Form:
         if date is None:
             raise Unclear(f"{word!r:.80}, which is not a date")
         if date.short:
-            raise Unclear(f"{word!r:.80}, whose year has two digits")
+            raise Unclear(f"{word!r:.80}, which has a two-digit year")
         if len(date.orders) == 2:
             both = both or word
         elif date.orders != {"ymd"}:
@@ -352,7 +352,7 @@ def dates(words: Iterable[str]) -> Form:
         shown = " and ".join(f"{word!r:.80}" for word in orders.values())
         raise Unclear(f"dates with the day first and with the month first, {shown}")
     if both is not None and not orders:
-        raise Unclear(f"{both!r:.80} and others that may have the day or the month first")
+        raise Unclear(f"{both!r:.80} and other dates with an ambiguous order of day and month")
     return Form("dates", order=next(iter(orders), "ymd"), origin=ORIGIN)
 
 

@@ -46,8 +46,8 @@ def sampled(n: int, d: int) -> np.ndarray | slice:
 def cannot_scale(column: int) -> DataError:
     """What is raised where no scaling can be learnt of a column, numbered from 0."""
     return DataError(
-        f"column {column + 1} of the training rows can't be scaled: its values are not finite,"
-        " or too far apart for float64; correct or remove it"
+        f"column {column + 1} of the training rows can't be scaled: its values are not finite, or"
+        " their range exceeds float64; correct or remove it"
     )
 
 
@@ -210,7 +210,7 @@ def _columns(X: Any) -> Iterator[np.ndarray]:
 
 def _check_unit(unit: np.ndarray) -> None:
     if not np.all(unit > 0):
-        raise DataError("array scaler_unit has values that are not above 0")
+        raise DataError("array scaler_unit has values that are not positive")
 
 
 @dataclass(frozen=True)
@@ -343,7 +343,7 @@ class Quantile(ColumnTransform):
 
     def _check(self) -> None:
         if self.quantiles.shape[1] < 1 or np.any(np.diff(self.quantiles, axis=1) < 0):
-            raise DataError("array scaler_quantiles does not ascend")
+            raise DataError("array scaler_quantiles is not increasing")
 
 
 def _normal(x: np.ndarray, quantiles: np.ndarray) -> np.ndarray:

@@ -80,7 +80,7 @@ class Metric:
             return X * A if A.ndim == 1 else matmul(np.ascontiguousarray(X), A)
         if A.ndim > 1:
             raise UsageError(
-                "--metric is full, which would make sparse rows dense; choose diagonal or none"
+                "--metric is full, which would make sparse rows dense; use diagonal or none"
             )
         X = X.tocsr()
         values = X.data * A[X.indices]

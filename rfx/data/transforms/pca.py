@@ -46,7 +46,7 @@ class PCA:
         if self._sum is None or self._moments is None:
             if self.n_components > X.shape[1]:
                 raise UsageError(
-                    f"--pca is {self.n_components}, but the rows have {X.shape[1]} inputs; choose"
+                    f"--pca is {self.n_components}, but the rows have {X.shape[1]} inputs; use"
                     " fewer components"
                 )
             # about the first rows' mean: far from the origin the moments would lose their digits
@@ -74,7 +74,7 @@ class PCA:
         Raises DataError where there were no rows.
         """
         if not self._count or self._sum is None or self._moments is None:
-            raise DataError("principal components can't be learnt from no rows")
+            raise DataError("principal components need at least one row")
         mean = self._sum / self._count
         covariance = self._moments / self._count
         if self.centred:

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 # Each scaling of inputs, with what it means.
 KINDS = {
-    "none": "as they are",
+    "none": "unchanged",
     "minmax01": "to [0, 1]",
     "minmax11": "to [-1, 1]",
     "standard": "to mean 0 and variance 1",
-    "power": "Yeo-Johnson's power, then standard",
-    "robust": "by the median and the quartiles, softly clipped",
-    "quantile": "by ranks to the normal distribution",
+    "power": "Yeo-Johnson power transform, then standard",
+    "robust": "by median and quartiles, softly clipped",
+    "quantile": "by ranks, to the normal distribution",
 }
 # What is tried where the scaling is chosen.
 TRIED = ("standard", "power", "robust", "quantile")
@@ -111,8 +111,7 @@ def _check_values(X, out):
         row, column = np.argwhere(~np.isfinite(out))[0]
     raise DataError(
         f"the value of row {row + 1}, column {column + 1} is {float(X[row, column]):g}, which is"
-        f" not finite in {out.dtype} as it is scaled here; correct it, or choose another --scaling"
-        " or --dtype"
+        f" not finite in {out.dtype} after scaling; correct it, or use another --scaling or --dtype"
     )
 
 
@@ -165,7 +164,7 @@ class Scaler:
         if kind == "none":
             return cls(kind, shift, scale)
         if n == 0:
-            raise DataError("scaling can't be learnt from no rows")
+            raise DataError("scaling needs at least one row")
         with np.errstate(over="ignore", invalid="ignore"):
             low, spread = column_spread(X, kind, weights)
         return cls.from_spread(kind, low, spread, keeps_sparse(X))
@@ -176,14 +175,14 @@ class Scaler:
         (n, d), in_parts = X.shape, isinstance(X, Rows)
         if keeps_sparse(X):
             raise UsageError(
-                f"--scaling is {kind}, but the rows are sparse, with {d:,} columns, whose zeros"
-                " would not stay zeros; choose standard, minmax01 or none"
+                f"--scaling is {kind}, but the rows are sparse, with {d:,} columnsand zeros would"
+                " become nonzero; use standard, minmax01 or none"
             )
         if weights is not None and not np.all(weights > 0):
             X, weights = X[np.flatnonzero(weights)], weights[weights > 0]
             n = len(weights)
         if n == 0:
-            raise DataError("scaling can't be learnt from no rows")
+            raise DataError("scaling needs at least one row")
         chosen = sampled(n, d)
         rows = X.unscaled(chosen) if in_parts else X[chosen]
         own = None if weights is None else weights[chosen]
@@ -221,9 +220,9 @@ class Scaler:
             if kind != "minmax01" or (low[unit > 0] != 0).any():
                 what = "standard deviation" if kind == "standard" else "largest magnitude"
                 warnings.warn(
-                    f"the rows are sparse, with {len(low):,} columns: each is divided by its {what}"
-                    f" and not shifted, as {kind} would, so that zeros stay zeros; --scaling none"
-                    " leaves them as they are",
+                    f"the rows are sparse, with {len(low):,} columns: each is divided by its"
+                    f" {what} but not shifted, so that zeros stay zeros, unlike {kind} on dense"
+                    " rows; --scaling none leaves them unchanged",
                     RfxWarning,
                     stacklevel=2,
                 )

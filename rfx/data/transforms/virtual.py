@@ -99,7 +99,7 @@ def _changes(n, index, seed, kind, width):
     index = np.asarray(index)
     draws = uniforms(seed, kind, int(index[0]), int(index[-1]) + 1, width)
     if len(draws) != len(index):
-        raise UsageError("the numbers of virtual examples must ascend without gaps")
+        raise UsageError("the numbers of virtual examples must be consecutive")
     return index, index % n, draws
 
 

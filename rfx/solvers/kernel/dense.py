@@ -101,7 +101,7 @@ def _factor(K: np.ndarray, diagonal: float) -> np.ndarray:
     factor, info = lapack.dpotrf(matrix, lower=1, overwrite_a=1, clean=0)
     if info:
         raise UsageError(
-            f"lambda is {np.min(diagonal):g}, below the rounding of the kernel matrix; choose a"
+            f"lambda is {np.min(diagonal):g}, below the rounding error of the kernel matrix; use a"
             " larger one"
         )
     found: np.ndarray = factor

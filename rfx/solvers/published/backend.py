@@ -44,9 +44,9 @@ class NodeFile:
         # shared memory that is not there is not refused: the kernel kills a process for it
         if size / 2**20 > SHARE * env.available_memory_mb():
             raise RfxError(
-                f"the back end needs {size / 2**30:.1f} GiB for this problem and"
-                f" {env.available_memory_mb() / 1024:.1f} GiB are free; use fewer features or rfx's"
-                " own solver (leave --solver away)"
+                f"the back end needs {size / 2**30:.1f} GiB for this problem, but"
+                f" {env.available_memory_mb() / 1024:.1f} GiB are free; use fewer features, or omit"
+                " --solver"
             )
         self.descriptor = os.memfd_create("rfx-problem")
         os.truncate(self.descriptor, size)
@@ -94,11 +94,9 @@ def check(solver: str, y: np.ndarray, warm: np.ndarray | None, classes: bool = T
     neither program takes.
     """
     if classes and len(np.unique(y)) < 2:
-        raise UsageError(
-            f"solver {solver} needs rows of both classes; leave --solver away for rfx's own"
-        )
+        raise UsageError(f"solver {solver} needs rows of both classes; omit --solver")
     if warm is not None:
-        raise UsageError(f"solver {solver} takes no starting point; choose rfx's own")
+        raise UsageError(f"solver {solver} does not support a starting point; use --solver rfx")
 
 
 def ending(
@@ -154,9 +152,7 @@ def run(
         try:
             printed, _ = child.communicate(timeout=budget.remaining())
         except subprocess.TimeoutExpired:
-            raise OutOfTime(
-                f"{job['program']} did not end within the time that --timeout gives"
-            ) from None
+            raise OutOfTime(f"{job['program']} did not end within --timeout") from None
         finally:
             if child.poll() is None:
                 child.kill()

@@ -58,7 +58,7 @@ def solve_liblinear(
     """
     if (penalty, loss.name) not in SOLVERS:
         choice = "squared_hinge or logistic" + ("" if penalty == "l1" else ", or squared")
-        raise UsageError(f"solver liblinear has no {loss.name} loss here; choose {choice}")
+        raise UsageError(f"solver liblinear has no {loss.name} loss here; use {choice}")
     squared = loss.name == "squared"
     backend.check("liblinear", y, warm, classes=not squared)
     n, width = Z.shape

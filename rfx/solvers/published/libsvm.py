@@ -49,7 +49,7 @@ def solve_libsvm(
     """
     C, n, native = 1.0 / lam, K.shape[0], loss.name == "hinge" and K.name in NATIVE
     if loss.name not in ("hinge", "squared_hinge"):
-        raise UsageError(f"solver libsvm has no {loss.name} loss; choose hinge or squared_hinge")
+        raise UsageError(f"solver libsvm has no {loss.name} loss; use hinge or squared_hinge")
     backend.check("libsvm", y, warm)
     job = {
         "program": "LIBSVM",
@@ -86,8 +86,8 @@ def _precomputed(K: KernelMatrix, y: np.ndarray, ridge: float) -> backend.NodeFi
     size, free = 16 * n * (n + 2) / 2**30, env.available_memory_mb() / 1024
     if size > backend.SHARE * free:
         raise RfxError(
-            f"solver libsvm needs the whole kernel matrix of {n} rows, {size:.1f} GiB, and"
-            f" {free:.1f} GiB are free; use fewer rows or rfx's own solver (leave --solver away)"
+            f"solver libsvm needs the whole kernel matrix of {n} rows, {size:.1f} GiB, but"
+            f" {free:.1f} GiB are free; use fewer rows, or omit --solver"
         )
     problem = backend.NodeFile(y, np.full(n, n + 1))
     step = max(1, 2**22 // n)

@@ -68,8 +68,8 @@ class Blocks:
     def __post_init__(self) -> None:
         if self.hold_rows is not None and self.most is None:
             raise UsageError(
-                f"hold_rows is {self.hold_rows}, which is for blocks that are met again; give the"
-                " most blocks, too"
+                f"hold_rows is {self.hold_rows}, which requires reused blocks; also set the maximum"
+                " number of blocks"
             )
 
 
@@ -111,7 +111,7 @@ class DoublySGD:
     ) -> None:
         if growing.piece % blocks.size:
             raise UsageError(
-                f"pieces of {growing.piece} features don't consist of blocks of {blocks.size}"
+                f"pieces of {growing.piece} features are not a multiple of blocks of {blocks.size}"
             )
         self.loss, self.nu, self.descent, self.blocks = loss, float(nu), descent, blocks
         self.seed = seed
@@ -191,8 +191,8 @@ class DoublySGD:
         found = solve_covariance(Z, gradient, len(Z) * self.blocks.size, ridge, weights)
         if found is None:
             raise UsageError(
-                f"--damping is {self.descent.damping:g}, below the rounding of the features'"
-                " covariance; choose a larger one"
+                f"--damping is {self.descent.damping:g}, below the rounding error of the features'"
+                " covariance; use a larger one"
             )
         return found
 

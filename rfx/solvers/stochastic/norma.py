@@ -126,8 +126,8 @@ class Norma:
         found = solve_kernel(K, derivatives, len(derivatives), self.nu, weights)
         if found is None:
             raise UsageError(
-                f"--nu is {self.nu:g}, below the rounding of the kernel's values, so that steps"
-                " can't be preconditioned; choose a larger one, or --precondition false"
+                f"--nu is {self.nu:g}, below the rounding error of the kernel values, so steps"
+                " can't be preconditioned; use a larger one, or --precondition false"
             )
         return found
 

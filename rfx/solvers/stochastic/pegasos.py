@@ -53,7 +53,7 @@ class Pegasos:
             raise UsageError(f"--nu is {nu:g}; Pegasos steps are 1/(nu t), so it must be above 0")
         if project and loss.name not in PROJECTED:
             raise UsageError(
-                f"--project bounds the minimum of the hinge loss, not of {loss.name}; leave it out"
+                f"--project bounds the minimum of the hinge loss, not of {loss.name}; omit it"
             )
         self.features, self.loss, self.nu, self.project = features, loss, float(nu), project
         self.precondition, self.averaging = precondition, averaging
@@ -93,8 +93,8 @@ class Pegasos:
         found = solve(Z, gradient + self.nu * self.last, len(Z), self.nu, weights)
         if found is None:
             raise UsageError(
-                f"--nu is {self.nu:g}, below the rounding of the features' covariance, so that"
-                " steps can't be preconditioned; choose a larger one, or --precondition false"
+                f"--nu is {self.nu:g}, below the rounding error of the features' covariance, so"
+                " steps can't be preconditioned; use a larger one, or --precondition false"
             )
         self.last -= gamma * found
 

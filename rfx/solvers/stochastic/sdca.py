@@ -57,13 +57,13 @@ CODES = {
 def _check(loss: Loss, nu: float, n_rows: int) -> None:
     if loss.name not in CODES:
         raise UsageError(
-            f"--loss is {loss.name}, but dual coordinate ascent has the losses {', '.join(CODES)}"
+            f"--loss is {loss.name}, but dual coordinate ascent supports {', '.join(CODES)}"
         )
     if not nu > 0:
         raise UsageError(f"--nu is {nu:g}; the dual needs a number above 0")
     if n_rows < 1:
         raise UsageError(
-            f"the number of rows is {n_rows}; dual coordinate ascent needs to know it beforehand"
+            f"the number of rows is {n_rows}; dual coordinate ascent needs it beforehand"
         )
 
 

@@ -48,8 +48,8 @@ class Steps:
         if self.kind in ("theorem", "root"):
             if self.theta is None or not (math.isfinite(self.theta) and self.theta > 0):
                 raise UsageError(
-                    f"--theta is {self.theta}; it must be a number above 0, and without --nu there"
-                    " is none by default"
+                    f"--theta is {self.theta}; it must be a number above 0, and it has no default"
+                    " without --nu"
                 )
             if not self.t0 >= 0:
                 raise UsageError(f"--t0 is {self.t0}; it must be 0 or more")
@@ -62,8 +62,8 @@ class Steps:
         # the first step finds nothing to decay
         if self(2) * self.nu > 1 + 1e-12:
             raise UsageError(
-                f"the second step, {self(2):g}, times --nu {self.nu:g} is above 1, which would turn"
-                " the sign of f; lower one of them"
+                f"the second step, {self(2):g}, times --nu {self.nu:g} is above 1, which would flip"
+                " the sign of f; reduce one of them"
             )
 
     def _check_theorem(self) -> None:
@@ -73,15 +73,15 @@ class Steps:
         if 1 - 1e-9 <= product <= 2 + 1e-9:
             return
         reason = (
-            "below 1 f converges more slowly than 1/t, and without regularisation the theorem says"
-            " nothing"
+            "below 1, f converges more slowly than 1/t, and without regularisation the theorem does"
+            " not apply"
             if product < 1
-            else "above 2 the decay 1 - theta nu / t of the early steps is negative"
+            else "above 2, the factor 1 - theta nu / t of the early steps is negative"
         )
         raise UsageError(
             f"--theta {self.theta:g} times --nu {self.nu:g} is {product:g}, but steps theta / (t +"
-            f" t0) need a product from 1 to 2: {reason}; choose theta between 1/nu and 2/nu, or"
-            " --step constant or decay"
+            f" t0) need a product from 1 to 2: {reason}; use theta between 1/nu and 2/nu, or --step"
+            " constant or decay"
         )
 
     def __call__(self, t: int, derivatives: np.ndarray | None = None) -> float:

@@ -128,7 +128,8 @@ def test_what_the_command_does_not_write_is_not_replaced(folder, capfd, own, the
     if own == there:
         assert code == 0, err
         return
-    assert code in (1, 2) and "target exists" in err and target.read_bytes() == before
+    reason = "target is not" if own == "r.csv" else "target exists and is not"
+    assert code in (1, 2) and reason in err and target.read_bytes() == before
     if own == "r.csv":
         return  # a results file is added to, so there is nothing to force
     assert "with --force" in err

@@ -192,7 +192,7 @@ def test_new_rows_with_other_columns_are_refused_or_named():
         "m.npz",
     )
     assert "no column 'a', 'b'" in refused("predict", "m.npz", write("new.csv", "x1,x2\n1,2\n"))
-    with pytest.warns(UserWarning, match="columns that the model never saw.*'extra'"):
+    with pytest.warns(UserWarning, match="columns that were absent in training.*'extra'"):
         found = rfx("predict", "m.npz", write("new.csv", "b,extra,a\n1,7,90\n"))
     assert found.split() == ["1"]
 

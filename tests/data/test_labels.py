@@ -66,7 +66,7 @@ def eval_json(capfd, *args):
     return json.loads(out)["params"]["measures"], err
 
 
-# ------------------------------------------------------------------ labels that the model never saw
+# ------------------------------------------------------------------ labels that were absent in training
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_labels_that_the_model_never_saw_are_named_and_count_as_wrong(
     )
     data = write_libsvm(tmp_path / "o.svm", others * 12)
     found, err = eval_json(capfd, model, "--data", data)
-    assert f"labels that the model never saw: {unknown}; rows with them count as wrong" in err
+    assert f"labels that were absent in training: {unknown}; rows with them count as wrong" in err
     right = np.trace(found["confusion"]) / (12 * len(others))
     assert (
         found["accuracy"] == pytest.approx(right)
@@ -104,7 +104,7 @@ def test_labels_that_the_model_never_saw_are_named_and_count_as_wrong(
         and found["f1"] < 0.8
     )
     assert "auc" not in found and "log_loss" not in found
-    assert "never saw" not in run(capfd, "eval", model, "--data", tmp_path / "t.svm")[2]
+    assert "absent in training" not in run(capfd, "eval", model, "--data", tmp_path / "t.svm")[2]
 
 
 def test_test_rows_of_training_with_a_label_that_was_not_trained_on(tmp_path, capfd):
@@ -113,7 +113,7 @@ def test_test_rows_of_training_with_a_label_that_was_not_trained_on(tmp_path, ca
         write_libsvm(tmp_path / "o.svm", ["0", "1"] * 12),
     )
     code, _, err = run(capfd, *TRAIN, "--data", train, "--test", test)
-    assert code == 0 and err.count("labels that the model never saw: 0") == 1
+    assert code == 0 and err.count("labels that were absent in training: 0") == 1
 
 
 def test_a_label_of_many_digits_is_printed_whole(tmp_path, capfd, caplog):
@@ -264,11 +264,11 @@ def test_the_same_classes_in_another_spelling_are_found_by_their_number(suffix, 
     found, err = eval_json(
         capfd, model, "--data", write_table(tmp_path / f"o{suffix}", ["0", "1"] * 12)
     )
-    assert found["accuracy"] == 1 and "never saw" not in err
+    assert found["accuracy"] == 1 and "absent in training" not in err
     found, err = eval_json(
         capfd, model, "--data", write_table(tmp_path / f"p{suffix}", ["0", "2"] * 12)
     )
-    assert found["accuracy"] == 0.5 and "never saw: 2;" in err
+    assert found["accuracy"] == 0.5 and "absent in training: 2;" in err
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".svm"])
@@ -278,7 +278,7 @@ def test_a_number_that_is_two_labels_is_none_of_them(suffix, tmp_path, capfd):
     _, err = eval_json(
         capfd, model, "--data", write_table(tmp_path / f"o{suffix}", ["1.1", "1.100"] * 12)
     )
-    assert "never saw: 1.100;" in err
+    assert "absent in training: 1.100;" in err
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".svm"])

@@ -266,7 +266,7 @@ def test_a_model_finds_its_names_in_the_first_row(how, tmp_path, capfd):
     assert plain.count("\n") == 3
     assert good(capfd, "predict", tmp_path / "m.npz", tmp_path / "turned.csv")[0] == plain
     out, err = good(capfd, "eval", tmp_path / "m.npz", "--data", tmp_path / "churn.csv", "--json")
-    assert json.loads(out)["n_test"] == 40 and "never saw" not in err
+    assert json.loads(out)["n_test"] == 40 and "absent in training" not in err
     assert refused(
         capfd, "predict", tmp_path / "m.npz", tmp_path / "new.csv", "--no-header"
     ).startswith("rfx: --no-header contradicts the model, whose training file has one")
@@ -447,7 +447,7 @@ def test_labels_are_the_same_in_every_encoding(kind, encoding, tmp_path, capfd, 
     for other in (encoding, "utf-8"):
         path.write_bytes(text.encode(other))
         out, err = good(capfd, "eval", tmp_path / "m.npz", "--data", path, "--json")
-        assert "never saw" not in err and json.loads(out)["n_test"] == 30
+        assert "absent in training" not in err and json.loads(out)["n_test"] == 30
         assert ("is read as UTF-8" in err) == (other == "utf-8" and not marked)
 
 

@@ -223,7 +223,7 @@ class Schema:
             filled = all(column.fill is not None for column in away)
             raise DataError(
                 f"{table.name} has no column {_listed([column.name for column in away])},"
-                f" which the model needs; its columns are"
+                " which the model needs; its columns are"
                 f" {', '.join(table.names):.300}"
                 + ("; to mark a column as missing, add it with empty cells" * filled)
             )

@@ -1,4 +1,4 @@
-"""Weights of rows in a file: one number a line, in the order of the training rows."""
+"""Sample weights in a file: one number per line, in the order of the training rows."""
 
 import io
 import math
@@ -13,8 +13,8 @@ from rfx.errors import DataError
 def read(path, count: int) -> np.ndarray:
     """(count,) float64 weights.
 
-    Raises DataError naming the line of what is no number of 0 or more, and where there are not
-    `count` of them.
+    Raises DataError with the line number for an invalid weight, and if there are not `count` of
+    them.
     """
     found = []
     try:

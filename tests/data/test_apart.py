@@ -185,7 +185,7 @@ def test_80_20_keeps_rows_apart(tmp_path, option):
             {"who": list("abca")},
             {"groups": "whom"},
             UsageError,
-            "--groups is 'whom', which is nottt",
+            "--groups is 'whom', which is not",
         ),
         (
             {"who": list("abca")},

@@ -66,7 +66,7 @@ def eval_json(capfd, *args):
     return json.loads(out)["params"]["measures"], err
 
 
-# ------------------------------------------------------------------ labels that were absent in training
+# ------------------------------------------------------------------ labels absent in training
 
 
 @pytest.mark.parametrize(

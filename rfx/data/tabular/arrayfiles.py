@@ -1,6 +1,4 @@
-"""Tables out of numpy's .npy and .npz files: no code of a file is ever run, no more is read
-than memory allows.
-"""
+"""Tables from numpy's .npy and .npz files: code in a file is never run, and memory is limited."""
 
 import contextlib
 import logging
@@ -18,14 +16,14 @@ from rfx.data.tabular.table import A_COLUMN, Table, Words, digits, none_forced
 from rfx.errors import DataError
 from rfx.numerals import is_number
 
-# What the two arrays of an .npz file may be called.
+# Accepted names of the two arrays of an .npz file.
 _INPUTS, _TARGETS, _NAMES = (
     ("X", "x", "data"),
     ("y", "target", "labels"),
     ("feature_names", "columns"),
 )
 _SPARSE = {"indptr", "indices", "data", "shape", "format"}
-# Columns of a table; each is an object of its own, from reading to the model file.
+# Columns of a table; each is a separate object, from reading to the model file.
 MOST_COLUMNS = 1_000_000
 _PIECE = 1 << 20
 _SHOWN = 5
@@ -44,11 +42,10 @@ def _refused(name, what):
 
 
 def npy(file, name: str, forced=none_forced) -> Table:
-    """The array of a .npy file, a row of numbers or words a row; the file is a binary handle.
+    """The array of a .npy file, one row of numbers or words per row; the file is a binary handle.
 
-    forced: a function of the columns' titles and of whether these are names, giving the positions
-    of columns that are words though all of them are numbers: texts as they are, whole numbers with
-    all their digits.
+    forced: a function of the column titles and of whether these are names, which returns the
+    positions of numeric columns to read as words: texts unchanged, integers with all their digits.
     """
     with _refused(name, ".npy file"):
         form = _Form.of(file, "it", name)
@@ -58,7 +55,7 @@ def npy(file, name: str, forced=none_forced) -> Table:
 
 @dataclass(frozen=True)
 class _Form:
-    """What a .npy file says of its array."""
+    """The header of a .npy array."""
 
     shape: tuple[int, ...]
     fortran: bool
@@ -66,8 +63,8 @@ class _Form:
 
     @classmethod
     def of(cls, handle, what: str, name: str) -> "_Form":
-        """Of a handle, which is then at the first number; DataError, with what the array is
-        called, for Python objects.
+        """Read from a handle, leaving it at the first number; DataError, with the array's name, for
+        Python objects.
         """
         version = np.lib.format.read_magic(handle)
         if version not in ((1, 0), (2, 0), (3, 0)):
@@ -94,8 +91,8 @@ class _Form:
 
     @property
     def held(self) -> int:
-        """Bytes that it takes as it is read: numbers become float64 or int64, bytes words
-        of four bytes a letter.
+        """Bytes of memory for reading: numbers become float64 or int64, bytes become words of four
+        bytes per letter.
         """
         numbers = (
             4 * self.nbytes
@@ -105,10 +102,8 @@ class _Form:
         return numbers + (A_COLUMN * self.shape[1] if len(self.shape) == 2 else 0)
 
     def read(self, handle) -> np.ndarray:
-        """The array behind a header; ValueError where there are not exactly as many numbers
-        as the header says.
-        """
-        content = bytearray(self.nbytes)  # memory is taken where it is written to
+        """The array after a header; ValueError unless the number of values matches the header."""
+        content = bytearray(self.nbytes)  # memory is allocated when it is written
         view, at = memoryview(content), 0
         while at < len(view) and (count := handle.readinto(view[at : at + _PIECE])):
             at += count
@@ -119,7 +114,7 @@ class _Form:
 
 
 def _check_shape(array: np.ndarray, name: str) -> None:
-    """Refuse, with a DataError, an array that is no table of rows and columns."""
+    """Raise DataError for an array that is not a table of rows and columns."""
     if array.ndim != 2 or not array.shape[1] or not array.shape[0]:
         advice = {1: "; reshape(-1, 1) turns it into one column"}.get(array.ndim, "")
         advice = (
@@ -175,8 +170,8 @@ def _of_array(array, name, forced, names=None, y=None) -> Table:
 
 
 def _of_words(array, titles, name, forced):
-    """The columns of an array of words, numbers where all that are there are: the array has
-    one type for all of its columns.
+    """The columns of an array of words, converted to numbers where possible, because the array has
+    a single type for all columns.
     """
     columns, numbers = [], []
     for position in range(array.shape[1]):
@@ -211,8 +206,8 @@ def _no_numbers(array, name, what):
 
 
 def vector(y, name, as_words=False):
-    """A column of an array (n,) of numbers or words; as_words: numbers become words of the
-    digits of their own type.
+    """A column of an array (n,) of numbers or words; as_words: numbers become words with the digits
+    of their own type.
     """
     if y.dtype.kind in "US":
         return _words(y, name)
@@ -224,15 +219,15 @@ def vector(y, name, as_words=False):
 
 
 def _has_own_digits(dtype) -> bool:
-    """Whether numbers of a type are printed in other digits than as float64: large whole
-    numbers, and floats of 16 and 32 bits.
+    """Whether numbers of a type print in other digits than float64: large integers, and floats of
+    16 and 32 bits.
     """
     return dtype.kind in "iu" or (dtype.kind == "f" and dtype.itemsize < 8)
 
 
 def _words(values, name) -> Words:
-    """A column of words, with those that mean that there is no value in a CSV text as
-    missing, but for the doubtful one.
+    """A column of words; the words for missing values in CSV text are missing here too, except the
+    doubtful one.
     """
     found, codes = np.unique(_unicode(values, name), return_inverse=True)
     words = found.tolist()
@@ -242,7 +237,7 @@ def _words(values, name) -> Words:
 
 
 def _unicode(values, name):
-    """An array of words as numpy has them on this machine; DataError where they are no text."""
+    """An array of words in this machine's byte order; DataError if they are not text."""
     if values.dtype.kind == "S":
         try:
             return np.char.decode(values, "utf-8")
@@ -256,13 +251,13 @@ def _unicode(values, name):
 
 
 def npz(file, name: str, forced=none_forced):
-    """What a .npz file has, a binary handle: a Table of its arrays X and y, or (X, column of y or
-    None) of sparse X (n, d) and where y is (n, k), k targets a row.
+    """The content of a .npz file, a binary handle: a Table of its arrays X and y, or (X, column of
+    y or None) if X (n, d) is sparse or y is (n, k) with k targets per row.
 
-    X is called X or data, y is called y, target or labels and may be missing; feature_names are the
-    columns' names. A matrix that scipy.sparse.save_npz wrote is sparse X, also beside y. Other
-    arrays are not read. forced: as of npy; y is behind the columns of X, and beside sparse X the
-    only one.
+    X is called X or data; y is called y, target or labels and is optional; feature_names are the
+    column names. A matrix written by scipy.sparse.save_npz is sparse X, with or without y. Other
+    arrays are not read. forced: see npy; y follows the columns of X, and is the only one with
+    sparse X.
     """
     with _refused(name, ".npz file"):
         arrays = _arrays(file, name)
@@ -278,7 +273,7 @@ def npz(file, name: str, forced=none_forced):
 
 
 def _arrays(file, name: str) -> dict[str, np.ndarray]:
-    """The arrays of a .npz file that are read, by their names."""
+    """The arrays to read from a .npz file, by name."""
     with zipfile.ZipFile(file) as archive:
         archives.check_zip(archive)
         infos = [info for info in archive.infolist() if info.filename.endswith(".npy")]
@@ -292,7 +287,7 @@ def _arrays(file, name: str) -> dict[str, np.ndarray]:
 
 
 def _sparse_rows(X: scipy.sparse.csr_matrix, y: np.ndarray | None, name: str, forced):
-    """(X, the targets or None) of sparse X and the array beside it, as `npz` returns them."""
+    """(X, the targets or None) of sparse X and its targets array, as returned by `npz`."""
     if y is None:
         return X, None
     if y.ndim not in (1, 2):
@@ -304,7 +299,7 @@ def _sparse_rows(X: scipy.sparse.csr_matrix, y: np.ndarray | None, name: str, fo
 
 
 def _feature_names(names: np.ndarray, X: np.ndarray, name: str) -> list[str]:
-    """The names of the columns of X; DataError where they are not one for each."""
+    """The names of the columns of X; DataError unless there is one for each."""
     if names.dtype.kind in "US" and X.ndim == 2 and names.shape == X.shape[1:]:
         titles = _unicode(names, name).tolist()
         if len(set(titles)) == len(titles):
@@ -313,7 +308,7 @@ def _feature_names(names: np.ndarray, X: np.ndarray, name: str) -> list[str]:
 
 
 def _needed(members, name) -> list[str]:
-    """The arrays of a .npz file that are read, of all that it has."""
+    """The arrays to read among all arrays of a .npz file."""
     target = next((key for key in _TARGETS if key in members), None)
     if members.keys() >= _SPARSE:
         return [*sorted(_SPARSE), *([target] if target else [])]
@@ -337,7 +332,7 @@ def _form(archive, info, key, name):
 
 def _member(archive, info, form):
     with archive.open(info) as member:
-        _Form.of(member, "", "")  # to the first number
+        _Form.of(member, "", "")  # skip to the first number
         return form.read(member)
 
 

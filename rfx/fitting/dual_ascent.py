@@ -1,6 +1,6 @@
-"""What the methods by dual coordinate ascent share: a variable for every row.
+"""Shared by the methods of dual coordinate ascent: one variable per row.
 
-The rows are therefore finitely many and known beforehand.
+So the number of rows is finite and known beforehand.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ SWEEPS = Option(
 )
 
 DUAL = (GAP, SWEEPS)
-# More rows of a step are nearer to the optimum of all after few passes.
+# With more rows per step, few sweeps come closer to the optimum of all rows.
 DUAL_OF_FEATURES = (BATCH.but(default=4096), *DUAL)
 
 
 class DualLearner(Learner):
-    """A learner whose steps are told which rows of the set they are for."""
+    """A learner whose steps receive the numbers of their rows in the data set."""
 
     def step(self, X: Any, Y: np.ndarray, index: Any, own: Any) -> float:
         loss: float = self.solver.step(X, Y, index)
@@ -102,7 +102,7 @@ class DualMethod(StreamMethod):
 
     def candidates(self, name: str, problem: Problem, settings: Settings) -> list[float]:
         values = super().candidates(name, problem, settings)
-        # variables between -1 and 1 make f as large as targets in any unit by a small nu
+        # variables between -1 and 1 make f as large as targets in any unit, if nu is small
         return [value / stream_choice.unit(problem) for value in values]
 
     def finished(
@@ -119,5 +119,5 @@ class DualMethod(StreamMethod):
 
         primal, dual = learner.solver.bounds(batches())
         n = learned.n_counted
-        # at the optimum rounding decides the sign of what is left
+        # at the optimum, rounding decides the sign of the remainder
         return {"objective": n * primal, "gap": n * max(0.0, primal - dual)}

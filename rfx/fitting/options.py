@@ -1,4 +1,4 @@
-"""The options that several methods share. What one method alone has is declared in its own file."""
+"""Options shared by several methods. Options of a single method are declared in its own file."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -7,9 +7,9 @@ from rfx.fitting import validation
 from rfx.options import Option, Path
 
 AUTO = "auto"
-MOST = 10**9  # of a size or count; keeps absurd numbers from loops and memory
+MOST = 10**9  # limit of a size or count; excludes absurd numbers
 
-# Every method has these.
+# Options of every method.
 TASK = Option(
     "task",
     str,
@@ -74,8 +74,8 @@ BUDGET_SECONDS = Option(
 COMMON = (TASK, CHOSEN_SCALING, METRIC, METRIC_STEPS, TARGET_SCALING, SEED, TIMEOUT)
 
 KERNEL = Option("kernel", str, "The kernel, exact or approximated.", default="gaussian")
-# Of methods that choose scaling and metric. A bandwidth has a meaning for one scaling only: where
-# it is given, nothing is chosen.
+# For methods that choose scaling and metric. A bandwidth has a meaning for one scaling only: if it
+# is given, nothing is chosen.
 CHOSEN_INPUTS = (
     CHOSEN_SCALING.but(
         help=f"{SCALING.help} {SCALING.default} by default if --gamma is a number.",
@@ -110,14 +110,14 @@ GAMMA = Option(
 def chosen_kernel(
     known: Callable[[], Iterable[str]], tried: Sequence[str], fixed: str | None = None
 ) -> Option:
-    """--kernel with `auto` as its default, and another one beside a bandwidth that is a number.
+    """--kernel with `auto` as its default, and another default if the bandwidth is a number.
 
     Parameters
     ----------
     known : callable
-        Returns the kernels that the method has.
+        Returns the kernels of the method.
     tried : sequence of str
-        Those that ``auto`` chooses among.
+        The candidates of ``auto``.
     fixed : str, optional
     """
     by_default = f" {fixed} by default if --gamma is a number." if fixed else ""

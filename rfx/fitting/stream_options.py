@@ -1,4 +1,4 @@
-"""The options of the methods that learn batch by batch."""
+"""The options of the methods that learn in batches."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from rfx.fitting.settings import Settings
 from rfx.kernels import KERNELS
 from rfx.options import Option
 
-# Rows from which all is learnt that must be known beforehand, of an input that can be read once.
+# Number of first rows for learning preprocessing, if the input can be read only once.
 HEAD = 10_000
-# What --nu validation tries; and what is tried of theta, the length of the first step, where steps
-# are not preconditioned. Without enough rows to choose by, nu and theta are FEW_ROWS.
+# The candidates of --nu validation; and those of theta, the length of the first step, without
+# preconditioning. With too few rows to choose, nu and theta are FEW_ROWS.
 NUS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
 THETAS = (1.0, 4.0, 16.0)
 FEW_ROWS = {"nu": 1e-4, "theta": 1.0}
-# By default there are as many passes over fewer rows than MANY_ROWS, and one over more.
+# Default epochs for fewer rows than MANY_ROWS; one for more.
 PASSES, MANY_ROWS = 3, 100_000
 
 NU = Option(
@@ -123,7 +123,7 @@ PROJECT = Option(
     "Project onto the ball of radius 1/sqrt(nu), which contains the minimum of the hinge loss.",
     default=False,
 )
-# Newton's steps on features cost as much for more rows.
+# Newton steps on features cost as much for more rows.
 PEGASOS = (BATCH.but(default=4096), PROJECT, PRECONDITION, AVERAGING)
 OPTIONS = (
     KERNEL.but(
@@ -169,12 +169,12 @@ OPTIONS = (
     TARGET_SCALING.but(help=f"{TARGET_SCALING.help} By default mean.", default=None),
     DTYPE,
 )
-# Options that a training that is taken up again may change.
+# Options that may change when a training is resumed.
 CHANGEABLE = frozenset(("budget_seconds", "budget_samples", "timeout", "epochs"))
 
 
 def passes(settings: Settings, n_rows: int | None) -> int:
-    """Passes over the rows; n_rows: of a set, None where their number is not known."""
+    """Number of epochs; n_rows: of a set, None if unknown."""
     given: int | None = settings.epochs
     if given is not None:
         return given

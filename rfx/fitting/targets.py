@@ -1,4 +1,4 @@
-"""Targets of the methods that learn batch by batch: (n,) labels or numbers, or (n, k) numbers."""
+"""Targets of the methods that learn in batches: (n,) labels or numbers, or (n, k) numbers."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from rfx.fitting.settings import Settings
 
 
 def checked(X: Any, y: Any, n_targets: int | None = None) -> np.ndarray:
-    """y as float64, (n,) or for k > 1 targets a row (n, k), of the rows X (n, d).
+    """y as float64, (n,) or for k > 1 targets per row (n, k), of the rows X (n, d).
 
-    n_targets is what k has to be, None for any. Raises DataError where there are no rows, or
-    another number of targets.
+    n_targets is the required k, None for any. Raises DataError if there are no rows, or another
+    number of targets.
     """
     found: np.ndarray = np.asarray(y, np.float64)
     if found.ndim == 2 and found.shape[1] == 1:
@@ -38,7 +38,7 @@ def checked(X: Any, y: Any, n_targets: int | None = None) -> np.ndarray:
 
 
 def check_inputs(n_inputs: int) -> None:
-    """Refuse, with a DataError, rows without any input, from which no method can learn."""
+    """Raise DataError for rows whose inputs are all zero, from which no method can learn."""
     if not n_inputs:
         raise DataError(
             "all inputs of all rows are zero or missing (LIBSVM text needs inputs such as 3:0.5);"
@@ -47,7 +47,7 @@ def check_inputs(n_inputs: int) -> None:
 
 
 def check_size(Y: np.ndarray) -> None:
-    """Refuse, with a DataError, scaled targets (n,) or (n, k) whose squares are not finite."""
+    """Raise DataError for scaled targets (n,) or (n, k) whose squares are not finite."""
     with np.errstate(over="ignore"):
         ends = (Y.min(axis=0), Y.max(axis=0))
         squares = sum(float(np.sum(np.square(part))) for part in ends)
@@ -66,7 +66,7 @@ def count(y: np.ndarray) -> int:
 def learn(
     settings: Settings, found: Any, classes: Any = None
 ) -> tuple[str, Any, TargetScaler | None]:
-    """(task, labels or None, target scaler or None) from a Survey and labels known beforehand."""
+    """(task, labels or None, target scaler or None) from a Survey and known labels."""
     labels = found.labels
     if classes is not None:
         labels = np.unique(np.asarray(classes, np.float64))

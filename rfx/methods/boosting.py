@@ -1,9 +1,9 @@
 """`boosting`: fully corrective boosting with L1 regularisation, Figure 1 of Yen et al. (2014).
 
-lam ||w||_1 + sum L(w.phi(x), y) over all features phi of a kind (eq. 8), greedily (eq. 24), all
-weights anew each step; no bias. The features are those that the kernel's random features are drawn
-from, in its scale, so that the objective is that of sparse-rf. Several classes are learnt one
-against the others, each with features of its own.
+lam ||w||_1 + sum L(w.phi(x), y) over all features phi of a kind (eq. 8), found greedily (eq. 24),
+with all weights fitted again in each step; no bias. The features are those from which the kernel's
+random features are drawn, in the same scale, so that the objective is that of sparse-rf. Several
+classes are learnt one against the rest, each with its own features.
 """
 
 from typing import Any, ClassVar, cast
@@ -39,7 +39,7 @@ from rfx.solvers.base import Solution, for_output, stack
 from rfx.solvers.boosting import TOL as STEP_TOL
 from rfx.solvers.boosting import solve_boosting
 
-# The gap that steps of several features are solved to.
+# The gap for steps of several features.
 SEVERAL_TOL = 1e-3
 BASES = {
     "perceptron": "each found approximately, by a convex surrogate",
@@ -48,7 +48,7 @@ BASES = {
 
 
 class Boosting(LinearMethod):
-    """Features found greedily, one a step, with L1 regularisation."""
+    """Features found greedily, one per step, with L1 regularisation."""
 
     name = "boosting"
     summary = (
@@ -57,7 +57,7 @@ class Boosting(LinearMethod):
     )
     evaluates_steps = weighted = True
     searched = {"lam": LAMBDAS}
-    # a model of all rows costs far more than one that chooses lambda has to
+    # a model of all rows costs far more than one used to choose lambda
     held_out_rows = 4000
     options: ClassVar[tuple[Option, ...]] = (
         KERNEL.but(
@@ -112,7 +112,7 @@ class Boosting(LinearMethod):
                 )
 
     def vectors(self, settings: Settings, X: Any) -> int:
-        # rows that were sparse are made dense
+        # sparse rows are made dense
         sparse = memory.stays_sparse(X, settings.scaling)
         return settings.n_features + (X.shape[0] if sparse else 0)
 
@@ -153,7 +153,7 @@ def _learner(X: np.ndarray, params: dict, settings: Settings) -> Learner:
 
 
 def _listeners(problem: Problem, learners: list[Learner]):
-    """k -> the callback for the weights of output k, whose features grow from step to step."""
+    """k -> the callback for the weights of output k, whose features grow with the steps."""
     rows: list[_Rows] = []
 
     def decide(X):
@@ -173,7 +173,7 @@ def _joined(
     settings: Settings,
     clock: Clock,
 ) -> Fitted:
-    """The model of all outputs, of the features with a weight, and their solutions in one."""
+    """The model of all outputs with the features of nonzero weight, and their combined solution."""
     found = [learner.found.arrays for learner in learners]
     arrays = {name: np.concatenate([part[name] for part in found], axis=-1) for name in found[0]}
     if "scales" in arrays:
@@ -184,7 +184,7 @@ def _joined(
         start += len(solution.coef)
     details: dict[str, Any] = {"n_features": settings.n_features, "n_found": len(coef)}
     if settings.kernel == "stump":
-        # the gap is over all stumps, and what --tol is about over those found
+        # the gap covers all stumps, while --tol refers to those found
         details["round_gap"] = float(sum(s.trace[-1]["gap"] for s in solutions))
     first = learners[0].found
     feature_map = type(first)(first.name, first.n_inputs, first.params, arrays)
@@ -193,7 +193,7 @@ def _joined(
 
 
 class _Rows:
-    """Decision values of held-out rows by a learner's features, which are made as they join."""
+    """Decision values of held-out rows by a learner's features, computed as they are added."""
 
     def __init__(self, X: Any, learner: Learner) -> None:
         self.X, self.learner = _dense(X, learner.X.dtype), learner

@@ -1,7 +1,7 @@
 """`doubly-sgd`: doubly stochastic gradients (Dai et al. 2014).
 
-Every step takes random rows and features that were never used. f = sum_j coef_j phi_j over features
-that are made again from (seed, j) whenever they are needed; no bias.
+Every step uses random rows and new features. f = sum_j coef_j phi_j over features that are
+recomputed from (seed, j) when needed; no bias.
 """
 
 from collections.abc import Callable
@@ -48,7 +48,7 @@ MEMORY = Option(
 
 
 class DoublyLearner(Learner):
-    """The learner of an expansion that grows."""
+    """The learner of a growing expansion."""
 
     def __init__(self, solver: DoublySGD, settings: Settings) -> None:
         super().__init__(solver)
@@ -193,10 +193,10 @@ class DoublySgd(StreamMethod):
 
 
 def held_mb(learned: Learned, settings: Settings, rewindable: bool) -> float:
-    """MiB of the features of all rows in all blocks, where keeping them pays.
+    """MiB of the features of all rows in all blocks, if caching them pays.
 
-    Rows have to be met at least three times; 0 where the features have no room, and for batches
-    whose values of f are summed in another order than from features that are kept.
+    Rows must be used at least three times; 0 if the features do not fit, and for batches whose
+    values of f are summed in another order than from cached features.
     """
     s = settings
     rounds = s.budget_samples / learned.n_rows if s.budget_samples else passes(s, learned.n_rows)

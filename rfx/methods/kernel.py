@@ -1,11 +1,11 @@
 """`kernel`: the exact kernel machine: lam/2 ||f||^2 + sum L(f(x) [+ b], y), eq. 1 of Yen et al.
 (2014).
 
-Ridge regression for a regression, a support vector machine for classes. With squared loss classes
-are fitted by ridge, too, one against the others as targets +-1 (Wu et al. 2016); with logistic loss
-by kernel logistic regression. A support vector machine of several classes is one for each pair of
-them, as in LIBSVM. Equation 1 has no bias, and neither have these two. A support vector
-machine has one unless `--bias false` is given: LIBSVM, which the paper used, always has.
+Ridge regression for regression, a support vector machine for classification. With squared loss,
+classes are fitted by ridge regression too, one against the rest with targets +-1 (Wu et al. 2016);
+with logistic loss, by kernel logistic regression. A support vector machine of several classes has
+one machine per pair, as in LIBSVM. Equation 1 has no bias, and neither have these two. A support
+vector machine has one unless `--bias false` is given: LIBSVM, which the paper used, always has one.
 """
 
 import logging
@@ -35,12 +35,13 @@ from rfx.solvers.kernel.svm import solve_kernel_svm
 from rfx.solvers.published.libsvm import solve_libsvm
 
 log = logging.getLogger(__name__)
-# Validation fits this many rows at most, for each fit takes the square of their number.
+# Maximum rows for validation, because each fit takes the square of their number.
 ROWS = 5000
-# From so many rows on a pass over all kernel values takes seconds, and a fit takes many passes.
+# Number of rows from which a pass over all kernel values takes seconds, and a fit takes many
+# passes.
 MANY = 50_000
-# Up to so many classes there is a support vector machine for each pair of them, beyond one for each
-# class: its coefficients are a column for each machine.
+# Maximum classes for one support vector machine per pair, otherwise one per class: its coefficients
+# are one column per machine.
 PAIRED = 30
 
 
@@ -76,9 +77,7 @@ class Kernel(ExpansionMethod):
 
     @classmethod
     def is_random(cls, settings: Mapping[str, Any]) -> bool:
-        """The exact kernel machine is not, where validation and medians of samples have nothing
-        to choose.
-        """
+        """Deterministic, unless validation or medians of samples choose options."""
         kernel = kernels.KERNELS.get(settings.get("kernel"))
         if kernel is None or settings.get("solver") != "rfx" or settings.get("metric") != "none":
             return True
@@ -109,7 +108,8 @@ class Kernel(ExpansionMethod):
         model = ExpansionModel.of(
             settings.kernel, params, problem.X, coef, intercept, n_classes=n_classes
         )
-        # ||f||, with which the objective tells the sum of losses, too (Yen et al. 2014, Figure 1)
+        # ||f||, which also determines the sum of losses from the objective (Yen et al. 2014, Figure
+        # 1)
         return Fitted(model, solution, {} if norm is None else {"norm": norm})
 
 
@@ -143,7 +143,7 @@ def _without_bias(params: dict, Y: Any, loss: Any, problem: Problem, settings: S
 
 def _machines(params: dict, problem: Problem, settings: Settings, n_classes: int):
     """(solution, intercept (m,), norm) of the support vector machines: one for each pair of
-    classes, fitted to their rows, or one for each output where n_classes is 0.
+    classes, fitted to their rows, or one for each output if n_classes is 0.
     """
     bias = True if settings.bias is None else settings.bias
     if problem.curve is not None:
@@ -205,10 +205,10 @@ def _machines(params: dict, problem: Problem, settings: Settings, n_classes: int
 
 
 def _norm(solution: Solution, K: Any, Y: Any, loss: Any, lam: float) -> float | None:
-    """The root of sum_k ||f_k||_H^2; None without a duality gap.
+    """The square root of sum_k ||f_k||_H^2; None without a duality gap.
 
-    Where the gap is that of the dual point -lam alpha, it needs no pass over kernel values: the
-    dual, objective - gap, is -sum L*(-lam alpha) - lam/2 ||f||^2. Newton's gap may be of another
+    If the gap is that of the dual point -lam alpha, no pass over kernel values is needed: the dual,
+    objective - gap, is -sum L*(-lam alpha) - lam/2 ||f||^2. Newton's gap may belong to another
     point.
     """
     if solution.certificate is None or solution.certificate.kind != "gap":

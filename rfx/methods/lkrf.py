@@ -1,10 +1,10 @@
 """`lkrf`: learning kernels with random features (Sinha and Duchi 2016).
 
-lam/2 ||w||^2 + sum L(w.z(x), y) over features z that are chosen from a pool; no bias. The pool's
-features are scored by their alignment with the targets. The distribution q over them with the
-largest mean score within D_f(q || uniform) <= rho is found, and used in one of the ways of USES.
-With --sparse the penalty is lam ||w||_1, and features are not divided by the root of their number.
-The model keeps the chosen features only.
+lam/2 ||w||^2 + sum L(w.z(x), y) over features z selected from a pool; no bias. The pool's features
+are scored by their alignment with the targets. The distribution q over them with the largest mean
+score subject to D_f(q || uniform) <= rho is computed, and applied in one of the ways of USES. With
+--sparse the penalty is lam ||w||_1, and features are not divided by the square root of their
+number. The model stores only the selected features.
 """
 
 from collections.abc import Callable
@@ -48,13 +48,13 @@ from rfx.solvers.base import Solution
 from rfx.solvers.l1.newton import solve_l1
 
 POOL = 20_000
-# What validation chooses from: multiples of the pool's size and of the median's bandwidth, numbers
-# of features, lambdas.
+# Candidates for validation: multiples of the pool's size and of the median bandwidth, numbers of
+# features, lambdas.
 RHO_SHARES = (0.005, 0.01, 0.02, 0.05, 0.1)
 GAMMA_FACTORS = (1.0, 0.25, 4.0, 16.0)
 COUNTS = (64, 256, 1024, 4096)
 LAMS = (1.0, 0.1, 0.01, 10.0, 100.0)
-# Most rows to fit to and to evaluate on.
+# Maximum rows to fit and to evaluate.
 ROWS, HELD_OUT = 5000, 0.5
 
 USES = {
@@ -65,14 +65,14 @@ USES = {
 
 
 class LKRF(LinearMethod):
-    """Random features chosen from a pool by their alignment with the targets."""
+    """Random features selected from a pool by their alignment with the targets."""
 
     name = "lkrf"
     summary = (
         "random features chosen from a pool by their alignment with the targets: learns the kernel"
     )
     weighted = distributed = True
-    # bandwidth and bound together, for they depend on one another, then the others one by one
+    # bandwidth and bound together, because they interact, then the others one by one
     searched = {"gamma": GAMMA_FACTORS, "rho": RHO_SHARES, "lam": LAMS, "n_features": COUNTS}
     stages = (("gamma", "rho"), ("lam",), ("n_features",))
     held_out_share, held_out_rows, fewest_evaluated = HELD_OUT, ROWS, 0
@@ -179,7 +179,7 @@ class LKRF(LinearMethod):
         support = int(np.count_nonzero(q))
         features = clock.timed("features", _chosen, pool, q, count, settings)
         solved = clock.timed("seconds_solve", _solved, features, problem, settings)
-        # of the support once, more were asked for than there are
+        # of the support once; more were requested than there are
         used = min(count or support, support) if settings.use == "support" else count or support
         steps = {name: value for name, value in clock.seconds.items() if name != "features"}
         details = {
@@ -200,7 +200,7 @@ class LKRF(LinearMethod):
     # ------------------------------------------------------------------ choice of options
 
     def with_choice(self, settings: Settings, chosen: dict[str, Any]) -> Settings:
-        # what validation chooses of rho are multiples of the pool's size
+        # the candidates of rho are multiples of the pool's size
         if "rho" in chosen:
             chosen = dict(chosen)
             chosen |= {"rho": None, "rho_share": chosen["rho"]}
@@ -215,7 +215,7 @@ class LKRF(LinearMethod):
         stop: Callable[[list[float]], bool],
         cache: Cache,
     ) -> list[float]:
-        # the pool and its scores stay as they are as long as gamma does
+        # the pool and its scores are reused as long as gamma is the same
         pool, scores = cache.get(
             "scored pool", settings.gamma, lambda: _scored(problem, settings, cache)
         )
@@ -224,7 +224,7 @@ class LKRF(LinearMethod):
         for lam in lams:
             model = _solved(features, problem, settings.updated(lam=lam)).model
             errors.append(error(problem.task, model.decision(out.X), out.Y, out.weights))
-            # its lambdas are in no order, so that all are tried
+            # its lambdas are unordered, so all are tried
             stop(errors)
         return errors
 
@@ -243,7 +243,7 @@ def _scores(pool: FeatureMap, problem: Problem, settings: Settings) -> np.ndarra
     Y, own = problem.Y, problem.weights
     if own is None:
         return alignment.scores(pool, problem.X, Y, centred)
-    # sums over rows that count as often as their weights say
+    # sums over rows that count as often as their weights
     Y = Y - weights.mean(Y, own) if centred else Y
     return alignment.scores(pool, problem.X, Y * own[:, None])
 
@@ -288,9 +288,9 @@ def _alternated(
 
 
 def _chosen(pool: FeatureMap, q: np.ndarray, count: int | None, settings: Settings) -> FeatureMap:
-    """The features that the distribution q over the pool becomes.
+    """The features selected by the distribution q over the pool.
 
-    count of them are asked for, None for as many as have weight.
+    count of them are requested, None for all with nonzero probability.
     """
     support = int(np.count_nonzero(q))
     if settings.use == "weights":

@@ -1,4 +1,4 @@
-"""What a run's data are as files that workers read: its own, or those of a data set by its name."""
+"""The data of a run as files that workers read: its own, or those of a named data set."""
 
 import os
 from collections.abc import Mapping
@@ -15,11 +15,11 @@ from rfx.records.run import Run
 
 @dataclass(frozen=True)
 class Given:
-    """Files of training rows, and what is known of them.
+    """Files of training rows, and their properties.
 
     path: a file, a pattern or a folder. test: a file of test rows, or (X, y), None for none. name,
-    split, task: of a data set. labels: {label: its value}, rows with others are left out. width:
-    columns that the rows have at least. numbers: labels are numbers, however they are spelled.
+    split, task: of a data set. labels: {label: value}; rows with other labels are dropped. width:
+    minimum number of columns. numbers: labels are numbers, however they are spelled.
     """
 
     path: str
@@ -34,7 +34,7 @@ class Given:
 
 
 def check(run: Run) -> None:
-    """Refuse with a UsageError data that are not in files, or that are cut by the seed."""
+    """Raise UsageError for data that is not in files, or that is split by the seed."""
     path = str(run.dataset)
     if path == "-":
         raise UsageError(
@@ -68,7 +68,7 @@ def check(run: Run) -> None:
 
 
 def given(run: Run) -> Given:
-    """The files of a run that `check` let pass; those of a data set are fetched."""
+    """The files of a run accepted by `check`; those of a data set are fetched."""
     info = _info(str(run.dataset))
     if info is None:
         return Given(str(run.dataset), run.how_to_read())

@@ -1,7 +1,7 @@
 """Random Fourier features of shift-invariant kernels (Rahimi and Recht 2007; Yen et al. 2014,
 section 2.1).
 
-phi(x) = sqrt2 cos(w.x + b). Frequencies and phases are kept in turns (divided by 2 pi), so that
+phi(x) = sqrt2 cos(w.x + b). Frequencies and phases are stored in turns (divided by 2 pi), so that
 range reduction is one subtraction and the cosine one short polynomial.
 """
 
@@ -28,9 +28,9 @@ class FourierMap(FeatureMap):
     """gaussian exp(-gamma ||.||_2^2): w ~ N(0, 2 gamma I); laplacian exp(-gamma ||.||_1): w_j ~
     Cauchy(0, gamma);
 
-    laplacian-l2 exp(-gamma ||.||_2): w ~ gamma N(0, I)/|N(0, 1)|, one denominator a feature
-    (docs/papers.md). b ~ U[0, 2 pi], or, as pairs, features 2k and 2k+1 are the cosine and the sine
-    of the same w.
+    laplacian-l2 exp(-gamma ||.||_2): w ~ gamma N(0, I)/|N(0, 1)|, with one denominator per feature
+    (docs/papers.md). b ~ U[0, 2 pi]; as pairs, features 2k and 2k+1 are the cosine and the sine of
+    the same w.
     """
 
     kernels: ClassVar[tuple[Kernel, ...]] = (Gaussian(), Laplacian(), LaplacianL2())
@@ -79,8 +79,8 @@ class FourierMap(FeatureMap):
             self._project_and(lambda Z: _cosine_full(Z, self._phases), X, out)
             return
         vectors, phases = self._vectors, self._phases
-        # in float32 a phase of a hundred turns has lost what the cosine needs, so that whole turns
-        # are left out before
+        # in float32 a phase of a hundred turns has lost the cosine's digits, so whole turns are
+        # removed before
         vectors.each_part(
             self._rows(X),
             lambda rows, packed: _cosines(*packed, vectors.W, vectors.sums, phases, out[rows]),

@@ -1,5 +1,5 @@
-"""Training on rows that are read as they are needed: `rfx train --stream`, checkpoints, and
-curves of held-out error.
+"""Training on rows read in batches: `rfx train --stream`, checkpoints, and curves of held-out
+error.
 """
 
 from dataclasses import replace
@@ -18,11 +18,11 @@ from rfx.records.run import Run
 
 
 def prepared(trainer, run: Run, split=None, progress=None) -> tuple:
-    """(trainer, what its fit is told besides the rows) by a run: checkpoints, progress, the curve
-    over the split's test rows.
+    """(trainer, further arguments of its fit) for a run: checkpoints, progress, the curve over the
+    split's test rows.
 
-    A trace of a stochastic method is its curve. Raises UsageError where another method is given
-    what only these have, and for weights of the rows of a stream.
+    A trace of a stochastic method is its curve. Raises UsageError for options that only these
+    methods have, and for sample weights of a stream.
     """
     if run.stream and run.sample_weight is not None:
         raise UsageError(
@@ -49,8 +49,8 @@ def prepared(trainer, run: Run, split=None, progress=None) -> tuple:
 
 
 def _curve(trainer, run, split) -> dict:
-    """The error on the split's test rows into the trace of a method that does not learn
-    batch by batch, where that is asked for.
+    """Add the error on the split's test rows to the trace of a method that does not learn in
+    batches, if requested.
     """
     if not run.curve:
         return {}
@@ -65,8 +65,8 @@ def _curve(trainer, run, split) -> dict:
 
 
 def _exact(trainer, split):
-    """The test rows' values of the exact kernel ridge solution of the training rows, nu
-    being the method's.
+    """The test rows' values of the exact kernel ridge solution of the training rows, with the
+    method's nu.
     """
     p = trainer.settings
     same = {name: p[name] for name in ("kernel", "gamma", "scaling", "target_scaling", "seed")}
@@ -82,8 +82,8 @@ def _exact(trainer, split):
 
 
 def train(trainer, run: Run, progress=None) -> tuple:
-    """(Pipeline, Split) of training on the file or standard input of a run; the Split has
-    the test rows, which must fit into memory.
+    """(Pipeline, Split) of training on the file or standard input of a run; the Split has the test
+    rows, which must fit into memory.
     """
     path, n_inputs = run.dataset, run.n_inputs
     if run.split is not None:
@@ -117,8 +117,8 @@ def train(trainer, run: Run, progress=None) -> tuple:
 
 
 def _is_csv(path, reading) -> bool:
-    """By its name; of standard input, and where the name says nothing, by how the text
-    begins. DataError for what is no text of rows.
+    """The format from the name; for standard input, or an unknown name, from the first bytes.
+    DataError if it is not a text of rows.
     """
     if path == "-":
         stdin = files.standard_input()

@@ -218,7 +218,7 @@ def damaged(path, name, head, content=bytes(64)):
         (
             "<f2",
             "(3, 20)",
-            r"map_frequencies holds float16 in the shape \(3, 20\), which is not valid in a model",
+            r"array map_frequencies holds float16 in the shape \(3, 20\), which is not valid",
         ),
         (">f4", "(3, 20)", "array map_frequencies holds >f4 in the shape"),
         ("|O", "(3, 20)", "array map_frequencies holds object"),

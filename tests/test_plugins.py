@@ -280,7 +280,7 @@ def test_one_that_fails_is_left_out(rfx, tmp_path, code):
         and "kernel broken-kernel of package broken 2.0" in err
     )
     assert (
-        all(line.endswith("; it is left out") for line in err.splitlines())
+        all(line.endswith("; it is ignored") for line in err.splitlines())
         and len(err.splitlines()) == 2
     )
 

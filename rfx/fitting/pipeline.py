@@ -153,7 +153,7 @@ class Pipeline:
         if not finite.all():
             row = np.argmin(finite) + 1
             raise DataError(
-                f"the model has no finite value for row {row}because its inputs are too large"
+                f"the model has no finite value for row {row}, because its inputs are too large"
             )
         return values[:, 0] if values.shape[1] == 1 else values
 

@@ -363,7 +363,8 @@ def once(runs: list[Run]) -> tuple[list[Run], list[str]]:
             dropped.setdefault(f"{own[0].method} on {own[0].dataset}", []).extend(own[1:])
     left_out = {id(run) for own in dropped.values() for run in own}
     notes = [
-        f"{words}is deterministic, so only one seed is run; {len(own):,} run{'s' * (len(own) != 1)}"
+        f"{words} is deterministic, so only one seed is run; {len(own):,}"
+        f" run{'s' * (len(own) != 1)}"
         " skipped"
         for words, own in dropped.items()
     ]

@@ -124,7 +124,7 @@ REFUSED = {
     "objects": (
         X.astype(object),
         (
-            r"X holds Python objects, which are not read; .* such as X.astype\(float\) or"
+            r"X holds Python objects, which are not supported; .* such as X.astype\(float\) or"
             r" X.astype\(str\)$"
         ),
     ),
@@ -325,7 +325,8 @@ def test_columns_of_lists_are_refused_before_they_are_read(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     for column in ([[1, 2]] * 3, [{"b": 1}] * 3):
         with pytest.raises(
-            DataError, match="column 'a' is of type .*; numbers, truth values and words are read"
+            DataError,
+            match="column 'a' is of type .*; only numbers, booleans and words are supported",
         ):
             read(written(tmp_path / "a.parquet", {"a": pyarrow.array(column), "y": [0, 1, 0]}))
     with pytest.raises(DataError, match="column 'a' is of type fixed_size_binary"):

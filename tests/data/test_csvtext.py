@@ -284,8 +284,8 @@ def test_decimal_commas_and_spaces_in_cells_do_not_separate(text, separator):
 @pytest.mark.parametrize(
     "above, noted",
     [
-        ("# exported 2024, by hand\n", "line 1 of f.csv begins with # and is left out"),
-        ('# a "quote\n\n#,,\n', "lines 1 to 3 of f.csv begin with # and are left out"),
+        ("# exported 2024, by hand\n", "line 1 of f.csv begins with # and is ignored"),
+        ('# a "quote\n\n#,,\n', "lines 1 to 3 of f.csv begin with # and are ignored"),
         ("sep=;\n", None),
         ('"sep=;"\r\n', None),
     ],
@@ -324,7 +324,7 @@ def test_what_stands_above_the_header_is_left_out(above, noted, chunk):
             "1 1:2 2:3\n2 1:3 2:4\n",
             "f.csv is LIBSVM text, not CSV; rename it to end in .libsvm",
         ),
-        ("a,b\n1,2\na,b\n3,4\n", "f.csv, line 3: it is the header once more"),
+        ("a,b\n1,2\na,b\n3,4\n", "f.csv, line 3: it repeats the header"),
     ],
 )
 def test_lines_that_are_no_rows_are_named(text, message):

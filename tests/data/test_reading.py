@@ -282,7 +282,7 @@ def test_a_file_without_the_model_s_header_is_read_in_order_and_that_is_said(tmp
         in err
     )
     (tmp_path / "other.csv").write_text("x,y\n1,1\n-1,-1\n")
-    assert "other.csv has no column 'a', 'b', which the model was trained with" in refused(
+    assert "other.csv has no column 'a', 'b', which the model needs" in refused(
         capfd, "predict", tmp_path / "m.npz", tmp_path / "other.csv"
     )
 
@@ -326,7 +326,7 @@ def test_rows_of_words_alone_stay_rows(rows, header, tmp_path, capfd):
     assert (
         row["n_train"] == 20
         and row["task"] == "binary"
-        and ("is taken for the header" in err) == header
+        and ("is read as the header" in err) == header
     )
     (tmp_path / "new.csv").write_text("\n".join(word.rpartition(",")[0] for word in words[:rows]))
     out, err = good(capfd, "predict", tmp_path / "m.npz", tmp_path / "new.csv")

@@ -59,8 +59,8 @@ def test_round_trip(rows):
         (
             "1 ACGT\n-1\n",
             (
-                "line 2, column 2: a row is a label and one sequence of letters, but this one has 1"
-                " words"
+                "line 2, column 2: a row needs a label and one sequence of letters, but this one"
+                " has 1 words"
             ),
         ),
         ("1 ACGT\n-1 AC GT\n", "this one has 3 words"),

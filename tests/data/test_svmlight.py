@@ -255,7 +255,7 @@ def test_a_bad_line_is_refused_with_its_place(tmp_path, line, column, message, n
     "tail", ["1 1:2 5", "1 1:2 5:", "1 1:2 5:-", "1 1:2 5:1e", "1 1:2 5:1e-", "-", "1 5:."]
 )
 def test_a_truncated_last_line(tmp_path, tail):
-    with pytest.raises(DataError, match="line 2, column .*cut off"):
+    with pytest.raises(DataError, match="line 2, column .*truncated"):
         svmlight.read(put(tmp_path, "1 1:2\n" + tail))
 
 

@@ -231,10 +231,10 @@ def test_unknown_and_missing_categories_become_the_mean(file, tmp_path, caplog):
     schema = load(file).schema
     share = float(np.mean(pandas.read_csv(file)["y"] == "yes"))
     (tmp_path / "new.csv").write_text("town,a\nnowhere,1\n,1\nt1,1\n")
-    with pytest.warns(RfxWarning, match="which are taken as the mean of the targets: 'nowhere'"):
+    with pytest.warns(RfxWarning, match="which are encoded by the mean of the targets: 'nowhere'"):
         X, _ = other_rows(tmp_path / "new.csv", schema, 2, targets="ignored")
     assert X[0, 0] == X[1, 0] == share != X[2, 0]
-    with pytest.raises(DataError, match="'nowhere'; without --strict they are taken as the mean"):
+    with pytest.raises(DataError, match="'nowhere'; without --strict they are encoded by the mean"):
         other_rows(tmp_path / "new.csv", schema, 2, strict=True, targets="ignored")
     table = pandas.read_csv(file)
     table.loc[[3, 5], "town"] = None

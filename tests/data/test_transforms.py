@@ -218,7 +218,7 @@ def text_rows(n=60, d=1500):
 @pytest.mark.parametrize("kind", KINDS)
 def test_wide_sparse_rows_are_refused(kind):
     rows = text_rows()
-    message = f"--scaling is {kind}, but the rows are sparse, with 1,500 columns.*choose standard"
+    message = f"--scaling is {kind}, but the rows are sparse, with 1,500 columns.*use standard"
     with pytest.raises(UsageError, match=message):
         Scaler.fit(rows, kind)
     with pytest.raises(UsageError, match=message):

@@ -137,7 +137,7 @@ def test_sources_of_the_values(write):
     for text, message in [
         ("sources = 3", "sources must be a table"),
         ("[sources]\nlamb = 'ours'", "unknown key 'lamb'.*lam"),
-        ("[sources]\n'cadata/lam' = 'ours'", "'cadata' is no data set, method or label"),
+        ("[sources]\n'cadata/lam' = 'ours'", "'cadata' is not a data set, method or label"),
         ("[sources]\nlam = 'a guess'", "must begin with one of printed, authors' program"),
         ("[sources]\nlam = 3", "must begin with one of"),
     ]:
@@ -205,7 +205,7 @@ def test_one_seed_where_nothing_is_random(tmp_path, write):
     loaded = plan.load(write(ONCE))
     assert [(run.seed, run.options["lam"]) for run in loaded.runs] == [(0, 1), (0, 10)]
     (note,) = loaded.notes
-    assert note.startswith("kernel on ") and note.endswith("one seed is run; 4 runs left out")
+    assert note.startswith("kernel on ") and note.endswith("one seed is run; 4 runs skipped")
     for before, after in [
         ('method = "kernel"', 'method = "rf"'),
         ("options.gamma = 0.5", 'options.gamma = "median"'),
@@ -270,7 +270,7 @@ RUN = '[[run]]\ndataset = "cpu"\nmethod = "rf"\n'
             RUN.replace("cpu", "cup"),
             "'cup' is not a file, and there is no data set called 'cup'; did you mean cpu",
         ),
-        (RUN + "test = 'none.libsvm'", "'none.libsvm' is no file"),
+        (RUN + "test = 'none.libsvm'", "'none.libsvm' is not a file"),
         (
             RUN + "split = '1.5'",
             "split 1.5 is not a fraction of the rows to train on; use a number",
@@ -352,7 +352,7 @@ def test_files_are_looked_for_beside_the_plan_then_in_the_current_folder(tmp_pat
     runs = plan.load("plans/p.toml").runs
     assert [run.dataset for run in runs] == ["plans/a.libsvm", "b.libsvm"]
     monkeypatch.chdir(tmp_path / "plans")
-    with pytest.raises(UsageError, match="'b.libsvm' is no file"):
+    with pytest.raises(UsageError, match="'b.libsvm' is not a file"):
         plan.load("p.toml")
     (tmp_path / "plans" / "b.libsvm").write_text("1 1:8\n-1 1:2\n")
     again = plan.load("p.toml").runs

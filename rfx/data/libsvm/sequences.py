@@ -63,7 +63,7 @@ def parse(raw, name: str, places: int | None = None, letters: bytes | None = Non
         if len(sequence) != places:
             refuse(
                 start,
-                f"the sequence has {len(sequence)} letters, but {places} are expectedin every row",
+                f"the sequence has {len(sequence)} letters, but {places} are expected in every row",
             )
         labels.append(label)
         rows.append(sequence)

@@ -170,7 +170,7 @@ class Scaler:
         (n, d), in_parts = X.shape, isinstance(X, Rows)
         if keeps_sparse(X):
             raise UsageError(
-                f"--scaling is {kind}, but the rows are sparse, with {d:,} columnsand zeros would"
+                f"--scaling is {kind}, but the rows are sparse, with {d:,} columns, and zeros would"
                 " become nonzero; use standard, minmax01 or none"
             )
         if weights is not None and not np.all(weights > 0):

@@ -1,4 +1,4 @@
-"""rfx: random-feature kernel machines, from a LIBSVM file to a table."""
+"""rfx: random-feature kernel machines, from data files to models and tables."""
 
 from rfx import env as _env
 from rfx._version import __distribution__, __version__
@@ -10,7 +10,7 @@ __all__ = ["__distribution__", "__version__", "load"]
 
 
 def load(path):
-    """The estimator of a model file; see `rfx.estimators.load`, which this is."""
-    from rfx import estimators  # which imports rfx
+    """Load the estimator of a model file; see `rfx.estimators.load`."""
+    from rfx import estimators
 
     return estimators.load(path)

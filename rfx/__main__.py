@@ -1,10 +1,10 @@
-"""The program `rfx`, which is also `python -m rfx`."""
+"""The program `rfx`, also available as `python -m rfx`."""
 
 import sys
 
 
 def main():
-    """Run the command line; Ctrl-C shows no traceback while it is still being imported either."""
+    """Run the command line; Ctrl-C shows no traceback, even during imports."""
     try:
         from rfx.cli import main
 

@@ -1,7 +1,7 @@
-"""The version and the distribution's name, alone in a file so that setup.cfg can read it
-without importing rfx.
+"""The version and the distribution's name, in a separate file that setup.cfg reads without
+importing rfx.
 """
 
 __version__ = "0.1.0"
-# on a package index the name rfx belongs to another project
+# on the package index, the name rfx belongs to another project
 __distribution__ = "rfx-kernels"

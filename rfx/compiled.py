@@ -1,5 +1,5 @@
-"""numba's njit, with compiled code kept on disk as a favour: no folder, a full disk or a
-damaged file never stops a command.
+"""numba's njit with an optional disk cache: a missing folder, a full disk or a damaged file never
+stops a command.
 """
 
 import fcntl
@@ -19,18 +19,18 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def njit(**options: Any) -> Callable[[F], F]:
-    """As numba.njit; with `cache=True` what was compiled is kept below NUMBA_CACHE_DIR
-    where it can be, else compiled anew.
+    """Like numba.njit; with `cache=True` compiled code is stored below NUMBA_CACHE_DIR if possible,
+    and otherwise compiled again.
     """
     keep = options.pop("cache", False)
 
     def decorate(function: F) -> F:
         made = numba.njit(**options)(function)
-        # not where the user has switched numba's compiler off
+        # not if the user has disabled numba's compiler
         if keep and hasattr(made, "enable_caching"):
             try:
                 made._cache = _Cache(function)
-            # numba's RuntimeError: there is no folder that it can write to
+            # numba's RuntimeError: there is no writable folder
             except (OSError, RuntimeError) as error:
                 _tell(error)
         return made
@@ -39,13 +39,13 @@ def njit(**options: Any) -> Callable[[F], F]:
 
 
 def _tell(error: Exception) -> None:
-    """Warn, once in a process, that nothing is kept."""
+    """Warn, once per process, that nothing is cached."""
     if not _told:
         _told.append(str(error))
         folder = os.environ.get("NUMBA_CACHE_DIR", "the cache")
-        reason = getattr(error, "strerror", None) or "it can't be made or written to"
+        reason = getattr(error, "strerror", None) or "it can't be created or written"
         log.warning(
-            "compiled code can't be kept in %s (%s), so that every command compiles anew; RFX_CACHE"
+            "compiled code can't be cached in %s (%s), so every command compiles again; RFX_CACHE"
             " names another folder",
             folder,
             reason,
@@ -53,16 +53,16 @@ def _tell(error: Exception) -> None:
 
 
 class _Place(caching.CompileResultCacheImpl):
-    """The folder of NUMBA_CACHE_DIR alone: numba would go on to others, and run what
-    somebody else may have put there.
+    """Only the folder of NUMBA_CACHE_DIR: numba would try others, and run code that another user
+    may have put there.
     """
 
     _locator_classes = caching.CompileResultCacheImpl._locator_classes[:1]
 
 
 class _Files(caching.IndexDataCacheFile):
-    """One process at a time adds a file, and the index last: it never names the file of
-    another signature or an older source.
+    """One process at a time adds a file, and the index last, so it never names the file of another
+    signature or an older source.
     """
 
     def save(self, key, data):
@@ -91,7 +91,7 @@ class _Cache(caching.FunctionCache):
     def load_overload(self, sig, target_context):
         try:
             return super().load_overload(sig, target_context)
-        except Exception:  # what a damaged file raises may be anything
+        except Exception:  # a damaged file may raise anything
             self._forget()
             return None
 
@@ -101,18 +101,18 @@ class _Cache(caching.FunctionCache):
         except OSError as error:
             self._forget()
             _tell(error)
-        except Exception:  # of a damaged index
+        except Exception:  # from a damaged index
             self._forget()
 
     def _forget(self):
-        """Remove the index, and with it all that is known of the function."""
+        """Remove the index, and thus all cached code of the function."""
         with suppress(OSError):
             os.unlink(self._cache_file._index_path)
 
 
 @contextmanager
 def _locked(folder):
-    """Hold the lock of a folder; where the file system has none, nothing is held."""
+    """Hold the lock of a folder; if the file system has no locks, nothing is locked."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         with suppress(OSError):

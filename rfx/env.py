@@ -1,4 +1,6 @@
-"""What makes a row reproducible: folders, threads, memory, versions, processor, git revision."""
+"""The environment that makes a row reproducible: folders, threads, memory, versions, processor, git
+revision.
+"""
 
 import atexit
 import os
@@ -15,22 +17,21 @@ from rfx import lazy
 from rfx._version import __version__
 from rfx.errors import UsageError
 
-# Imported with rfx itself, before anything can catch Ctrl-C: what takes time is loaded when it
-# is used.
+# Imported with rfx itself, before anything can catch Ctrl-C: slow imports are deferred.
 
 _threads = None
 _largest_child_mb = 0.0
 
-# Bytes of freed memory that malloc keeps at most, and the largest array that it makes of them (no
-# more than 32 MiB with glibc).
+# Maximum bytes of freed memory that malloc keeps, and the largest array for which it reuses them
+# (at most 32 MiB with glibc).
 KEPT_BYTES, KEPT_ARRAY_BYTES = 512 << 20, 32 << 20
 
 
 def cache_dir() -> Path:
-    """Folder for what can be made again: `$RFX_CACHE`, else `$XDG_CACHE_HOME/rfx`, else
+    """Folder for files that can be recreated: `$RFX_CACHE`, else `$XDG_CACHE_HOME/rfx`, else
     `~/.cache/rfx`.
 
-    Of a user without a home folder, as a container may have one, it is among the temporary folders.
+    For a user without a home folder, as in some containers, it is a temporary folder.
     """
     if os.environ.get("RFX_CACHE"):
         return Path(os.environ["RFX_CACHE"])
@@ -41,7 +42,7 @@ def cache_dir() -> Path:
 
 
 def home_dir() -> Path | None:
-    """The user's home folder; None where neither HOME nor the system names one."""
+    """The user's home folder; None if neither HOME nor the system defines one."""
     try:
         return Path.home()
     except RuntimeError:
@@ -51,39 +52,37 @@ def home_dir() -> Path | None:
 def _temporary_dir() -> Path:
     try:
         return Path(lazy.tempfile.gettempdir())
-    except OSError:  # it writes to what it finds, which fails where the disk is full
+    except OSError:  # it writes to the folders it tests, which fails when the disk is full
         return Path(os.environ.get("TMPDIR") or "/tmp")
 
 
 def data_dir() -> Path:
-    """Folder of fetched data sets: `$RFX_DATA`, else `cache_dir()/data`. UsageError where
-    there is no place for it.
+    """Folder of fetched data sets: `$RFX_DATA`, else `cache_dir()/data`. UsageError if neither
+    exists.
     """
     if os.environ.get("RFX_DATA"):
         return Path(os.environ["RFX_DATA"])
     if home_dir() is None and not (os.environ.get("RFX_CACHE") or os.environ.get("XDG_CACHE_HOME")):
-        raise UsageError(
-            "there is no home folder to keep data sets in; RFX_DATA names a folder for them"
-        )
+        raise UsageError("there is no home folder for data sets; set RFX_DATA to a folder")
     return cache_dir() / "data"
 
 
 def prepare_blas() -> None:
-    """Have OpenBLAS's idle threads sleep at once: by default each spins, seen for 0.1 s, on a core
+    """Make OpenBLAS's idle threads sleep at once: by default each spins for about 0.1 s on a core
     that rfx's own threads need.
 
-    It counts where numpy is not imported yet; a value set by the user is left alone.
+    It has an effect only before numpy is imported; a value set by the user is respected.
     """
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "14")
 
 
 def prepare_numba_cache() -> None:
-    """Point `NUMBA_CACHE_DIR` at a folder that only this user can write to, for numba runs the code
-    that it finds there.
+    """Set `NUMBA_CACHE_DIR` to a folder that only this user can write to, because numba runs the
+    code in it.
 
-    It is in rfx's cache, else among the temporary folders, else a fresh one for this process alone;
-    where there is none either, it can't be, and nothing is kept. Must run before numba is imported;
-    a value set by the user is left alone.
+    It is in rfx's cache, else a temporary folder, else a new folder for this process only;
+    otherwise nothing is cached. Must run before numba is imported; a value set by the user is
+    respected.
     """
     if "NUMBA_CACHE_DIR" in os.environ:
         return
@@ -96,7 +95,7 @@ def prepare_numba_cache() -> None:
 
 
 def nothing_compiled() -> bool:
-    """Whether numba's cache, where `prepare_numba_cache` or the user put it, is empty."""
+    """Whether numba's cache, as set by `prepare_numba_cache` or the user, is empty."""
     try:
         with os.scandir(os.environ["NUMBA_CACHE_DIR"]) as found:
             return next(found, None) is None
@@ -105,8 +104,8 @@ def nothing_compiled() -> bool:
 
 
 def private_folder(folder) -> bool:
-    """Make `folder` where it is missing; is it a real folder, no link, that no other user
-    can write to or exchange?
+    """Create `folder` if missing; return whether it is a real folder, not a link, that no other
+    user can write to or replace.
     """
     folder = Path(os.path.abspath(folder))
     try:
@@ -126,11 +125,10 @@ def private_folder(folder) -> bool:
 
 
 def _is_out_of_reach(path) -> bool:
-    """Whether no other user can put something else in the place of `path`: by a folder or a link on
-    the way to it.
+    """Whether no other user can replace `path` by changing a folder or link on the way to it.
 
-    What is there must be this user's or the system's, and others must not write to it, unless it is
-    sticky, as /tmp is, or nobody else comes as far.
+    Every part must belong to this user or the system. Others must not be able to write to it,
+    unless it is sticky like /tmp, or nobody else can reach it.
     """
     ours = {0, os.getuid(), os.lstat("/").st_uid}
     reached = True  # by others
@@ -150,37 +148,37 @@ def _is_out_of_reach(path) -> bool:
 
 
 def _passing_folder() -> str:
-    """A fresh private folder that goes when this process ends."""
-    remove = lazy.shutil.rmtree  # now: when the process ends it is late for imports
+    """A new private folder that is removed when this process ends."""
+    remove = lazy.shutil.rmtree  # now, because imports fail while the process is ending
     try:
         folder, owner = lazy.tempfile.mkdtemp(prefix="rfx-numba-"), os.getpid()
     except OSError:
         return os.path.join(os.devnull, "rfx")
     atexit.register(lambda: remove(folder, ignore_errors=True) if os.getpid() == owner else None)
     message = (
-        "compiled code can't be kept in %s, so that every command compiles anew; RFX_CACHE may name"
-        " a folder of your own"
+        "compiled code can't be cached in %s, so every command compiles again; RFX_CACHE names"
+        " another folder"
     )
     lazy.logging.getLogger(__name__).warning(message, cache_dir() / "numba")
     return folder
 
 
 def cores() -> int:
-    """Number of processor cores that this process may use: those of its affinity, and of
-    its cgroup's quota of processor time.
+    """Number of processor cores available to this process, by its affinity and its cgroup's CPU
+    quota.
     """
     return max(1, min(len(os.sched_getaffinity(0)), _quota()))
 
 
 def threads() -> int:
-    """Number of threads that rfx's own loops may use."""
+    """Number of threads for rfx's own loops."""
     return _threads or cores()
 
 
 def set_threads(count: int | None) -> None:
-    """Bound rfx's own loops, and OpenMP, to `count` threads (None: one per available core).
+    """Limit rfx's own loops, and OpenMP, to `count` threads (None: one per available core).
 
-    BLAS keeps to one thread wherever rfx works, see `rfx.parallel.one_blas_thread`.
+    BLAS uses one thread inside rfx, see `rfx.parallel.one_blas_thread`.
     """
     global _threads
     _threads = count
@@ -190,8 +188,8 @@ def set_threads(count: int | None) -> None:
 
 
 def check_environment() -> None:
-    """Refuse, with a UsageError, numbers of threads in the environment that numba and the
-    BLAS libraries do not take.
+    """Raise UsageError for thread counts in the environment that numba and the BLAS libraries
+    reject.
     """
     for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         text = os.environ.get(name, "").strip()
@@ -201,26 +199,26 @@ def check_environment() -> None:
             for part in parts
         ):
             raise UsageError(
-                f"the environment variable {name} is {text!r:.40}; it must be a whole number of 1"
-                " or more, or unset"
+                f"the environment variable {name} is {text!r:.40}; it must be an integer of 1 or"
+                " more, or unset"
             )
 
 
 def own_process() -> None:
-    """Have BLAS start no threads of its own, and OpenMP's sleep while they wait: for processes that
-    are rfx's own.
+    """Make BLAS single-threaded and OpenMP threads sleep while waiting: for processes started by
+    rfx.
 
-    It counts where numpy is not imported yet.
+    It has an effect only before numpy is imported.
     """
     os.environ["OPENBLAS_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = "1"
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 
 def peak_rss_mb() -> float:
-    """Largest resident memory of this process so far in MiB, plus that of its largest
-    back-end child.
+    """Peak resident memory of this process so far in MiB, plus that of its largest back-end
+    child.
     """
-    # Not getrusage: after a fork Linux counts the parent's memory as the child's peak
+    # Not getrusage: after a fork, Linux counts the parent's memory in the child's peak
     try:
         with open("/proc/self/status", encoding="ascii") as lines:
             own = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
@@ -230,18 +228,18 @@ def peak_rss_mb() -> float:
 
 
 def count_child(peak_mb: float) -> None:
-    """Tell peak_rss_mb of the peak of a back-end child that worked while this process waited."""
+    """Report to peak_rss_mb the peak of a back-end child that ran while this process waited."""
     global _largest_child_mb
     _largest_child_mb = max(_largest_child_mb, peak_mb)
 
 
 def keep_freed_memory() -> None:
-    """Have malloc keep what this process frees for its next arrays, KEPT_BYTES at most: new memory
-    takes more time than a loop over it.
+    """Make malloc reuse freed memory for the next arrays, up to KEPT_BYTES: new memory takes longer
+    than a loop over it.
 
-    By itself glibc gives back whatever is more than twice the largest array freed so far. Elsewhere
-    nothing changes, nor where the user has said something of it (MALLOC_TRIM_THRESHOLD_,
-    MALLOC_MMAP_THRESHOLD_, GLIBC_TUNABLES). For processes that are rfx's own.
+    By default glibc returns memory beyond twice the largest freed array. Nothing changes on other
+    systems, or if the user has set MALLOC_TRIM_THRESHOLD_, MALLOC_MMAP_THRESHOLD_ or
+    GLIBC_TUNABLES. For processes started by rfx.
     """
     told = {"MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"} & set(os.environ)
     if told or "glibc.malloc" in os.environ.get("GLIBC_TUNABLES", ""):
@@ -254,22 +252,21 @@ def keep_freed_memory() -> None:
 
 
 def die_with(parent: int) -> None:
-    """Have the kernel kill this process when the process `parent` ends, however it ends (Linux)."""
+    """Make the kernel kill this process when the process `parent` ends for any reason (Linux)."""
     PR_SET_PDEATHSIG = 1
     try:
         lazy.ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     except (OSError, AttributeError):
         return
     if os.getppid() != parent:
-        # it ended before the request was made, so the signal will never come
+        # it ended before this request, so the signal will never come
         os._exit(1)
 
 
 def available_memory_mb() -> float:
-    """Memory in MiB that can still be taken without swapping, in the machine and in the cgroup that
-    this process is in.
+    """Memory in MiB available without swapping, on the machine and in the cgroup of this process.
 
-    It is looked up ten times a second at most: small problems are solved faster than these files
+    It is read at most ten times a second, because small problems are solved faster than these files
     are read.
     """
     return _available_memory_mb(int(10 * time.monotonic()))
@@ -291,9 +288,8 @@ def _machine_memory_mb() -> float:
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**20 / 2
 
 
-# How a line of /proc/self/cgroup that names a group of memory begins, after its number; where such
-# groups lie; and the names of the limit, what is held, and the pages of files among it that are
-# given up when they are needed: versions 2 and 1.
+# The start of a line of /proc/self/cgroup for a memory group, after its number; the location of
+# such groups; the names of the limit, the usage, and the reclaimable file pages: versions 2 and 1.
 _CGROUPS = (
     (":", "", "memory.max", "memory.current", "inactive_file"),
     ("memory:", "/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
@@ -301,8 +297,8 @@ _CGROUPS = (
 
 
 def _cgroup_memory_mb(root="/sys/fs/cgroup", own="/proc/self/cgroup") -> float:
-    """What the memory limits of this process's cgroup, and of those above it, leave;
-    infinite without a limit.
+    """Memory left by the limits of this process's cgroup and of those above it; infinite without a
+    limit.
     """
     least = float("inf")
     try:
@@ -321,8 +317,8 @@ def _cgroup_memory_mb(root="/sys/fs/cgroup", own="/proc/self/cgroup") -> float:
 
 @lru_cache(maxsize=1)
 def _quota(root: str = "/sys/fs/cgroup", own: str = "/proc/self/cgroup") -> int:
-    """Cores that the quotas of this process's cgroup, and of those above it, are worth,
-    rounded up; very many without one.
+    """Cores corresponding to the CPU quotas of this process's cgroup and of those above it, rounded
+    up; a very large number without one.
     """
     least = sys.maxsize
     try:
@@ -331,7 +327,7 @@ def _quota(root: str = "/sys/fs/cgroup", own: str = "/proc/self/cgroup") -> int:
     except (OSError, ValueError):
         return least
     for controllers, group in groups:
-        # version 2 has no controllers' names; version 1 may list several
+        # version 2 has no controller names; version 1 may list several
         if controllers and "cpu" not in controllers.split(","):
             continue
         top = Path(f"{root}/cpu" if controllers else root)
@@ -391,8 +387,8 @@ def blas_name() -> str:
 
 @lru_cache
 def git_revision() -> str:
-    """Revision of the checkout that rfx runs from, with `+` when files were changed; empty
-    when installed.
+    """Revision of the checkout that rfx runs from, with `+` if files were changed; empty if
+    installed.
     """
     root = Path(__file__).resolve().parent.parent
     if not (root / ".git").exists():

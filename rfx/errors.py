@@ -1,4 +1,4 @@
-"""The exceptions that a user sees as one sentence, without a traceback."""
+"""Exceptions shown to the user as one sentence, without a traceback."""
 
 import difflib
 
@@ -6,8 +6,8 @@ _BREAKS = {ord(mark): repr(mark)[1:-1] for mark in "\n\r\t\v\f\x1c\x1d\x1e\x85\u
 
 
 class _Sentence:
-    """An exception whose text is one line: a line break in it, such as one of a quoted
-    cell, is spelled out.
+    """An exception whose message is one line; line breaks, such as those of a quoted cell, are
+    escaped.
     """
 
     def __str__(self) -> str:
@@ -15,27 +15,27 @@ class _Sentence:
 
 
 class RfxError(_Sentence, Exception):
-    """Something about the data or the run is wrong; str(error) is one sentence that says
-    what and what to do.
+    """A problem of the data or the run; str(error) is one sentence with the problem and the
+    remedy.
     """
 
     exit_code = 1
 
 
 class DataError(RfxError):
-    """A data file or data set can't be used as it is."""
+    """A data file or data set is unusable."""
 
 
 class NoData(DataError):
-    """A data set's file can't be had: another time it may be there."""
+    """A data set's file is unavailable; it may be available later."""
 
 
 class OutOfTime(RfxError):
-    """What `--timeout` allows was not enough, and there is nothing to show for it."""
+    """`--timeout` was too short to produce a result."""
 
 
 class ClusterError(RfxError):
-    """The scheduler or the workers of `--scheduler` can't be used, or have gone away."""
+    """The scheduler or the workers of `--scheduler` are unusable or have disconnected."""
 
 
 class UsageError(RfxError):
@@ -45,27 +45,27 @@ class UsageError(RfxError):
 
 
 class LockedError(RfxError):
-    """Somebody else holds the lock of a file or folder that this command must write."""
+    """Another process holds the lock of a file or folder that this command must write."""
 
     exit_code = 4
 
 
 class RfxWarning(_Sentence, UserWarning):
-    """Something that was left out or done otherwise; the command line says it in one
-    sentence on standard error.
+    """Something was ignored or changed; the command line prints the warning as one sentence on
+    standard error.
     """
 
 
 def or_near(name: str, known, otherwise: str = "there are", aliases=()) -> str:
-    """The end of a sentence about a name that is not among the known: those that are like
-    it, or aliases that are, else all known.
+    """The end of a message about an unknown name: similar names or aliases, else all known
+    names.
     """
     near = difflib.get_close_matches(str(name)[:100], [*known, *aliases], n=3)
     return f"; did you mean {' or '.join(near)}?" if near else f" ({otherwise}: {', '.join(known)})"
 
 
 def quoted(value) -> str:
-    """A value as a sentence quotes it, shortened where it is long."""
+    """A value as quoted in a message, shortened if it is long."""
     try:
         text = repr(value[:200] if isinstance(value, str) else value)
     except (ValueError, RecursionError):

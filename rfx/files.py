@@ -1,8 +1,7 @@
-"""Output files: they appear whole or not at all, replace nothing that rfx did not make, and never
-what is being read.
+"""Output files: written completely or not at all; they never replace files that rfx did not create,
+nor inputs.
 
-Pipes and devices are written to, never replaced. Locks and drafts never follow links that somebody
-else has laid.
+Pipes and devices are written to, never replaced. Locks and drafts never follow other users' links.
 """
 
 import contextlib
@@ -21,14 +20,14 @@ from rfx.errors import DataError, UsageError
 
 
 def shown(path) -> str:
-    """A path as messages show it: the empty one can't be seen without quotes."""
+    """A path in a message; the empty path is quoted."""
     return str(path) or '""'
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What a command writes: `name` for messages ("a model file of rfx"), and `made(path)`,
-    whether a file is one.
+    """The kind of file that a command writes: `name` for messages ("a model file of rfx"), and
+    `made(path)`, whether a file is of this kind.
     """
 
     name: str
@@ -36,14 +35,15 @@ class Kind:
 
 
 def guard(output, inputs=(), kind: Kind | None = None, force: bool = False) -> None:
-    """Refuse an output that would destroy something; call it before anything is read.
+    """Raise an error for an output that would overwrite other data; call it before reading
+    anything.
 
-    output: (name, path) with the name that a person knows it by, such as `--model`; inputs: such
-    pairs for all that is read, and for the other outputs. `-` is standard input among the inputs,
-    standard output as the output. kind: what may be replaced; None says that the file is only added
-    to, by code that checks it itself. Raises UsageError where the output is the same file as an
-    input, by whatever name or link, and, without `force`, where it is there already and neither
-    empty nor of the kind. Pipes and devices are let pass.
+    output: (name, path) with the user's name for it, such as `--model`; inputs: such pairs for all
+    inputs and the other outputs. `-` is standard input among the inputs, standard output as the
+    output. kind: what may be replaced; None: the file is only appended to, by code with its own
+    checks. Raises UsageError if the output is the same file as an input, by any name or link, and,
+    without `force`, if it exists and is neither empty nor of the kind. Pipes and devices are
+    allowed.
     """
     name, path = output
     if _is_special(path):
@@ -66,19 +66,19 @@ def guard(output, inputs=(), kind: Kind | None = None, force: bool = False) -> N
         ours = kind.made(Path(path))
     except OSError as error:
         raise UsageError(
-            f"{name} {path} is there already and can't be read ({error.strerror or error}); write"
-            " to another file"
+            f"{name} {path} exists and can't be read ({error.strerror or error}); write to another"
+            " file"
         ) from None
     if not ours:
         raise UsageError(
-            f"{name} {path} is there already and is not {kind.name}; write to another file, or"
-            " replace it with --force"
+            f"{name} {path} exists and is not {kind.name}; write to another file, or replace it"
+            " with --force"
         )
 
 
 def _same(output, source) -> bool:
-    """Whether two names lead to one file; `-` is a standard stream. Files that are not
-    there yet are compared by their place.
+    """Whether two names refer to one file; `-` is a standard stream. Files that do not exist yet
+    are compared by path.
     """
     try:
         first, second = _status(output, 1), _status(source, 0)
@@ -92,20 +92,20 @@ def _status(path, stream):
 
 
 def names_folder(path) -> bool:
-    """Whether an output's name is that of a folder: of one that is there, or one that ends
-    as no file's does.
+    """Whether an output's name is that of a folder: an existing one, or a name that can't be a
+    file's.
     """
     return os.path.isdir(path) or os.fspath(path).endswith(os.sep)
 
 
 def check(path) -> None:
-    """Raise the OSError with which `whole` would fail at once for `path`; nothing is made
-    or changed.
+    """Raise the OSError with which `whole` would immediately fail for `path`; nothing is created or
+    changed.
     """
     if not str(path):
-        raise OSError(errno.ENOENT, "a file name is needed")
+        raise OSError(errno.ENOENT, "a file name is required")
     if names_folder(path):
-        raise OSError(errno.EISDIR, f"{os.strerror(errno.EISDIR)}; a file name is needed")
+        raise OSError(errno.EISDIR, f"{os.strerror(errno.EISDIR)}; a file name is required")
     path = Path(path)
     place = path if _is_special(path) else _target(path).parent
     os.stat(place)
@@ -117,13 +117,13 @@ def check(path) -> None:
 
 @contextlib.contextmanager
 def whole(path, mode: int = 0o666, own: bool = False):
-    """A binary handle that becomes the file `path` when the block ends well, and leaves nothing
-    when it does not.
+    """A binary handle that becomes the file `path` if the block succeeds; otherwise nothing is
+    left.
 
-    What is there already and no regular file is written to as it is; of a link, the file that it
-    leads to is replaced. What a killed process left of the same file is cleared first. `mode`: who
-    may read and write it, less the umask. `own`: the file is rfx's alone, such as a cache, and a
-    link or a pipe in its place is replaced, never followed.
+    If `path` is not a regular file, it is written to directly; for a link, its target is replaced.
+    Remains of a killed process for the same file are removed first. `mode`: permissions, minus the
+    umask. `own`: the file belongs to rfx alone, such as a cache, and a link or pipe in its place is
+    replaced, never followed.
     """
     if not own:
         check(path)
@@ -140,7 +140,7 @@ def whole(path, mode: int = 0o666, own: bool = False):
             handle.flush()
             os.fsync(handle.fileno())
             os.fchmod(handle.fileno(), mode & ~_umask())
-            # before the handle is closed, and with it the lock that keeps the draft
+            # before the handle is closed, which releases the lock that protects the draft
             os.replace(draft, path)
     except BaseException:
         Path(draft).unlink(missing_ok=True)
@@ -148,7 +148,7 @@ def whole(path, mode: int = 0o666, own: bool = False):
 
 
 def _draft(path):
-    """(descriptor, name) of a new file beside `path`, locked for as long as its writer lives."""
+    """(descriptor, name) of a new file next to `path`, locked while its writer lives."""
     while True:
         descriptor, draft = tempfile.mkstemp(
             dir=path.parent, prefix=f".{path.name}.", suffix=".part"
@@ -161,11 +161,11 @@ def _draft(path):
             os.close(descriptor)
             Path(draft).unlink(missing_ok=True)
             raise
-        os.close(descriptor)  # cleared by somebody in the moment before it was locked
+        os.close(descriptor)  # removed by another process just before it was locked
 
 
 def _clear_drafts(path) -> None:
-    """Remove the drafts of `path` whose writers were killed: nobody holds their locks any more."""
+    """Remove the drafts of `path` whose writers were killed: their locks are free."""
     of_this = re.compile(rf"\.{re.escape(path.name)}\.[a-z0-9_]{{8}}\.part")
     with contextlib.suppress(OSError), os.scandir(path.parent) as entries:
         for draft in [entry.path for entry in entries if of_this.fullmatch(entry.name)]:
@@ -181,35 +181,32 @@ def _clear_drafts(path) -> None:
 
 
 def _flock(descriptor, how) -> None:
-    # where the file system has no locks, a draft that a killed process leaves is cleared by nobody
+    # if the file system has no locks, drafts of killed processes are never removed
     with contextlib.suppress(OSError):
         fcntl.flock(descriptor, how)
 
 
 def standard_input():
-    """The binary handle of standard input; DataError where it is closed."""
+    """The binary handle of standard input; DataError if it is closed."""
     if sys.stdin is None or sys.stdin.closed:
-        raise DataError("standard input is closed, so that - can't be read; give a file, or a pipe")
+        raise DataError("standard input is closed, so - can't be read; pass a file or a pipe")
     return sys.stdin.buffer
 
 
 def standard_output():
-    """The binary handle of standard output; DataError where it is closed."""
+    """The binary handle of standard output; DataError if it is closed."""
     if sys.stdout is None or sys.stdout.closed:
-        raise DataError(
-            "standard output is closed, so that nothing can be written to it; give --output FILE,"
-            " or a pipe"
-        )
+        raise DataError("standard output is closed; use --output FILE or a pipe")
     return sys.stdout.buffer
 
 
 def check_regular(path, pipes: bool = False) -> os.stat_result:
-    """What the file system says of the regular file `path`; call it before a library opens the file
-    by its name.
+    """The os.stat_result of the regular file `path`; call it before a library opens the file by
+    name.
 
-    pipes: whether a pipe will do, too, as for rows that are read once. Raises OSError where there
-    is no such file, or where it is a folder, a device, a pipe or a socket: a device such as
-    /dev/zero never ends, and a pipe may never begin.
+    pipes: whether a pipe is allowed too, for rows that are read once. Raises OSError if the file
+    does not exist, or is a folder, a device, a pipe or a socket: a device such as /dev/zero never
+    ends, and a pipe may never begin.
     """
     status = os.stat(path)
     _refuse_special(status, path, pipes)
@@ -217,10 +214,9 @@ def check_regular(path, pipes: bool = False) -> os.stat_result:
 
 
 def open_regular(path, mode: str = "rb", pipes: bool = False, **how):
-    """The built-in `open`, for a regular file alone; `check_regular` says what is refused, with an
-    OSError.
+    """The built-in `open` for regular files only; raises OSError like `check_regular`.
 
-    Nothing that is refused is opened, so that a pipe without a writer holds nobody up. `how`: for
+    Other files are not opened, so that a pipe without a writer does not block. `how`: arguments of
     `open`, such as encoding.
     """
 
@@ -249,8 +245,8 @@ def _refuse_special(status, path, pipes) -> None:
 
 
 def own_folder(path, mode: int = 0o777) -> Path:
-    """A folder of rfx's own, made where it is missing; OSError where a link is in its
-    place: what it leads to is not rfx's.
+    """A folder of rfx's own, created if missing; OSError if a link is in its place, because its
+    target is not rfx's.
     """
     path = Path(path)
     path.mkdir(parents=True, exist_ok=True, mode=mode)
@@ -259,16 +255,14 @@ def own_folder(path, mode: int = 0o777) -> Path:
 
 
 def check_own_folder(path) -> None:
-    """Raise OSError where a link is in the place of a folder of rfx's own, whether or not
-    it leads anywhere.
-    """
+    """Raise OSError if a link, valid or not, is in the place of a folder of rfx's own."""
     if os.path.islink(path):
         raise OSError(errno.ENOTDIR, f"{Path(path).name} is a link", str(path))
 
 
 def open_own(path):
-    """A binary handle on a file that rfx itself made; OSError where it is none, a link to
-    another file or no regular file.
+    """A binary handle on a file created by rfx; OSError if it is missing, a link, or not a regular
+    file.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
@@ -280,19 +274,18 @@ def open_own(path):
 
 
 def open_lock(path) -> int:
-    """A descriptor of the lock file `path` to call fcntl.flock on, made where it is missing;
-    nothing in it is changed.
+    """A descriptor of the lock file `path` for fcntl.flock, created if missing; its content is not
+    changed.
 
-    Whoever holds the lock may write to it, and truncate it. Raises OSError, also where `path` is a
-    link or no regular file: through a link, somebody else's choice of file would be locked and
-    written to.
+    The holder of the lock may write to it and truncate it. Raises OSError, also if `path` is a link
+    or not a regular file, because a link could make rfx lock and write another file.
     """
     descriptor = os.open(
         path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666
     )
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
     return descriptor
 
 

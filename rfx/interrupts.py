@@ -1,4 +1,4 @@
-"""SIGTERM handled as Ctrl-C is, so that nothing half-written is left behind."""
+"""Handle SIGTERM like Ctrl-C, so that no partial files are left behind."""
 
 import os
 import signal
@@ -7,19 +7,19 @@ import threading
 from contextlib import contextmanager
 from typing import Any
 
-# Seconds after which an interrupt is made once more; those that are to come.
+# Seconds after which an interrupt is raised once more; those still to come.
 _SOON = 0.02
 _coming: list[Any] = []
 
 
 @contextmanager
 def terminate_as_interrupt():
-    """cron and `timeout` send SIGTERM where a person types Ctrl-C; within the block it raises
+    """cron and `timeout` send SIGTERM instead of Ctrl-C; inside the block it raises
     KeyboardInterrupt, once.
 
-    After either, until its end, objects that were being made, such as those of numba's compiler, go
-    in silence, and an interrupt that one of them swallowed at its end is made once more. One that
-    comes while LLVM works waits until it has ended.
+    After either, until the end of the block, errors of incomplete objects, such as those of numba's
+    compiler, are silent, and an interrupt swallowed by one of them is raised once more. An
+    interrupt during LLVM code waits until that has ended.
     """
     if (
         threading.current_thread() is not threading.main_thread()
@@ -41,7 +41,7 @@ def terminate_as_interrupt():
 
 
 def _terminate(number, frame):
-    # `timeout` sends it twice, and the second must not disturb the clearing up
+    # `timeout` sends it twice, and the second must not disturb the clean-up
     signal.signal(number, signal.SIG_IGN)
     _interrupt(number, frame)
 
@@ -55,8 +55,8 @@ def _interrupt(number, frame):
 
 
 def _in_llvm(frame) -> bool:
-    """Whether LLVM called what runs there: it does not know of exceptions, and would go on
-    with an answer that it did not get.
+    """Whether the current code was called by LLVM, which does not support exceptions and would
+    continue with an undefined result.
     """
     while frame is not None:
         if frame.f_globals.get("__name__", "").startswith("llvmlite.binding"):

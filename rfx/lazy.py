@@ -1,11 +1,10 @@
-"""Libraries that are slow to import, or that not every user has, loaded at their first use.
+"""Slow or optional libraries, imported on first use.
 
-`lazy.optimize` is scipy.optimize, and so on down the table: an attribute of this module, which is
-imported when it is asked for (PEP 562). `sys.modules` is the only memory: asking again costs a
-microsecond, and two threads that ask at once wait for one import, as with any import statement.
+`lazy.optimize` is scipy.optimize, and so on for the table below: an attribute of this module,
+imported on access (PEP 562). `sys.modules` is the only cache: repeated access costs a microsecond,
+and concurrent access waits for one import, as with any import statement.
 
-A library that is missing raises ModuleNotFoundError; who needs an optional one says what to
-install.
+A missing library raises ModuleNotFoundError; callers of an optional one report how to install it.
 """
 
 import importlib
@@ -48,9 +47,9 @@ if TYPE_CHECKING:
     from sklearn import metrics as metrics
     from sklearn import neural_network as neural_network
 
-# name here: the module, after those that have to be imported, too, to be attributes of it
+# name here: the module, after those that must be imported too to become attributes of it
 LIBRARIES = {
-    # of Python's own, those that `rfx --help` does without
+    # from the standard library, not needed by `rfx --help`
     "asyncio": ["asyncio"],
     "ctypes": ["ctypes"],
     "logging": ["logging"],

@@ -1,9 +1,9 @@
 """Losses L(z, y) of a prediction z: value, derivative, curvature and convex conjugate.
 
-All functions are elementwise over arrays of the same shape, sums are left to the caller; softmax
-alone takes the k predictions of a row together. Classification losses take labels y in {-1, +1},
-softmax rows with a 1 at the class and 0 elsewhere. The derivative of a loss with a corner is a
-subgradient there. The conjugate is L*(u, y) = sup_z u z - L(z, y), infinite outside `clip_dual`'s
+All functions are elementwise over arrays of the same shape and leave sums to the caller; only
+softmax uses the k predictions of a row together. Classification losses take labels y in {-1, +1};
+softmax takes rows with a 1 at the class and 0 elsewhere. The derivative of a loss with a corner is
+a subgradient there. The conjugate is L*(u, y) = sup_z u z - L(z, y), infinite outside `clip_dual`'s
 range.
 """
 
@@ -31,14 +31,14 @@ class Loss(Protocol):
 
 
 class SmoothLoss(Loss, Protocol):
-    """A loss with a second derivative, as Newton's method asks for."""
+    """A loss with a second derivative, as required by Newton's method."""
 
     def second_derivative(self, z: np.ndarray, y: np.ndarray) -> np.ndarray: ...
 
 
 class BoundedLoss(Loss, Protocol):
-    """A loss whose second derivative is `curvature` at most, infinite where there is no
-    bound: all but Weighted ones.
+    """A loss whose second derivative is at most `curvature`, infinite without a bound: all except
+    Weighted ones.
     """
 
     curvature: float
@@ -94,7 +94,7 @@ class SquaredHinge:
 
     @staticmethod
     def second_derivative(z: np.ndarray, y: np.ndarray) -> np.ndarray:
-        # z may be a vector whose parts lie elsewhere: its type is known without its values
+        # z may be a vector with remote parts: its type is known without its values
         return np.where(y * z < 1.0, 2.0, 0.0).astype(getattr(z, "dtype", np.float64))
 
     @staticmethod
@@ -195,8 +195,8 @@ class Absolute:
 
 
 class EpsilonInsensitive:
-    """max(0, |z - y| - epsilon), the loss of support vector regression; subgradient 0
-    within the tube and on its edge.
+    """max(0, |z - y| - epsilon), the loss of support vector regression; the subgradient is 0 within
+    the tube and on its boundary.
     """
 
     name = "epsilon_insensitive"
@@ -254,7 +254,7 @@ class Softmax:
 
     @staticmethod
     def clip_dual(u: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """The nearest point whose sum with y is a distribution (Euclidean projection on the
+        """The nearest point whose sum with y is a distribution (Euclidean projection onto the
         simplex, by sorting).
         """
         p = u + y
@@ -271,12 +271,12 @@ class Softmax:
 
 
 class Weighted:
-    """A loss for classes with a weight for each row: w L(z, t) for y = w t, a label t in {-1, +1}
-    times a weight w > 0.
+    """A classification loss with a weight for each row: w L(z, t) for y = w t, a label t in {-1,
+    +1} times a weight w > 0.
 
-    So a row's weight goes with its label wherever rows are picked out. Of the squared loss, whose
-    targets are any numbers, rows are scaled instead (rfx.operators.scaled). The conjugate of w L at
-    u is w L*(u / w).
+    So a row's weight stays with its label when rows are selected. For the squared loss, whose
+    targets are arbitrary numbers, rows are scaled instead (rfx.operators.scaled). The conjugate of
+    w L at u is w L*(u / w).
     """
 
     def __init__(self, loss: SmoothLoss) -> None:
@@ -304,8 +304,8 @@ class Weighted:
 
 
 def times(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """What the rows' losses come to, (n,) or (n, k): values of these shapes, each row's
-    times its weight (n,); None for ones.
+    """The weighted losses of rows, (n,) or (n, k): losses of these shapes times the rows' weights
+    (n,); None for ones.
     """
     return values if weights is None else (values.T * weights).T
 
@@ -325,7 +325,7 @@ def _xlogx(v: np.ndarray) -> np.ndarray:
     return np.where(v > 0, v * np.log(np.where(v > 0, v, 1.0)), 0.0)
 
 
-# The losses that are elementwise; `get_loss` knows softmax besides.
+# The elementwise losses; `get_loss` also knows softmax.
 LOSSES: dict[str, BoundedLoss] = {
     loss.name: loss
     for loss in (
@@ -340,10 +340,10 @@ LOSSES: dict[str, BoundedLoss] = {
 
 
 def get_loss(name: str, epsilon: float | None = None) -> BoundedLoss:
-    """The loss of that name; epsilon: half the width of the tube of epsilon_insensitive, 0.1 by
+    """The loss of that name; epsilon: half width of the tube of epsilon_insensitive, 0.1 by
     default.
 
-    Raises UsageError naming the known losses, and for an epsilon out of range.
+    Raises UsageError with the known losses, and for an epsilon out of range.
     """
     if name == EpsilonInsensitive.name and epsilon is not None:
         return EpsilonInsensitive(epsilon)

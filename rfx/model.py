@@ -1,7 +1,6 @@
-"""The model file: one .npz with a JSON header and plain arrays; reading one runs no code.
+"""The model file: one .npz with a JSON header and plain arrays. Reading a model file runs no code.
 
-What arrays there are is declared where they come from: in the file of a method, of a feature map,
-of a kernel.
+The arrays are declared by their owners: in the files of methods, feature maps and kernels.
 """
 
 import contextlib
@@ -25,14 +24,13 @@ from rfx.errors import DataError
 
 FORMAT = 1
 FORMATS = (1,)
-_HEAD = 4096  # bytes of a header's array within which its JSON begins
+_HEAD = 4096  # maximum offset of the JSON in a header's array
 _LARGEST_HEADER = 64 * 2**20
-# Arrays of so many MiB are read whatever memory is free.
+# Arrays up to this size in MiB are read regardless of the free memory.
 _ALWAYS_MB = 64
-# The types that rfx writes, little-endian as on every machine that it runs on.
+# The types that rfx writes, little-endian on every machine.
 _PLAIN = ("f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
-# What Python's and numpy's readers raise of archives, compressed members and headers that are
-# damaged
+# Exceptions of Python's and numpy's readers for damaged archives, members and headers
 DAMAGED = (
     ValueError,
     KeyError,
@@ -55,13 +53,13 @@ DAMAGED = (
 
 @dataclass(frozen=True)
 class Array:
-    """What a model file's array must be.
+    """The required form of a model file's array.
 
-    kind: of its numbers, f, i or u as numpy has them. axes: the name of each axis, one word each;
-    arrays that share a name have the same size there. inputs and outputs are known beforehand; a
-    name may be followed by +1, for one more than that, and a number is itself. places: the axis
-    that its values are numbers on, from 0. cuts: the axis that its values cut into parts: they rise
-    from 0 to its size.
+    kind: of its numbers: f, i or u, as in numpy. axes: the name of each axis, one word each; arrays
+    with the same name have the same size there. inputs and outputs are known beforehand; a name
+    followed by +1 means one more, and a number means itself. places: its values are indices along
+    this axis, from 0. cuts: its values split this axis into parts: they increase from 0 to its
+    size.
     """
 
     kind: str
@@ -71,11 +69,11 @@ class Array:
 
 
 def write(path, header: dict, arrays: dict[str, np.ndarray]) -> int:
-    """Write a model file in one step (temporary file, then rename); returns its size in bytes.
+    """Write a model file atomically (temporary file, then rename); return its size in bytes.
 
-    header: anything JSON can hold. arrays: name -> array of numbers. A pipe or device is written
-    to, not replaced; with None as path nothing is written and the size alone is told. Raises
-    DataError when the folder does not exist or can't be written.
+    header: anything JSON supports. arrays: name -> numeric array. A pipe or device is written to,
+    not replaced; with None as path nothing is written and only the size is returned. Raises
+    DataError if the folder does not exist or is not writable.
     """
     text = json.dumps({"format": FORMAT, **header})
     encoded = np.frombuffer(text.encode(), dtype=np.uint8)
@@ -85,7 +83,7 @@ def write(path, header: dict, arrays: dict[str, np.ndarray]) -> int:
         np.savez(counted, **contents)
         return counted.end
     with _errors(path), files.whole(path) as handle:
-        # a zip file is written back and forth, which a pipe does not allow
+        # writing a zip file needs seeks, which a pipe does not support
         place = handle if stat.S_ISREG(os.fstat(handle.fileno()).st_mode) else io.BytesIO()
         np.savez(place, **contents)
         size = place.tell()
@@ -95,7 +93,7 @@ def write(path, header: dict, arrays: dict[str, np.ndarray]) -> int:
 
 
 class _Counted(io.RawIOBase):
-    """A file that keeps nothing of what is written to it but how far that went."""
+    """A file that discards its content and only tracks its size."""
 
     def __init__(self):
         self.place = self.end = 0
@@ -121,13 +119,13 @@ class _Counted(io.RawIOBase):
 
 
 def check(path) -> None:
-    """Raise DataError when no model file can be written to `path`; nothing is made."""
+    """Raise DataError if no model file can be written to `path`; nothing is created."""
     with _errors(path):
         files.check(path)
 
 
 def _made(path) -> bool:
-    """Is the file an archive with a header of rfx? Its arrays are not looked at."""
+    """Whether the file is an archive with an rfx header. Its arrays are not read."""
     try:
         with (
             files.open_regular(path) as handle,
@@ -163,8 +161,8 @@ def _errors(path):
 
 
 class File:
-    """A model file that is open for reading: its header, what its arrays are, and those of
-    them that are asked for.
+    """A model file open for reading: its header, the forms of its arrays, and the requested
+    arrays.
     """
 
     def __init__(self, path, archive: zipfile.ZipFile):
@@ -179,12 +177,12 @@ class File:
             version = self.header["format"]
         except DataError as error:
             raise DataError(
-                f"{files.shown(path)} is not a model file of rfx ({error}); make one with rfx train"
-                " --model"
+                f"{files.shown(path)} is not a model file of rfx ({error}); create one with rfx"
+                " train --model"
             ) from error
         except DAMAGED as error:
             raise DataError(
-                f"{files.shown(path)} is not a model file of rfx; make one with rfx train --model"
+                f"{files.shown(path)} is not a model file of rfx; create one with rfx train --model"
             ) from error
         if version not in FORMATS:
             raise DataError(
@@ -193,12 +191,12 @@ class File:
             )
 
     def forms(self) -> dict[str, "Form"]:
-        """What each array is, by what its member says of itself; no numbers are read."""
+        """The form of each array according to its archive member; no numbers are read."""
         return {name: self._form(name)[0] for name in self._members if name != "header"}
 
     def arrays(self, names=None) -> dict[str, np.ndarray]:
-        """The arrays of these names that are there; of all by default. DataError, naming
-        the array, for one that is damaged.
+        """The existing arrays among these names, by default all. DataError, with the array's name,
+        for a damaged one.
         """
         chosen = [
             name
@@ -208,13 +206,13 @@ class File:
         needed = sum(self._form(name)[0].size_mb for name in chosen)
         if needed > max(env.available_memory_mb(), _ALWAYS_MB):
             raise DataError(
-                f"its arrays take {needed:,.0f} MiB, more than the {env.available_memory_mb():,.0f}"
-                " MiB that are free"
+                f"its arrays need {needed:,.0f} MiB, but only {env.available_memory_mb():,.0f} MiB"
+                " are free"
             )
         return {name: self._read(name) for name in chosen}
 
     def _form(self, name):
-        """(form, bytes before the numbers, in Fortran's order) of an array."""
+        """(form, bytes before the numbers, whether in Fortran order) of an array."""
         if name not in self._members:
             raise DataError(f"there is no array {name}")
         info = self._members[name]
@@ -236,7 +234,8 @@ class File:
         )
         if not plain:
             raise DataError(
-                f"array {name} holds {dtype!s:.40} in the shape {shape!s:.80}, which no model has"
+                f"array {name} holds {dtype!s:.40} in the shape {shape!s:.80}, which is not valid"
+                " in a model"
             )
         form = Form(dtype, shape)
         if form.nbytes != info.file_size - before:
@@ -249,7 +248,7 @@ class File:
     def _read(self, name, most: int | None = None) -> np.ndarray:
         form, before, fortran = self._form(name)
         if most is not None and form.nbytes > most:
-            raise DataError(f"array {name} takes {form.nbytes:,} bytes")
+            raise DataError(f"array {name} needs {form.nbytes:,} bytes")
         with self._refused(name), self._archive.open(self._members[name]) as member:
             member.read(before)
             content = member.read(form.nbytes)
@@ -286,7 +285,7 @@ class Form:
 def opened(path):
     """The model file `path` as a File.
 
-    Raises DataError when the file is missing, is no model file, or was made by a later version.
+    Raises DataError if the file is missing, is not a model file, or was written by a later version.
     """
     try:
         handle = files.open_regular(path)
@@ -298,7 +297,7 @@ def opened(path):
             archive = zipfile.ZipFile(handle)
         except DAMAGED as error:
             message = (
-                f"{files.shown(path)} is not a model file of rfx; make one with rfx train --model"
+                f"{files.shown(path)} is not a model file of rfx; create one with rfx train --model"
             )
             raise DataError(message) from error
         with archive:
@@ -308,7 +307,7 @@ def opened(path):
 def read(path) -> tuple[dict, dict[str, np.ndarray]]:
     """The header and all arrays of a model file.
 
-    Raises DataError when the file is missing, is no model file or a damaged one, or was made by a
+    Raises DataError if the file is missing, is not a model file, is damaged, or was written by a
     later version.
     """
     with opened(path) as file:
@@ -319,10 +318,10 @@ def read(path) -> tuple[dict, dict[str, np.ndarray]]:
 
 
 def check_forms(found: dict, declared: dict[str, Array], sizes: dict[str, int]) -> None:
-    """Refuse, with a DataError, arrays or Forms whose type or shape is not as declared, or which do
-    not fit one another.
+    """Raise DataError for arrays or Forms whose type or shape is not as declared, or is
+    inconsistent.
 
-    sizes: of the axes known so far; gets those of the others.
+    sizes: of the axes known so far; receives those of the others.
     """
     for name, form in declared.items():
         if name not in found:
@@ -331,7 +330,7 @@ def check_forms(found: dict, declared: dict[str, Array], sizes: dict[str, int]) 
             raise DataError(f"array {name} holds {found[name].dtype}")
         if not _fits(found[name].shape, form.axes.split(), sizes):
             raise DataError(
-                f"array {name} has the shape {found[name].shape!s:.80}, which does not fit the"
+                f"array {name} has the shape {found[name].shape!s:.80}, which does not match the"
                 " others"
             )
 
@@ -339,9 +338,7 @@ def check_forms(found: dict, declared: dict[str, Array], sizes: dict[str, int]) 
 def check_arrays(
     arrays: dict[str, np.ndarray], declared: dict[str, Array], sizes: dict[str, int]
 ) -> None:
-    """check_forms, and refuse values that are not finite or not the places or cuts that
-    they are declared to be.
-    """
+    """Run check_forms, and reject values that are not finite or not valid indices or cuts."""
     check_forms(arrays, declared, sizes)
     known = {name: (form, arrays[name]) for name, form in declared.items() if name in arrays}
     for name, (form, values) in known.items():
@@ -357,11 +354,11 @@ def check_arrays(
                 and values[-1] == end
                 and np.all(values[:-1] <= values[1:])
             ):
-                raise DataError(f"array {name} does not rise from 0 to {end}")
+                raise DataError(f"array {name} does not increase from 0 to {end}")
 
 
 def _fits(shape, axes, sizes) -> bool:
-    """Is that shape one of these axes? Sizes that were not known become known."""
+    """Whether that shape matches these axes. Unknown sizes are recorded."""
     if len(shape) != len(axes):
         return False
     for size, axis in zip(shape, axes):
@@ -373,6 +370,6 @@ def _fits(shape, axes, sizes) -> bool:
 
 
 def check_within(name: str, values, low: int, high: int) -> None:
-    """Refuse, with a DataError, an array with values below low or from high on."""
+    """Raise DataError for an array with values below low or from high on."""
     if np.any((values < low) | (values >= high)):
         raise DataError(f"array {name} has values outside {low} .. {high - 1}")

@@ -1,14 +1,13 @@
-"""Numbers in texts that people write: options, tables, files of weights, results.
+"""Numbers in user text: options, tables, files of weights, results.
 
-`int` and `float` take more than anybody means: `1_0` is 10 to them, and so are the digits of other
-scripts. Everything that reads a text as a number asks here, so that it is one everywhere or
-nowhere.
+`int` and `float` accept more than users mean: `1_0` is 10, and so are digits of other scripts. All
+code that reads text as numbers uses this module, so that the same numbers are valid everywhere.
 """
 
 import re
 from decimal import Decimal, InvalidOperation
 
-# Possessive: a text of any length is matched, or not, in one pass.
+# Possessive: a text of any length is matched in one pass.
 DIGITS = r"(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)"
 NUMBER = rf"[+-]?+{DIGITS}(?:[eE][+-]?+[0-9]++)?"
 _NUMBER = re.compile(NUMBER)
@@ -18,17 +17,17 @@ _BLANKS = " \t\r\n"
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is a number with a decimal point, and nothing besides."""
+    """Whether a text is a number with a decimal point, and nothing else."""
     return _NUMBER.fullmatch(text) is not None
 
 
 def is_not_finite(text: str) -> bool:
-    """Whether a text is one of the words for what is no finite number, such as nan or -inf."""
+    """Whether a text is a word for a nonfinite number, such as nan or -inf."""
     return _NOT_FINITE.fullmatch(text) is not None
 
 
 def real(text: str) -> float:
-    """The number that a text is, blanks around it aside; nan and inf are some.
+    """The number in a text, ignoring surrounding blanks; nan and inf are allowed.
 
     Raises
     ------
@@ -42,7 +41,7 @@ def real(text: str) -> float:
 
 
 def whole(text: str) -> int:
-    """The whole number that a text is, without a point, blanks around it aside.
+    """The integer in a text, without a point, ignoring surrounding blanks.
 
     Raises
     ------
@@ -56,12 +55,12 @@ def whole(text: str) -> int:
 
 
 def exact(text: str) -> Decimal:
-    """The number that a text is, with all its digits, blanks around it aside.
+    """The number in a text, with all its digits, ignoring surrounding blanks.
 
     Raises
     ------
     ValueError
-        For any other text, and for an exponent of very many digits.
+        For any other text, and for an exponent with very many digits.
     """
     own = text.strip(_BLANKS)
     if not is_number(own):

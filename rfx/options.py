@@ -1,5 +1,5 @@
-"""How an option is declared: its values, its range, its default, its help. A method's or a
-kernel's file declares what it takes.
+"""Declarations of options: values, range, default and help. The files of methods and kernels
+declare their own options.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ class Path:
 
     @staticmethod
     def values(text: str) -> list[float]:
-        """The grid from high to low; ValueError when the text is no grid."""
+        """The grid from high to low; ValueError if the text is not a grid."""
         first, last, steps = str(text).split(":")
         high, low, count = numerals.real(first), numerals.real(last), numerals.whole(steps)
         if not (math.inf > high > low > 0 and 2 <= count <= Path.MOST):
@@ -35,8 +35,8 @@ class Path:
 
     @staticmethod
     def names(values: list[float]) -> list[str]:
-        """A text for each value: four significant digits, or as many more as it takes to
-        tell them apart.
+        """A text for each value: four significant digits, or as many as needed to distinguish
+        them.
         """
         for digits in range(4, 18):
             texts = [f"{value:.{digits}g}" for value in values]
@@ -46,10 +46,10 @@ class Path:
 
 
 class LabelWeights:
-    """The kind of an option that gives labels a weight: `balanced`, or LABEL:WEIGHT,…
+    """The kind of an option with label weights: `balanced`, or LABEL:WEIGHT,…
 
-    A label with a comma, or with a double quote at its beginning, stands in double quotes, with
-    each quote in it doubled; of several colons the last is before the weight.
+    A label that contains a comma or starts with a double quote is enclosed in double quotes, with
+    its own quotes doubled. The last of several colons precedes the weight.
     """
 
     BALANCED = "balanced"
@@ -57,7 +57,7 @@ class LabelWeights:
 
     @classmethod
     def values(cls, text: str) -> dict[str, float]:
-        """{label: weight}, each 0 or more; ValueError when the text says none, or a label twice."""
+        """{label: weight}, each 0 or more; ValueError for an invalid text or a repeated label."""
         found, at, more = {}, 0, True
         while more:
             pair = cls._PAIR.match(str(text), at)
@@ -72,11 +72,11 @@ class LabelWeights:
 
 
 class Widths:
-    """The kind of an option that is a list of sizes with commas between them."""
+    """The kind of an option that is a comma-separated list of sizes."""
 
     @staticmethod
     def values(text: str) -> list[int]:
-        """The sizes; ValueError when one is not from 1 to a million."""
+        """The sizes; ValueError if one is not from 1 to a million."""
         found = [numerals.whole(word) for word in str(text).split(",")]
         if not all(0 < width <= 10**6 for width in found):
             raise ValueError(text)
@@ -87,11 +87,10 @@ class Widths:
 class Option:
     """One option of a method, a map or a kernel.
 
-    kind: int, float, bool, str, Path, LabelWeights or Widths. choices: the values of a str, or what
-    may stand instead of a number: names, or a dict from each to what it means ('' where its name
-    says it), or a function that returns either, called when it is asked for. default: None where
-    there is none, or where it depends on the rest. fixed: the default beside a bandwidth that is a
-    number, where that is another one.
+    kind: int, float, bool, str, Path, LabelWeights or Widths. choices: the values of a str, or the
+    alternatives to a number: names, or a dict from each to its meaning ('' if the name is clear),
+    or a function that returns either when needed. default: None if there is none, or if it depends
+    on other options. fixed: the default when the bandwidth is a number, if it differs.
     """
 
     name: str
@@ -109,23 +108,23 @@ class Option:
         return "--" + self.name.replace("_", "-")
 
     def but(self, **changes) -> "Option":
-        """The same option with another default, choices, range or help."""
+        """The same option with other default, choices, range or help."""
         return dataclasses.replace(self, **changes)
 
     def adding(self, *more: dict[str, str]) -> "Option":
-        """The same option with more choices, each with what it means."""
+        """The same option with additional choices and their meanings."""
         choices = self.meanings()
         for part in more:
             choices |= part
         return self.but(choices=choices)
 
     def meanings(self) -> dict[str, str]:
-        """The choices, each with what it means."""
+        """The choices with their meanings."""
         choices = self.choices() if callable(self.choices) else self.choices
         return dict(choices) if isinstance(choices, dict) else dict.fromkeys(choices, "")
 
     def description(self) -> str:
-        """The help, with what the choices mean."""
+        """The help with the meanings of the choices."""
         said = "; ".join(
             f"{choice}: {meaning}" for choice, meaning in self.meanings().items() if meaning
         )
@@ -137,8 +136,8 @@ class Option:
             return "true or false"
         if self.kind is Path:
             return (
-                "HIGH:LOW:COUNT, from HIGH down to LOW above 0 in COUNT different numbers, 2 to"
-                f" {Path.MOST}, such as 1000:1:20"
+                f"HIGH:LOW:COUNT: COUNT different numbers, 2 to {Path.MOST}, from HIGH down to LOW,"
+                " all above 0, such as 1000:1:20"
             )
         if self.kind is LabelWeights:
             return (
@@ -146,7 +145,7 @@ class Option:
                 " emu:20"
             )
         if self.kind is Widths:
-            return "whole numbers from 1 to 1,000,000 with commas between them, such as 400,100"
+            return "whole numbers from 1 to 1,000,000, separated by commas, such as 400,100"
         choices = self.meanings()
         parts = [f"one of {', '.join(choices)}"] if len(choices) > 1 else list(choices)
         if self.kind in (int, float):
@@ -162,9 +161,9 @@ class Option:
         return " or ".join(parts)
 
     def convert(self, value: Any) -> Any:
-        """The value in its type.
+        """Convert a value to its type.
 
-        Raises UsageError naming the option, the value and what is allowed.
+        Raises UsageError with the option, the value and the allowed values.
         """
         if self.kind is bool:
             if str(value).lower() in ("true", "false"):
@@ -187,7 +186,7 @@ class Option:
                 else self._refusal(value)
             )
         try:
-            # whole numbers are never rounded on their way: a float holds 15 digits
+            # integers are never rounded: a float has 15 digits
             number = self._number(value)
             if isinstance(value, bool) or not math.isfinite(number):
                 raise self._refusal(value)
@@ -211,10 +210,10 @@ class Option:
 
 
 def union(declared: list[tuple[str, Option]]) -> Option:
-    """One option that allows what each of those of the same name does; declared: (method, its
+    """An option that accepts the values of all options of the same name; declared: (method, its
     option), at least one.
 
-    A sentence of the help that is not of all of them names its methods.
+    A help sentence that does not apply to all methods names its methods.
     """
     options = [option for _, option in declared]
     choices: dict[str, str] = {}

@@ -1,9 +1,8 @@
-"""Threads of rfx: loops that release the GIL are shared out, and BLAS keeps to one thread
-meanwhile.
+"""Threads: loops that release the GIL run in parallel, while BLAS uses one thread.
 
-numba functions compiled with nogil, numpy's ufuncs and its products release the GIL. The calling
-thread does small work alone. A thread that waits sleeps, because spinning costs more than it saves
-on a busy machine.
+numba functions compiled with nogil, numpy's ufuncs and its products release the GIL. Small work
+runs in the calling thread. Waiting threads sleep, because spinning costs more than it saves on a
+busy machine.
 """
 
 from __future__ import annotations
@@ -28,20 +27,22 @@ from rfx.errors import RfxError
 
 # Parts of a product's rows.
 _PARTS = 16
-# Multiplications, of about half a nanosecond each, that one thread does sooner than it shares them
-# out: 2 milliseconds. A busy machine may take longer than that to wake another thread.
+# Multiplications, of about half a nanosecond each, below which one thread is faster than several: 2
+# milliseconds. A busy machine may take longer than that to wake another thread.
 _FEW = 1 << 22
 # Multiplications of a matrix product that take as long as one of a loop, and columns of a tile of a
 # Gram matrix.
 DENSE, _TILE = 8, 512
-# Bytes of OpenBLAS's buffer for a thread, how many such libraries there are (numpy's and scipy's),
-# and rows of a product that takes one.
+# Bytes of OpenBLAS's buffer per thread, the number of such libraries (numpy's and scipy's), and
+# rows of a product that needs one.
 _BUFFER, _LIBRARIES, _ENOUGH = 1 << 25, 2, 256
 _deadline: contextvars.ContextVar[float | None] = contextvars.ContextVar("deadline", default=None)
 
 
 class _Here(threading.local):
-    """Of this thread: whether it works on a part, and how many `one_blas_thread` it is in."""
+    """State of this thread: whether it works on a part, and its nesting depth of
+    `one_blas_thread`.
+    """
 
     inside = False
     limits = 0
@@ -53,11 +54,11 @@ _here = _Here()
 
 
 class cached(Generic[T]):
-    """A property that is computed at its first use and kept in the object.
+    """A property computed on first use and stored in the object.
 
     Up to Python 3.11, `functools.cached_property` holds a lock for all objects of a class. A child
-    that was forked while another thread held it would wait for ever. Without a lock, two threads
-    may compute the same value.
+    forked while another thread holds it would wait forever. Without a lock, two threads may compute
+    the same value.
     """
 
     def __init__(self, function: Callable[[Any], T]) -> None:
@@ -71,12 +72,14 @@ class cached(Generic[T]):
 
 
 class Late(Exception):
-    """The time of `until` is up."""
+    """The deadline of `until` has passed."""
 
 
 @contextmanager
 def until(deadline: float | None) -> Iterator[None]:
-    """Within it, shared work and `check_time` raise Late from that value of time.monotonic() on."""
+    """Inside the block, parallel work and `check_time` raise Late from that value of
+    time.monotonic() on.
+    """
     token = _deadline.set(deadline)
     try:
         yield
@@ -85,7 +88,7 @@ def until(deadline: float | None) -> Iterator[None]:
 
 
 def check_time() -> None:
-    """Raise Late where the deadline of `until` has passed: for loops that take long."""
+    """Raise Late if the deadline of `until` has passed: for long loops."""
     deadline = _deadline.get()
     if deadline is not None and time.monotonic() >= deadline:
         raise Late
@@ -95,14 +98,14 @@ def check_time() -> None:
 
 
 class _Helpers:
-    """The threads beside the caller's, made when they are first needed."""
+    """The threads in addition to the caller's, created when first needed."""
 
     def __init__(self) -> None:
         self.pool: ThreadPoolExecutor | None = None
         self.count = 0
 
     def get(self, count: int) -> ThreadPoolExecutor:
-        """A pool of that many threads, the last one that was asked for where it has as many."""
+        """A pool of that many threads; the last pool is reused if it has as many."""
         pool = self.pool
         if pool is None or self.count != count:
             pool = ThreadPoolExecutor(count, thread_name_prefix="rfx")
@@ -110,7 +113,7 @@ class _Helpers:
         return pool
 
     def forget(self) -> None:
-        """Hold no pool any more; its threads end when they are idle."""
+        """Release the pool; its threads end when they are idle."""
         self.pool = None
 
 
@@ -118,20 +121,18 @@ _helpers = _Helpers()
 
 
 class _Parts:
-    """Parts of one loop, which the caller and its helpers take one after the other, and
-    what they return.
-    """
+    """Parts of one loop, which the caller and its helpers process one by one, and their results."""
 
     def __init__(self, function: Callable[[int, int], Any], bounds: list[int]) -> None:
         self.function, self.ranges = function, list(itertools.pairwise(bounds))
         self.one_blas_thread = _here.limits > 0
         self.results: list = [None] * len(self.ranges)
         self.errors: list[BaseException | None] = [None] * len(self.ranges)
-        # an iterator in C gives each number to one thread only
+        # an iterator in C returns each number to one thread only
         self.numbers = iter(range(len(self.ranges)))
 
     def work(self) -> None:
-        """Do parts until none is left."""
+        """Process parts until none is left."""
         before, _here.inside = _here.inside, True
         try:
             for number in self.numbers:
@@ -143,12 +144,12 @@ class _Parts:
             _here.inside = before
 
     def help(self) -> None:
-        """What another thread does: `work` where BLAS has as many threads as for the caller."""
+        """The work of another thread: `work` if BLAS has as many threads as for the caller."""
         with one_blas_thread() if self.one_blas_thread else nullcontext():
             self.work()
 
     def stop(self) -> None:
-        """Leave the parts that nobody has begun."""
+        """Cancel the parts that have not begun."""
         for _ in self.numbers:
             pass
 
@@ -160,17 +161,18 @@ def for_ranges(
     parts: int | None = None,
     work: float = np.inf,
 ) -> list:
-    """Call `function(start, stop)` over contiguous parts of range(size), shared among threads.
+    """Call `function(start, stop)` over contiguous parts of range(size), distributed over threads.
 
-    By default there is one part per thread; each holds at least `smallest` items. The caller works,
-    too, and takes every part that no other thread has begun, so that it never waits for a thread
-    that the machine has no time for. A call from within a part does not ask for more threads. The
-    caller sees to it that parts write to disjoint places.
+    By default there is one part per thread; each has at least `smallest` items. The caller also
+    works and processes every part that no other thread has begun, so it never waits for a thread
+    that is not scheduled. A call from within a part uses no more threads. The caller must ensure
+    that parts write to disjoint memory.
 
     Parameters
     ----------
     work : float
-        Multiplications of all parts together, or what takes as long; few are not shared out.
+        Multiplications of all parts together, or an equivalent amount; small amounts run in one
+        thread.
 
     Returns
     -------
@@ -180,7 +182,7 @@ def for_ranges(
     Raises
     ------
     Exception
-        The first one of the parts, when all have ended; Late at once where there is no time left
+        The first exception of a part, after all have ended; Late at once if the deadline has passed
         (see `until`).
     """
     check_time()
@@ -192,14 +194,14 @@ def for_ranges(
         return [function(start, stop) for start, stop in itertools.pairwise(bounds)]
     shared = _Parts(function, bounds)
     pool = _helpers.get(env.threads() - 1)
-    # each in a copy of the caller's context: numpy keeps there what becomes of an overflow
+    # each in a copy of the caller's context, where numpy stores its overflow handling
     helping = []
     try:
         for _ in range(threads - 1):
             helping.append(pool.submit(contextvars.copy_context().run, shared.help))
         shared.work()
         for one in helping:
-            # one that has not begun by now finds nothing to do
+            # a part that has not begun by now finds nothing to do
             if not one.cancel():
                 one.result()
     except BaseException:
@@ -212,11 +214,10 @@ def for_ranges(
 
 
 def close() -> None:
-    """Let idle threads end; a later call makes new ones.
+    """Let idle threads end; a later call creates new ones.
 
-    An interrupt while a thread is being started leaves it unknown to the interpreter's own clearing
-    up at its end, which then waits for it for ever; a pool that nobody holds any more ends all of
-    its threads.
+    If an interrupt arrives while a thread starts, the interpreter's shutdown waits for it forever.
+    A pool without references ends all its threads.
     """
     _helpers.forget()
 
@@ -225,8 +226,8 @@ def close() -> None:
 
 
 def matmul(A: np.ndarray, B: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """A @ B by all threads: the same bits for any number of them, for A's rows have always
-    the same parts.
+    """A @ B by all threads: bitwise the same for any number of threads, because A's rows are always
+    split into the same parts.
     """
     if out is None:
         out = np.empty((A.shape[0], *B.shape[1:]), np.result_type(A, B))
@@ -245,18 +246,18 @@ def matmul(A: np.ndarray, B: np.ndarray, out: np.ndarray | None = None) -> np.nd
 
 
 def add_gram(A: np.ndarray, out: np.ndarray) -> None:
-    """out (n, n) <- out + A'A, for A (m, n), on and above the diagonal, by all threads; below it
-    nothing is said of `out`.
+    """out (n, n) <- out + A'A, for A (m, n), on and above the diagonal, by all threads; `out` is
+    undefined below it.
 
-    The same bits for any number of threads: a sum is one product, of a tile of at most 512 x 512
-    entries.
+    Bitwise the same for any number of threads: each sum is one product, of a tile of at most 512 x
+    512 entries.
     """
     starts = range(0, A.shape[1], _TILE)
     tiles = [(slice(i, i + _TILE), slice(j, j + _TILE)) for i in starts for j in starts if i <= j]
 
     def part(first: int, last: int) -> None:
         for rows, columns in tiles[first:last]:
-            # numpy calls SYRK, half the work, where a matrix is multiplied by itself
+            # numpy calls SYRK, half the work, for the product of a matrix with itself
             out[rows, columns] += A[:, rows].T @ A[:, columns]
 
     with one_blas_thread():
@@ -267,7 +268,7 @@ def add_gram(A: np.ndarray, out: np.ndarray) -> None:
 
 
 def _process_size() -> int:
-    """Bytes of this process's address space; 0 where the system does not tell."""
+    """Bytes of this process's address space; 0 if the system does not report it."""
     try:
         with open("/proc/self/statm", encoding="ascii") as text:
             return int(text.read().split()[0]) * resource.getpagesize()
@@ -277,10 +278,10 @@ def _process_size() -> int:
 
 @lru_cache(maxsize=1)
 def _reserve() -> None:
-    """Have BLAS map its buffers while a limit of the address space (`ulimit -v`) leaves room.
+    """Make BLAS map its buffers while a limit of the address space (`ulimit -v`) leaves space.
 
-    OpenBLAS maps one for each thread that calls it, keeps it, and tries again for ever where that
-    fails. Raises RfxError where there is no room for them.
+    OpenBLAS maps one for each calling thread, keeps it, and retries forever if that fails. Raises
+    RfxError if there is no space for them.
     """
     most = resource.getrlimit(resource.RLIMIT_AS)[0]
     if most == resource.RLIM_INFINITY:
@@ -290,7 +291,7 @@ def _reserve() -> None:
     if _process_size() + needed > most:
         raise RfxError(
             f"the limit of {most >> 20} MiB of address space (ulimit -v) leaves less than the"
-            f" {needed >> 20} MiB that BLAS needs; raise it, or give fewer --threads"
+            f" {needed >> 20} MiB that BLAS needs; raise it or use fewer --threads"
         )
     square = np.eye(_ENOUGH)
     np.matmul(square, square)
@@ -299,8 +300,8 @@ def _reserve() -> None:
 
 @lru_cache(maxsize=1)
 def _libraries() -> tuple[list, list]:
-    """BLAS libraries whose number of threads belongs to the process, and those with one for
-    each thread that calls them.
+    """BLAS libraries whose number of threads is per process, and those with one per calling
+    thread.
     """
     found = [
         own
@@ -312,10 +313,10 @@ def _libraries() -> tuple[list, list]:
 
 
 def _set(counts: list[tuple]) -> None:
-    """Set numbers of threads: (library, number) each, from whatever thread.
+    """Set numbers of threads: (library, number) pairs, from any thread.
 
-    threadpoolctl keeps the first thread that ever set one as the only one that may, and ignores
-    others without a word.
+    threadpoolctl allows only the first thread that ever set one to change it, and silently ignores
+    others.
     """
     for library, count in counts:
         release = getattr(library, "clear_controlling_thread", None)
@@ -327,7 +328,7 @@ def _set(counts: list[tuple]) -> None:
 
 
 def _limit(libraries: list) -> list[tuple]:
-    """Set these to one thread; returns what `_set` takes to undo it."""
+    """Set these to one thread; return the arguments for `_set` that undo it."""
     before = [(own, own.get_num_threads()) for own in libraries]
     before = [(own, count) for own, count in before if count != 1]
     _set([(own, 1) for own, _ in before])
@@ -336,14 +337,14 @@ def _limit(libraries: list) -> list[tuple]:
 
 class _Blas(ContextDecorator):
     """BLAS's number of threads: one while any thread of this process is in `one_blas_thread`, else
-    what it was before.
+    its previous value.
 
-    It belongs to the whole process. The first to enter sets it and the last to leave takes it back,
-    in whatever order they do.
+    It applies to the whole process. The first thread to enter sets it and the last to leave
+    restores it, in any order.
     """
 
     def __init__(self) -> None:
-        # one that a signal handler which forks may take again
+        # reentrant, for a signal handler that forks
         self.lock, self.inside = threading.RLock(), 0
         self.before: list[tuple] = []
 
@@ -372,7 +373,7 @@ class _Blas(ContextDecorator):
         _set(before)
 
     def forked(self) -> None:
-        """In a child of `os.fork`, only the thread that forked is there."""
+        """In a child of `os.fork`, only the forking thread exists."""
         self.inside = int(_here.limits > 0)
         if not self.inside:
             self._restore()
@@ -382,12 +383,11 @@ _blas = _Blas()
 
 
 def one_blas_thread() -> _Blas:
-    """A context, or decorator, in which every call of BLAS or LAPACK keeps to one thread, in the
-    whole process.
+    """A context, or decorator, in which every call of BLAS or LAPACK uses one thread, in the whole
+    process.
 
-    Every fit and every prediction is within it. OpenBLAS's own threads spin while they wait for
-    each other, and they are shared out for problems that take microseconds. Within another one it
-    costs nothing.
+    Every fit and every prediction uses it. OpenBLAS's own threads spin while waiting for each
+    other, and are used for problems that take microseconds. Nesting costs nothing.
     """
     return _blas
 
@@ -396,7 +396,7 @@ def one_blas_thread() -> _Blas:
 
 
 def _compiler() -> Any:
-    """The lock of numba's compiler, once numba is there."""
+    """The lock of numba's compiler, once numba is imported."""
     return getattr(sys.modules.get("numba.core.compiler_lock"), "global_compiler_lock", None)
 
 
@@ -408,7 +408,7 @@ def _before_fork() -> None:
     if lock := _compiler():
         lock.acquire()
         _compiling.append(lock)
-    # nor could it know how many threads BLAS had while another thread was changing that
+    # nor would it know the number of BLAS threads while another thread was changing it
     _blas.lock.acquire()
 
 
@@ -419,7 +419,7 @@ def _after_fork() -> None:
 
 
 def _in_child() -> None:
-    """A child has none of its parent's other threads; it makes its own where it needs some."""
+    """A child has none of its parent's other threads; it creates its own when needed."""
     _after_fork()
     _helpers.forget()
     _blas.forked()

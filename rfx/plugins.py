@@ -1,9 +1,9 @@
-"""What there is of a kind, by name: declared in the files of one of rfx's folders, or by other
-packages through entry points.
+"""Registries of named objects: declared in the files of an rfx folder, or by other packages through
+entry points.
 
 A package adds methods by entry points of the group `rfx.methods`, and kernels with their feature
-maps by `rfx.feature_maps`: the entry's name is the method's or the kernel's, its value the class.
-See docs/plugins.md.
+maps by `rfx.feature_maps`: the entry's name is the name of the method or kernel, its value is the
+class. See docs/plugins.md.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 @functools.cache
 def entries(group: str) -> dict[str, EntryPoint]:
-    """The entry points of a group by name; of two of a name the one of the package first in
-    the alphabet, with a warning.
+    """The entry points of a group by name; for duplicate names, the one of the alphabetically first
+    package, with a warning.
     """
     found: dict[str, EntryPoint] = {}
     for entry in sorted(lazy.metadata.entry_points(group=group), key=package_of):
         other = found.setdefault(entry.name, entry)
         if package_of(other) != package_of(entry):
             _warn(
-                f"packages {package_of(other)} and {package_of(entry)} both have {entry.name!r} of"
-                f" {group}; the first is used"
+                f"packages {package_of(other)} and {package_of(entry)} both provide {entry.name!r}"
+                f" of {group}; rfx uses the first"
             )
     return found
 
@@ -51,12 +51,12 @@ def _warn(text: str) -> None:
 
 
 class Registry(Mapping):
-    """name -> thing. rfx's own are imported when one is asked for that is not in a file of its
-    name; plug-ins when theirs is.
+    """name -> object. A file of rfx is imported when its name, or a name without a file, is
+    requested; a plug-in when its own name is.
 
-    kind: what messages call one. package: the folder's, such as rfx.methods. declares: what a value
-    at the top of a module, or of an entry point, declares, as {name: thing}. group: of entry
-    points, where there may be some. aliases: other names of rfx's own, as {alias: name}.
+    kind: the noun for messages. package: the folder's, such as rfx.methods. declares: a function
+    that returns {name: object} for a value at the top of a module or of an entry point. group: of
+    entry points, if any. aliases: other names of rfx's own objects, as {alias: name}.
     """
 
     def __init__(
@@ -70,17 +70,17 @@ class Registry(Mapping):
         self.kind, self.package, self.declares, self.group = kind, package, declares, group
         self.aliases = aliases
         self._own: dict | None = None
-        self._at_once: dict = {}  # what was found in files of its name
+        self._at_once: dict = {}  # objects found in files of their name
 
     def resolved(self, name: str) -> str:
-        """The name that an alias stands for; any other name as it is."""
+        """The name of an alias; other names unchanged."""
         return self.aliases.get(name, name) if isinstance(name, str) else name
 
     def _entries(self) -> dict[str, EntryPoint]:
         return entries(self.group) if self.group else {}
 
     def own(self) -> dict:
-        """What rfx itself declares, in the order of the names."""
+        """The objects declared by rfx, in the order of the names."""
         if self._own is None:
             found: dict[str, Any] = {}
             for module in pkgutil.iter_modules(importlib.import_module(self.package).__path__):
@@ -95,7 +95,7 @@ class Registry(Mapping):
         return found
 
     def _quickly(self, name: str):
-        """The thing of that name where the file of that name has it; None where it is elsewhere."""
+        """The object of that name if it is in the file of that name; otherwise None."""
         if self._own is not None or not isinstance(name, str):
             return None
         found = self._at_once.get(name)
@@ -121,8 +121,8 @@ class Registry(Mapping):
             value = entry.load()
         except (Exception, SystemExit) as error:
             raise DataError(
-                f"{about} can't be imported: {type(error).__name__}: {error}; fix that package or"
-                " remove it"
+                f"{about} can't be imported: {type(error).__name__}: {error}; fix or remove that"
+                " package"
             ) from error
         found = self.declares(value)
         if entry.name not in found:
@@ -131,8 +131,8 @@ class Registry(Mapping):
                 f"{about} can't be used: {entry.value} is called {named}; give the entry point the"
                 " same name"
                 if found
-                else f"{about} can't be used: {entry.value} is no {self.kind}; fix that package or"
-                " remove it"
+                else f"{about} can't be used: {entry.value} is not a {self.kind}; fix or remove"
+                " that package"
             )
         return found[entry.name]
 
@@ -141,21 +141,19 @@ class Registry(Mapping):
         return self._quickly(name) is not None or name in self.own() or name in self._entries()
 
     def __iter__(self) -> Iterator[str]:
-        """rfx's own, then those of plug-ins that can be used; the others are left out, with
-        a warning.
-        """
+        """rfx's own objects and those of usable plug-ins; others are ignored with a warning."""
         yield from self.own()
         for name, entry in sorted(self._entries().items()):
             if name in self.own() or name in self.aliases:
                 _warn(
-                    f"{self.kind} {name} of package {package_of(entry)} is left out: rfx has one of"
-                    " that name"
+                    f"{self.kind} {name} of package {package_of(entry)} is ignored: rfx has its own"
+                    f" {self.kind} of that name"
                 )
                 continue
             try:
                 self._load(entry)
             except DataError as error:
-                _warn(f"{error}; it is left out")
+                _warn(f"{error}; it is ignored")
                 continue
             yield name
 
@@ -163,7 +161,7 @@ class Registry(Mapping):
         return sum(1 for _ in self)
 
     def package_of(self, name: str) -> str | None:
-        """Name and version of the package that a plug-in comes from; None of rfx's own."""
+        """Name and version of the package of a plug-in; None for rfx's own objects."""
         name = self.resolved(name)
         if self._quickly(name) is not None or name in self.own():
             return None

@@ -1,8 +1,8 @@
-"""What a model computes, told as a list of steps, which other programs can carry out.
+"""The computation of a model as a list of steps, for execution by other programs.
 
-Each step takes the n numbers of a row to m numbers, in float64. Whoever defines a computation (a
-scaling, a feature map, a kernel, a model) tells its steps, and the writers of `rfx.exporting` write
-each kind of step in their language. Docstrings say what a step does to a row x.
+Each step maps the n numbers of a row to m numbers, in float64. Each component (a scaling, a feature
+map, a kernel, a model) returns its steps, and the writers of `rfx.exporting` translate each kind of
+step. Docstrings describe the effect of a step on a row x.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-# What a `Function` may be, of a number t.
+# The functions of a number t for `Function`.
 FUNCTIONS = {
     "cos_turns": "cos(2 pi t)",
     "cube": "t^3",
@@ -21,7 +21,7 @@ FUNCTIONS = {
     "exp_minus": "exp(-t)",
     "matern3": "(1 + t) exp(-t)",
     "matern5": "(1 + t + t^2/3) exp(-t)",
-    "normal_quantile": "the number below which a standard normal one is with probability t",
+    "normal_quantile": "the standard normal quantile of t",
     "positive": "1 where t > 0, else 0",
     "ramp": "max(0, t)",
     "sigmoid": "1 / (1 + exp(-t))",
@@ -29,7 +29,7 @@ FUNCTIONS = {
     "sqrt": "the square root of t",
     "square": "t^2",
 }
-# What `Compare` may be: of a row x and another row s.
+# The comparisons of a row x with another row s for `Compare`.
 COMPARISONS = {
     "squared": "sum_j (x_j - s_j)^2",
     "l1": "sum_j |x_j - s_j|",
@@ -44,7 +44,7 @@ class Step:
     """A step of a computation; its fields are numbers, words, and arrays."""
 
     def width(self, before: int) -> int:
-        """How many numbers come out where so many go in."""
+        """The number of outputs for a number of inputs."""
         return before
 
 
@@ -52,7 +52,7 @@ Steps: TypeAlias = tuple[Step, ...]
 
 
 def width(steps: Steps, before: int) -> int:
-    """How many numbers come out of the last step where so many go into the first."""
+    """The number of outputs of the last step for a number of inputs of the first."""
     for step in steps:
         before = step.width(before)
     return before
@@ -127,12 +127,12 @@ class YeoJohnson(Step):
 
 @dataclass(frozen=True)
 class Interpolate(Step):
-    """A curve of each number, straight between its knots.
+    """A piecewise linear curve of each number.
 
-    In row j of each array, (n, k), the knots rise strictly up to `sizes`_j of them; the rest of the
-    row is filling. At knot i the value is at_i. From a knot i to the next one it rises in a
-    straight line from right_i to left_{i+1}. Below the first knot it is that knot's value, above
-    the last one the last one's.
+    In row j of each array, (n, k), the first `sizes`_j knots are strictly increasing; the rest of
+    the row is padding. At knot i the value is at_i. From a knot i to the next it is linear from
+    right_i to left_{i+1}. Below the first knot it is that knot's value, above the last one the last
+    one's.
     """
 
     sizes: np.ndarray
@@ -148,7 +148,7 @@ class Interpolate(Step):
         most = int(sizes.max(initial=1))
         columns = []
         for place in range(4):
-            # behind the last knot lies one that nothing reaches, with the last value
+            # after the last knot, an unreachable one with the last value
             filled = [
                 np.concatenate(
                     [own[place], np.full(most - len(own[place]), _filling(own, place))],
@@ -165,12 +165,12 @@ def _filling(curve: tuple[np.ndarray, ...], place: int) -> float:
 
 @dataclass(frozen=True)
 class Unit(Step):
-    """x divided by its Euclidean length; a row of zeros stays."""
+    """x divided by its Euclidean length; a row of zeros is unchanged."""
 
 
 @dataclass(frozen=True)
 class Compare(Step):
-    """How x compares with each of the rows (m, n); how: one of COMPARISONS."""
+    """Compare x with each of the rows (m, n); how: one of COMPARISONS."""
 
     rows: np.ndarray
     how: str
@@ -185,7 +185,7 @@ class ArcCosine(Step):
 
     (||x|| ||s||)^order J(theta) / pi, theta the angle between them; J is pi - theta for order 0,
     sin theta + (pi - theta) cos theta for 1, 3 sin theta cos theta + (pi - theta)(1 + 2 cos^2
-    theta) for 2. It is 0 where x or s is.
+    theta) for 2. It is 0 if x or s is.
     """
 
     rows: np.ndarray
@@ -197,11 +197,11 @@ class ArcCosine(Step):
 
 @dataclass(frozen=True)
 class Bins(Step):
-    """The sum of the weights of the bins that x is in, one of each grid g.
+    """The sum of the weights of the bins that contain x, one of each grid g.
 
     The cell of input j in grid g is c_j = floor((x_j - offsets_gj) * inverses_gj), and the key of
-    the bin is sum_j (base + c_j) multipliers_j modulo 2^64. Its weights are those of the place
-    from starts_g to starts_{g+1} - 1 where `keys` has it, zeros where none does.
+    the bin is sum_j (base + c_j) multipliers_j modulo 2^64. Its weights are those of its position
+    in `keys` from starts_g to starts_{g+1} - 1, and zeros if the key is absent.
 
     Parameters
     ----------
@@ -229,7 +229,7 @@ class Bins(Step):
 
 @dataclass(frozen=True)
 class Product(Step):
-    """The product, element by element, of what each of several lists of steps makes of x."""
+    """The elementwise product of the results of several lists of steps for x."""
 
     parts: tuple[Steps, ...]
 
@@ -244,11 +244,13 @@ class Softmax(Step):
 
 @dataclass(frozen=True)
 class Shares(Step):
-    """x_j / sum_i x_i, and 1/n for each where the sum is 0."""
+    """x_j / sum_i x_i, and 1/n for each if the sum is 0."""
 
 
 def scaled(factor: Any, count: int) -> Scale:
-    """The step that multiplies each of `count` numbers by a factor, or by its own of (count,)."""
+    """The step that multiplies each of `count` numbers by a common factor, or by factors of
+    (count,).
+    """
     return Scale(np.zeros(count), np.broadcast_to(np.asarray(factor, np.float64), (count,)))
 
 
@@ -259,10 +261,10 @@ def linear(matrix: np.ndarray, offset: Any = 0.0) -> Linear:
 
 
 def constant(count: int, values: np.ndarray) -> Steps:
-    """What takes any row of `count` numbers to the same values (m,)."""
+    """The steps that map any row of `count` numbers to the same values (m,)."""
     return (linear(np.zeros((count, len(values))), values),)
 
 
 def rounded(dtype: Any) -> Steps:
-    """A `Round` where numbers are kept in float32, nothing where in float64."""
+    """A `Round` for numbers stored in float32, nothing for float64."""
     return (Round(),) if np.dtype(dtype) == np.float32 else ()

@@ -1,8 +1,8 @@
-"""What reaches the terminal: text alone, never the escape sequences of a server, a file's name or a
-column's.
+"""Text for the terminal without the escape sequences that a server, a file name or a column name
+may contain.
 
-The command line puts a filter before standard output and standard error; what draws progress writes
-behind it.
+The command line installs a filter before standard output and standard error; progress bars bypass
+it.
 """
 
 import contextlib
@@ -10,34 +10,34 @@ import io
 import re
 import sys
 
-# What a terminal obeys or that turns the text around it over, and surrogates, which no encoding
-# has; not newlines and tabs.
+# Characters that control a terminal or reverse the text around them, and surrogates, which can't be
+# encoded; not newlines and tabs.
 _CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
 
 
 def plain(text: str) -> str:
-    r"""The text with control characters spelled out, such as \x1b for an escape."""
+    r"""The text with control characters escaped, such as \x1b for an escape."""
     return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def line(text: str, most: int = 200) -> str:
-    """The words of a stranger, such as a server's, for the middle of a sentence: plain, in
-    one line, at most so many characters.
+    """Untrusted text, such as a server's, for use within a sentence: plain, on one line, with
+    limited length.
     """
     text = plain(" ".join(text[: 4 * most].split()))
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
 class OutputError(OSError):
-    """Standard output can't be written, for another reason than that its reader has gone."""
+    """Standard output can't be written, for another reason than a closed reader."""
 
 
 @contextlib.contextmanager
 def writing():
-    """Within the block OSErrors are those of writing to standard output, and raised as
-    OutputError; BrokenPipeError stays.
+    """Inside the block, OSErrors are those of writing to standard output, and are raised as
+    OutputError; BrokenPipeError is unchanged.
     """
     try:
         yield
@@ -48,12 +48,12 @@ def writing():
 
 
 class _Plain(io.TextIOWrapper):
-    """The stream `beneath` with control characters spelled out. Bytes are written to its
-    `buffer`, as they are.
+    """The stream `beneath` with control characters escaped. Bytes written to its `buffer` are
+    unchanged.
     """
 
     def __init__(self, beneath):
-        # click would go round a stream that can't hold all characters, and so round this filter
+        # otherwise click would bypass a stream that can't encode all characters, and this filter
         encoding = (
             "utf-8"
             if beneath.encoding.lower() in ("ascii", "us-ascii", "ansi_x3.4-1968", "646")
@@ -73,8 +73,8 @@ class _Plain(io.TextIOWrapper):
 
 @contextlib.contextmanager
 def plain_streams():
-    """Within the block, text on standard output and standard error is plain; a stream that
-    is closed or holds no bytes stays.
+    """Inside the block, text on standard output and standard error is plain; a stream that is
+    closed or has no buffer is unchanged.
     """
     filters = {}
     for name in ("stdout", "stderr"):
@@ -94,5 +94,5 @@ def plain_streams():
 
 
 def drawing():
-    """Standard error for what moves about on a terminal; its text has to be plain already."""
+    """Standard error for progress bars on a terminal; the text must already be plain."""
     return getattr(sys.stderr, "beneath", sys.stderr)

@@ -1,11 +1,10 @@
-"""Names of types that several rooms speak of."""
+"""Type aliases shared by several packages."""
 
 from typing import Any, TypeAlias
 
 import numpy as np
 
-# which rows or columns are meant: a slice or an integer array
+# selects rows or columns: a slice or an integer array
 Index: TypeAlias = slice | np.ndarray
-# rows (n, d) of inputs: an array, one of scipy's sparse matrices, which have no types, or
-# `rfx.data.rows.Rows`
+# rows (n, d) of inputs: an array, a scipy sparse matrix (untyped), or `rfx.data.rows.Rows`
 Inputs: TypeAlias = Any

@@ -174,7 +174,7 @@ def test_a_user_without_a_home(monkeypatch, tmp_path):
     assert ownsets.files() == []
     with pytest.raises(
         UsageError,
-        match="there is no home folder to keep data sets in; RFX_DATA names a folder for them",
+        match="there is no home folder for data sets; set RFX_DATA to a folder",
     ):
         fetch.fetch("heart_scale")
 

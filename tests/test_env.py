@@ -97,7 +97,7 @@ def test_what_others_can_write_to_is_passed_over(own, monkeypatch, how, caplog):
         and folder != place
         and stat.S_IMODE(folder.stat().st_mode) == 0o700
     )
-    assert "compiled code can't be kept in" in caplog.text and "RFX_CACHE" in caplog.text
+    assert "compiled code can't be cached in" in caplog.text and "RFX_CACHE" in caplog.text
     assert not (own / "elsewhere").exists() or not list((own / "elsewhere").iterdir())
 
 

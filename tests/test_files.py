@@ -66,7 +66,7 @@ def test_only_a_commands_own_kind_is_replaced(tmp_path):
             files.guard(("-o", path), (), KIND)
         else:
             with pytest.raises(
-                UsageError, match="^-o .*out is there already and is not a note; .* with --force$"
+                UsageError, match="^-o .*out exists and is not a note; .* with --force$"
             ):
                 files.guard(("-o", path), (), KIND)
             files.guard(("-o", path), (), KIND, force=True)

@@ -66,7 +66,7 @@ def test_of_a_link_the_file_is_replaced(tmp_path):
 @pytest.mark.parametrize(
     "path, reason",
     [
-        ("", "a file name is needed"),
+        ("", "a file name is required"),
         (".", "Is a directory"),
         ("no/m.npz", "No such file"),
         ("f/m.npz", "Not a dir"),
@@ -95,7 +95,7 @@ def test_other_files_are_refused(tmp_path, content):
     path = tmp_path / "m.npz"
     path.write_bytes(content)
     with pytest.raises(
-        DataError, match="m.npz is not a model file of rfx; make one with rfx train --model$"
+        DataError, match="m.npz is not a model file of rfx; create one with rfx train --model$"
     ):
         model.read(path)
 
@@ -218,7 +218,7 @@ def damaged(path, name, head, content=bytes(64)):
         (
             "<f2",
             "(3, 20)",
-            r"array map_frequencies holds float16 in the shape \(3, 20\), which no model has",
+            r"array map_frequencies holds float16 in the shape \(3, 20\), which is not valid",
         ),
         (">f4", "(3, 20)", "array map_frequencies holds >f4 in the shape"),
         ("|O", "(3, 20)", "array map_frequencies holds object"),
@@ -232,7 +232,7 @@ def damaged(path, name, head, content=bytes(64)):
         (
             "<f4",
             "(16,)",
-            r"array map_frequencies has the shape \(16,\), which does not fit the others",
+            r"array map_frequencies has the shape \(16,\), which does not match the others",
         ),
     ],
 )
@@ -275,9 +275,7 @@ def test_more_than_memory_holds_is_refused_before_it_is_read(tmp_path, monkeypat
     path = tmp_path / "m.npz"
     methods.create("rf", n_features=20_000).fit(np.eye(1000), np.arange(1000) % 2.0).save(path)
     monkeypatch.setattr("rfx.env.available_memory_mb", lambda: 3.0)
-    with pytest.raises(
-        DataError, match="its arrays take 7. MiB, more than the 3 MiB that are free"
-    ):
+    with pytest.raises(DataError, match="its arrays need 7. MiB, but only 3 MiB are free"):
         methods.load(path)
 
 

@@ -53,7 +53,7 @@ def test_nothing_reads_a_number_that_only_python_has(text, tmp_path):
         with pytest.raises(ValueError):
             read()
     (tmp_path / "w.txt").write_text(f"1\n{text}\n")
-    with pytest.raises(DataError, match=r"w\.txt, line 2: .* is no weight"):
+    with pytest.raises(DataError, match=r"w\.txt, line 2: .* is not a weight"):
         rowweights.read(tmp_path / "w.txt", 2)
     assert sequences._number(text.encode()) is None
     run = Run.of({"dataset": "heart", "method": "rf", "options": {"n_features": 10}})

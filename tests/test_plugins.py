@@ -280,7 +280,7 @@ def test_one_that_fails_is_left_out(rfx, tmp_path, code):
         and "kernel broken-kernel of package broken 2.0" in err
     )
     assert (
-        all(line.endswith("; it is left out") for line in err.splitlines())
+        all(line.endswith("; it is ignored") for line in err.splitlines())
         and len(err.splitlines()) == 2
     )
 
@@ -294,7 +294,7 @@ def test_what_fails_does_not_stop_others(rfx, tmp_path):
         status == 1
         and out == ""
         and "method broken of package broken 2.0" in err
-        and "fix that package or remove it" in err
+        and "fix or remove that package" in err
     )
 
 
@@ -310,10 +310,10 @@ def test_a_name_that_is_taken(rfx, installed, tmp_path):
     )
     status, out, err = rfx("methods", folders=[installed, taken, second])
     assert status == 0 and out.count("landweber:") == 1 and out.count("\nrf:") == 1
-    assert "method rf of package taken 2.0 is left out: rfx has one of that name" in err
+    assert "method rf of package taken 2.0 is ignored: rfx has its own method of that name" in err
     assert (
-        "packages rfx-example 1.0 and second 2.0 both have 'landweber' of rfx.methods; the first is"
-        " used" in err
+        "packages rfx-example 1.0 and second 2.0 both provide 'landweber' of rfx.methods; rfx"
+        " uses the first" in err
     )
     assert (
         rfx(

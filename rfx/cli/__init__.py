@@ -15,41 +15,39 @@ from rfx._version import __version__
 from rfx.errors import RfxError, RfxWarning, UsageError, or_near
 
 COMMANDS = {
-    "fetch": "Fetch data sets, once, checked against their checksums.",
-    "datasets": (
-        "List the data sets: what there is, what is fetched, what must be obtained by hand."
-    ),
-    "check": "Report the problems of a file of rows by line and column, or what is in it.",
+    "fetch": "Download data sets once and verify their checksums.",
+    "datasets": ("List the data sets: which exist, which are downloaded, which need manual steps."),
+    "check": "Report the problems of a data file by line and column, or summarise its contents.",
     "featurize": "Write the random features of a LIBSVM file as a LIBSVM file.",
     "convert": "Write a CSV, npz or Parquet file as LIBSVM text.",
     "train": "Train one model from a data set or file.",
     "predict": "Print predictions of a model for a file.",
-    "eval": "Score a model on a data set or file.",
-    "explain": "Show which columns the predictions of a model depend on, and how.",
-    "info": "Describe a model file: how it was made, and its scores.",
-    "export": "Write a model as ONNX, C or JSON, to predict without rfx.",
+    "eval": "Evaluate a model on a data set or file.",
+    "explain": "Show which columns affect the predictions of a model, and how.",
+    "info": "Describe a model file: training options and scores.",
+    "export": "Export a model as ONNX, C or JSON, to predict without rfx.",
     "methods": "List the methods with their options.",
-    "run": "Run the missing rows of a plan; resumes, one process per row.",
-    "tune": "Search the options of a method on training rows, and fit the best.",
-    "table": "Print a paper's table, ours beside theirs, from a results file.",
-    "figure": "Draw a paper's figure, ours beside theirs, from a results file.",
+    "run": "Run the missing rows of a plan, one process per row; resumable.",
+    "tune": "Search the options of a method and fit the best model.",
+    "table": "Print a paper's table from a results file, next to the published values.",
+    "figure": "Draw a paper's figure from a results file, next to the published curves.",
     "report": "Write a page of the papers' tables and figures, from results files.",
-    "reproduce": "Run every plan of the papers, resuming, then write the report.",
+    "reproduce": "Run every plan of the papers, then write the report; resumable.",
     "compare": "Compare two results files: scores and seconds of the runs in both.",
-    "warm": "Compile everything beforehand, so that no later command waits for it.",
-    "help": "Show how a command is used.",
+    "warm": "Compile all functions in advance, so that later commands start faster.",
+    "help": "Show the help of a command.",
 }
 
 
-# Objects made, less those that went, between two looks for cycles: imports make many and no cycles.
-# Python's own number is 700.
+# Net allocations between two cycle collections: imports allocate many objects and no cycles.
+# Python's own threshold is 700.
 _OBJECTS = 20_000
 
-# Those that wait for numba where its cache is empty.
+# Commands that wait for numba when its cache is empty.
 _COMPILING = ("train", "predict", "eval", "explain", "featurize", "run", "reproduce")
-# what the loader says where memory for a library is short
+# the loader's message when memory for a library is short
 _UNMAPPED = "failed to map segment"
-_READER_GONE = 141  # what a shell shows for a program that SIGPIPE ended
+_READER_GONE = 141  # exit code of a program ended by SIGPIPE, as a shell reports it
 
 
 class LazyGroup(click.Group):
@@ -86,7 +84,7 @@ class LazyGroup(click.Group):
 
 @contextlib.contextmanager
 def _broken_pipe_as_exit():
-    """For click would make it exit code 1."""
+    """click would return exit code 1."""
     try:
         yield
     except BrokenPipeError:
@@ -98,7 +96,7 @@ def _broken_pipe_as_exit():
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.pass_context
 def cli(ctx, debug):
-    """Random-feature kernel machines: from a LIBSVM file to a model, and to the tables of
+    """Random-feature kernel machines: train, tune and explain models, and reproduce the tables of
     four papers.
     """
     ctx.obj = {"debug": debug}
@@ -108,7 +106,7 @@ def main(args=None):
     """Run the command line and exit.
 
     0 done, 1 error, 2 usage, 3 some rows failed, 4 locked, 130 interrupted (Ctrl-C or SIGTERM), 141
-    the reader of the output has gone.
+    the reader closed the output.
     """
     args = sys.argv[1:] if args is None else list(args)
     gc.set_threshold(_OBJECTS)
@@ -123,23 +121,22 @@ def main(args=None):
             and env.nothing_compiled()
         ):
             click.echo(
-                "rfx: compiling what is needed, this first time: some seconds (`rfx warm` does it"
-                " for all)",
+                "rfx: compiling functions on first use, which takes some seconds (`rfx warm`"
+                " compiles all of them)",
                 err=True,
             )
         code = _run(args)
         _drop_unwritten()
         if "rfx.parallel" in sys.modules:
             sys.modules["rfx.parallel"].close()
-    # the interpreter would look through all that is left for cycles, more than once, before the
-    # process gives it back
+    # otherwise the interpreter would collect cycles several times before exit
     gc.freeze()
     sys.exit(code)
 
 
 def _run(args) -> int | str:
-    """The exit code of a command line, or what is printed before it ends with 1; an error
-    is one sentence on standard error.
+    """Run a command line and return its exit code; errors print one sentence on standard error and
+    return 1.
     """
     try:
         env.check_environment()
@@ -163,9 +160,7 @@ def _run(args) -> int | str:
         if isinstance(error, ImportError):
             if _UNMAPPED not in str(error):
                 raise
-            error = RfxError(
-                "memory is too short to load a library; a limit (ulimit -v) has to be higher"
-            )
+            error = RfxError("not enough memory to load a library; raise the limit (ulimit -v)")
         if "--debug" in args:
             traceback.print_exc()
             return getattr(error, "exit_code", 1)
@@ -174,7 +169,7 @@ def _run(args) -> int | str:
 
 
 def _say_warnings() -> None:
-    """What rfx warns of is a sentence on standard error, as its errors are."""
+    """Print warnings as one sentence on standard error, like errors."""
     others = warnings.showwarning
 
     def show(message, category, filename, lineno, file=None, line=None):
@@ -189,7 +184,7 @@ def _say_warnings() -> None:
 def _sentence(error) -> str:
     if isinstance(error, MemoryError):
         what = f" ({error})" if str(error) else ""
-        return f"out of memory{what}; a smaller --n-features or --max-memory needs less"
+        return f"out of memory{what}; use a smaller --n-features or --max-memory"
     if isinstance(error, OSError):
         reason = error.strerror or error
         if isinstance(error, terminal.OutputError):
@@ -202,12 +197,12 @@ def _sentence(error) -> str:
 
 
 def _drop_unwritten() -> None:
-    """Drop output that can't be written; the interpreter would try once more when it ends,
-    and complain.
+    """Drop output that can't be written; otherwise the interpreter would retry at exit and report
+    an error.
     """
     try:
         sys.stdout.flush()
-    except (AttributeError, ValueError):  # closed from the start, or since
+    except (AttributeError, ValueError):  # closed from the start or later
         return
     except OSError:
         with contextlib.suppress(OSError, ValueError):

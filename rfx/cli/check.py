@@ -1,4 +1,4 @@
-"""`rfx check`: what is wrong with a file of rows, or how large it is."""
+"""`rfx check`: the problems of a data file, or its size."""
 
 import sys
 from pathlib import Path
@@ -12,7 +12,7 @@ from rfx.data.reading import Reading
 from rfx.errors import DataError
 
 _MOST_LABELS = 20
-_HEAD = 1 << 16  # bytes that tell what a file is
+_HEAD = 1 << 16  # bytes that identify the kind of a file
 
 
 @click.command()
@@ -22,9 +22,9 @@ def command(file, zero_based, header, encoding):
     """Print every problem of FILE (LIBSVM text, plain or compressed; - is standard input) as
     FILE:LINE:COLUMN: problem.
 
-    Exits with 1 when there are any. A file without problems gets one line: its rows, columns and
-    labels. Of a table (CSV, TSV, .npy, .npz, Parquet) the first problem is printed, or a line for
-    each column: numbers or words, and how many cells are missing.
+    Exits with 1 if there are any. For a file without problems, prints one line: its rows, columns
+    and labels. For a table (CSV, TSV, .npy, .npz, Parquet), prints the first problem, or one line
+    for each column: numbers or words, and the number of missing cells.
     """
     from rfx.data import tables
     from rfx.data.libsvm import scan, sequences
@@ -38,7 +38,7 @@ def command(file, zero_based, header, encoding):
     with scan.Plain(file, encoding) as text:
         name, head = text.name, text.read(_HEAD)
         handle = archives.joined(head, text)
-        # their reader tells the first problem itself, and takes them whole
+        # their reader reports the first problem itself and reads them whole
         if sequences.recognised(head):
             X, y = sequences.parse(archives.read_plain(handle, name), name)
             click.echo(

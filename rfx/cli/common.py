@@ -1,4 +1,4 @@
-"""What several commands share: the options of methods, threads, and how a row is printed."""
+"""What several commands share: method options, threads and the printing of rows."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from rfx.records.run import Run
 
 
-# The fields of a run that keep rows apart where some are held out.
+# The fields of a run that keep related rows together when some are held out.
 APART = ("groups", "time")
 
 
 class _Strict(click.ParamType):
-    """Takes as a number what `rfx.numerals` does; mixed into click's types of numbers."""
+    """Parses numbers as `rfx.numerals` does; a mixin for click's number types."""
 
     def convert(self, value, param, ctx):
         if isinstance(value, str) and not (
@@ -43,7 +43,7 @@ class _Strict(click.ParamType):
 
 
 class Whole(_Strict, click.types.IntParamType):
-    """A whole number."""
+    """An integer."""
 
     name = "whole number"
 
@@ -64,7 +64,7 @@ class Positive(_Strict, click.FloatRange):
 
 
 class Count(_Strict, click.IntRange):
-    """A whole number of `least` or more."""
+    """An integer of `least` or more."""
 
     name = "whole number"
 
@@ -73,7 +73,7 @@ class Count(_Strict, click.IntRange):
 
 
 class OutputFile(click.ParamType):
-    """The name of a file to write; such as: one that a message may propose."""
+    """The name of an output file; such as: an example for error messages."""
 
     name = "file"
 
@@ -84,20 +84,20 @@ class OutputFile(click.ParamType):
         if files.names_folder(value):
             shown = shlex.quote(os.path.join(value, self.such_as))
             raise UsageError(
-                f"{param.opts[0]} is {value}, a folder, but a file name is needed, such as {shown}"
+                f"{param.opts[0]} is {value}, which is a folder; use a file name such as {shown}"
             )
         return value
 
 
 class DeclaredCommand(click.Command):
-    """A command that has the options that something declares which one of its options
-    names, or of all where none is named yet.
+    """A command whose further options depend on the value of one of its options, or are those of
+    all values if it is not given yet.
     """
 
     flag = ""
 
     def declared(self, name: str | None) -> list:
-        """The options (rfx.options) of what has that name, or of all."""
+        """The options (rfx.options) declared by that name, or by all."""
         raise TypeError(f"{type(self).__name__} does not define declared")
 
     def parse_args(self, ctx, args):
@@ -108,10 +108,10 @@ class DeclaredCommand(click.Command):
 
     def get_params(self, ctx):
         if "rfx.options" not in ctx.meta:
-            # a shell that completes a line that is wrong so far gets what there is for any name
+            # a shell that completes an invalid line gets the options of any name
             named = None if ctx.resilient_parsing else ctx.meta.get("rfx.named")
             ctx.meta["rfx.options"] = [_parameter(option) for option in self.declared(named)]
-        # the last is that of --help
+        # the last one belongs to --help
         *own, last = super().get_params(ctx)
         return [*own, *ctx.meta["rfx.options"], last]
 
@@ -120,8 +120,8 @@ class DeclaredCommand(click.Command):
         return last_value(args, self.flag)
 
     def _awaits_own(self, args) -> bool:
-        """Whether a shell completes the value of one of the command's own options, for which
-        nothing declared is needed.
+        """Whether a shell completes the value of one of the command's own options, which needs no
+        declared options.
         """
         last = next((word for word in reversed(args) if word != "="), None)
         return any(
@@ -131,23 +131,23 @@ class DeclaredCommand(click.Command):
 
 
 class MethodCommand(DeclaredCommand):
-    """A command that has the options of the method that its --method names, or of all methods."""
+    """A command that has the options of the method named by its --method, or of all methods."""
 
     flag = "--method"
-    groups: tuple[pages.Group, ...] = ()  # of its help
+    groups: tuple[pages.Group, ...] = ()
 
     def declared(self, name):
         return methods.options_of(name)
 
     def help_of(self, ctx, args) -> str | None:
-        """What it prints where the arguments ask for help, else None."""
+        """The help text if the arguments ask for help, else None."""
         asked, name = pages.asked(args), last_value(args, self.flag)
         if asked is None:
             return None
         ctx.meta["rfx.named"] = name
         if asked == "--help-all":
             return pages.everything(self, ctx, self.groups)
-        # a page for a screen, which takes no import of methods
+        # the short page, which needs no import of methods
         own = [] if name is None else [_parameter(option) for option in self.declared(name)]
         ctx.meta["rfx.options"] = own
         if name is None:
@@ -179,7 +179,7 @@ def _parameter(option) -> click.Option:
 
 
 def completing(names):
-    """What click takes as shell_complete: those of names() that begin with what is typed."""
+    """A click shell_complete function: the names() that begin with the typed text."""
     return lambda ctx, param, incomplete: [name for name in names() if name.startswith(incomplete)]
 
 
@@ -214,7 +214,7 @@ complete_method, complete_data, complete_plan = (
 
 
 def given_options(method: str, values: dict) -> dict:
-    """The options of the method that were given on the command line, converted and checked."""
+    """The method options given on the command line, converted and checked."""
     known = methods.get(method).declared()
     return methods.get(method).converted(
         {name: value for name, value in values.items() if name in known}
@@ -230,7 +230,7 @@ def threads_option(command):
         callback=_set_threads,
         expose_value=False,
         is_eager=True,
-        help="Threads of rfx's loops, at most one per available core, which is the default.",
+        help="Number of threads.  [default: one per available core, which is also the maximum]",
     )(command)
 
 
@@ -245,27 +245,27 @@ def _set_threads(ctx, param, value):
 
 
 def text_options(command):
-    """The options that say how a text is written; of a file for a model, the model knows."""
+    """The options that describe a text file; a file for a model is read as its training file."""
     command = click.option(
         "--zero-based",
         is_flag=True,
-        help="Indices of LIBSVM text start at 0.  [default: at 1, or as the model has it]",
+        help="Indices of LIBSVM text start at 0.  [default: 1, or that of the model]",
     )(command)
     command = click.option(
         "--encoding",
         metavar="NAME",
         default=None,
         help=(
-            "Encoding of a text, such as cp1252.  [default: UTF-8, or what its byte order mark"
-            " says]"
+            "Text encoding, such as cp1252.  [default: UTF-8, or the one that the byte order mark"
+            " indicates]"
         ),
     )(command)
     return click.option(
         "--header/--no-header",
         default=None,
         help=(
-            "Whether the first row of a CSV file holds column names; by default inferred from the"
-            " cells."
+            "Whether the first row of a CSV file holds column names.  [default: inferred from the"
+            " cells]"
         ),
     )(command)
 
@@ -276,8 +276,8 @@ def split_option(command):
         metavar="NAME|SHARE",
         default=None,
         help=(
-            "A paper's split of a data set, such as yen2014, or the share of the rows to train on,"
-            " such as 0.8, which the seed chooses; the others are test rows."
+            "A paper's split of a data set, such as yen2014, or the fraction of rows to train on,"
+            " such as 0.8. The seed selects these rows; the rest are test rows."
         ),
     )(command)
 
@@ -287,37 +287,39 @@ def strict_option(command):
         "--strict",
         is_flag=True,
         help=(
-            "Refuse columns and categories that the training rows did not have; by default they are"
-            " ignored."
+            "Reject columns and categories that were absent from the training rows.  [default:"
+            " ignore them]"
         ),
     )(command)
 
 
 def reading_options(command):
-    """The options of a command that learns how a table is read; `reading` makes one of them."""
+    """The options of a command that learns how to read a table; `reading` builds a Reading from
+    them.
+    """
     command = click.option(
         "--missing",
         type=click.Choice(["refuse", "mean", "median", "most_frequent"]),
         default="refuse",
         show_default=True,
         help=(
-            "What replaces a missing cell of a column of numbers, as the training rows teach it; of"
-            " words, the most frequent one."
+            "How to fill a missing cell of a numeric column, learnt from the training rows. Missing"
+            " words become the most frequent word."
         ),
     )(text_options(command))
     for name, text in (
         (
             "--dates",
             (
-                "Columns of dates, each read as four numbers: year, month, day of the week, and"
-                " days since 1970."
+                "Date columns. Each is read as four numbers: year, month, weekday and days since"
+                " 1970."
             ),
         ),
         (
             "--categorical",
-            "Columns to read as categories although they hold numbers, such as codes.",
+            "Numeric columns to read as categories, such as codes.",
         ),
-        ("--ignore", "Columns of a table to leave out, such as names or row numbers."),
+        ("--ignore", "Columns to ignore, such as names or row numbers."),
     ):
         command = click.option(
             name, metavar="COLUMN,…", default=None, shell_complete=more_columns, help=text
@@ -327,12 +329,14 @@ def reading_options(command):
         metavar="COLUMN",
         default=None,
         shell_complete=one_column,
-        help="The column of a table with the targets, by name or number; by default the last.",
+        help="Target column of a table, by name or number.  [default: the last]",
     )(command)
 
 
 def reading(target, ignore, categorical, dates, header, missing, encoding) -> dict:
-    """What reading_options give that is not as by default: fields of rfx.data.reading.Reading."""
+    """The values of reading_options that differ from the defaults: fields of
+    rfx.data.reading.Reading.
+    """
     given = {
         "target": target,
         "ignore": listed(ignore) or None,
@@ -345,20 +349,20 @@ def reading(target, ignore, categorical, dates, header, missing, encoding) -> di
 
 
 def apart_options(command):
-    """The options that keep rows apart where some are held out."""
+    """The options that keep related rows together when some are held out."""
     for name, text in (
         (
             "--time",
             (
-                "Hold out later rows only, by this column of numbers or dates, which is no input:"
-                " --cv has growing windows, --holdout the last share."
+                "Hold out later rows only. This column of numbers or dates sets the order and is"
+                " not an input. --cv uses growing windows; --holdout uses the last part."
             ),
         ),
         (
             "--groups",
             (
-                "Column with a group, such as a patient, whose rows are held out together; it is"
-                " not an input."
+                "Column of group labels, such as patients. Rows of a group are held out together."
+                " The column is not an input."
             ),
         ),
     ):
@@ -373,7 +377,7 @@ def output_option(command):
         default="-",
         show_default=True,
         metavar="FILE",
-        help="Where to write; - is standard output.",
+        help="Output file; - is standard output.",
     )(command)
 
 
@@ -381,27 +385,27 @@ def force_option(command):
     return click.option(
         "--force",
         is_flag=True,
-        help="Overwrite an existing output file of any kind; never an input.",
+        help="Overwrite an existing output file, but never an input.",
     )(command)
 
 
 def named(option: str, source: str | None) -> list[tuple[str, object]]:
-    """What is read for a data set's name or a file, given with an option, in the form that
-    `files.guard` takes.
+    """The input of an option, a data set's name or a file, in the form required by
+    `files.guard`.
     """
     return [] if source is None else [(option, path) for path in fetch.paths(source)]
 
 
 def format_option(command):
-    """The options of a command that prints a table: its form, and of text the width; by
-    default the terminal's, else 80.
+    """The options of a command that prints a table: its format and, for text, the width; by default
+    the terminal's, else 80.
     """
     command = click.option(
         "--width",
         type=Count(),
         metavar="COLUMNS",
         callback=_width,
-        help="Of text.  [default: the terminal's, else 80]",
+        help="Text width.  [default: the terminal's, else 80]",
     )(command)
     return click.option(
         "--format",
@@ -409,12 +413,13 @@ def format_option(command):
         type=click.Choice(["text", "markdown", "latex", "csv", "json"]),
         default="text",
         show_default=True,
-        help="csv and json hold one number a line, for programs; latex wants the package booktabs.",
+        help="csv and json hold one number per line, for programs; latex needs the package"
+        " booktabs.",
     )(command)
 
 
 def print_table(text: str, form: str) -> None:
-    """A rendered table on standard output; csv is for programs, which get its bytes as they are."""
+    """Print a rendered table; csv is for programs and is written as bytes without changes."""
     click.echo(text.encode() if form == "csv" else text, nl=False)
 
 
@@ -424,14 +429,12 @@ def _width(ctx, param, value):
 
 def json_option(command):
     return click.option(
-        "--json", "as_json", is_flag=True, help="Print JSON, with the names of the results columns."
+        "--json", "as_json", is_flag=True, help="Print JSON with the names of the results columns."
     )(command)
 
 
 def print_row(row: Result, as_json: bool, **more: str) -> None:
-    """What came of a run on standard output: JSON, with `more` entries, or the lines a
-    person reads.
-    """
+    """Print the outcome of a run: JSON with the entries `more`, or readable lines."""
     if as_json:
         print_json(row.as_dict() | more)
         return
@@ -473,18 +476,18 @@ def _readable(row):
         certificate += f" over all features, {last:.1e} over those of the last round"
     ended = "converged" if row.converged else "DID NOT CONVERGE"
     if row.params.get("ended") == "stalled":
-        ended += ": the objective no longer moves"
+        ended += ": the objective no longer changes"
     yield (
         "training",
         f"objective {row.objective:.6g}, {certificate}, {row.n_iter} iterations, {ended}",
     )
     yield from _scores(row)
     yield "seconds", ", ".join(f"{what} {value:.2f}" for what, value in _seconds(row))
-    yield "memory", f"{row.peak_rss_mb:.0f} MiB at the peak"
+    yield "memory", f"{row.peak_rss_mb:.0f} MiB peak"
 
 
 def _seconds(row) -> Iterator[tuple[str, float]]:
-    """What took how long; with the whole time, what else there was."""
+    """The seconds of each step; with the total, also the remaining time."""
     found = {
         "reading": row.params.get("seconds_read"),
         "choosing": row.params.get("seconds_validation"),
@@ -502,7 +505,7 @@ def _seconds(row) -> Iterator[tuple[str, float]]:
 
 
 def chosen_words(step: dict) -> str:
-    """What a choice on held-out rows came to, and of how many."""
+    """The outcome of a selection on held-out rows and the number of candidates."""
     said = [
         f"{name.replace('_', ' ')} {value:.4g}"
         if isinstance(value, (int, float))
@@ -516,7 +519,7 @@ def chosen_words(step: dict) -> str:
 
 
 def _scores(row):
-    """The score and what it was taken on: test rows, rows held out, or the training rows."""
+    """The score and its rows: test rows, held-out rows, or the training rows."""
     params = row.params
     metric = "rmse" if row.task == "regression" else "accuracy"
     if row.score is not None:
@@ -531,12 +534,12 @@ def _scores(row):
         yield (
             metric,
             (
-                f"{params['train_score']:.4f} on the training rows themselves; --cv 5, --holdout"
-                " 0.2 or --test FILE says more"
+                f"{params['train_score']:.4f} on the training rows; evaluate on other rows with"
+                " --cv 5, --holdout 0.2 or --test FILE"
             ),
         )
     if "baseline" in params:
-        yield "beside", _beside(params["baseline"], metric)
+        yield "baseline", _beside(params["baseline"], metric)
     if "held_out_score" in params:
         yield "held out", f"{metric} {params['held_out_score']:.4f}, {params['held_out_on']}"
     if "calibration" in params:
@@ -567,7 +570,9 @@ _MOST_SHOWN = 12  # classes of a confusion matrix
 
 
 def print_measures(found: dict) -> None:
-    """The measures of `rfx eval`, in the target's own units, and the confusion matrix, as text."""
+    """The measures of `rfx eval`, in the target's original units, and the confusion matrix, as
+    text.
+    """
     for name, heading in _MEASURES.items():
         if name in found:
             digits = ".4f" if name not in ("rmse", "mae") else ".6g"
@@ -579,7 +584,7 @@ def print_measures(found: dict) -> None:
         for label in found.get("labels", ())
     ]
     if len(labels) > _MOST_SHOWN:
-        click.echo(f"{'confusion':<18} {len(labels)} classes; --json has it")
+        click.echo(f"{'confusion':<18} {len(labels)} classes; use --json to print it")
     elif labels:
         cells = [
             ["true, predicted", *labels],
@@ -602,7 +607,7 @@ def _relative_gap(row) -> float | None:
 
 
 def print_json(value) -> None:
-    """JSON in a line on standard output; null stands for numbers that JSON does not have."""
+    """Print JSON on one line; numbers that JSON does not support become null."""
     click.echo(json.dumps(_finite(value), default=_plain, allow_nan=False))
 
 
@@ -611,7 +616,7 @@ def _plain(value):
 
 
 def _finite(value):
-    """The same without nan and infinity, which JSON does not have: null stands for them."""
+    """Replace nan and infinity, which JSON does not support, by None."""
     if isinstance(value, dict):
         return {key: _finite(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
@@ -620,7 +625,7 @@ def _finite(value):
 
 
 def print_path(rows: list[Result], as_json: bool) -> None:
-    """The rows of a path over lambda: a JSON list, or a line each."""
+    """Print the rows of a path over lambda: a JSON list, or one line each."""
     if as_json:
         print_json([row.as_dict() for row in rows])
         return
@@ -664,7 +669,7 @@ def finish(rows: list[Result]) -> None:
 
 
 def command_of(run: Run) -> str:
-    """The command that trains this model, to be copied."""
+    """The command that trains this model, ready to copy."""
     words: list[str] = ["rfx", "train", "--method", run.method, "--data", run.dataset]
     for name in ("split", "test", "sample_weight", "cv", "holdout", *APART, "calibrate"):
         if (value := getattr(run, name)) is not None:

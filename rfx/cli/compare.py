@@ -15,15 +15,14 @@ from rfx.records.results import read
 @click.argument("b", metavar="B.csv")
 @format_option
 def command(a, b, form, width):
-    """Print scores and training seconds of the runs that are in both results files, and how they
-    differ.
+    """Print scores and training seconds of the runs in both results files, and their differences.
 
-    Runs are matched by their keys, else by all that they were given. `rfx table summary --group-by`
-    looks into one file.
+    Runs are matched by their keys, or else by all their inputs. `rfx table summary --group-by`
+    compares runs within one file.
     """
     from rfx.reporting.tables_general import COMPARED, compare
     from rfx.reporting.tables_render import render
 
     rows = read(a, only=COMPARED), read(b, only=COMPARED)
-    gc.freeze()  # rows refer to nothing that refers back: no cycles are to be looked for there
+    gc.freeze()  # rows have no reference cycles, so the collector need not run
     print_table(render(compare(*rows), form, width), form)

@@ -1,6 +1,6 @@
-"""What a shell that completes a line is told of the file that the line names: its columns.
+"""Column names for shell completion, from the data file on the command line.
 
-Only the head of the file is read, by what imports neither numpy nor pandas.
+Only the head of the file is read, without importing numpy or pandas.
 """
 
 import csv
@@ -17,15 +17,15 @@ from rfx.data.reading import listed
 from rfx.data.tabular import delimited
 from rfx.errors import RfxError
 
-_MOST = 8 << 20  # bytes that the header of a file may end in
+_MOST = 8 << 20  # maximum bytes of a file's header
 
 
 def last_value(words, flag: str) -> str | None:
-    """What the last --flag among the words of a line is given; None where there is none."""
+    """The value of the last --flag among the words of a line, or None."""
     found = None
     for place, word in enumerate(words):
         if word == flag:
-            # bash has the = between them as a word of its own
+            # bash passes the = between them as a separate word
             after = [one for one in words[place + 1 : place + 3] if one != "="]
             found = after[0] if after else None
         elif word.startswith(f"{flag}="):
@@ -34,16 +34,16 @@ def last_value(words, flag: str) -> str | None:
 
 
 def one_column(ctx, param, incomplete: str) -> list[str]:
-    """The columns of the file of --data that begin with what is typed."""
+    """The columns of the file of --data that begin with the typed text."""
     return [_typed(name) for name in _columns() if name.startswith(incomplete)]
 
 
 def more_columns(ctx, param, incomplete: str) -> list[str]:
-    """What is typed, a list of columns with commas between them, with its last column completed
-    by those that are not in it yet.
+    """The typed text, a comma-separated list of columns, with its last column completed by those
+    not yet listed.
     """
     before, comma, last = incomplete.rpartition(",")
-    if incomplete.count('"') % 2:  # a name in quotes may have a comma
+    if incomplete.count('"') % 2:  # a quoted name may contain a comma
         before, comma, last = incomplete.rpartition('"')
         before = before.rstrip().removesuffix(",")
     there = listed(before)
@@ -55,23 +55,23 @@ def more_columns(ctx, param, incomplete: str) -> list[str]:
 
 
 def _joined(names) -> str:
-    """A list of columns as an option takes it; `rfx.data.reading.listed` is the inverse."""
+    """A list of columns in option syntax; `rfx.data.reading.listed` is the inverse."""
     text = io.StringIO()
     csv.writer(text, lineterminator="").writerow(names)
     return text.getvalue()
 
 
 def _typed(value: str) -> str:
-    """A value as the shell that asks takes it: zsh and fish quote by themselves."""
+    """A value in the syntax of the shell: zsh and fish quote by themselves."""
     bash = os.environ.get("_RFX_COMPLETE", "").startswith("bash")
     return shlex.quote(value) if bash else value
 
 
 def _columns() -> list[str]:
-    """The columns of the file that the line names, by --data or as its first file; none where
-    there is no such file, or it can't be read.
+    """The columns of the file on the line, given by --data or as its first file; empty if the file
+    is missing or unreadable.
     """
-    # of the whole line: --data may stand behind what is completed
+    # of the whole line: --data may follow the completed word
     words = split_arg_string(os.environ.get("COMP_WORDS", ""))[2:]
     path = last_value(words, "--data") or next(filter(os.path.isfile, words), None)
     if path is None:
@@ -84,10 +84,10 @@ def _columns() -> list[str]:
 
 
 def columns(path, header: bool | None = None, encoding: str | None = None) -> list[str]:
-    """The names of the columns of a CSV, TSV or Parquet file, from its head; of a file without
-    names their numbers, of another file none.
+    """The column names of a CSV, TSV or Parquet file, from its head; column numbers for a file
+    without names, and nothing for other files.
 
-    Raises OSError, RfxError or one of archives.DAMAGE where it can't be read.
+    Raises OSError, RfxError or one of archives.DAMAGE if it can't be read.
     """
     with files.open_regular(path) as handle:
         if handle.read(4) == b"PAR1":

@@ -1,5 +1,5 @@
-"""`rfx convert`: a table or arrays as LIBSVM text, and which column and label became which
-number.
+"""`rfx convert`: convert a table or arrays to LIBSVM text, and list the numbers of columns and
+labels.
 """
 
 import json
@@ -18,7 +18,7 @@ from rfx.data.reading import Reading
     "--train",
     default=None,
     metavar="FILE",
-    help="Read IN with the columns, categories, means and labels of this file's rows.",
+    help="Convert IN with the columns, categories, means and labels learnt from this file.",
 )
 @reading_options
 @strict_option
@@ -40,11 +40,11 @@ def command(
     force,
     as_json,
 ):
-    """Write the rows of IN (CSV, TSV, .npz, .npy, Parquet, LIBSVM text) to OUT as LIBSVM text; - is
-    standard input and output.
+    """Convert the rows of IN (CSV, TSV, .npz, .npy, Parquet, LIBSVM text) to LIBSVM text in OUT; -
+    is standard input or output.
 
-    Prints a line for each column and each label that is a word: its number in OUT, a tab, its name.
-    Where OUT is standard output, that goes to standard error.
+    Prints one line for each column and each word label: its number in OUT, a tab, its name. If OUT
+    is standard output, the lines go to standard error.
 
     \b
     rfx convert train.csv train.libsvm --target price --missing mean

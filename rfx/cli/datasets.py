@@ -1,4 +1,4 @@
-"""`rfx datasets`: what data sets there are."""
+"""`rfx datasets`: the available data sets."""
 
 import json
 
@@ -14,24 +14,24 @@ COLUMNS = ("name", "task", "n", "d", "classes", "papers", "status", "checked", "
 @click.option(
     "--paper",
     metavar="PAPER",
-    help="Only those of one paper: yen2014, wu2016, sinha2016 or dai2014.",
+    help="Only the data sets of one paper: yen2014, wu2016, sinha2016 or dai2014.",
 )
 @click.option(
     "--json",
     "as_json",
     is_flag=True,
-    help="Print JSON, with titles, notes and how to obtain what has no URL.",
+    help="Print JSON, with titles, notes and instructions for data without a URL.",
 )
 def command(paper, as_json):
-    """List the data sets with their sizes, the papers that use them and where they are.
+    """List the data sets with their sizes, the papers that use them and their status.
 
-    A status is `built in`, `fetched`, `not fetched` (rfx fetch gets it), `by hand` (nobody serves
-    the file: `rfx fetch NAME` says how to obtain it), or `own file`: of the registry that
-    RFX_DATASETS names, else ~/.config/rfx/datasets.toml. `checked` says by what its files are
-    known: the published `sha256` of them or of their `source`, or that of a `known copy`; else by
-    the `first copy` that was fetched, whose `size` must have been right.
+    The status is `built in`, `fetched`, `not fetched` (rfx fetch downloads it), `by hand` (no
+    public download: `rfx fetch NAME` prints instructions), or `own file`: defined in the registry
+    that RFX_DATASETS names, by default ~/.config/rfx/datasets.toml. `checked` states how the files
+    are verified: by the published `sha256` of the files or of their `source`, or of a `known copy`;
+    else by the `first copy` that was fetched, whose `size` was checked.
 
-    Behind NAME there may be settings for generated sets: sphere:n=1000,d=5,seed=1.
+    NAME may include settings for generated sets: sphere:n=1000,d=5,seed=1.
     """
     infos = (
         registry.for_paper(paper)
@@ -48,7 +48,6 @@ def command(paper, as_json):
     widths = [max(len(line[i]) for line in table) for i in range(len(COLUMNS))]
     for line in table:
         padded = [cell.ljust(width) for cell, width in zip(line, widths)]
-        # the numbers
         padded[2:5] = [cell.rjust(width) for cell, width in zip(line[2:5], widths[2:5])]
         click.echo("  ".join(padded).rstrip())
 

@@ -1,4 +1,4 @@
-"""`rfx eval`: score a model."""
+"""`rfx eval`: evaluate a model."""
 
 import os
 from dataclasses import replace
@@ -31,7 +31,7 @@ from rfx.records import results as results_file
     required=True,
     metavar="NAME|FILE",
     shell_complete=complete_data,
-    help="A data set's name (its test part is used), a file, or -.",
+    help="A data set's name (for its test rows), a file, or -.",
 )
 @split_option
 @click.option(
@@ -45,14 +45,14 @@ from rfx.records import results as results_file
 @threads_option
 @json_option
 def command(model, dataset, split, results, zero_based, header, encoding, strict, as_json):
-    """Score a model file on a data set's test rows, or on all rows of a file.
+    """Evaluate a model file on a data set's test rows, or on all rows of a file.
 
-    Classes: accuracy, balanced accuracy, F1 (of the larger of two labels; of several the mean), AUC
-    (of several the mean of each against the others), log-loss where the model has probabilities
-    (`rfx info` says whether), and the confusion matrix. Rows with a label that the model never saw
-    count as wrong; a warning names the label, F1 is then the mean over all labels, and AUC and
-    log-loss are left out. Regression: RMSE, MAE and R2 in the target's own units; `rmse` in the row
-    is in units of the scaled target.
+    Classification: accuracy, balanced accuracy, F1 (of the larger of two labels; of several labels,
+    the mean), AUC (of several labels, the one-against-rest mean), log-loss if the model has
+    probabilities (see `rfx info`), and the confusion matrix. Rows with an unseen label count as
+    wrong and a warning names the label. F1 is then the mean over all labels, and AUC and log-loss
+    are omitted. Regression: RMSE, MAE and R2 in the target's original units; `rmse` in the row is
+    in units of the scaled target.
     """
     from rfx.cli.rows import rows_for
     from rfx.runs import single
@@ -70,7 +70,7 @@ def command(model, dataset, split, results, zero_based, header, encoding, strict
     )
     evaluation = single.evaluate(method, X, y, detailed=True)
     row = single.result(method, os.path.getsize(model), evaluation)
-    # a model that was trained in Python does not know the name of its data
+    # a model trained in Python does not know the name of its data
     taught = row.dataset or "trained in Python"
     row = replace(row, dataset=row.dataset or os.path.basename(dataset))
     if results is not None:

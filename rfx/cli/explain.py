@@ -24,16 +24,16 @@ from rfx.data.reading import Reading, listed
 from rfx.data.registry import registry
 from rfx.errors import UsageError, quoted
 
-# Columns, outputs, and points of a grid of numbers that are printed; --json has all.
+# Numbers of columns, outputs and grid points that are printed; --json prints all.
 MOST_SHOWN, MOST_OUTPUTS, MOST_POINTS = 40, 8, 10
-_WIDEST = 40  # characters of a name in a table
+_WIDEST = 40  # maximum characters of a name in a table
 COVERS = (
-    "The interval covers chance: of the columns that tell nothing, 95 % have 0 in theirs. It leaves"
-    " out that other rows, or another training, would give other numbers."
+    "The interval covers the random shuffles: for 95 % of the uninformative columns it contains 0."
+    " It does not cover the choice of rows or of the training set."
 )
 SHARES = (
-    "The share of the metric is that of the average squared gradient, as in `rfx info`: how much"
-    " predictions change with a column, whether that helps or not."
+    "The share of the metric is that of the average squared gradient, as in `rfx info`. It measures"
+    " how much predictions change with a column, not whether that improves them."
 )
 
 
@@ -45,12 +45,13 @@ SHARES = (
     required=True,
     metavar="NAME|FILE",
     shell_complete=complete_data,
-    help="Rows that the model was not trained on: a data set's name (its test part), a file, or -.",
+    help="Rows that the model was not trained on: a data set's name (for its test rows), a file,"
+    " or -.",
 )
 @click.option(
     "--target",
     metavar="COLUMN",
-    help="The target column, where its name differs from that in the training file.",
+    help="Target column, if its name differs from that in the training file.",
 )
 @click.option("--columns", metavar="COLUMN,…", help="Shuffle only these columns.")
 @click.option(
@@ -58,21 +59,21 @@ SHARES = (
     type=Count(least=2),
     default=2000,
     show_default=True,
-    help="Use at most this many rows, drawn at random.",
+    help="Use at most this many rows, sampled at random.",
 )
 @click.option(
     "--repeats",
     type=Count(least=10),
     default=10,
     show_default=True,
-    help="Shuffles of each column.",
+    help="Number of shuffles per column.",
 )
 @click.option(
     "--top",
     type=Count(least=0),
     default=4,
     show_default=True,
-    help="Number of leading columns with partial dependence.",
+    help="Number of top columns with partial dependence.",
 )
 @click.option(
     "--seed",
@@ -85,10 +86,10 @@ SHARES = (
     "--figure",
     type=OutputFile("explain.svg"),
     metavar="FILE",
-    help="Also draw a figure: a name that ends in .svg, .png or .pdf.",
+    help="Also draw a figure; the extension, .svg, .png or .pdf, sets the format.",
 )
 @split_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, each shuffle included.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, including every shuffle.")
 @text_options
 @strict_option
 @force_option
@@ -97,10 +98,10 @@ SHARES = (
 def command(model, dataset, target, split, figure, as_json, strict, force, quiet, **more):
     """Show which columns a model's predictions depend on, and how.
 
-    Permutation importance: by how much the error rises when the cells of one column are shuffled
-    among the rows. A column of a table counts as one, whatever number of inputs it became. Partial
-    dependence: the mean prediction where all rows have the same value in a column. Both are of the
-    rows given, which should be held out: on training rows they also say what was learnt by heart.
+    Permutation importance: the increase of the error when the cells of one column are shuffled
+    among the rows. A table column counts as one, even if it became several inputs. Partial
+    dependence: the mean prediction when all rows have the same value in a column. Use held-out
+    rows: on training rows, both also reflect overfitting.
     """
     from rfx.cli.rows import rows_for
     from rfx.reporting import explained, figures
@@ -132,17 +133,17 @@ def command(model, dataset, target, split, figure, as_json, strict, force, quiet
 
 
 def _with_target(method, target):
-    """The schema of a model for a file whose column of targets has another name."""
+    """The schema of a model for a file whose target column has another name."""
     known = method.schema
     if known is None or known.inputs is None or known.target is None:
         raise UsageError(
-            "--target is for tables, but the model learnt from rows without names of columns; leave"
-            " it out"
+            "--target is for tables, but the model was trained on rows without column names; omit"
+            " it"
         )
     if not known.named:
         raise UsageError(
-            "--target names a column, but the model's training file had no names; leave it out, and"
-            f" put the targets into column {known.target[1] + 1}"
+            "--target names a column, but the model's training file had no column names; omit it"
+            f" and put the targets into column {known.target[1] + 1}"
         )
     if target in {column.name for column in known.inputs}:
         raise UsageError(f"--target is {quoted(target)}, which is an input of the model")
@@ -150,7 +151,7 @@ def _with_target(method, target):
 
 
 def _learnt_from(method, dataset, n_rows) -> str | None:
-    """What is said where rows may be those that the model learnt from, by what it knows of them."""
+    """A warning if the rows may be training rows of the model."""
     info = method.info
     known, n_train = info.get("dataset"), info.get("n_train")
     own = dataset if registry.has(dataset.partition(":")[0]) else archives.plain_name(dataset)
@@ -158,13 +159,13 @@ def _learnt_from(method, dataset, n_rows) -> str | None:
         return None
     which = "these may be" if n_rows == n_train else f"{n_train:,} of these may be"
     return (
-        f"{which} the rows that the model learnt from, a file of the same name; rows that were held"
-        " out say more"
+        f"{which} training rows of the model, from a file of the same name; held-out rows give a"
+        " better estimate"
     )
 
 
 def _facts(found, wanted, dataset, doubt) -> dict:
-    """What --json prints."""
+    """The JSON output of --json."""
     return {
         "data": os.path.basename(dataset),
         "rows": found.n_rows,
@@ -186,14 +187,14 @@ def _facts(found, wanted, dataset, doubt) -> dict:
 
 
 def _lines(found, wanted, dataset):
-    """What a person reads."""
+    """The readable output."""
     drawn = f" of {found.n_given:,}, drawn by seed {wanted.seed}" if _sampled(found) else ""
     yield f"rows    {found.n_rows:,}{drawn} of {os.path.basename(dataset)}"
     yield f"error   {found.metric} {found.error:.4g}"
     yield ""
     shown = found.importances[:MOST_SHOWN]
     shares = any(one.share is not None for one in shown)
-    cells = [["column", f"{found.metric} rises by", "95 % interval"]]
+    cells = [["column", f"{found.metric} increases by", "95 % interval"]]
     cells[0] += ["share of metric"] if shares else []
     for one in shown:
         line = [_short(one.name), f"{one.mean:.4g}", f"{one.low:.4g} to {one.high:.4g}"]
@@ -201,11 +202,11 @@ def _lines(found, wanted, dataset):
     yield from _table(cells)
     left = len(found.importances) - len(shown)
     if left:
-        yield f"… and {left:,} more, which --json has"
+        yield f"… and {left:,} more; see --json"
     if found.n_columns > len(found.importances):
         yield (
-            f"{len(found.importances):,} of {found.n_columns:,} columns were shuffled; --columns"
-            " names others"
+            f"{len(found.importances):,} of {found.n_columns:,} columns were shuffled; use"
+            " --columns to select others"
         )
     yield ""
     yield f"The mean of {wanted.repeats} shuffles. {COVERS}"
@@ -218,7 +219,7 @@ def _lines(found, wanted, dataset):
 
 def _dependence(one, found):
     """The lines of a column's partial dependence: some points of its grid, and the outputs that
-    differ most along a column.
+    vary most along a column.
     """
     kept, several = found.widest(MOST_OUTPUTS), len(found.outputs) > 1
     of = f" of {found.outputs[0]}" if not several and found.outputs[0] else ""
@@ -247,7 +248,7 @@ def _value(value) -> str:
 
 
 def _table(cells):
-    """Lines of cells, the first at the left and the others at the right of their columns."""
+    """Lines of cells; the first column is left-aligned and the others are right-aligned."""
     if not cells:
         return
     widths = [max(len(line[place]) for line in cells) for place in range(len(cells[0]))]

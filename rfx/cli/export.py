@@ -1,4 +1,4 @@
-"""`rfx export`: a model for other programs, as ONNX, C or JSON."""
+"""`rfx export`: export a model to other programs, as ONNX, C or JSON."""
 
 import sys
 import warnings
@@ -11,8 +11,8 @@ from rfx.errors import RfxWarning, UsageError
 
 FORMS = {
     "onnx": "a graph for onnxruntime, in float64",
-    "c": "one C99 file that needs the standard library alone",
-    "json": "the steps of a prediction, for a reader of your own",
+    "c": "one C99 file that needs only the standard library",
+    "json": "the steps of a prediction, for your own reader",
 }
 
 
@@ -28,27 +28,29 @@ FORMS = {
 @output_option
 @force_option
 def command(model, form, output, force):
-    """Write a model as a program that predicts without rfx: with its scaling, metric, categories,
-    labels and probabilities.
+    """Export a model as a program that predicts without rfx. It includes scaling, metric,
+    categories, labels and probabilities.
 
-    docs/export.md describes each form, and the model file itself.
+    docs/export.md describes each format, and the model file itself.
     """
     from rfx.data.libsvm import svmlight
     from rfx.exporting import c_source, json_text, onnx_graph
     from rfx.exporting.program import Program
 
-    # nothing that is there is certain to come from here alone
+    # no existing file can be recognised as an exported model
     unknown = files.Kind("known to be an exported model", lambda path: False)
     files.guard(("-o", output), [("the model", model)], unknown, force)
     if form == "onnx":
         onnx_graph.check()
         if output == "-" and sys.stdout is not None and sys.stdout.isatty():
-            raise UsageError("--to onnx writes no text, which a terminal can't show; give -o FILE")
+            raise UsageError(
+                "--to onnx writes binary data, which a terminal can't show; use -o FILE"
+            )
     program = Program.of(methods.load(model))
     writer = {"onnx": onnx_graph, "c": c_source, "json": json_text}[form]
     text = writer.written(program)
     left_out = program.facts.get("not_included")
     if left_out is not None:
-        warnings.warn(f"the exported file leaves out {left_out}", RfxWarning, stacklevel=2)
+        warnings.warn(f"the exported file does not include {left_out}", RfxWarning, stacklevel=2)
     with svmlight.open_output(output) as handle:
         handle.write(text)

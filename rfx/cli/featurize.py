@@ -22,9 +22,7 @@ from rfx.fitting.options import GAMMA, SCALING
 
 
 class MapCommand(DeclaredCommand):
-    """A command that has the options of their own that the kernel of its --map, or all
-    kernels, have.
-    """
+    """A command that has the options of the kernel named by its --map, or of all kernels."""
 
     flag = "--map"
 
@@ -56,7 +54,7 @@ class MapCommand(DeclaredCommand):
     default="gaussian",
     show_default=True,
     metavar="KERNEL",
-    help="The kernel whose features are written, or another name of a map; they are listed below.",
+    help="The kernel or map whose features are written; see the list below.",
 )
 @click.option(
     "-n",
@@ -64,7 +62,7 @@ class MapCommand(DeclaredCommand):
     type=Whole(),
     default=1000,
     show_default=True,
-    help="Number of features; binning: of grids, a feature for each bin.",
+    help="Number of features; for binning, the number of grids, with a feature for each bin.",
 )
 @output_option
 @click.option(
@@ -81,9 +79,9 @@ class MapCommand(DeclaredCommand):
     show_default=True,
     metavar="VARIANT",
     help=(
-        "Fourier features as sqrt2 cos(w.x + b) (offset), or cos and sin of the same w (pairs);"
-        " perceptrons with thresholds over the whole ball (offset), or where they tell training"
-        " rows apart (range)."
+        "Fourier features: sqrt2 cos(w.x + b) (offset), or cos and sin of the same w (pairs)."
+        " Perceptrons: thresholds over the whole ball (offset), or within the range of the training"
+        " rows (range)."
     ),
 )
 @click.option(
@@ -98,23 +96,20 @@ class MapCommand(DeclaredCommand):
     default=None,
     metavar="NAME|FILE",
     help=(
-        "Learn the scaling, the ranges and the bins on these rows; by default on those written, or"
-        " a data set's training rows."
+        "Learn the scaling, the ranges and the bins from these rows.  [default: the rows written,"
+        " or a data set's training rows]"
     ),
 )
 @click.option(
     "--unscaled",
     is_flag=True,
-    help="Write phi itself, not phi / sqrt(n): the mean of products, not their sum, is the kernel.",
+    help="Write phi instead of phi / sqrt(n): the mean of products, not their sum, is the kernel.",
 )
 @click.option(
     "--model",
     type=click.Path(dir_okay=False),
     default=None,
-    help=(
-        "Use the scaling and the features of this model instead (all options but -o are then the"
-        " model's)."
-    ),
+    help=("Use the scaling and the features of this model; its options replace all except -o."),
 )
 @click.option("--seed", type=Whole(), default=0, show_default=True, help="Seed of the features.")
 @reading_options
@@ -143,16 +138,16 @@ def command(
     encoding,
     **options,
 ):
-    """Write the random features of each row of a file, labels kept, as LIBSVM text; of a data set
-    by its name, of its test rows.
+    """Write the random features of each row of a file, with its label, as LIBSVM text. For a named
+    data set, these are its test rows.
 
-    Labels that are words become 0, 1, …; which became which is printed to standard error.
+    Word labels become 0, 1, …; the mapping is printed to standard error.
 
-    Files are LIBSVM text, CSV, TSV, .npz, .npy or Parquet; a table is read as --train's or the
-    model's was, where one is given.
+    Files are LIBSVM text, CSV, TSV, .npz, .npy or Parquet. A table is read like the file of --train
+    or of the model, if given.
 
-    Scaling, ranges and bins are learnt on the rows of the file, or on the data set's training rows;
-    --train names others.
+    Scaling, ranges and bins are learnt from the rows of the file, or from the data set's training
+    rows; --train selects other rows.
 
     \b
     rfx featurize data.libsvm --map fourier -n 512 -o - | train -s 2 /dev/stdin
@@ -212,31 +207,33 @@ def command(
 
 
 def _by_model(model, source, train, asked):
-    """(X, y, labels, scaler, feature map) of the rows of `source`, read and mapped as a model's."""
+    """(X, y, labels, scaler, feature map) of the rows of `source`, read and mapped like those of a
+    model.
+    """
     from rfx.cli.rows import labelled_rows
 
     if train is not None:
         raise UsageError(
-            f"--train is {train}, but --model {model} has the scaling and the features; give"
-            " one of the two"
+            f"--train is {train}, but --model {model} defines the scaling and the features; use"
+            " only one of them"
         )
     trained = methods.load(model)
     n_inputs = trained.info["n_inputs"]
     rows = labelled_rows(source, n_inputs, asked, trained.schema, trained.letters)
     if not hasattr(trained.model, "map"):
         raise UsageError(
-            f"--model {model} is of method {trained.name}, which has no random features"
+            f"--model {model} was trained with method {trained.name}, which has no random features"
         )
     return *rows, trained.preprocessing.scaler, trained.model.map
 
 
 def _parameters(kernel, X, gamma, seed, options) -> dict:
-    """The kernel's parameters: what is given, or what the scaled rows X (n, d) say."""
+    """The kernel's parameters: those given, else inferred from the scaled rows X (n, d)."""
     from rfx import kernels
 
     found = kernels.get_kernel(kernel)
     gamma = gamma if gamma in ("paper", "median") else GAMMA.convert(gamma)
-    # as in training, the words mean "whatever this kernel needs"
+    # as in training, these words mean "choose for this kernel"
     needed = not isinstance(gamma, str) or "gamma" in found.parameters
     own = {
         option.name: option.convert(options[option.name])

@@ -1,4 +1,4 @@
-"""`rfx fetch`: data sets into the data folder, checked."""
+"""`rfx fetch`: download data sets into the data folder and verify them."""
 
 import json
 import sys
@@ -12,8 +12,8 @@ from rfx.errors import RfxError
 
 @click.command(
     epilog=(
-        "Files go to $RFX_DATA, else rfx's cache. $RFX_MIRROR names a folder or URL to look in"
-        " first."
+        "Files are stored in $RFX_DATA, or in rfx's cache by default. $RFX_MIRROR names a folder or"
+        " URL to search first."
     )
 )
 @click.argument("names", nargs=-1, metavar="[NAME]...")
@@ -31,24 +31,24 @@ from rfx.errors import RfxError
 @click.option(
     "--offline",
     is_flag=True,
-    help="Do not use the network: only a mirror folder and files that exist already.",
+    help="Do not use the network; use only a mirror folder and existing files.",
 )
 @click.option(
     "--trust",
     is_flag=True,
-    help=("Accept files without a published checksum even if they changed or differ in size."),
+    help=("Accept files without a published checksum even if their content or size changed."),
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the files as JSON.")
 def command(names, everything, paper, offline, trust, as_json):
-    """Fetch data sets by name, all of them, or those of a paper.
+    """Fetch data sets by name, all of them, or those of one paper.
 
-    Prints the place of each file. What is there already is not fetched again, but compared with its
-    checksum (`rfx datasets` says which) when it has changed. Exits with 3 when some of several sets
-    can't be had, with the reasons on standard error.
+    Prints the path of each file. An existing file is not downloaded again, but its checksum (see
+    `rfx datasets`) is verified if it has changed. Exits with 3 if some of several sets can't be
+    fetched, and prints the reasons on standard error.
     """
     if bool(names) + everything + (paper is not None) != 1:
         raise click.UsageError(
-            "give data set names, or --all, or --paper PAPER (`rfx datasets` lists them)"
+            "pass data set names, --all, or --paper PAPER (`rfx datasets` lists them)"
         )
     if paper is not None:
         infos = registry.for_paper(paper)
@@ -81,5 +81,5 @@ def command(names, everything, paper, offline, trust, as_json):
         for entry in files:
             click.echo(f"{entry['dataset']}\t{entry['role']}\t{entry['path']}")
     if failed:
-        click.echo(f"rfx: {failed} of {len(infos)} data sets could not be had", err=True)
+        click.echo(f"rfx: {failed} of {len(infos)} data sets could not be fetched", err=True)
         sys.exit(3)

@@ -1,4 +1,4 @@
-"""rfx figure: a paper's figure, our curves beside the authors', from a results file."""
+"""rfx figure: a paper's figure from a results file, next to the published curves."""
 
 import click
 
@@ -11,37 +11,38 @@ from rfx.records.traces import beside, chosen
 
 
 @click.command(
-    "figure", short_help="Draw a paper's figure, ours beside theirs, from a results file."
+    "figure", short_help="Draw a paper's figure from a results file, next to the published curves."
 )
 @click.argument("name", required=False, shell_complete=complete_figure)
 @click.option(
-    "--results", default="results.csv", show_default=True, help="CSV file that rfx run wrote."
+    "--results", default="results.csv", show_default=True, help="CSV file written by rfx run."
 )
 @click.option(
     "--output",
     metavar="DIR|STEM",
-    help="Folder (an existing one, or with / at its end), or name of the files.  [default: NAME]",
+    help="Output folder (an existing one, or a name that ends in /), or base name of the files. "
+    " [default: NAME]",
 )
 @click.option(
     "--trace",
     metavar="FILE",
-    help="Traces of the runs.  [default: beside the results, results.trace.csv]",
+    help="Traces of the runs.  [default: next to the results, such as results.trace.csv]",
 )
 @click.option(
     "--setting",
-    help="Rows of this setting, such as paper or tuned.  [default: the first that there is]",
+    help="Use rows of this setting, such as paper or tuned.  [default: the first one present]",
 )
-@click.option("--model", metavar="FILE", help="Draw a figure of this model instead: importance.")
+@click.option("--model", metavar="FILE", help="Draw the figure importance of this model instead.")
 @force_option
-@click.option("--list", "as_list", is_flag=True, help="List the figures there are, and stop.")
+@click.option("--list", "as_list", is_flag=True, help="List the figures and exit.")
 def command(name, results, output, trace, setting, model, force, as_list):
-    """Draw the figure NAME from the rows of a results file, as PNG, SVG and PDF, its numbers as
-    CSV, and print the files' names.
+    """Draw the figure NAME from the rows of a results file as PNG, SVG and PDF, with its numbers as
+    CSV, and print the file names.
 
-    importance is a figure of a model: rfx figure importance --model m.npz.
+    importance is the figure of a model: rfx figure importance --model m.npz.
 
-    The numbers are those of every point that is drawn; `rfx table NAME` has them as a table. The
-    same rows give the same files.
+    The CSV contains every point drawn; `rfx table NAME` prints them as a table. The same rows give
+    the same files.
     """
     from rfx.reporting import figures, figures_general
 
@@ -69,10 +70,10 @@ def _of_model(name, model, output, force):
 
     if name not in OF_MODELS:
         raise UsageError(
-            f"figure {name} is not one of a model{or_near(name, list(OF_MODELS), 'there are')};"
-            " leave --model out"
+            f"figure {name} does not show a model{or_near(name, list(OF_MODELS), 'there are')};"
+            " omit --model"
         )
     if model is None:
-        raise UsageError(f"figure {name} is one of a model; name it by --model FILE")
+        raise UsageError(f"figure {name} shows a model; pass --model FILE")
     for path in figures.draw_model(name, methods.load(model), output, [("--model", model)], force):
         click.echo(path)

@@ -1,4 +1,4 @@
-"""`rfx help`: how rfx, or one of its commands, is used."""
+"""`rfx help`: the help of rfx or of one of its commands."""
 
 import click
 
@@ -12,7 +12,7 @@ def _complete(ctx, param, incomplete):
 @click.argument("words", nargs=-1, metavar="[COMMAND]...", shell_complete=_complete)
 @click.pass_context
 def command(ctx, words):
-    """Show how a command is used, as its --help does; without a command, list all commands.
+    """Show the help of a command, like its --help; without a command, list all commands.
 
     \b
     rfx help train

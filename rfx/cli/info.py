@@ -1,4 +1,4 @@
-"""`rfx info`: what a model file is and how it was made."""
+"""`rfx info`: what a model file contains and how it was trained."""
 
 import os
 
@@ -17,13 +17,13 @@ MOST_NAMED = 20  # columns and labels that are printed by name
     "--json",
     "as_json",
     is_flag=True,
-    help="Print everything in the file as JSON, with options and labels.",
+    help="Print the whole file as JSON, with options and labels.",
 )
 def command(model, as_json):
-    """Describe a model file: method, kernel, how it was made, its size, columns, labels, scores
-    and probabilities.
+    """Describe a model file: method, kernel, training, size, columns, labels, scores and
+    probabilities.
 
-    Labels stand in the order of the columns of `rfx predict --proba` and `--decision`.
+    Labels are listed in the column order of `rfx predict --proba` and `--decision`.
     """
     method = methods.load(model)
     found = _facts(method, os.path.getsize(model))
@@ -59,7 +59,7 @@ def _facts(method, size) -> dict:
 
 
 def _importances(method):
-    """{column: share of the learnt metric}, the largest first; None without a metric."""
+    """{column: share of the learnt metric}, in decreasing order; None without a metric."""
     found = method.importances()
     if found is None:
         return None
@@ -69,7 +69,7 @@ def _importances(method):
 
 
 def _lines(method, found):
-    """(heading, text) of what a person reads."""
+    """(heading, text) pairs of the readable output."""
     info = found["info"]
     yield "model", f"{method.name}: {method.method.summary}"
     kernel = found["params"].get("kernel")
@@ -118,13 +118,13 @@ def _metric(method, found):
     yield "metric", f"{form}: {said}" + (", …" if len(shares) > MOST_SHARES else "")
     yield (
         "",
-        "(shares of the average squared gradient by scaled inputs: how much predictions change with"
-        " an input, not what changes them)",
+        "(shares of the average squared gradient over scaled inputs: how much predictions change"
+        " with an input, not whether that improves them)",
     )
 
 
 def _outputs(method, found):
-    """What is said of labels or targets."""
+    """The description of labels or targets."""
     if found["labels"] is not None:
         yield "labels", f"{len(found['labels'])}" + _named(found["labels"])
         yield (
@@ -136,11 +136,11 @@ def _outputs(method, found):
             ", ".join(f"{one:g}" for one in lazy.numpy.ravel(part))
             for part in (method.target_scaler.shift, method.target_scaler.scale)
         )
-        yield "target", f"scaled by {method.target_scaler.kind}: less {shift}, divided by {scale}"
+        yield "target", f"scaled by {method.target_scaler.kind}: minus {shift}, divided by {scale}"
 
 
 def _training(found):
-    """What is said of the rows and the solver."""
+    """The description of the rows and the solver."""
     info = found["info"]
     split = f", split {info['split']}" if info.get("split") else ""
     yield (
@@ -169,7 +169,7 @@ def _training(found):
 
 
 def _named(names) -> str:
-    """The first of the names, in a row."""
+    """The first names, joined."""
     from rfx.data.tasks import number_text
 
     if names is None:

@@ -1,4 +1,4 @@
-"""`rfx methods`: what can be trained, with which options."""
+"""`rfx methods`: the available methods and their options."""
 
 import json
 

@@ -1,5 +1,5 @@
-"""What --help prints of a command that has the options of its method: a page that fits a
-screen, a method's options, or, by --help-all, everything.
+"""The output of --help for a command with method options: a page that fits a screen, a method's
+options, or, with --help-all, everything.
 """
 
 from dataclasses import dataclass
@@ -15,10 +15,9 @@ class Group:
     ----------
     title : str
     short : dict
-        What the short page says, in a line each: of an option as one types it, such as
-        ``--cv PARTS``.
+        The lines of the short page. Keys are options as they are typed, such as ``--cv PARTS``.
     others : tuple of str
-        The options that only --help-all has.
+        The options shown only by --help-all.
     """
 
     title: str
@@ -32,22 +31,22 @@ class Group:
 
 
 DATA = {
-    "--target COLUMN": "Column of the targets; by default the last.",
-    "--ignore COLUMN,…": "Columns to leave out.",
-    "--categorical COLUMN,…": "Columns of numbers to read as categories.",
-    "--dates COLUMN,…": "Columns of dates.",
-    "--missing VALUE": "Of cells: refuse, mean, median or most_frequent.",
+    "--target COLUMN": "Target column; the last by default.",
+    "--ignore COLUMN,…": "Columns to ignore.",
+    "--categorical COLUMN,…": "Numeric columns to read as categories.",
+    "--dates COLUMN,…": "Date columns.",
+    "--missing VALUE": "Missing cells: refuse, mean, median or most_frequent.",
 }
 READING = ("--header", "--encoding", "--zero-based", "--strict")
 FILES = {
-    "--quiet": "Do not show progress.",
+    "--quiet": "Hide progress.",
     "--json": "Print JSON.",
-    "--force": "Replace an output file that is there.",
+    "--force": "Overwrite an existing output file.",
 }
 
 
 def asked(args) -> str | None:
-    """The option among the arguments of a command that asks for help; None where none does."""
+    """The help option among the arguments of a command; None if there is none."""
     words = args[: args.index("--")] if "--" in args else args
     for flags in (("--help-all",), ("--help", "-h")):
         if any(word in flags for word in words):
@@ -56,17 +55,17 @@ def asked(args) -> str | None:
 
 
 def help_all_option(command):
-    # what it prints is printed by MethodCommand, before anything is parsed
+    # MethodCommand prints the help before parsing
     return click.option(
         "--help-all",
         is_flag=True,
         expose_value=False,
-        help="Show all options, with --method those of that method.",
+        help="Show all options; with --method, the options of that method.",
     )(command)
 
 
 def short(command, ctx, groups) -> str:
-    """A page of what people use."""
+    """A page of the most common options."""
 
     width = max(len(shown) for group in groups for shown in group.short)
 
@@ -99,7 +98,7 @@ def of_method(command, ctx, method, options) -> str:
         with formatter.section("More help"):
             formatter.write_dl(
                 [
-                    ("--help", "Without --method: options of data, choice and output."),
+                    ("--help", "Without --method: options for data, selection and output."),
                     ("--help-all", "All options."),
                 ]
             )
@@ -108,7 +107,7 @@ def of_method(command, ctx, method, options) -> str:
 
 
 def everything(command, ctx, groups) -> str:
-    """All options; those that no group names stand with --method."""
+    """All options; those in no group are listed under --method."""
     options = command.get_params(ctx)
     left = {flag: option for option in options for flag in option.opts}
 

@@ -1,4 +1,4 @@
-"""`rfx predict`: the predictions of a model, a line a row."""
+"""`rfx predict`: the predictions of a model, one per line."""
 
 import csv
 import json
@@ -28,12 +28,12 @@ from rfx.errors import UsageError
 @click.option(
     "--decision",
     is_flag=True,
-    help="Decision values (one per class where there are several) instead of labels.",
+    help="Print decision values (one per class if there are several) instead of labels.",
 )
 @click.option(
     "--proba",
     is_flag=True,
-    help="Probabilities instead of labels, one per class in the order that `rfx info` says.",
+    help="Print probabilities instead of labels, one per class in the order of `rfx info`.",
 )
 @output_option
 @click.option(
@@ -41,21 +41,21 @@ from rfx.errors import UsageError
     "form",
     type=click.Choice(["text", "csv", "json"]),
     help=(
-        "text: a line a row, without a header; csv: a table with a header; json: one object with"
-        " labels, predictions, and decision values or probabilities.  [default: text]"
+        "text: one line per row, without a header. csv: a table with a header. json: one object"
+        " with labels, predictions, and decision values or probabilities.  [default: text]"
     ),
 )
-@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+@click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
 @click.option(
     "--id",
     "identify",
     metavar="COLUMN",
-    help="With --format csv: copy this column of the data, which need not be an input.",
+    help="With --format csv: copy this column of the data. It need not be an input.",
 )
 @click.option(
     "--digits",
     type=Count(),
-    help="Significant digits of numbers; by default as many as a float64 has.",
+    help="Number of significant digits.  [default: full float64 precision]",
 )
 @split_option
 @text_options
@@ -79,10 +79,11 @@ def command(
     strict,
     force,
 ):
-    """Print the model's prediction for each row of a file (default: standard input), which
-    needs no labels; those it has are ignored.
+    """Print the model's prediction for each row of a file (default: standard input). Labels are not
+    needed and are ignored.
 
-    -o replaces an existing file only where it is a CSV file of predictions; --force replaces any.
+    -o overwrites an existing file only if it is a CSV file of predictions; --force overwrites any
+    file.
 
     \b
     rfx predict model.npz new.csv --format csv --proba --id patient --digits 4 -o predicted.csv
@@ -93,14 +94,14 @@ def command(
     from rfx.fitting import calibration
 
     if decision and proba:
-        raise UsageError("--decision and --proba: give one of the two")
+        raise UsageError("--decision and --proba can't be combined; use only one of them")
     if as_json and form not in (None, "json"):
-        raise UsageError(f"--json and --format {form}: give one of the two")
+        raise UsageError(f"--json and --format {form} can't be combined; use only one of them")
     form = "json" if as_json else form or "text"
     if identify is not None and form != "csv":
         raise UsageError(f"--id is {identify!r:.80}, which needs --format csv")
     if identify is not None and split is not None:
-        raise UsageError("--id and --split: give one of the two")
+        raise UsageError("--id and --split can't be combined; use only one of them")
     own = files.Kind("a CSV file of predictions", _is_own)
     files.guard(("-o", output), [("the model", model), *named("the data", source)], own, force)
     method = methods.load(model)
@@ -139,7 +140,7 @@ def command(
 
 
 def _is_own(path) -> bool:
-    """Whether a file is a table of predictions: a column of that name is its first or second."""
+    """Whether a file is a table of predictions: its first or second column has that name."""
     with path.open(encoding="utf-8", newline="") as handle:
         try:
             first = next(csv.reader(islice(handle, 1)), [])

@@ -1,5 +1,5 @@
-"""How far a command is: one line that is written over on a terminal, a line a minute with
-its time in a log, nothing when quiet.
+"""Progress of a command: one line that is overwritten on a terminal, a line per minute with a
+timestamp in a log, and nothing in quiet mode.
 """
 
 import shutil
@@ -12,14 +12,14 @@ import click
 from rfx import terminal
 
 TICK, MINUTE = 0.25, 60.0
-# Seconds before the first line on a terminal; what takes less needs none.
+# Seconds before the first line on a terminal; shorter commands need no progress.
 PATIENCE = 1.0
-# Below this share done, what is left can't be told.
+# Below this finished fraction, the remaining time is not estimated.
 LEAST = 0.02
 
 
 def stamp() -> str:
-    """The time of day as a log has it."""
+    """The time of day as printed in a log."""
     return time.strftime("%Y-%m-%dT%H:%M:%S%z")
 
 
@@ -31,11 +31,11 @@ def clock(seconds: float) -> str:
 
 
 class Progress:
-    """Used as a context; `tell` takes what a solver or a search says, `count` how many of several
-    things are done.
+    """A context manager; `tell` receives the steps of a solver or a search, `count` the number of
+    finished items.
 
-    log: takes a line where standard error is not the place; it gets the line of every minute. A
-    thread of its own shows the time while nothing is told.
+    log: receives a line per minute if standard error is not used. A separate thread updates the
+    time between steps.
     """
 
     def __init__(self, what: str, quiet: bool = False, log=None):
@@ -43,7 +43,7 @@ class Progress:
         self.live = log is None and sys.stderr is not None and sys.stderr.isatty()
         self.start, self._words, self._shown = time.monotonic(), "", False
         self._share: float | None = None
-        # seconds of training before this start, where it goes on from a checkpoint
+        # seconds of training before this start, when resuming from a checkpoint
         self._earlier = 0.0
         self._end, self._lock = threading.Event(), threading.Lock()
 
@@ -60,20 +60,18 @@ class Progress:
         self._clear()
 
     def tell(self, entry: dict) -> None:
-        """One step of training: see rfx.fitting.callbacks for what it says."""
+        """Report one step of training; rfx.fitting.callbacks describes its contents."""
         self._words, self._share = words(entry), share(entry)
         self._earlier = max(0.0, (entry.get("seconds") or 0.0) - (time.monotonic() - self.start))
 
     def count(self, done: int, total: int, words: str = "", more: float = 0.0) -> None:
-        """So many of several equal things are done; words: the ones at work; more: how many
-        these come to so far.
-        """
+        """Report the number of finished items; words: those in progress; more: results so far."""
         self._words = f"{done} of {total} done" + (f", {words}" if words else "")
         self._share, self._earlier = (done + more) / total if total else None, 0.0
 
     def runs(self, done: int, total: int, working) -> None:
-        """So many runs are done; working: (its name, the step that its solver told last, or
-        None) for each that is at work.
+        """Report the number of finished runs; working: for each run in progress, its name and the
+        last step of its solver, or None.
         """
         names = [
             f"{name}: {told}" if (told := words(step or {})) else name for name, step in working
@@ -83,7 +81,7 @@ class Progress:
         )
 
     def say(self, text) -> None:
-        """A line of its own on standard error."""
+        """Print a separate line on standard error."""
         with self._lock:
             self._clear()
             click.echo(text, err=True)
@@ -106,7 +104,7 @@ class Progress:
             self._shown = False
 
     def line(self) -> str:
-        """Seconds since the start, what was told last, and the time left where it can be told."""
+        """Seconds since the start, the last step, and the remaining time if it is known."""
         elapsed = time.monotonic() - self.start
         parts = [clock(elapsed), *([self._words] if self._words else [])]
         if self._share is not None and self._share >= LEAST:
@@ -119,12 +117,12 @@ def _draw(text: str) -> None:
 
 
 def words(entry: dict) -> str:
-    """What a step says, in words."""
+    """A step in words."""
     parts = [f"part {entry['part'][0]} of {entry['part'][1]}"] if "part" in entry else []
     if "choosing" in entry:
         parts.append(
             f"choosing {', '.join(entry['choosing'])}: {entry['tried']} of {entry['of']} tried"
-            + (f", least error {entry['least']:.4g}" if "least" in entry else "")
+            + (f", lowest error {entry['least']:.4g}" if "least" in entry else "")
         )
     if entry.get("outputs", 1) > 1 and "output" in entry:
         parts.append(f"class {entry['output'] + 1} of {entry['outputs']}")
@@ -146,9 +144,9 @@ def words(entry: dict) -> str:
 
 
 def share(entry: dict) -> float | None:
-    """The share of the work that is done, where a step tells of it."""
+    """The finished fraction of the work, if the step contains it."""
     if "part" in entry:
-        # the model of all rows came first
+        # the model of all rows was trained first
         number, total = entry["part"]
         return number / (total + 1)
     if entry.get("outputs", 1) > 1 and "output" in entry:
@@ -157,4 +155,4 @@ def share(entry: dict) -> float | None:
 
 
 def quiet_option(command):
-    return click.option("--quiet", is_flag=True, help="Do not show progress.")(command)
+    return click.option("--quiet", is_flag=True, help="Hide progress.")(command)

@@ -1,4 +1,4 @@
-"""rfx report: one page of a results file, or of the papers' tables and figures."""
+"""rfx report: one page for a results file, or for the papers' tables and figures."""
 
 import click
 
@@ -12,7 +12,7 @@ def _papers():
 
 
 @click.command(
-    "report", short_help="Write a page of a results file, or of the papers' tables and figures."
+    "report", short_help="Write a page for a results file, or for the papers' tables and figures."
 )
 @click.argument("file", required=False, metavar="[FILE.csv]")
 @click.option(
@@ -37,16 +37,16 @@ def _papers():
 )
 @force_option
 def command(file, paper, results, output, force):
-    """Write one page, DIR/index.html, and print its name.
+    """Write the page DIR/index.html and print its name.
 
-    Of FILE.csv, the results of experiments of yours: the mean and deviation over seeds of what was
-    run on each data set, paired tests, ranks over the data sets, figures, and what went wrong.
+    With FILE.csv, the results of your own experiments: mean and deviation over seeds for each data
+    set, paired tests, ranks over the data sets, figures, and problems.
 
-    Without FILE.csv, of the papers' plans: every table and figure, ours beside theirs, made of
-    results files and their traces alone: PLAN.csv, or PLAN-quick.csv where the former has no good
-    row. What was not run is said, with what to type.
+    Without FILE.csv: every table and figure of the papers, next to the published values. They are
+    built from results files and their traces: PLAN.csv, or PLAN-quick.csv if the former has no
+    valid row. The page lists missing runs and the commands to run them.
 
-    The figures lie beside the page as PNG, SVG, PDF, and their numbers as CSV.
+    Figures are stored next to the page as PNG, SVG and PDF, with their numbers as CSV.
     """
     from rfx.reporting.report import own, page
 
@@ -56,7 +56,5 @@ def command(file, paper, results, output, force):
         return
     for option, value in (("--paper", paper), ("--results", results)):
         if value:
-            raise UsageError(
-                f"{option} is for the papers' report; leave it out, or leave out {file}"
-            )
+            raise UsageError(f"{option} applies to the papers' report only; omit it or {file}")
     click.echo(own.write(file, output, force))

@@ -13,11 +13,13 @@ from rfx.records.results import read
 from rfx.records.traces import beside, finder
 
 
-@click.command("reproduce", short_help="Make a table or figure of a paper, or all and the report.")
+@click.command(
+    "reproduce", short_help="Reproduce a table or figure of a paper, or all of them and the report."
+)
 @click.argument("name", required=False, shell_complete=complete_plan)
 @click.option("--paper", multiple=True, metavar="NAME", help="Only this paper (repeatable).")
-@click.option("--quick", "form", flag_value="quick", help="The small form of every plan.")
-@click.option("--full", "form", flag_value="full", help="Include the plans that take hours each.")
+@click.option("--quick", "form", flag_value="quick", help="Use the small form of every plan.")
+@click.option("--full", "form", flag_value="full", help="Include the plans that take hours.")
 @click.option(
     "--results",
     default="results",
@@ -39,22 +41,22 @@ from rfx.records.traces import beside, finder
     metavar="COUNT",
     default=1,
     show_default=True,
-    help="Number of simultaneous runs; seconds are comparable only with one.",
+    help="Number of simultaneous runs. Times are comparable only with 1.",
 )
 @click.option(
     "--dry-run",
     is_flag=True,
-    help="Print what would be run, about how long it takes and what it needs, and stop.",
+    help="Print the plans with their estimated time and memory, and exit.",
 )
 @force_option
 def command(name, paper, form, results, output, jobs, dry_run, force):
-    """Make the table or figure NAME, such as yen2014-table1: run what is missing of its plan, print
-    the table, draw the figure.
+    """Reproduce the table or figure NAME, such as yen2014-table1: run the missing rows of its plan,
+    print the table and draw the figure.
 
-    Without NAME: say what will be run for all plans of the papers, for how long about and what it
-    needs; run it; write the report. It resumes: runs that have a row are not made again. Without
-    --quick or --full the plans that take hours each are left out. Exit code 0: all done; 1: a plan
-    could not be run; 3: some rows failed or did not converge; 4: another rfx run is at it.
+    Without NAME: print all plans of the papers with their estimated time and memory, run them, and
+    write the report. Completed runs are not repeated. Plans that take hours need --quick or --full.
+    Exit code 0: all done; 1: a plan could not be run; 3: some rows failed or did not converge; 4:
+    another rfx run holds the results file.
     """
     if name is not None:
         return _one(name, paper, form, results, jobs, dry_run, force)
@@ -73,13 +75,13 @@ def command(name, paper, form, results, output, jobs, dry_run, force):
 
 
 def _one(name, paper, form, results, jobs, dry_run, force) -> int:
-    """Run the plan of one table or figure, with --full that of its long rows, too; print
-    the table and draw the figure.
+    """Run the plan of one table or figure, with --full also its long rows; print the table and draw
+    the figure.
     """
     from rfx.plans import plan
 
     if paper:
-        raise UsageError("give a NAME or --paper, not both")
+        raise UsageError("NAME and --paper can't be combined; use only one of them")
     quick = form == "quick" or name.endswith("-quick")
     name, plans, tables, figures = (
         name.removesuffix("-quick"),
@@ -110,8 +112,8 @@ def _one(name, paper, form, results, jobs, dry_run, force) -> int:
 
 
 def _rows_of(name, builders, plans, known) -> str:
-    """The plan whose rows these builders of a table and a figure take; UsageError where
-    there is none and one is needed.
+    """The plan whose rows these table and figure builders use; UsageError if one is needed but
+    missing.
     """
     rows = next(
         (
@@ -125,7 +127,7 @@ def _rows_of(name, builders, plans, known) -> str:
         rows not in plans and not all(getattr(builder, "alone", False) for builder in builders)
     ):
         raise UsageError(
-            f"there is no table or figure {name!r:.80} with a"
+            f"no table or figure {name!r:.80} has a"
             f" plan{or_near(name, sorted({*plans, *known}), 'there are')}"
         )
     return rows
@@ -142,8 +144,8 @@ def _ran(wanted, path, jobs, dry_run) -> int:
 
 
 def _show(name, path, stem, tables, figures, force) -> None:
-    """Print the table and draw the figure of that name from the rows of a results file,
-    where there are such.
+    """Print the table and draw the figure of that name from the rows of a results file, if they
+    exist.
     """
     from rfx.reporting import figures as figures_module
     from rfx.reporting import tables as tables_module

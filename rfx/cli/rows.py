@@ -1,4 +1,4 @@
-"""The rows that a command scores or predicts: a data set's test part, or all rows of a file; and
+"""The rows that a command evaluates or predicts: a data set's test rows, or all rows of a file; and
 predictions as a table.
 """
 
@@ -17,12 +17,11 @@ from rfx.errors import UsageError
 
 
 def rows_for(method, source: str, reading, split=None, strict=False, targets="needed"):
-    """(X, y) for a trained method: the test part of a named data set (all of it where it has none),
-    or all rows of a file, with `split` its test rows by the model's seed.
+    """(X, y) for a trained method: the test rows of a named data set (all rows if it has no test
+    part), or all rows of a file; with `split`, its test rows by the model's seed.
 
-    reading (Reading): what is said of a file. targets: needed, or ignored, and y is then None.
-    Columns that the model never saw are left out with one warning, or refused with a DataError
-    where `strict`.
+    reading (Reading): how to read the file. targets: required, or else ignored, and y is then None.
+    Unseen columns are omitted with one warning, or raise a DataError if `strict`.
     """
     n_inputs = method.info["n_inputs"]
     if registry.has(source) and (own := registry.get(source).own) and split is None:
@@ -47,24 +46,21 @@ def rows_for(method, source: str, reading, split=None, strict=False, targets="ne
 
 
 def identified_rows(method, source: str, identify: str, reading, strict=False):
-    """(X, name, cells): all rows of a table for a trained method, and the column that identifies
-    them.
-    """
+    """(X, name, cells): all rows of a table for a trained method, and its identifying column."""
     if registry.has(source.partition(":")[0]):
-        raise UsageError(f"--id is for tables, but {source} is a data set's name")
+        raise UsageError(f"--id is for tables, but {source} is a named data set")
     return tables.identified_rows(source, method.schema, identify, reading, strict)
 
 
 def labelled_rows(source: str, n_inputs: int | None, reading, known=None, letters=None):
-    """(X, y, labels): the test part of a named data set (all of it where it has none), or all rows
-    of a file, with their targets.
+    """(X, y, labels): the test rows of a named data set (all rows if it has no test part), or all
+    rows of a file, with their targets.
 
-    y is numbers, or Words of numbers with a spelling of their own. labels: the words that y stands
-    for, None where there are none.
+    y is an array of numbers, or Words for numbers with a special spelling. labels: the words that
+    the codes in y represent, or None.
 
-    n_inputs, known, letters: of the rows that taught what is needed, None where these do
-    themselves; a table is then read as `reading` (Reading) has it. Raises DataError when a file has
-    more columns than these.
+    n_inputs, known, letters: properties learnt from other rows, or None to learn them from these; a
+    table is then read as `reading` (Reading) states. Raises DataError if a file has more columns.
     """
     if registry.has(source.partition(":")[0]):
         loaded = load(source, means=False)
@@ -78,7 +74,7 @@ def labelled_rows(source: str, n_inputs: int | None, reading, known=None, letter
 
 
 def rounded(values: np.ndarray, digits: int | None) -> np.ndarray:
-    """Numbers of so many significant digits; themselves for None."""
+    """Round numbers to this many significant digits; None leaves them unchanged."""
     if digits is None:
         return values
     flat = [float(f"{value:.{digits}g}") for value in np.ravel(values)]
@@ -86,8 +82,7 @@ def rounded(values: np.ndarray, digits: int | None) -> np.ndarray:
 
 
 def predictions(method, labels, shown, prefix, ids) -> str:
-    """CSV text: the column that identifies the rows, predictions, and probabilities or decision
-    values.
+    """CSV text: the identifying column, predictions, and probabilities or decision values.
 
     shown: (n,) or (n, k) numbers or None. ids: name and cells of a column, or None.
     """
@@ -108,7 +103,7 @@ def predictions(method, labels, shown, prefix, ids) -> str:
 
 
 def _cells(values: list) -> list[str]:
-    """Numbers in the shortest digits that read back to them; words as they are."""
+    """Numbers in the shortest digits that round-trip; words unchanged."""
     if not values or isinstance(values[0], str):
         return values
     return [text.removesuffix(".0") for text in map(repr, map(float, values))]

@@ -19,13 +19,13 @@ from rfx.fitting.options import TIMEOUT
 from rfx.records import results, traces
 
 
-@click.command("run", short_help="Run the missing rows of a plan; resumes, one process per row.")
+@click.command("run", short_help="Run the missing rows of a plan, one process per row; resumable.")
 @click.argument("plan", required=False, shell_complete=complete_plan)
 @click.option(
     "--results",
     default="results.csv",
     show_default=True,
-    help="CSV file that the rows are added to.",
+    help="CSV file to append the rows to.",
 )
 @click.option(
     "--jobs",
@@ -33,13 +33,13 @@ from rfx.records import results, traces
     metavar="COUNT",
     default=1,
     show_default=True,
-    help="Simultaneous runs; they share the cores, so that seconds are comparable only with one.",
+    help="Simultaneous runs. They share the cores, so times are comparable only with 1.",
 )
 @click.option(
     "--scheduler",
     metavar="ADDRESS|local[:N]",
     help=(
-        "Have the runs made by the workers of a Dask scheduler, or of one with N processes here"
+        "Run on the workers of a Dask scheduler, or on N local worker processes"
         " (rfx-kernels[distributed])."
     ),
 )
@@ -47,23 +47,21 @@ from rfx.records import results, traces
     "--only",
     multiple=True,
     metavar="NAME=VALUE[,VALUE]",
-    help="Only the runs with this dataset, method, kernel, label, … (repeatable).",
+    help="Run only the rows with this dataset, method, kernel, label, … (repeatable).",
 )
-@click.option("--quick", is_flag=True, help="The plan's small form, for a first look.")
+@click.option("--quick", is_flag=True, help="Run the plan's small form.")
 @click.option(
     "--timeout",
     metavar="SECONDS",
-    help="Stop a run that takes longer, and record that in its row.",
+    help="Stop a run that takes longer and record this in its row.",
 )
-@click.option(
-    "--dry-run", "only_said", is_flag=True, help="Print the runs that would be made, and stop."
-)
+@click.option("--dry-run", "only_said", is_flag=True, help="Print the missing runs and exit.")
 @click.option(
     "--retry-failed",
     is_flag=True,
     help=(
-        "Make failed and timed-out runs again. Interrupted ones, and those without data, always"
-        " are."
+        "Repeat failed and timed-out runs. Interrupted runs and runs without data are always"
+        " repeated."
     ),
 )
 @click.option(
@@ -73,19 +71,18 @@ from rfx.records import results, traces
     "--trace",
     metavar="FILE",
     help=(
-        "Keep in this CSV file what each run's solver reports step by step, by the key of its row."
+        "Write the solver's progress of each run to this CSV file, identified by the key of the"
+        " run's row."
     ),
 )
 @click.option(
     "--log",
     metavar="FILE",
-    help="Add the progress to this file, each line with its time, instead of standard error.",
+    help="Append progress with timestamps to this file, instead of standard error.",
 )
 @quiet_option
-@click.option(
-    "--list", "as_list", is_flag=True, help="List the plans that come with rfx, and stop."
-)
-@click.option("--example", is_flag=True, help="Print a plan with comments that runs, and stop.")
+@click.option("--list", "as_list", is_flag=True, help="List the built-in plans and exit.")
+@click.option("--example", is_flag=True, help="Print an example plan with comments and exit.")
 def command(
     plan,
     results,
@@ -103,11 +100,11 @@ def command(
     as_list,
     example,
 ):
-    """Make the runs of PLAN (a name, or a TOML file) that have no row in the results file yet.
+    """Run all rows of PLAN (a name, or a TOML file) that are missing from the results file.
 
-    Each run is a process of its own and one row. A run that fails gets a row with its reason; the
-    others go on. Exit code 0: all done; 3: some failed or did not converge; 4: another rfx run
-    holds the results file.
+    Each run is a separate process and yields one row. A failed run gets a row with the reason, and
+    the others continue. Exit code 0: all done; 3: some failed or did not converge; 4: another rfx
+    run holds the results file.
     """
     from rfx.plans import plan as plans
 
@@ -122,7 +119,7 @@ def command(
         return 0
     timeout = None if timeout is None else TIMEOUT.convert(timeout)
     if plan is None:
-        raise UsageError(f"which plan? There are {', '.join(known)}, or give a TOML file")
+        raise UsageError(f"which plan? There are {', '.join(known)}, or pass a TOML file")
     pool = _pool(jobs, scheduler)
     loaded = plans.load(plan, quick, known)
     _guard(
@@ -170,7 +167,7 @@ def command(
 
 
 def _pool(jobs, scheduler):
-    """The pool of a scheduler's workers, None for this machine."""
+    """The pool of a scheduler's workers; None for this machine."""
     if scheduler is None:
         return None
     from rfx.distributed import cluster
@@ -179,8 +176,8 @@ def _pool(jobs, scheduler):
     cluster.workers_of(scheduler)
     if jobs > 1:
         raise UsageError(
-            "--jobs is for this machine alone; with --scheduler the workers' threads are the runs"
-            " at a time"
+            "--jobs applies to this machine only; with --scheduler, the workers' threads set the"
+            " number of simultaneous runs"
         )
     return functools.partial(pool, scheduler)
 
@@ -199,8 +196,8 @@ def _in_words(summary) -> str:
 
 @contextlib.contextmanager
 def _report(log):
-    """What takes a line of progress: standard error, or the end of the file `log`, each
-    line with its time, errors too.
+    """A function that writes a progress line to standard error, or appends it with a timestamp to
+    the file `log`; log files also receive errors.
     """
     if log is None:
         yield lambda text: click.echo(text, err=True)
@@ -226,7 +223,7 @@ def _report(log):
 
 
 def _guard(plan, loaded, *outputs):
-    """Refuse to add rows or lines to, or to lock, the plan or a data file that it names."""
+    """Raise an error if an output or a lock is the plan or one of its data files."""
     inputs = [("the plan", plan)] if os.path.isfile(plan) else []
     for name in dict.fromkeys(
         name for run in loaded.runs for name in (run.dataset, run.test) if name

@@ -1,4 +1,4 @@
-"""rfx table: a paper's table, ours beside theirs, from a results file."""
+"""rfx table: a paper's table from a results file, next to the published values."""
 
 import gc
 
@@ -14,13 +14,13 @@ from rfx.reporting.report import sources
 
 
 @click.command(
-    "table", short_help="Print a paper's table, ours beside theirs, from a results file."
+    "table", short_help="Print a paper's table from a results file, next to the published values."
 )
 @click.argument("name", required=False, shell_complete=complete_table)
 @click.option(
     "--results",
     help=(
-        "CSV file that rfx run or rfx eval wrote; for claims the folder of the papers' results"
+        "CSV file written by rfx run or rfx eval; for claims, the folder of the papers' results"
         " files.  [default: results.csv; for claims: results]"
     ),
 )
@@ -28,30 +28,29 @@ from rfx.reporting.report import sources
 @click.option(
     "--trace",
     metavar="FILE",
-    help="Traces of the runs.  [default: beside the results, results.trace.csv]",
+    help="Traces of the runs.  [default: next to the results, such as results.trace.csv]",
 )
 @click.option(
     "--setting",
-    help="Rows of this setting, such as paper or tuned.  [default: the first that there is]",
+    help="Use rows of this setting, such as paper or tuned.  [default: the first one present]",
 )
 @click.option(
     "--group-by",
     metavar="NAME[,NAME]",
-    help="summary: a line for each value of these columns, mean ± standard deviation.",
+    help="summary: one line for each value of these columns, with mean ± standard deviation.",
 )
 @click.option(
     "--mean-over",
     metavar="NAME[,NAME]",
-    help="summary: the same, by all that varies but these columns, such as seed.",
+    help="summary: like --by, but with all varying columns except these, such as seed.",
 )
-@click.option("--list", "as_list", is_flag=True, help="List the tables there are, and stop.")
+@click.option("--list", "as_list", is_flag=True, help="List the tables and exit.")
 def command(name, results, form, width, trace, setting, group_by, mean_over, as_list):
-    """Print the table NAME from the rows of a results file: every cell ours / paper, a dash where
-    nothing was run.
+    """Print the table NAME from the rows of a results file. Every cell is ours / paper, with a dash
+    for missing runs.
 
-    `rfx table summary` lists all rows, with all that varies among them; --mean-over seed gives
-    means and their noise. `rfx table claims` lists the papers' claims, each with its evidence and
-    a verdict.
+    `rfx table summary` lists all rows with the columns that vary; --mean-over seed prints means and
+    deviations. `rfx table claims` lists the papers' claims with evidence and a verdict.
     """
     from rfx.reporting import claims, tables
     from rfx.reporting.tables_render import render
@@ -70,7 +69,7 @@ def command(name, results, form, width, trace, setting, group_by, mean_over, as_
             ("--mean-over", mean_over),
         ):
             if value is not None:
-                raise UsageError(f"{option} is not for the table claims; drop it")
+                raise UsageError(f"{option} does not apply to the table claims; omit it")
         folder = sources.folder("--results", "results" if results is None else results)
         found = claims.judged(papers.folders(), lambda plan: sources.find(folder, plan).rows)
         table = claims.table(found)
@@ -78,6 +77,6 @@ def command(name, results, form, width, trace, setting, group_by, mean_over, as_
         return
     results = "results.csv" if results is None else results
     rows = rows_for(known.get(name), lambda: read(results, chosen(trace, results)))
-    gc.freeze()  # rows refer to nothing that refers back: no cycles are to be looked for there
+    gc.freeze()  # rows have no reference cycles, so the collector need not run
     table = tables.build(name, rows, setting, known, group_by=group_by, mean_over=mean_over)
     print_table(render(table, form, width), form)

@@ -37,12 +37,12 @@ from rfx.records import results as results_file
 from rfx.records import traces
 from rfx.records.run import Run
 
-# small, and there without a download
+# small and built in
 EXAMPLE = "breast_cancer"
 
 
 class TrainCommand(MethodCommand):
-    """Has the options of method auto where none is named."""
+    """Has the options of method auto if none is named."""
 
     groups = (
         Group(
@@ -50,35 +50,35 @@ class TrainCommand(MethodCommand):
             {
                 "--data NAME|FILE": "A data set, a file (CSV, LIBSVM, Parquet, …), or -.",
                 **pages.DATA,
-                "--test NAME|FILE": "Rows to score on.",
-                "--split NAME|SHARE": "A paper's split, or the share to train on: 0.8.",
+                "--test NAME|FILE": "Rows to evaluate on.",
+                "--split NAME|SHARE": "A paper's split, or the fraction to train on: 0.8.",
             },
             (*pages.READING, "--sample-weight", "--stream", "--n-inputs"),
         ),
         Group(
             "Method",
             {
-                "--method NAME": "What to train, auto by default; `rfx methods` lists.",
-                "--task VALUE": "regression, binary or multiclass; else guessed.",
+                "--method NAME": "Method, auto by default; see `rfx methods`.",
+                "--task VALUE": "regression, binary or multiclass; else inferred.",
                 "--kernel VALUE": "gaussian, laplacian, … or auto.",
-                "--n-features VALUE": "How many random features.",
+                "--n-features VALUE": "Number of random features.",
                 "--loss VALUE": "squared, squared_hinge, logistic, …",
                 "--class-weight VALUE": "balanced, or LABEL:WEIGHT,…",
-                "--seed VALUE": "Of everything random.  [default: 0]",
+                "--seed VALUE": "Seed of all random numbers.  [default: 0]",
             },
         ),
         Group(
-            "Choice",
+            "Selection",
             {
                 "--gamma VALUE": "Bandwidth: a number, median, loo, validation, …",
                 "--lam VALUE": "Regularisation: a number, auto or validation.",
                 "--scaling VALUE": "Scaling of the inputs: standard, minmax01, …, auto.",
-                "--budget-seconds VALUE": "Seconds after which nothing more is tried.",
-                "--cv PARTS": "Score by cross-validation.",
-                "--holdout SHARE": "Score on this share of the training rows.",
+                "--budget-seconds VALUE": "Seconds after which no more options are tried.",
+                "--cv PARTS": "Evaluate by cross-validation.",
+                "--holdout SHARE": "Evaluate on this fraction of the training rows.",
                 "--groups COLUMN": "Hold out whole groups, such as patients.",
                 "--time COLUMN": "Hold out later rows only.",
-                "--calibrate VALUE": "Learn probabilities: platt or isotonic.",
+                "--calibrate VALUE": "Calibrate probabilities: platt or isotonic.",
             },
             ("--metric", "--metric-steps", "--target-scaling", "--lam-path", "--timeout"),
         ),
@@ -87,7 +87,7 @@ class TrainCommand(MethodCommand):
             {
                 "--model FILE": "Write the model to this file.",
                 "--results FILE": "Append the run's row to this CSV file.",
-                "--trace FILE": "Append the solver's steps to this CSV file.",
+                "--trace FILE": "Append the solver's progress to this CSV file.",
                 **pages.FILES,
             },
             (
@@ -103,9 +103,9 @@ class TrainCommand(MethodCommand):
         Group(
             "Distributed",
             {
-                "--threads COUNT": "Threads; one per core by default.",
-                "--scheduler ADDRESS": "Train on Dask's workers, or on local[:N] processes.",
-                "--parts COUNT": "Parts that the rows are cut into.",
+                "--threads COUNT": "Number of threads; one per core by default.",
+                "--scheduler ADDRESS": "Train on Dask workers, or on local[:N] processes.",
+                "--parts COUNT": "Number of parts to split the rows into.",
             },
         ),
     )
@@ -121,7 +121,7 @@ class TrainCommand(MethodCommand):
     show_default=True,
     metavar="NAME",
     shell_complete=complete_method,
-    help="What to train; `rfx methods` lists the methods with their options.",
+    help="Training method; `rfx methods` lists the methods with their options.",
 )
 @click.option(
     "--data",
@@ -137,26 +137,26 @@ class TrainCommand(MethodCommand):
     "--test",
     default=None,
     metavar="NAME|FILE",
-    help="Score on these rows; by default on the data set's test part, if it has one.",
+    help="Evaluate on these rows.  [default: the data set's test rows, if it has any]",
 )
 @click.option(
     "--cv",
     type=Whole(),
     metavar="PARTS",
-    help="Score by cross-validation with this many folds of the training rows.",
+    help="Evaluate by cross-validation on the training rows with this many folds.",
 )
 @click.option(
     "--holdout",
     type=Real(),
     metavar="SHARE",
-    help="Score on this share of the training rows, by a model trained without it.",
+    help="Evaluate on this fraction of the training rows, with a model trained on the rest.",
 )
 @click.option(
     "--calibrate",
     type=click.Choice(["platt", "isotonic"]),
     help=(
-        "Learn probabilities for `rfx predict --proba` from the rows of --cv or --holdout, by"
-        " default a fifth of the training rows."
+        "Calibrate probabilities for `rfx predict --proba` on the rows of --cv or --holdout. "
+        " [default rows: a fifth of the training rows]"
     ),
 )
 @click.option(
@@ -164,8 +164,8 @@ class TrainCommand(MethodCommand):
     type=click.Path(dir_okay=False),
     metavar="FILE",
     help=(
-        "Weights of the training rows in this file, one a line: a row of weight 2 counts as two"
-        " (rf, kernel and others)."
+        "File with sample weights of the training rows, one per line. A row of weight 2 counts as"
+        " two (rf, kernel and others)."
     ),
 )
 @split_option
@@ -185,7 +185,7 @@ class TrainCommand(MethodCommand):
     help="Append the solver's progress, step by step, to this CSV file.",
 )
 @click.option(
-    "--curve", is_flag=True, help="With --trace: also the error on the test rows at every step."
+    "--curve", is_flag=True, help="With --trace: also evaluate on the test rows at every step."
 )
 @apart_options
 @reading_options
@@ -194,15 +194,16 @@ class TrainCommand(MethodCommand):
     "--stream",
     is_flag=True,
     help=(
-        "Read --data (a LIBSVM or .csv file, or -) as it is needed, never all at once (doubly-sgd"
-        " and its kind)."
+        "Read --data (a LIBSVM or .csv file, or -) in batches, so that it need not fit in memory"
+        " (doubly-sgd and other stochastic methods)."
     ),
 )
 @click.option(
     "--n-inputs",
     type=Count(),
     default=None,
-    help="Columns of a stream; by default its largest, of standard input the first rows' largest.",
+    help="Number of columns of a stream.  [default: the largest index of the file; for standard"
+    " input, of the first rows]",
 )
 @click.option(
     "--checkpoint",
@@ -214,21 +215,21 @@ class TrainCommand(MethodCommand):
     "--every",
     type=Count(),
     default=None,
-    help="Steps between checkpoints; by default one at the end.",
+    help="Steps between checkpoints.  [default: one checkpoint at the end]",
 )
 @click.option(
     "--resume",
     is_flag=True,
-    help=("Resume from --checkpoint if it exists; the same input and options give the same model."),
+    help=("Resume from --checkpoint if it exists. The same input and options give the same model."),
 )
 @click.option(
     "--scheduler",
     metavar="ADDRESS|local[:N]",
     default=None,
     help=(
-        "Train on the workers of this Dask scheduler, or on N processes here, which each read their"
-        " own part of --data: a file, a pattern or a folder of files, an address that fsspec opens,"
-        " or a data set with a test part (rf, sparse-rf, rb, lkrf)."
+        "Train on the workers of this Dask scheduler, or on N local processes. Each reads its own"
+        " part of --data: a file, a pattern or folder of files, an address that fsspec opens, or a"
+        " data set with test rows (rf, sparse-rf, rb, lkrf)."
     ),
 )
 @click.option(
@@ -236,15 +237,15 @@ class TrainCommand(MethodCommand):
     type=Count(),
     default=None,
     help=(
-        "Parts that --scheduler splits the rows into; the same parts give the same bits. By default"
-        " one for each thread of a worker, more where a part would be more than 64 MiB of the"
-        " files."
+        "Number of parts that --scheduler splits the rows into. The same parts give bitwise the"
+        " same result.  [default: one per worker thread, more if a part would exceed 64 MiB of the"
+        " files]"
     ),
 )
 @click.option(
     "--no-baseline",
     is_flag=True,
-    help="Omit the scores of a constant, a linear model and gradient boosting on the same rows.",
+    help="Do not evaluate a constant, a linear model and gradient boosting on the same rows.",
 )
 @quiet_option
 @force_option
@@ -288,11 +289,11 @@ def command(
     as_json,
     **options,
 ):
-    """Train a method on a data set or a file; report, save and record it.
+    """Train a method on a data set or a file; print the score, and write the model and the row.
 
-    The score is on the test rows: those of --test, else of the data set; else on training rows that
-    --cv or --holdout held out; else on the training rows themselves, which says little. The model
-    is fitted to all training rows.
+    The score is computed on the test rows: those of --test, else of the data set. Without test
+    rows, it is computed on rows held out by --cv or --holdout, else on the training rows, which
+    overestimates it. The model is fitted to all training rows.
 
     \b
     rfx train --data people.csv --target income --split 0.8 --model m.npz
@@ -304,15 +305,15 @@ def command(
     if dataset is None:
         named_method = "" if method == "auto" else f" --method {method}"
         raise UsageError(
-            "--data says what to train on, a file or a name of rfx datasets; try rfx"
-            f" train{named_method} --data {EXAMPLE}, which comes with rfx"
+            f"--data is missing: a file, or a name from rfx datasets; try rfx train{named_method}"
+            f" --data {EXAMPLE}, which needs no download"
         )
     if curve and trace is None:
-        raise UsageError("--curve goes into --trace; give --trace FILE")
+        raise UsageError("--curve needs --trace; use --trace FILE")
     from rfx.fitting import weights
     from rfx.runs import held_out, single, streamed
 
-    # a wrong option or file is refused before the data is read
+    # check options and files before reading the data
     made = methods.create(method, **given)
     run = Run.of(
         {
@@ -346,7 +347,7 @@ def command(
     )
     held_out.check(run)
     if parts and scheduler is None:
-        raise UsageError(f"--parts is {parts}, which is without effect unless --scheduler is given")
+        raise UsageError(f"--parts is {parts}, which has no effect without --scheduler")
     streamed.prepared(made, dataclasses.replace(run, curve=None, trace=False))
     elsewhere = None
     if scheduler is not None:
@@ -377,7 +378,7 @@ def command(
 
 
 def _repeating(run, row):
-    """The command that trains the same model without choosing; None where nothing was chosen."""
+    """The command that trains the same model without selection; None if nothing was selected."""
     explicit = row.params.get("explicit")
     if not explicit:
         return None
@@ -386,7 +387,7 @@ def _repeating(run, row):
 
 
 def check_outputs(run, model, results, trace, force):
-    """Refuse an output that is an input, another output, or a file of something else."""
+    """Raise an error if an output is an input, another output, or a file of another kind."""
     from rfx import model as model_file
     from rfx.runs import single
 
@@ -412,7 +413,7 @@ def check_outputs(run, model, results, trace, force):
 
 
 def _keep(rows, results, trace):
-    """Append the rows and their solvers' steps to the files that are asked for."""
+    """Append the rows and their solvers' steps to the requested files."""
     for row in rows:
         if trace is not None:
             traces.append(trace, row.key, row.steps)
@@ -421,7 +422,7 @@ def _keep(rows, results, trace):
 
 
 def _warn_of_poor(rows):
-    """Say where a model is no better than a constant."""
+    """Warn if a model is no better than a constant."""
     from rfx.runs import baseline
 
     poor = [words for words in map(baseline.no_better, rows) if words]

@@ -1,4 +1,4 @@
-"""`rfx tune`: the options of a method by a search on training rows."""
+"""`rfx tune`: search the options of a method on training rows."""
 
 import dataclasses
 import math
@@ -36,13 +36,13 @@ from rfx.options import union
 from rfx.records import results as results_file
 from rfx.records.run import Run
 
-# Options of methods that a search has no use for: its own --budget-seconds bounds all of it.
+# Options of methods that a search does not use: its own --budget-seconds covers the whole search.
 _NOT_SEARCHED = ("lam_path", "budget_seconds")
 
 
 class TuneCommand(MethodCommand):
-    """Has the options of the method that its --method names; of `auto`, or where none is
-    named yet, of all that can be searched.
+    """Has the options of the method named by its --method; for `auto`, or if none is named yet, all
+    options that can be searched.
     """
 
     groups = (
@@ -51,44 +51,44 @@ class TuneCommand(MethodCommand):
             {
                 "--data NAME|FILE": "A data set, a file (CSV, LIBSVM, Parquet, …), or -.",
                 **pages.DATA,
-                "--test NAME|FILE": "Rows to score the model on; they choose nothing.",
-                "--split NAME|SHARE": "A paper's split, or the share to train on: 0.8.",
+                "--test NAME|FILE": "Rows to evaluate the model on; not used for selection.",
+                "--split NAME|SHARE": "A paper's split, or the fraction to train on: 0.8.",
             },
             pages.READING,
         ),
         Group(
             "Method",
             {
-                "--method NAME": "rf, nystrom, rb, block, kernel, …; else the best.",
-                "--task VALUE": "regression, binary or multiclass; else guessed.",
+                "--method NAME": "rf, nystrom, rb, block, kernel, …; auto: the best.",
+                "--task VALUE": "regression, binary or multiclass; else inferred.",
                 "--kernel VALUE": "gaussian, laplacian, …",
-                "--gamma VALUE": "Bandwidth, which is else searched.",
-                "--lam VALUE": "Regularisation, which is else searched.",
-                "--n-features VALUE": "How many random features, which is else searched.",
-                "--seed VALUE": "Of everything random.  [default: 0]",
+                "--gamma VALUE": "Bandwidth; searched by default.",
+                "--lam VALUE": "Regularisation; searched by default.",
+                "--n-features VALUE": "Number of random features; searched by default.",
+                "--seed VALUE": "Seed of all random numbers.  [default: 0]",
             },
         ),
         Group(
-            "Choice",
+            "Selection",
             {
-                "--budget-seconds NUMBER": "About how long it may take.  [default: 300]",
-                "--trials COUNT": "Most combinations of options to try.",
-                "--kernels NAME,NAME…": "Search these kernels as well.",
-                "--measure VALUE": "What chooses: accuracy, auc, log_loss, rmse, …",
-                "--cv PARTS": "Evaluate by cross-validation in the last round.",
-                "--holdout SHARE": "Evaluate on this share.  [default: 0.2]",
+                "--budget-seconds NUMBER": "Approximate time limit.  [default: 300]",
+                "--trials COUNT": "Maximum number of option combinations.",
+                "--kernels NAME,NAME…": "Search these kernels too.",
+                "--measure VALUE": "Selection metric: accuracy, auc, log_loss, rmse, …",
+                "--cv PARTS": "Cross-validate in the last round.",
+                "--holdout SHARE": "Validate on this fraction.  [default: 0.2]",
                 "--groups COLUMN": "Hold out whole groups, such as patients.",
                 "--time COLUMN": "Hold out later rows only.",
-                "--calibrate VALUE": "Learn probabilities: platt or isotonic.",
+                "--calibrate VALUE": "Calibrate probabilities: platt or isotonic.",
             },
         ),
         Group(
             "Output",
             {
                 "--model FILE": "Write the model to this file.",
-                "--results FILE": "Keep every trial in this file, and resume from it.",
+                "--results FILE": "Store the trials in this file and resume from it.",
                 **pages.FILES,
-                "--threads COUNT": "Threads; one per core by default.",
+                "--threads COUNT": "Number of threads; one per core by default.",
             },
             ("--help-all", "--help"),
         ),
@@ -124,8 +124,8 @@ def _methods():
         if name.startswith(incomplete)
     ],
     help=(
-        "What to search: rf, nystrom, rb, block, kernel, sparse-rf, sparse-rb, or auto for the best"
-        " of rf, nystrom, rb and kernel."
+        "Method to search: rf, nystrom, rb, block, kernel, sparse-rf, sparse-rb, or auto for the"
+        " best of rf, nystrom, rb and kernel."
     ),
 )
 @click.option(
@@ -140,32 +140,32 @@ def _methods():
     "--test",
     default=None,
     metavar="NAME|FILE",
-    help="Score the model on these rows; no choice is made on them.",
+    help="Evaluate the model on these rows. They are not used for selection.",
 )
 @split_option
 @click.option(
     "--cv",
     type=Whole(),
     metavar="PARTS",
-    help="Evaluate by cross-validation with this many folds in the last round.",
+    help="Use cross-validation with this many folds in the last round.",
 )
 @click.option(
     "--holdout",
     type=Real(),
     metavar="SHARE",
-    help="Evaluate on this share of the training rows.  [default: 0.2]",
+    help="Validate on this fraction of the training rows.  [default: 0.2]",
 )
 @click.option(
     "--measure",
     type=click.Choice(["accuracy", "balanced_accuracy", "auc", "log_loss", "rmse"]),
-    help="The measure that chooses.  [default: accuracy; rmse for regression]",
+    help="Selection metric.  [default: accuracy; rmse for regression]",
 )
 @click.option(
     "--calibrate",
     type=click.Choice(["platt", "isotonic"]),
     help="Calibrate the best model's probabilities on held-out rows, for `rfx predict --proba`.",
 )
-@click.option("--kernels", metavar="NAME,NAME…", help="Search these kernels as well.")
+@click.option("--kernels", metavar="NAME,NAME…", help="Search these kernels too.")
 @click.option(
     "--budget-seconds", "budget", type=Positive(), default=300.0, show_default=True,
     help="Approximate time limit in seconds, including the final model.",
@@ -174,19 +174,19 @@ def _methods():
     "--trials",
     type=Count(),
     default=None,
-    help="Most combinations of options to try; lambdas of one path count as one.",
+    help="Maximum number of option combinations. The lambdas of one path count as one.",
 )
 @click.option(
     "--results",
     type=OutputFile("results.csv"),
     default=None,
-    help="Keep every trial in this CSV file, and resume from it.",
+    help="Store every trial in this CSV file and resume from it.",
 )
 @click.option(
     "--model",
     type=OutputFile("model.npz"),
     default=None,
-    help="Write the model, of all training rows, to this file.",
+    help="Write the model, fitted to all training rows, to this file.",
 )
 @apart_options
 @reading_options
@@ -226,11 +226,12 @@ def command(
     as_json,
     **options,
 ):
-    """Search bandwidth, lambda and size of a method on training rows, and fit the best to all of
+    """Search bandwidth, lambda and model size on training rows, and fit the best model to all of
     them.
 
-    Options that are given stay as they are. Every trial is one line: its round, the rows fitted to,
-    method, kernel, gamma, size, the best lambda of its path and the score on the held-out rows.
+    Options passed on the command line stay fixed. Every trial prints one line: its round, number of
+    rows, method, kernel, gamma, size, the best lambda of its path, and the score on the held-out
+    rows.
 
     \b
     rfx tune --method rf --data ijcnn1 --split yen2014 --budget-seconds 120 \\
@@ -309,13 +310,13 @@ def command(
             f"\nbest {metric} on held-out rows: {best.score:.5g}; the same model by\n\n{line}\n"
         )
     for words in tuning.edges(found):
-        click.echo(f"rfx: at the edge: {words}; what lies beyond may be better", err=True)
+        click.echo(f"rfx: at the edge: {words}; values beyond it may be better", err=True)
     print_row(row, as_json, command=line)
     finish([row])
 
 
 def _options(names, options) -> dict:
-    """The options that are given, converted and checked by each of the methods that has them."""
+    """The given options, converted and checked by each method that has them."""
     given: dict = {}
     for name in names:
         known = methods.get(name).declared()
@@ -324,8 +325,7 @@ def _options(names, options) -> dict:
         )
     if isinstance(given.get("lam"), str) or given.get("gamma") in ("loo", "validation", "tuned"):
         raise UsageError(
-            "--lam and --gamma are searched where they are left out; give numbers, or --gamma"
-            " median or paper"
+            "--lam and --gamma are searched by default; pass numbers, or --gamma median or paper"
         )
     for name in names:
         methods.create(
@@ -340,7 +340,7 @@ def _options(names, options) -> dict:
 
 
 def _kernels(text, method, names, given) -> list[str]:
-    """The kernels that --kernels lists."""
+    """The kernels listed by --kernels."""
     asked = [name.strip() for name in text.split(",")] if text else []
     allowed = sorted(
         {kernel for one in names for kernel in methods.get(one).declared()["kernel"].meanings()}
@@ -353,7 +353,7 @@ def _kernels(text, method, names, given) -> list[str]:
             )
     if asked and "kernel" in given:
         raise UsageError(
-            f"--kernel is {given['kernel']} and --kernels is {text}; give one of the two"
+            f"--kernel is {given['kernel']} and --kernels is {text}; use only one of them"
         )
     return asked
 

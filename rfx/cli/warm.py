@@ -7,7 +7,7 @@ import click
 from rfx import lazy, methods
 from rfx.errors import RfxError
 
-# Small sizes for the options that say how much there is to do.
+# Small values of the options that set the amount of work.
 _SMALL = {
     "n_features": 32,
     "n_grids": 8,
@@ -21,9 +21,9 @@ _SMALL = {
 
 @click.command("warm")
 def command():
-    """Compile everything beforehand, so that no later command waits for it.
+    """Compile all functions in advance, so that later commands start faster.
 
-    Every method is trained on a few made-up rows; the machine code is kept in rfx's cache
+    Every method is trained on a few generated rows. The machine code is stored in rfx's cache
     ($RFX_CACHE).
     """
     from rfx.data.libsvm import svmtext
@@ -39,7 +39,7 @@ def command():
     begun = time.perf_counter()
     svmtext.parse_compiled(b"+1 1:0.5 2:1e-3\n-1 1:12345678901234567890\n", False)
     if integer_gram.available():
-        # what only large problems are worth
+        # code used for large problems only
         integer_gram.integer_gram(
             np.ones((2, 2), np.int8), np.arange(2), np.ones(2), np.arange(1), np.arange(1, 2)
         )
@@ -48,7 +48,7 @@ def command():
         for task, y in (("binary", labels), ("regression", values)):
             _train(methods.create(name, task=task, **options), X, y)
             if name == "rf":
-                # with so little memory that features are held as codes
+                # with so little memory that features are stored as codes
                 _train(
                     methods.create(name, task=task, lam=1.0, max_memory=1, n_features=2000), X, y
                 )
@@ -59,5 +59,5 @@ def _train(trainer, X, y):
     try:
         trainer.fit(X, y).decision_function(X)
     except RfxError:
-        # what a method is not for needs no code
+        # a method without support for this needs no code for it
         return

@@ -1,7 +1,7 @@
 """Data: the registry of data sets, fetching, LIBSVM text, splits, scaling, synthetic problems.
 
-`load`, `Split` and `guess_task` are what the rest of rfx uses; they are imported when first asked
-for, to keep `rfx --help` fast.
+`load`, `Split` and `guess_task` are the interface for the rest of rfx; they are imported on first
+use, to keep `rfx --help` fast.
 """
 
 import importlib

@@ -1,8 +1,8 @@
 """Read files that may be compressed, with a limit on their unpacked size.
 
-The first bytes tell the compression; the name does not count. A few hundred kilobytes can unpack to
-gigabytes, so files are read as streams, and a caller that needs the whole content gives a limit. A
-file is read to its last byte or refused: gzip, bzip2 and xz files are accepted where `gzip -t`,
+The first bytes determine the compression, not the name. A few hundred kilobytes can unpack to
+gigabytes, so files are read as streams, and a caller that needs the whole content sets a limit. A
+file is read to its last byte or rejected: gzip, bzip2 and xz files are accepted if `gzip -t`,
 `bzip2 -t` and `xz -t` accept them.
 """
 
@@ -19,8 +19,8 @@ from rfx import env, files
 from rfx.errors import DataError, UsageError
 
 SUFFIXES = (".xz", ".bz2", ".gz", ".zip")
-# what unpacking raises for a damaged file; RuntimeError is for an encrypted one, OverflowError for
-# a place beyond all files
+# exceptions raised for a damaged file; RuntimeError: encrypted; OverflowError: an offset beyond all
+# files
 DAMAGE = (
     EOFError,
     lzma.LZMAError,
@@ -34,13 +34,13 @@ DAMAGE = (
 )
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 _PIECE = 1 << 20
-_PACKED = 1 << 16  # compressed bytes that are read together
-_XZ_MEMORY = 1 << 28  # bytes that unpacking xz may take in any case; xz -9 needs 65 MiB
+_PACKED = 1 << 16  # compressed bytes read at a time
+_XZ_MEMORY = 1 << 28  # bytes always allowed for unpacking xz; xz -9 needs 65 MiB
 
 
 def max_bytes() -> int | None:
-    """The number of plain bytes that RFX_MAX_BYTES lets a file have: a whole number,
-    perhaps with K, M, G or T; None if unset.
+    """The number of plain bytes that RFX_MAX_BYTES allows per file: an integer, optionally with K,
+    M, G or T; None if unset.
     """
     text = os.environ.get("RFX_MAX_BYTES", "").strip().upper()
     if not text:
@@ -54,39 +54,39 @@ def max_bytes() -> int | None:
 
 
 def most_held() -> int:
-    """Bytes that may be read whole: RFX_MAX_BYTES, else half of the memory that is free."""
+    """Bytes that may be read into memory: RFX_MAX_BYTES, else half of the free memory."""
     return max_bytes() or int(env.available_memory_mb() * (1 << 19))
 
 
 def check_held(size: int, name: str) -> None:
-    """Refuse, with a DataError, a file that takes more bytes than most_held when it is read."""
+    """Raise DataError if reading a file needs more than most_held bytes."""
     most = most_held()
     if size > most:
         raise DataError(
-            f"{name} takes {size:,} bytes or more when it is read, more than memory holds ({most:,}"
-            " at most; RFX_MAX_BYTES sets another limit)"
+            f"{name} needs at least {size:,} bytes of memory, more than the limit of {most:,};"
+            " RFX_MAX_BYTES sets another limit"
         )
 
 
 def check_zip(archive: zipfile.ZipFile) -> None:
-    """Refuse, with a BadZipFile, an archive with bytes before or behind it: most likely it is one
-    of several, or cut.
+    """Raise BadZipFile for an archive with bytes before or after it: it is probably one of several,
+    or truncated.
 
-    Python's zipfile goes by the directory at the end, and reads the last of two archives in one
-    file as if it were all.
+    Python's zipfile uses the directory at the end, so for two archives in one file it silently
+    reads only the last.
     """
     handle, before = archive.fp, [member.header_offset for member in archive.infolist()]
     if before and min(before) != 0:
         raise zipfile.BadZipFile("there are bytes before the archive")
-    assert handle is not None  # the archive is open
+    assert handle is not None
     handle.seek(-22 - len(archive.comment), io.SEEK_END)
     if handle.read(4) != b"PK\x05\x06":
-        raise zipfile.BadZipFile("there are bytes behind the archive")
+        raise zipfile.BadZipFile("there are bytes after the archive")
 
 
 def _zip(file):
-    """A binary handle on the one file in a zip archive, a seekable handle; it closes no
-    handle but itself.
+    """A binary handle on the one file in a zip archive, given as a seekable handle; closes no other
+    handle.
     """
     archive = zipfile.ZipFile(file)
     members = [member for member in archive.infolist() if not member.filename.endswith("/")]
@@ -97,21 +97,19 @@ def _zip(file):
 
 
 def _gathered(file) -> io.BytesIO:
-    """The bytes of a pipe, up to as many as may be held: the directory of a zip archive is
-    at its end.
-    """
+    """The bytes of a pipe, up to the memory limit: the directory of a zip archive is at its end."""
     most, content = most_held(), io.BytesIO()
-    # piece by piece: asked for at once, the memory for all of them would be taken
+    # in pieces, because a single read would allocate memory for all of them
     while piece := file.read(_PIECE):
         content.write(piece)
         if content.tell() > most:
-            raise ValueError("a zip archive that is too long to be read from a pipe")
+            raise ValueError("a zip archive that is too large to be read from a pipe")
     return content
 
 
 class _Gzip:
-    """One gzip stream, with the methods of bz2.BZ2Decompressor. zlib checks its header,
-    checksum and length.
+    """One gzip stream with the interface of bz2.BZ2Decompressor. zlib checks its header, checksum
+    and length.
     """
 
     def __init__(self):
@@ -140,21 +138,21 @@ def _xz():
 
 
 class _Members(io.RawIOBase):
-    """The plain bytes of compressed streams, one behind the other, up to the end of the file.
+    """The plain bytes of consecutive compressed streams, up to the end of the file.
 
-    Python's bz2 and lzma take whatever follows a whole stream and is none for the end of the file,
-    and drop damaged members so. Here every byte belongs to a stream, or is padding that the format
-    has. Reading raises errors of DAMAGE.
+    Python's bz2 and lzma treat invalid data after a complete stream as the end of the file, and so
+    drop damaged members. Here every byte must belong to a stream or to padding that the format
+    allows. Reading raises errors of DAMAGE.
 
     source: a binary handle at the beginning of the first stream, closed with this one. stream:
-    makes what unpacks one stream. padded: a function of a number of zero bytes and of whether the
-    file ends behind them, whether they may be there.
+    creates the decompressor of one stream. padded: whether a given number of zero bytes is allowed,
+    as a function of the number and of whether the file ends after them.
     """
 
     def __init__(self, source, stream, padded):
         self._source, self._new, self._padded = source, stream, padded
         self._stream, self._packed = stream(), b""
-        self._later = False  # whether nothing has come yet of a stream behind another
+        self._later = False  # whether nothing of the next stream has been read yet
 
     def readable(self):
         return True
@@ -166,11 +164,11 @@ class _Members(io.RawIOBase):
             if self._stream.needs_input and not self._packed:
                 self._packed = self._source.read(_PACKED)
                 if not self._packed:
-                    raise EOFError("it ends within the compressed data")
+                    raise EOFError("the compressed data is truncated")
             plain, self._packed = self._unpacked(min(size, _PIECE)), b""
             if self._stream.eof:
                 if not lzma.is_check_supported(getattr(self._stream, "check", lzma.CHECK_NONE)):
-                    raise ValueError("its checksums are of a kind that can't be checked")
+                    raise ValueError("it uses a kind of checksum that can't be verified")
                 self._packed, self._stream = self._stream.unused_data, None
             if plain:
                 return plain
@@ -182,14 +180,14 @@ class _Members(io.RawIOBase):
         except (OSError, lzma.LZMAError, zlib.error) as error:
             if self._later:
                 raise ValueError(
-                    f"what follows the first compressed part of it is none: {error}"
+                    f"the data after its first compressed part is not compressed: {error}"
                 ) from None
             raise
         self._later = self._later and not plain
         return plain
 
     def _next(self) -> bool:
-        """Begin the next stream; False at the end of the file."""
+        """Begin the next stream; return False at the end of the file."""
         zeros = 0
         while True:
             self._packed = self._packed or self._source.read(_PACKED)
@@ -200,7 +198,7 @@ class _Members(io.RawIOBase):
             if rest or ended:
                 break
         if zeros and not self._padded(zeros, ended):
-            raise ValueError("what follows the compressed data is none")
+            raise ValueError("the data after its compressed data is not compressed")
         if not ended:
             self._stream, self._later = self._new(), True
         return not ended
@@ -215,8 +213,7 @@ class _Members(io.RawIOBase):
         super().close()
 
 
-# What begins a compressed file, with what unpacks a stream of it and which zero bytes may follow
-# one
+# The first bytes of a compressed file, its decompressor, and the zero bytes allowed after a stream
 _STREAMS = {
     b"\xfd7zXZ\x00": (_xz, lambda zeros, ended: zeros % 4 == 0),
     b"BZh": (bz2.BZ2Decompressor, lambda zeros, ended: False),
@@ -232,7 +229,7 @@ def compressed(head: bytes) -> bool:
 
 
 class _Limited(io.RawIOBase):
-    """What a handle gives, up to a number of bytes; DataError with the message behind it."""
+    """Read from a handle up to a number of bytes; raise DataError with the message beyond it."""
 
     def __init__(self, source, limit, message):
         self._source, self._left, self._message = source, limit, message
@@ -254,10 +251,10 @@ class _Limited(io.RawIOBase):
 
 
 class _Joined(io.RawIOBase):
-    """Bytes that were read from a handle already, then the rest of it: a stream can't go back to
-    its beginning.
+    """Bytes already read from a handle, followed by the rest of it, because a stream can't be
+    rewound.
 
-    closes: the handles that are closed with this one.
+    closes: the handles closed with this one.
     """
 
     def __init__(self, head, rest, closes=()):
@@ -281,18 +278,18 @@ class _Joined(io.RawIOBase):
 
 
 def joined(head: bytes, rest) -> io.BufferedReader:
-    """A handle on bytes that were read from the handle `rest`, and on what follows them."""
+    """A handle on bytes already read from the handle `rest`, followed by the rest."""
     return io.BufferedReader(_Joined(head, rest), _PIECE)
 
 
 def open_plain(
-    file, limit: int | None = None, message: str = "the file unpacks to more bytes than are allowed"
+    file, limit: int | None = None, message: str = "the unpacked file exceeds the size limit"
 ):
-    """A binary handle on the plain content of a file, a path or a handle; reading it may raise one
-    of DAMAGE.
+    """A binary handle on the plain content of a file, a path or a handle; reading may raise one of
+    DAMAGE.
 
-    limit: plain bytes after which a DataError with `message` is raised; None: RFX_MAX_BYTES, where
-    it is set. A path may be that of a pipe, but of nothing else that is no file: OSError.
+    limit: plain bytes after which a DataError with `message` is raised; None: RFX_MAX_BYTES, if
+    set. A path may name a pipe or a regular file; otherwise OSError is raised.
     """
     if hasattr(file, "read"):
         plain = _plain(file, owned=False)
@@ -308,7 +305,7 @@ def open_plain(
 
 
 def _plain(handle, owned):
-    """What `open_plain` gives of a handle, which is closed with it where it is owned."""
+    """The result of `open_plain` for a handle, which is closed with it if it is owned."""
     closes, seekable = (handle,) if owned else (), hasattr(handle, "seekable") and handle.seekable()
     start, head = handle.tell() if seekable else 0, b""
     while len(head) < _LONGEST_MAGIC and (more := handle.read(_LONGEST_MAGIC - len(head))):
@@ -327,15 +324,15 @@ def _plain(handle, owned):
 
 
 def read_plain(file, name: str) -> bytearray:
-    """All plain bytes of a file that is read whole, a path or a handle.
+    """All plain bytes of a file read into memory, from a path or a handle.
 
-    They may be as many as RFX_MAX_BYTES says, else as fill half of the memory that is free. Raises
-    DataError with `name` when they are more, or damaged.
+    The limit is RFX_MAX_BYTES, else half of the free memory. Raises DataError with `name` if the
+    file is larger, or damaged.
     """
     limit = most_held()
     message = (
-        f"{name} holds more than {limit:,} bytes when it is unpacked, which is the most that are"
-        " read; RFX_MAX_BYTES sets another limit"
+        f"{name} is larger than {limit:,} bytes when unpacked, the limit for reading; RFX_MAX_BYTES"
+        " sets another limit"
     )
     content = bytearray()
     try:
@@ -343,7 +340,7 @@ def read_plain(file, name: str) -> bytearray:
             while piece := handle.read(_PIECE):
                 content += piece
     except DAMAGE as error:
-        raise DataError(f"{name} is damaged or cut off ({error}); get it again") from None
+        raise DataError(f"{name} is damaged or truncated ({error}); download it again") from None
     return content
 
 

@@ -1,5 +1,5 @@
-"""Texts in any encoding as UTF-8: byte order marks, the encoding that a person names, and
-the line that is not UTF-8.
+"""Convert text from any encoding to UTF-8: byte order marks, explicit encodings, and the line
+number of invalid UTF-8.
 """
 
 import codecs
@@ -7,7 +7,7 @@ import io
 
 from rfx.errors import DataError, UsageError
 
-# UTF-32's mark begins with the one of UTF-16.
+# UTF-32's mark begins with UTF-16's.
 _MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
@@ -20,26 +20,26 @@ _PIECE = 1 << 20
 
 
 def known(encoding: str) -> str:
-    """Python's name of an encoding of texts; UsageError where there is none."""
+    """Python's name of a text encoding; UsageError if it is unknown."""
     try:
         found = codecs.lookup(encoding)
-        "".encode(found.name)  # refuses what encodes no text, such as base64
+        "".encode(found.name)  # rejects codecs that are not for text, such as base64
     except (LookupError, ValueError, TypeError):
         raise UsageError(
-            f"--encoding is {encoding!r:.40}, which is no encoding that Python knows; cp1252,"
-            " latin-1, utf-8 and utf-16 are some"
+            f"--encoding is {encoding!r:.40}, which Python does not support; try cp1252, latin-1,"
+            " utf-8 or utf-16"
         ) from None
     return found.name
 
 
 def remembered(encoding: str | None) -> str | None:
-    """What a model keeps of the encoding that a person named: nothing where it is UTF-8."""
+    """The encoding that a model stores: nothing for UTF-8."""
     found = None if encoding is None else known(encoding)
     return None if found in ("utf-8", "utf-8-sig") else found
 
 
 def marked(head: bytes) -> tuple[str, int] | None:
-    """The encoding that a byte order mark at the beginning says, and the length of the mark."""
+    """The encoding indicated by a byte order mark at the beginning, and the length of the mark."""
     return next(((name, len(mark)) for mark, name in _MARKS if head.startswith(mark)), None)
 
 
@@ -53,7 +53,7 @@ def _settled(head, name, encoding) -> tuple[str, int]:
     ):
         raise UsageError(
             f"--encoding is {encoding}, but {name} begins with the byte order mark of {mark[0]};"
-            " leave --encoding out"
+            " omit --encoding"
         )
     return mark
 
@@ -64,17 +64,17 @@ def opened(handle, name: str, encoding: str | None = None):
     Parameters
     ----------
     handle : binary handle
-        On the plain bytes of the text, at their beginning.
+        On the plain bytes of the text, at the beginning.
     name : str
-        What messages call it.
+        The name for messages.
     encoding : str, optional
-        Of the text; by default what its mark says, else UTF-8.
+        The encoding of the text; by default from its mark, else UTF-8.
 
     Returns
     -------
     handle : binary handle
-        Its read raises DataError, naming the line, for bytes that the encoding does not have. Bytes
-        of UTF-8 are not checked here: `check` does that.
+        Reading raises DataError, with the line number, for bytes that are invalid in the encoding.
+        UTF-8 is not checked here; use `check`.
     """
     head = b""
     while len(head) < _LONGEST_MARK and (more := handle.read(_LONGEST_MARK - len(head))):
@@ -91,8 +91,8 @@ def opened(handle, name: str, encoding: str | None = None):
 
 
 def text(raw, name: str, encoding: str | None = None):
-    """The bytes of a text as UTF-8 without a mark; raw: bytes or a mmap, which comes back
-    where it is that already.
+    """The bytes of a text as UTF-8 without a mark; raw: bytes or a mmap, returned unchanged if it
+    is that already.
     """
     found, length = _settled(bytes(raw[:_LONGEST_MARK]), name, encoding)
     if found == "utf-8":
@@ -101,7 +101,7 @@ def text(raw, name: str, encoding: str | None = None):
 
 
 def head(raw: bytes, encoding: str | None = None) -> bytes:
-    """The beginning of a text as UTF-8, as far as it can be read; never raises."""
+    """The beginning of a text as UTF-8, as far as it is readable; never raises."""
     found, length = marked(raw) or (encoding or "utf-8", 0)
     try:
         return (
@@ -117,10 +117,10 @@ def check(
     raw,
     name: str,
     line: int = 1,
-    advice: str = "say how the file is encoded, such as --encoding cp1252, or save it in UTF-8",
+    advice: str = "specify the encoding, such as --encoding cp1252, or save it in UTF-8",
 ):
-    """Refuse, with a DataError that names the line, bytes that are not UTF-8; line: the
-    number of the first.
+    """Raise DataError with the line number for bytes that are not UTF-8; line: the number of the
+    first line.
     """
     if raw.isascii():
         return
@@ -133,12 +133,12 @@ def check(
             - raw.count(b"\r\n", 0, error.start)
         )
         raise DataError(
-            f"{name}, line {line}: the byte {raw[error.start]:#04x} there is not UTF-8; {advice}"
+            f"{name}, line {line}: byte {raw[error.start]:#04x} is not UTF-8; {advice}"
         ) from None
 
 
 def is_utf8(handle) -> tuple[bool, bool]:
-    """Whether all that a binary handle gives is UTF-8, and whether it is ASCII."""
+    """Whether the content of a binary handle is UTF-8, and whether it is ASCII."""
     decoder, ascii_only = codecs.getincrementaldecoder("utf-8")(), True
     try:
         while piece := handle.read(_PIECE):
@@ -151,9 +151,7 @@ def is_utf8(handle) -> tuple[bool, bool]:
 
 
 class _Joined:
-    """Bytes that were read from a handle already, then the rest of it, without a copy of
-    what is large.
-    """
+    """Bytes already read from a handle, followed by the rest of it, without copying large data."""
 
     def __init__(self, head, rest):
         self._head, self._rest = head, rest
@@ -183,7 +181,7 @@ class _Joined:
 
 
 class _Recoded(io.RawIOBase):
-    """What a handle gives in some encoding, in UTF-8."""
+    """The content of a handle in some encoding, converted to UTF-8."""
 
     def __init__(self, handle, name, encoding):
         self._handle, self._name, self._encoding = handle, name, encoding
@@ -202,8 +200,7 @@ class _Recoded(io.RawIOBase):
                     self._encoding, "ignore"
                 ).count("\n")
                 raise DataError(
-                    f"{self._name}, line {line}: it is not {self._encoding}; another --encoding may"
-                    " be right"
+                    f"{self._name}, line {line}: it is not {self._encoding}; try another --encoding"
                 ) from None
             self._line += found.count("\n")
             self._ready = found.encode()

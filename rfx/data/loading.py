@@ -1,6 +1,4 @@
-"""From a name or a file to training and test rows: the one door through which commands and
-plans get their data.
-"""
+"""Load training and test rows by name or file: the common entry point of commands and plans."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,22 +17,22 @@ from rfx.data.tabular.schema import Schema
 from rfx.data.tabular.table import Table
 from rfx.errors import DataError, UsageError, quoted
 
-SHARE = "80/20"  # the split that any data set or file has: all its rows, cut by the seed
+SHARE = "80/20"  # the split of any data set or file: all its rows, split by the seed
 
 
 @dataclass
 class Split:
-    """Rows to train and test on.
+    """Rows for training and testing.
 
     X_train (n, d) and X_test (m, d) are csr_matrix float64 (files), or dense ndarrays (built-in
     sets: float64, float32 for the shape-alikes); y_train (n,) and y_test (m,) are float64. Without
-    test rows X_test and y_test are None. `task` is binary, multiclass or regression, and `info` the
-    registry's entry; both are None for a file, but the task where labels are words. `schema` is
-    what the training rows taught about reading rows like them, None where that is nothing.
-    `weights` (n,) are those of the training rows, where there are some. `table` is the training
-    rows as they were read and how, where X depends on what else is learnt from: cells are missing,
-    or columns are means of the targets, for which `seed` cuts the rows into parts. `apart` is what
-    keeps training rows apart where some are held out.
+    test rows, X_test and y_test are None. `task` is binary, multiclass or regression, and `info`
+    the registry's entry; both are None for a file, except the task if labels are words. `schema` is
+    what the training rows determine about reading other rows, or None. `weights` (n,) are the
+    sample weights of the training rows, if any. `table` is the training table and how it was read,
+    if X depends on further learning: cells are missing, or columns become target means, for which
+    `seed` splits the rows into parts. `apart` keeps related training rows together when some are
+    held out.
     """
 
     name: str
@@ -52,12 +50,12 @@ class Split:
     apart: Apart | None = None
 
     def part(self, kept, out) -> tuple:
-        """(X_train[kept], X_train[out]), with what stands for missing cells, and means of the
-        targets, learnt from the rows `kept` alone; kept, out: row numbers.
+        """(X_train[kept], X_train[out]), with replacements of missing cells and target means learnt
+        from the rows `kept` alone; kept, out: row numbers.
         """
         if self.table is None:
             return self.X_train[kept], self.X_train[out]
-        assert self.schema is not None  # what the table taught
+        assert self.schema is not None
         table, reading = self.table
         schema = learner.refilled(self.schema, table.rows(kept), reading)
         if crossfit.wanted(schema):
@@ -84,19 +82,18 @@ def load(
     task=None,
     means=True,
 ) -> Split:
-    """Load a data set by name (fetched when missing), a built-in one (`sphere:n=1000,d=5`), or a
+    """Load a data set by name (downloaded if missing), a built-in one (`sphere:n=1000,d=5`), or a
     file (see `tables`).
 
-    `split`: a paper that uses the set (`yen2014`), `80/20`, a share of all rows to train on
-    (`0.7`), or None for the set's own test file where there is one, else 80/20; a file is not split
-    unless `80/20` or a share is asked for. `test`: a name
-    or file whose rows to test on instead. `n_train` and `n_test` draw that many of the split's
-    rows; `seed` decides that draw, the cut by a share, and which rows a paper's split has where the
-    paper does not say which. `reading` (Reading): what is said of a table; `strict`: test rows with
-    columns that the training rows do not have are refused. `task`: as it was asked for, for labels
-    that are numbers with a spelling of their own. `means`: whether columns of many categories
-    become means of the targets, rather than columns of 0 and 1. Raises UsageError for an unknown
-    name or split, DataError when the data can't be had or read.
+    `split`: a paper that uses the set (`yen2014`), `80/20`, a fraction of all rows to train on
+    (`0.7`), or None for the set's own test file if there is one, else 80/20; a file is split only
+    if `80/20` or a fraction is requested. `test`: a name or file whose rows are the test rows
+    instead. `n_train` and `n_test` draw that many of the split's rows; `seed` determines that draw,
+    the split by a fraction, and the rows of a paper's split if the paper does not specify them.
+    `reading` (Reading): how to read a table; `strict`: reject test rows with columns that the
+    training rows lack. `task`: as requested, for numeric labels with a special spelling. `means`:
+    whether columns with many categories become target means instead of one-hot columns. Raises
+    UsageError for an unknown name or split, DataError if the data is unavailable or unreadable.
     """
     base, _, settings = str(name_or_path).partition(":")
     reading = replace(reading or Reading(), zero_based=zero_based or None)
@@ -111,7 +108,7 @@ def load(
         else:
             if settings:
                 raise UsageError(
-                    f"{info.name} is a fixed data set and takes no settings (got {settings!r})"
+                    f"{info.name} is a fixed data set without settings (got {settings!r})"
                 )
             loaded = _registered(info, split, offline, seed)
     else:
@@ -119,7 +116,7 @@ def load(
     if test is not None:
         loaded.X_test, loaded.y_test = _test_rows(test, loaded, offline, seed, strict, reading)
     if n_train is not None:
-        loaded.table = None  # of other rows
+        loaded.table = None
         if loaded.apart is not None:
             rows = splits.draw(len(loaded.apart), n_train, seed, 0)
             loaded.apart = loaded.apart.rows(rows)
@@ -128,18 +125,18 @@ def load(
         loaded.X_test, loaded.y_test = _drawn(loaded.X_test, loaded.y_test, n_test, (seed,), 1)
     elif n_test is not None:
         raise UsageError(
-            f"{loaded.name} has no test rows to draw {n_test} from; give --test or --split {SHARE}"
+            f"{loaded.name} has no test rows to draw {n_test} from; use --test or --split {SHARE}"
         )
     return loaded
 
 
-# Files whose reading has nothing random; columns of other tables may be learnt by cross-fitting.
+# Files whose reading is deterministic; columns of other tables may be learnt by cross-fitting.
 _PLAIN = (".libsvm", ".svm", ".svmlight", ".npy")
 
 
 def is_drawn(name_or_path, split=None, test=None) -> bool:
-    """Whether the seed decides which rows `load` gives, or how they are read; True where that is
-    not known.
+    """Whether the seed determines which rows `load` returns, or how they are read; True if
+    unknown.
     """
     base = str(name_or_path).partition(":")[0]
     if test is not None and is_drawn(test):
@@ -155,27 +152,27 @@ def is_drawn(name_or_path, split=None, test=None) -> bool:
 
 
 def _check_columns(info, reading):
-    """Refuse a column that says what keeps rows apart where the set has no columns by name."""
+    """Raise an error for a groups or time column if the set has no named columns."""
     for option in ("groups", "time"):
         if (name := getattr(reading, option)) is not None and info.own is None:
             raise UsageError(
-                f"--{option} is {name!r:.80}, a column of a table such as CSV, but {info.name} is"
-                " no table"
+                f"--{option} is {name!r:.80}, which needs a table such as CSV, but {info.name} is"
+                " not a table"
             )
 
 
 def _drawn(X, y, size, key, role):
     if size is None or size == len(y):
         return X, y
-    # (s, role) for a single seed, and numbers that no other role has for two
+    # (s, role) for a single seed, and numbers that no other role uses for two
     rows = splits.draw(len(y), size, key[0], role, *key[1:])
     return X[rows], y[rows]
 
 
 def check_split(name, split, known):
-    """The share of the rows to train on where the split is one, else None.
+    """The fraction of rows to train on if the split is one, else None.
 
-    Raises UsageError for a split that is neither a share nor among those of that name.
+    Raises UsageError for a split that is neither a fraction nor a known name.
     """
     known = [*known, SHARE]
     if split in known:
@@ -183,7 +180,7 @@ def check_split(name, split, known):
     share = training_share(split)
     if split is not None and share is None:
         raise UsageError(
-            f"{name} has no split {quoted(split)}; it has {', '.join(known)}, and a share of the"
+            f"{name} has no split {quoted(split)}; it has {', '.join(known)}, or a fraction of the"
             " rows to train on, such as 0.7"
         )
     return share
@@ -194,7 +191,7 @@ def _builtin(info, split, settings, seed, n_train, n_test):
     if split in info.splits:
         spec = info.splits[split]
         n_train, n_test = n_train or spec.n_train, n_test or spec.n_test
-    if share is not None:  # `load` draws from the parts of the cut
+    if share is not None:  # `load` draws from the parts of the split
         n_train = n_test = None
     X, y, X_test, y_test = synthetic.generate(info.name, settings, seed, n_train, n_test)
     if share is not None:
@@ -206,11 +203,12 @@ def _builtin(info, split, settings, seed, n_train, n_test):
 
 
 def _owned(info, split, drawn, strict, reading, task):
-    """The split of a registry's own set; drawn: as of `_file`."""
+    """The split of a set from a user registry; drawn: see `_file`."""
     own, (seed, _) = info.own, drawn
     if replace(reading, groups=None, time=None) != Reading():
         raise UsageError(
-            f"{info.name} is a data set of {own.registry}, which says how it is read; say it there"
+            f"{info.name} is a data set of {own.registry}, which defines how to read it; set this"
+            " option there"
         )
     own_reading = replace(own.reading, groups=reading.groups, time=reading.time)
     loaded = _file(own.train, split, drawn, own_reading, task or own.task)
@@ -259,7 +257,7 @@ def _registered(info, split, offline, seed):
 
 
 def _labelled(rows, info):
-    """Rows with the labels of the data set; those that have none are left out."""
+    """Rows with the labels of the data set; rows with other labels are dropped."""
     if not info.labels:
         return rows
     X, y = rows
@@ -285,13 +283,13 @@ def _stacked(parts, roles):
 
 
 def _file(path, split, drawn, reading, task=None):
-    """The split of a file; drawn: (the seed, whether columns become means of the targets)."""
+    """The split of a file; drawn: (the seed, whether columns become target means)."""
     seed, means = drawn
     if str(path) != "-" and not Path(path).exists():
         try:
             registry.get(str(path).partition(":")[0])
         except UsageError as error:
-            raise UsageError(f"{path} is no file, and {error}") from None
+            raise UsageError(f"{path} is not a file, and {error}") from None
     share = check_split(str(path), split, []) or splits.FRACTION
 
     def cut(count, apart):
@@ -324,8 +322,8 @@ def _file(path, split, drawn, reading, task=None):
 
 
 def _test_rows(test, loaded, offline, seed, strict, reading):
-    """The rows of a file, or the test rows of a named set (all its rows where it has no
-    test file), to go with the training rows.
+    """The rows of a file, or the test rows of a named set (all its rows if it has no test file),
+    compatible with the training rows.
     """
     X, n_features = loaded.X_train, loaded.X_train.shape[1]
     base = str(test).partition(":")[0]

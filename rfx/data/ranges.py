@@ -1,8 +1,8 @@
-"""Rows of files cut into ranges that are read one without the other: bytes of a text, row groups of
+"""Split files of rows into ranges that are read independently: bytes of a text, row groups of
 Parquet, whole files.
 
-Files are named by paths, patterns or addresses that fsspec opens. A line belongs to the range that
-its first byte is in, so that the ranges of a file have each of its lines once.
+Files are given by paths, patterns or addresses that fsspec opens. A line belongs to the range that
+contains its first byte, so the ranges of a file contain each of its lines once.
 """
 
 import glob
@@ -25,15 +25,15 @@ from rfx.data.tabular.schema import Schema
 from rfx.data.tabular.written import Form
 from rfx.errors import DataError, UsageError
 
-CHUNK = 8 << 20  # bytes of a text that are parsed together
+CHUNK = 8 << 20  # bytes of a text parsed at a time
 _HEAD = 1 << 16
 _MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A file: kind (libsvm, csv, tsv, parquet), the units that it can be cut between, and
-    its bytes.
+    """A file: kind (libsvm, csv, tsv, parquet), the units between which it can be split, and its
+    bytes.
     """
 
     path: str
@@ -58,12 +58,12 @@ def remote(path) -> bool:
 
 
 def is_pattern(path) -> bool:
-    """Whether a path may stand for several files."""
+    """Whether a path may match several files."""
     return remote(path) or any(mark in str(path) for mark in "*?[")
 
 
 def found(path) -> list[str]:
-    """The files that a path or pattern stands for, sorted; DataError where there are none."""
+    """The files that a path or pattern matches, sorted; DataError if there are none."""
     if remote(path):
         fs, inner = _filesystem(path)
         names = (
@@ -84,7 +84,7 @@ def found(path) -> list[str]:
             else [str(path)]
         )
     if not names:
-        raise DataError(f"{path} stands for no file")
+        raise DataError(f"{path} matches no file")
     return names
 
 
@@ -93,7 +93,7 @@ def _filesystem(path):
         core = lazy.fsspec
     except ImportError:
         raise UsageError(
-            f"{path} is an address that fsspec opens; pip install 'rfx-kernels[distributed]'"
+            f"{path} is an address that needs fsspec; pip install 'rfx-kernels[distributed]'"
         ) from None
     try:
         return core.url_to_fs(str(path))
@@ -102,8 +102,8 @@ def _filesystem(path):
 
 
 def opened(path):
-    """A binary handle on the bytes of a file as they lie there; raises OSError, or
-    DataError for an address of an unknown kind.
+    """A binary handle on the stored bytes of a file; raises OSError, or DataError for an address of
+    an unknown kind.
     """
     if not remote(path):
         return files.open_regular(path)
@@ -112,7 +112,7 @@ def opened(path):
 
 
 def measured(path) -> Measured:
-    """What a file is; DataError where it can't be read."""
+    """The Source of a file; DataError if it can't be read."""
     try:
         with opened(path) as handle:
             size = handle.seek(0, io.SEEK_END)
@@ -127,8 +127,8 @@ def measured(path) -> Measured:
             foreign.check(encodings.head(head), str(path), path)
             if kind not in ("libsvm", "csv", "tsv", "parquet"):
                 raise DataError(
-                    f"{path} is a .{kind} file, which workers don't read; rfx convert writes LIBSVM"
-                    " text, CSV or Parquet of it"
+                    f"{path} is a .{kind} file, which workers can't read; convert it to LIBSVM"
+                    " text, CSV or Parquet with rfx convert"
                 )
             if not size:
                 raise DataError(f"{path} is empty")
@@ -149,8 +149,8 @@ def _groups(handle, path) -> int:
 
 
 def cut(files: list[Measured], count: int) -> list[list[Piece]]:
-    """For each of `count` parts of about the same number of bytes its pieces, in the order
-    of the files; parts may be empty.
+    """The pieces of each of `count` parts of about equal size in bytes, in the order of the files;
+    parts may be empty.
     """
     ends = list(accumulate(file.size for file in files))
     cuts = []
@@ -172,7 +172,7 @@ def cut(files: list[Measured], count: int) -> list[list[Piece]]:
 
 
 def texts(piece: Piece, chunk: int = CHUNK):
-    """(whole lines, where they begin) of a range of a text, or of all of one that is compressed."""
+    """(whole lines, their start) of a range of a text, or of a whole compressed text."""
     with opened(piece.path) as file:
         handle = archives.open_plain(file) if piece.whole else file
         at, stop = piece.start, None if piece.whole else piece.stop
@@ -191,7 +191,7 @@ def texts(piece: Piece, chunk: int = CHUNK):
             if len(rest) > LONGEST_LINE:
                 raise DataError(
                     f"{piece.path}, byte {begin:,}: the line there is longer than {LONGEST_LINE:,}"
-                    " bytes, which no row is"
+                    " bytes, the maximum for a row"
                 )
             if text:
                 yield text, begin
@@ -204,15 +204,13 @@ def _line(handle, piece) -> bytes:
     line = handle.readline(LONGEST_LINE + 1)
     if len(line) > LONGEST_LINE:
         raise DataError(
-            f"{piece.path}: a line is longer than {LONGEST_LINE:,} bytes, which no row is"
+            f"{piece.path}: a line is longer than {LONGEST_LINE:,} bytes, the maximum for a row"
         )
     return line
 
 
 def dialect(file: Measured, header: bool | None):
-    """How a CSV text is written; DataError where ranges of it can't be read one without the
-    other.
-    """
+    """The dialect of a CSV text; DataError if its ranges can't be read independently."""
     with opened(file.path) as raw:
         handle = archives.open_plain(raw) if file.units == 1 else raw
         head = handle.read(4)
@@ -224,8 +222,8 @@ def dialect(file: Measured, header: bool | None):
 
 
 def _check_mark(head, path):
-    """Refuse texts that are not UTF-8 by their byte order mark: other ranges than the first
-    would be read wrongly.
+    """Reject texts whose byte order mark is not UTF-8: ranges other than the first would be
+    misread.
     """
     mark = encodings.marked(head)
     if mark is not None and mark[0] != "utf-8":
@@ -233,8 +231,8 @@ def _check_mark(head, path):
 
 
 def first_word(piece: Piece) -> DataError | None:
-    """The refusal of words as targets of a regression where the first label of a LIBSVM
-    text is one.
+    """The error for word targets of a regression, raised if the first label of a LIBSVM text is a
+    word.
     """
     with opened(piece.path) as file:
         head = archives.open_plain(file).read(_HEAD).removeprefix(_MARK)
@@ -245,14 +243,14 @@ def first_word(piece: Piece) -> DataError | None:
 
 
 class LibsvmRanges:
-    """Rows of LIBSVM text. labels: their reader, by default of such as are numbers."""
+    """Rows of LIBSVM text. labels: their reader, by default for numbers."""
 
     def __init__(self, zero_based: bool = False, labels: labelled.Reader | None = None):
         self.zero_based, self.labels = zero_based, labels or labelled.Reader(numbers=True)
 
     def chunks(self, piece):
-        """(X, y) of the rows of a piece, some megabytes of text at a time; X is CSR, as
-        wide as the chunk's largest index.
+        """(X, y) of the rows of a piece, some megabytes of text at a time; X is CSR, as wide as the
+        chunk's largest index.
         """
         for raw, begin in texts(piece):
             raw = raw if begin else raw.removeprefix(_MARK)
@@ -273,7 +271,7 @@ class LibsvmRanges:
                 )
 
     def spellings(self, piece, worded: bool) -> labelwords.Spellings:
-        """How the labels of a piece are spelled; worded: they are words."""
+        """The spellings of the labels of a piece; worded: they are words."""
         found = labelwords.Spellings(labelwords.MOST)
         for raw, begin in texts(piece):
             stretch = labelled.parse(
@@ -291,8 +289,7 @@ class LibsvmRanges:
 
 class TableRanges:
     """Rows of CSV text or Parquet. shape: the dialect of a CSV text; schema: how rows become X and
-    y, needed for `chunks` alone; exact: names of columns of numbers in Parquet that are wanted as
-    words."""
+    y, needed only for `chunks`; exact: names of numeric Parquet columns to read as words."""
 
     def __init__(self, shape=None, forced=frozenset(), schema=None, exact=frozenset()):
         self.shape, self.forced, self.schema, self.exact = shape, forced, schema, exact
@@ -313,9 +310,9 @@ class TableRanges:
                 odd = next((line for line in raw.split(b"\n") if line.count(b'"') % 2), None)
                 if odd is not None:
                     raise DataError(
-                        f"{piece.path}: a cell goes over several lines"
-                        f" ({odd.decode('utf-8', 'replace'):.60} …), so that the file can't be cut"
-                        " into ranges; save it without line ends in cells, or as Parquet"
+                        f"{piece.path}: a cell spans several lines"
+                        f" ({odd.decode('utf-8', 'replace'):.60} …), so the file can't be split"
+                        " into ranges; save it without line breaks in cells, or as Parquet"
                     )
             line = 1
             if begin == 0:
@@ -323,7 +320,7 @@ class TableRanges:
                 own = csvtext.dialect(raw, piece.path, self.shape.header, self.shape.separator)
                 if own.names != self.shape.names:
                     raise DataError(
-                        f"{piece.path} has other columns than {self.shape.name}; give files of the"
+                        f"{piece.path} has other columns than {self.shape.name}; all files need the"
                         " same columns"
                     )
                 raw, line = raw[own.start :], own.line
@@ -337,13 +334,13 @@ class TableRanges:
                 yield table
 
     def spellings(self, piece, how: tuple[int, Form | None]) -> labelwords.Spellings:
-        """How the targets of a piece, which are read as words, are spelled; how: their
-        position, and how they become numbers.
+        """The spellings of the targets of a piece, read as words; how: their position, and their
+        conversion to numbers.
         """
         return tables.spellings(self.tables(piece), *how)
 
     def chunks(self, piece):
-        """(X, y) of the rows of a piece, as the schema has them."""
+        """(X, y) of the rows of a piece, encoded by the schema."""
         for table in self.tables(piece):
             yield self.schema.encode(table)
 
@@ -363,13 +360,13 @@ class Pieces:
             yield from _said(piece.path, self.reader.tables(piece))
 
     def reading_as(self, schema: Schema) -> "Pieces":
-        """The same rows of a table, as another schema has them."""
+        """The same rows of a table with another schema."""
         reader = copy(self.reader)
         reader.schema = schema
         return Pieces(reader, self.pieces)
 
     def spellings(self, how) -> labelwords.Spellings:
-        """How the labels are spelled; how: as `spellings` of the reader has it."""
+        """The spellings of the labels; how: see `spellings` of the reader."""
         found = labelwords.Spellings(labelwords.MOST)
         for piece in self.pieces:
             found.merge(next(_said(piece.path, map(self.reader.spellings, [piece], [how]))))
@@ -377,10 +374,10 @@ class Pieces:
 
 
 class Taken:
-    """Some rows of a source, in their order.
+    """Some rows of a source, in order.
 
-    labels: {label: its value}, rows with others are left out; index: numbers of those rows,
-    ascending; None for all. width: the columns that sparse rows have at least.
+    labels: {label: value}; rows with other labels are dropped; index: numbers of those rows,
+    ascending; None for all. width: minimum number of columns of sparse rows.
     """
 
     def __init__(self, source, index=None, labels=None, width: int = 0):
@@ -405,7 +402,7 @@ class Taken:
                 yield X, y
 
     def tables(self):
-        """The rows as tables, of a source that has such."""
+        """The rows as tables, if the source has tables."""
         at = 0
         for table in self.source.tables():
             after = at + table.n_rows
@@ -416,7 +413,7 @@ class Taken:
 
 
 class Arrays:
-    """Rows X (n, d), array or CSR, and y (n,) that are there already."""
+    """Rows X (n, d), array or CSR, and y (n,) in memory."""
 
     def __init__(self, X, y):
         self.X, self.y = X, y

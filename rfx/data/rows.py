@@ -1,4 +1,4 @@
-"""What the rest of rfx asks of rows that lie in parts, elsewhere than in this process."""
+"""The interface to rows that are stored in parts outside this process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Rows(ABC):
     shape : tuple
         (n, d)
     survey : PartSurvey
-        What was counted and measured of the inputs.
+        Statistics of the inputs.
     """
 
     shape: tuple[int, int]
@@ -32,15 +32,15 @@ class Rows(ABC):
     @property
     @abstractmethod
     def share(self) -> tuple[int, float]:
-        """(rows, MiB of memory for them) where most of the rows lie together."""
+        """(rows, MiB of memory for them) of the location with most of the rows."""
 
     @abstractmethod
     def unscaled(self, index: Any) -> np.ndarray | scipy.sparse.csr_matrix:
-        """Some of the rows as they were read, by their numbers, ascending, in this process."""
+        """Some of the rows as read, by their ascending numbers, in this process."""
 
     @abstractmethod
     def scaled(self, scaler: Scaler, dtype: Any) -> Rows:
-        """The scaled rows, kept where they lie."""
+        """The scaled rows, stored at the same place."""
 
     @abstractmethod
     def __getitem__(self, index: Any) -> np.ndarray:
@@ -52,16 +52,16 @@ class Rows(ABC):
 
     @abstractmethod
     def numbered(self, grids: Any) -> tuple[Any, Any]:
-        """(Bins, matrix) of the rows in the bins of a `BinningMap`, the same as of rows in
+        """(Bins, matrix) of the rows in the bins of a `BinningMap`, identical to that of rows in
         one process.
         """
 
     @abstractmethod
     def total(self, function: Callable, shared: Any, *vectors: Any) -> Any:
-        """The sum over the parts of function(shared, X, *vectors), vectors having an entry
-        for each row.
+        """The sum over the parts of function(shared, X, *vectors); vectors have one entry per
+        row.
         """
 
 
-# Rows (n, d) as methods take them.
+# Rows (n, d) that methods accept.
 RowsLike: TypeAlias = "np.ndarray | scipy.sparse.csr_matrix | Rows"

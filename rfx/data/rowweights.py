@@ -1,4 +1,4 @@
-"""Weights of rows in a file: one number a line, in the order of the training rows."""
+"""Sample weights in a file: one number per line, in the order of the training rows."""
 
 import io
 import math
@@ -13,8 +13,8 @@ from rfx.errors import DataError
 def read(path, count: int) -> np.ndarray:
     """(count,) float64 weights.
 
-    Raises DataError naming the line of what is no number of 0 or more, and where there are not
-    `count` of them.
+    Raises DataError with the line number for an invalid weight, and if there are not `count` of
+    them.
     """
     found = []
     try:
@@ -34,7 +34,7 @@ def read(path, count: int) -> np.ndarray:
         more = f"more than {count:,}" if len(found) > count else f"{len(found):,}"
         raise DataError(
             f"{files.shown(path)} has {more} weights, but there are {count:,} training rows; there"
-            " must be one for each"
+            " must be one per row"
         )
     return np.array(found)
 
@@ -47,7 +47,7 @@ def _number(path, number, line) -> float:
     if not 0 <= value < math.inf:
         place = f"{files.shown(path)}, line {number}"
         raise DataError(
-            f"{place}: {line.strip()[:40]!r} is no weight; weights are numbers of 0 or more, one a"
-            " line"
+            f"{place}: {line.strip()[:40]!r} is not a weight; weights are numbers of 0 or more, one"
+            " per line"
         )
     return value

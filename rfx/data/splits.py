@@ -4,26 +4,24 @@ import numpy as np
 
 from rfx.errors import UsageError
 
-FRACTION = 0.8  # of the rows are for training where nobody says otherwise
+FRACTION = 0.8  # default fraction of the rows for training
 
 
 def generator(*key: int) -> np.random.Generator:
-    """The random numbers that belong to a tuple of whole numbers (a counter-based
-    generator, the same everywhere).
-    """
+    """The random generator of a tuple of integers (counter-based, the same everywhere)."""
     return np.random.Generator(np.random.Philox(np.random.SeedSequence(key)))
 
 
 def _order(n: int, *key: int) -> np.ndarray:
-    """A random order of range(n): by the raw words of the generator, which no release of
-    numpy may change.
+    """A random permutation of range(n) from the raw words of the generator, so that numpy releases
+    can't change it.
     """
     return np.argsort(generator(*key).bit_generator.random_raw(n), kind="stable")
 
 
 def draw(n: int, size: int | None, *key: int) -> np.ndarray:
-    """`size` of n row numbers without replacement, ascending (all of them for None).
-    UsageError when n is too small.
+    """`size` of n row numbers without replacement, ascending (all of them for None). UsageError if
+    n is too small.
     """
     if size is None or size == n:
         return np.arange(n)
@@ -33,8 +31,8 @@ def draw(n: int, size: int | None, *key: int) -> np.ndarray:
 
 
 def cut_share(n: int, share: float, *key: int) -> tuple[np.ndarray, np.ndarray]:
-    """Training rows, that share of n, and the rest as test rows, each ascending. UsageError
-    when a side is empty.
+    """Training rows, this fraction of n, and the rest as test rows, each ascending. UsageError if
+    one of them is empty.
     """
     return cut(n, int(round(share * n)), None, *key)
 
@@ -44,8 +42,8 @@ def cut(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Disjoint training and test rows of n, drawn without replacement, each ascending.
 
-    One size may be None: the rest. With both None the cut is 80/20. UsageError when n is too small,
-    or a side is empty.
+    One size may be None: the rest. If both are None, the split is 80/20. UsageError if n is too
+    small, or one of them is empty.
     """
     if n_train is None:
         n_train = int(round(FRACTION * n)) if n_test is None else n - n_test

@@ -1,9 +1,9 @@
-"""Rows that never all fit into memory: batches from a file, standard input, a generator or arrays,
+"""Rows that need not fit into memory: batches from a file, standard input, a generator or arrays,
 epoch by epoch.
 
-A source gives rows in order, knows its place and can go back to it. A `Stream` makes batches of one
-size of them, shuffled within a buffer, and its position is a small dict from which another stream
-goes on with the same batches.
+A source returns rows in order, knows its position and can go back to it. A `Stream` forms batches
+of one size, shuffled within a buffer. Its position is a small dict from which another stream
+continues with the same batches.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ Part: TypeAlias = tuple[Any, np.ndarray, np.ndarray]
 
 
 class Source(ABC):
-    """Rows in order, which knows its place among them.
+    """Rows in order, with a position.
 
-    n_inputs: columns of X, None until the first rows are read. row: the number of the next row.
-    name: what it is, in messages.
+    n_inputs: columns of X, None before the first rows are read. row: the number of the next row.
+    name: for messages.
     """
 
     n_inputs: int | None = None
@@ -39,33 +39,31 @@ class Source(ABC):
 
     @abstractmethod
     def read(self, count: int) -> Part | None:
-        """The next rows, at most `count`: X (n, d), y (n,) and their numbers from 0 (n,);
-        None when there are no more.
+        """The next rows, at most `count`: X (n, d), y (n,) and their numbers from 0 (n,); None at
+        the end.
         """
 
     @abstractmethod
     def peek(self, count: int) -> tuple[Any, np.ndarray]:
-        """X and y of the first rows, at least `count` of them where there are as many; the
-        next `read` gives them again.
+        """X and y of the first rows, at least `count` of them if available; the next `read` returns
+        them again.
         """
 
     @abstractmethod
     def tell(self) -> dict:
-        """The place of the next row, for `seek`."""
+        """The position of the next row, for `seek`."""
 
     @abstractmethod
     def seek(self, place: dict) -> None:
-        """Go to a place that `tell` has told; DataError where what is before it is not what
-        was read then.
-        """
+        """Go to a position returned by `tell`; DataError if the rows before it have changed."""
 
     @abstractmethod
     def rewind(self, epoch: int = 0) -> None:
-        """To the first row, for the given pass."""
+        """Go to the first row, for the given epoch."""
 
 
 class ChunkedSource(Source):
-    """Rows that are read in chunks of any size, such as pieces of a text."""
+    """Rows read in chunks of any size, such as pieces of a text."""
 
     def __init__(self) -> None:
         self._pending: tuple[Any, Any] | None = None
@@ -74,15 +72,15 @@ class ChunkedSource(Source):
 
     @abstractmethod
     def _chunk(self) -> tuple[Any, Any] | None:
-        """X and y of some of the next rows; None when there are no more."""
+        """X and y of some of the next rows; None at the end."""
 
     @abstractmethod
     def _place(self) -> Any:
-        """The place of the next chunk, for `_go`."""
+        """The position of the next chunk, for `_go`."""
 
     @abstractmethod
     def _go(self, place: Any) -> None:
-        """Go to a place that `_place` has told, None for the first row."""
+        """Go to a position returned by `_place`, None for the first row."""
 
     def read(self, count: int) -> Part | None:
         parts, missing = [], count
@@ -120,7 +118,7 @@ class ChunkedSource(Source):
     def seek(self, place: dict) -> None:
         self._go(place["start"])
         self._pending, self._used = None, 0
-        # the rows between the last cut of the text and the place: cuts from here on may be others
+        # the rows between the last chunk boundary and the position: boundaries after it may differ
         if (
             place["used"]
             and (skipped := self.read(place["used"])) is not None
@@ -129,8 +127,8 @@ class ChunkedSource(Source):
             place = place | {"used": 0}
         if place["used"]:
             raise DataError(
-                f"{self.name} has fewer rows than when the checkpoint was written; give the same"
-                " input, or start anew"
+                f"{self.name} has fewer rows than when the checkpoint was written; use the same"
+                " input, or start again"
             )
         self.row = place["row"]
 
@@ -155,7 +153,7 @@ def _stack(parts):
 
 
 class _Counted(Source):
-    """Rows that are had by their numbers: the place is the number of the next."""
+    """Rows accessible by number: the position is the number of the next row."""
 
     def tell(self) -> dict:
         return {"row": self.row}
@@ -175,9 +173,9 @@ class _Counted(Source):
 
 
 class ArraySource(_Counted):
-    """Rows of X (n, d), array, memory map or CSR, and y (n,); each epoch in a random order of its
-    own where there is a seed, or as many rows drawn with replacement. weights: (n,) the rows',
-    which they are known again by, too.
+    """Rows of X (n, d), array, memory map or CSR, and y (n,); with a seed, each epoch has its own
+    random order, or draws as many rows with replacement. weights: (n,) sample weights, which also
+    identify the rows.
     """
 
     name = "the rows"
@@ -227,8 +225,7 @@ class ArraySource(_Counted):
     def seek(self, place):
         if place["digest"] != self._fingerprint():
             raise DataError(
-                "the rows are not those that the checkpoint was made from; give the same input, or"
-                " start anew"
+                "the rows differ from those of the checkpoint; use the same input, or start again"
             )
         self.rewind(place["epoch"])
         self.row = place["row"]
@@ -245,8 +242,8 @@ class ArraySource(_Counted):
 
 
 class GeneratedSource(_Counted):
-    """Rows that a function makes: make(start, stop) -> X, y of the rows start .. stop-1;
-    n_rows of them, or no end.
+    """Rows created by a function: make(start, stop) -> X, y of the rows start .. stop-1; n_rows of
+    them, or no end.
     """
 
     name = "the generated rows"
@@ -264,16 +261,16 @@ class GeneratedSource(_Counted):
 
 
 def shuffled(n: int, *key: int) -> np.ndarray:
-    """A random order of range(n) that belongs to a tuple of whole numbers."""
+    """A random order of range(n) determined by a tuple of integers."""
     return np.argsort(splits.generator(*key).bit_generator.random_raw(n), kind="stable")
 
 
 class Stream:
-    """Batches (X, y, numbers of the rows) of a source: an iterator that can go on from a position.
+    """Batches (X, y, row numbers) of a source: an iterator that can resume from a position.
 
-    batch: rows of each but the last of an epoch. buffer: rows that are shuffled with one another,
-    by (seed, epoch, number of the buffer); 0 keeps the order. epochs: passes over the source, None
-    for no end.
+    batch: rows of each batch except the last of an epoch. buffer: rows shuffled together, by (seed,
+    epoch, number of the buffer); 0 keeps the order. epochs: passes over the source, None for no
+    end.
     """
 
     def __init__(
@@ -281,10 +278,10 @@ class Stream:
     ):
         self.source, self.batch, self.seed, self.epochs = source, int(batch), seed, epochs
         self.shuffled = buffer > 0
-        # a window is cut into whole batches, so that only the last of an epoch is smaller
+        # a window is split into whole batches, so that only the last of an epoch is smaller
         self.window = max(1, -(-max(buffer, 1) // self.batch)) * self.batch
         self.epoch, self.number, self.offset, self.rows = 0, 0, 0, 0
-        self._held: Any = None  # X, y and the numbers of the rows that batches are cut from
+        self._held: Any = None  # X, y and row numbers that batches are cut from
         self._start = source.tell()
 
     def __iter__(self) -> Stream:
@@ -302,7 +299,7 @@ class Stream:
             self._held, self.offset = None, 0
             self.number += 1
             self._start = self.source.tell()
-        # what was read is a batch as it is, where its order is kept
+        # without shuffling, the rows read form a batch
         return (
             held if len(part) == len(y) and not self.shuffled else (X[part], y[part], index[part])
         )
@@ -327,8 +324,8 @@ class Stream:
         self._start = self.source.tell()
 
     def position(self) -> dict:
-        """Where the next batch begins: plain numbers and words, for `seek` of a stream made
-        in the same way.
+        """The position of the next batch: plain numbers and words, for `seek` of a stream with the
+        same settings.
         """
         own = {
             "batch": self.batch,
@@ -345,14 +342,12 @@ class Stream:
         }
 
     def seek(self, position: dict) -> None:
-        """Go on where another stream was; DataError where that one had other settings, or
-        its input has changed.
-        """
+        """Continue where another stream was; DataError if its settings or its input differ."""
         for name in ("batch", "window", "shuffled", "seed"):
             if position[name] != getattr(self, name):
                 raise DataError(
                     f"the checkpoint's stream has {name} {position[name]}, this one"
-                    f" {getattr(self, name)}; give the same options"
+                    f" {getattr(self, name)}; use the same options"
                 )
         self.epoch, self.number, self.rows = position["epoch"], position["number"], position["rows"]
         self.source.seek(position["source"])
@@ -360,7 +355,7 @@ class Stream:
         if position["offset"]:
             if not self._fill() or len(self._held[1]) <= position["offset"]:
                 raise DataError(
-                    f"{self.source.name} has fewer rows than when the checkpoint was written; give"
-                    " the same input, or start anew"
+                    f"{self.source.name} has fewer rows than when the checkpoint was written; use"
+                    " the same input, or start again"
                 )
             self.offset = position["offset"]

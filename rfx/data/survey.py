@@ -1,6 +1,4 @@
-"""What must be known of rows before training on them begins, learnt in passes over a
-stream: nothing grows with their number.
-"""
+"""Statistics of rows needed before training, learnt in passes over a stream with bounded memory."""
 
 from __future__ import annotations
 
@@ -30,46 +28,42 @@ if TYPE_CHECKING:
 
     from rfx.data.rows import RowsLike
 
-# Rows of the sample, labels that are counted, rows of a chunk.
+# Rows of the sample, maximum labels counted, rows per chunk.
 SAMPLE, MOST_LABELS, CHUNK = 4096, 1000, 8192
-# Rows of a sample of its own, which the transform of columns is learnt from.
+# Rows of the separate sample for learning column transforms.
 TRANSFORMED = 10_000
 _DRAW = 91
 
 
 @dataclass
 class Inputs:
-    """Rows as a model wants them: scaled, of unit length where asked for, then in principal
-    components.
-    """
+    """Prepares rows for a model: scaling, unit length if requested, then principal components."""
 
     scaler: Scaler
     unit: bool = False
     pca: PCA | None = None
 
     def transform(self, X: RowsLike, dtype: DTypeLike = np.float32) -> RowsLike:
-        """Rows X (n, d), array or CSR, as an array or, where nothing makes them dense, CSR
-        in dtype.
-        """
+        """Rows X (n, d), array or CSR, in dtype: CSR if nothing makes them dense, else an array."""
         return self.after_scaling(self.scaler.transform(X, dtype=dtype))
 
     def after_scaling(self, X: RowsLike) -> RowsLike:
-        """The rest, for rows that are scaled."""
+        """The remaining steps, for scaled rows."""
         X = unit_rows(X) if self.unit else X
         return X if self.pca is None else self.pca.transform(X)
 
     def steps(self, dtype: DTypeLike) -> told.Steps:
-        """What `after_scaling` computes of dense rows of that type."""
+        """The computation steps of `after_scaling` for dense rows of that type."""
         own: told.Steps = (told.Unit(), *told.rounded(dtype)) if self.unit else ()
         return own if self.pca is None else own + self.pca.steps(dtype)
 
 
 class Survey:
-    """n_rows, n_inputs, the targets' labels or range, Inputs, and a random sample of the rows (X,
-    y), prepared, with their numbers `index`.
+    """n_rows, n_inputs, the targets' labels or range, Inputs, and a random sample of the prepared
+    rows (X, y) with their numbers `index`.
 
-    y: (n,) or, for several targets a row, (n, k). labels: the different targets, ascending, None
-    where there are more than a thousand or several a row; n_targets: how many a row has.
+    y: (n,) or, for several targets per row, (n, k). labels: the distinct targets, ascending, None
+    for more than a thousand or for several targets per row; n_targets: targets per row.
     """
 
     def __init__(
@@ -85,11 +79,11 @@ class Survey:
         sample: int = SAMPLE,
         name: str | None = None,
     ) -> None:
-        """chunks: a function that returns an iterator of (X, y) over all rows; called once
-        or twice. name: of the rows, for messages.
+        """chunks: a function that returns an iterator of (X, y) over all rows; called once or
+        twice. name: of the rows, for messages.
 
-        A scaling that transforms columns is learnt from TRANSFORMED rows, drawn by the seed however
-        they are cut into chunks, or from all where there are no more.
+        A scaling with column transforms is learnt from TRANSFORMED rows, drawn by the seed
+        independently of the chunks, or from all rows if there are fewer.
         """
         self.n_rows, self.n_inputs = 0, 0
         self.labels: np.ndarray | None = np.zeros(0)
@@ -188,7 +182,7 @@ def _cut(chunks):
 
 
 def _smallest(kept, keys, new, own, count):
-    """The rows of the smallest keys among those kept and new ones, in the order of the keys."""
+    """The rows with the smallest keys among stored and new ones, in the order of the keys."""
     if kept is not None:
         X = (
             sp.vstack([kept[0], new[0]], format="csr")

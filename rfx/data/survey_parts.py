@@ -1,7 +1,7 @@
-"""What scaling and the task are learnt from, of rows in parts: each part is looked through where it
-is, and what was seen is merged.
+"""Statistics for scaling and the task from rows in parts: each part is processed where it is
+stored, and the results are merged.
 
-Parts are merged in their order, so that nothing depends on who looked first.
+Parts are merged in order, so that the result does not depend on timing.
 """
 
 from dataclasses import dataclass
@@ -16,12 +16,11 @@ from rfx.errors import DataError
 
 @dataclass
 class PartSurvey:
-    """count rows of `width` columns, `entries` numbers of them stored; low, high, mean of each
-    column, and its squared differences summed.
+    """count rows of `width` columns with `entries` stored numbers; low, high and mean of each
+    column, and its sum of squared differences.
 
-    mean and squares are None where they were not asked for; weight: the sum of the rows' weights
-    in them, `count` where they have none. labels: {target: rows}, None where
-    there are more than MOST_LABELS.
+    mean and squares are None unless requested; weight: their total sample weight, `count` without
+    weights. labels: {target: rows}, None for more than MOST_LABELS.
     """
 
     count: int
@@ -69,15 +68,15 @@ class PartSurvey:
 
 
 def _wide(values, width):
-    """Of columns that a part does not have, whose values are zeros there."""
+    """For columns missing from a part, whose values are zeros there."""
     return (
         values if len(values) == width else np.concatenate([values, np.zeros(width - len(values))])
     )
 
 
 def survey(source, moments: bool, weights: np.ndarray | None = None) -> PartSurvey:
-    """Of the rows of a source (rfx.data.ranges); moments: with means and squares; weights (n,) of
-    the rows count in these, None for ones.
+    """For the rows of a source (rfx.data.ranges); moments: compute means and squares, with sample
+    weights (n,), None for ones.
     """
     none = np.zeros(0)
     total = PartSurvey(0, 0, 0, none, none, none, none, {})
@@ -100,17 +99,16 @@ def survey(source, moments: bool, weights: np.ndarray | None = None) -> PartSurv
 
 
 def targets(source) -> np.ndarray:
-    """The targets (n,) of the rows of a source, in float32 where that has them exactly."""
+    """The targets (n,) of the rows of a source, in float32 if that is exact."""
     y = np.concatenate([np.empty(0), *(own for _, own in source.chunks())])
     exact = y.astype(np.float32)
     return exact if np.array_equal(exact, y) else y
 
 
 def picked(source, index: np.ndarray, width: int):
-    """The rows of these numbers, ascending, of a source as they are read: an array, or CSR, of that
-    many columns.
+    """The unscaled rows with these ascending numbers: an array, or CSR, of that many columns.
 
-    DataError where the source has fewer rows than when it was surveyed.
+    DataError if the source has fewer rows than when it was surveyed.
     """
     found, at = [], 0
     for raw, _ in source.chunks():
@@ -131,16 +129,16 @@ def picked(source, index: np.ndarray, width: int):
 
 
 def stacked(parts: list):
-    """The rows of these parts, arrays or CSR, one below the other."""
+    """The rows of these parts, arrays or CSR, concatenated."""
     return sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
 
 
 def load(source, count: int, width: int, scaler, dtype, finish) -> tuple:
-    """(X, y) of the `count` rows of a source, scaled; finish(X): what is kept of some of them. y is
-    float32 where that has it exactly.
+    """(X, y) of the `count` rows of a source, scaled; finish(X): the stored form of some rows. y is
+    float32 if that is exact.
 
-    X is an array, or CSR where finish gives that. DataError where the source has other rows than
-    when it was surveyed.
+    X is an array, or CSR if finish returns CSR. DataError if the rows of the source have changed
+    since the survey.
     """
     y, at, dense, sparse = np.empty(count), 0, None, []
     for raw, targets in source.chunks():
@@ -167,6 +165,5 @@ def load(source, count: int, width: int, scaler, dtype, finish) -> tuple:
 
 def _changed():
     return DataError(
-        "the rows are not what they were when they were looked through first; train again when the"
-        " files stay as they are"
+        "the files changed while they were read; train again when they no longer change"
     )

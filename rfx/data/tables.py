@@ -1,8 +1,8 @@
-"""Files of rows in any format that rfx reads: what format one has, and its rows as a table, or as
-plain columns by their index.
+"""Files of rows in all formats that rfx reads: the format of a file, and its rows as a table or as
+columns by index.
 
-By the name: .csv, .tsv, .tab, .npy, .npz, .parquet, .pq; else by the content, where LIBSVM text is
-what nothing else is.
+The format follows from the name: .csv, .tsv, .tab, .npy, .npz, .parquet, .pq; else from the
+content, with LIBSVM text as the last choice.
 """
 
 import io
@@ -57,12 +57,12 @@ _ARRAYS = {"npy": arrayfiles.npy, "npz": arrayfiles.npz, "parquet": parquetfiles
 
 
 def kind_of_name(path) -> str | None:
-    """The format that a file's name says."""
+    """The format indicated by a file's name."""
     return _SUFFIXES.get(Path(archives.plain_name(path)).suffix.lower())
 
 
 def kind_of_content(head: bytes) -> str:
-    """The format of what begins with these plain bytes."""
+    """The format of content that begins with these plain bytes."""
     if head.startswith(b"PAR1"):
         return "parquet"
     if head.startswith(b"\x93NUMPY"):
@@ -76,29 +76,27 @@ class File:
     """A file of rows, or standard input (`-`): name for messages, kind one of csv, tsv, npy, npz,
     parquet, libsvm.
 
-    Raises DataError where it can't be read.
+    Raises DataError if it can't be read.
     """
 
     def __init__(self, path, table: bool = False, encoding: str | None = None):
-        """table: whether one is expected, so that text that could be either is one.
-        encoding: of a text, where it is said.
-        """
+        """table: whether to read ambiguous text as a table. encoding: of a text, if given."""
         if encoding is not None:
             encodings.known(encoding)
         self.encoding = encoding
         self.path = str(path)
         self.name = "standard input" if self.path == "-" else files.shown(path)
         self._content = None
-        self.format: FileFormat | None = None  # how it is written, once it was read
+        self.format: FileFormat | None = None  # the format, after reading
         if self.path == "-":
             self._content = _whole(files.standard_input(), self.name)
         elif Path(path).is_fifo():
-            with files.open_regular(path, pipes=True) as handle:  # a pipe is read once
+            with files.open_regular(path, pipes=True) as handle:  # a pipe can be read only once
                 self._content = _whole(handle, self.name)
         self.kind = self._told(None if self.path == "-" else kind_of_name(path), table)
 
     def _told(self, named, table):
-        """What the file is: by its name, else by how it begins."""
+        """The format of the file: by its name, else by its first bytes."""
         head = self._content[:_HEAD] if self._content is not None else b""
         if self._content is None:
             try:
@@ -131,7 +129,7 @@ class File:
         )
 
     def open(self):
-        """A binary handle on the content, unpacked where that is text."""
+        """A binary handle on the content, unpacked if that is text."""
         if self._content is not None:
             return io.BytesIO(self._content)
         try:
@@ -145,7 +143,7 @@ class File:
             ) from None
 
     def libsvm(self):
-        """What svmlight.read takes as its path."""
+        """The input of svmlight.read."""
         if self._content is None and self.encoding is None:
             return self.path
         return svmlight.Text(self.path, self._content, self.encoding)
@@ -155,16 +153,14 @@ class File:
         return encodings.opened(_Checked(self.open(), self.name), self.name, self.encoding)
 
     def csv_format(self, shape: csvtext.Dialect) -> FileFormat:
-        """How a CSV text is written, for a model."""
+        """The dialect of a CSV text, for a model."""
         encoding = encodings.remembered(self.encoding)
         return FileFormat(
             self.kind, header=shape.header, separator=shape.separator, encoding=encoding
         )
 
     def expect(self, encoding: str | None) -> None:
-        """Take a text for one in that encoding, a model's, where nothing is said of it and
-        it is not UTF-8.
-        """
+        """Use this encoding, a model's, for a text without a given encoding that is not UTF-8."""
         if encoding is None or self.encoding is not None:
             return
         with self.open() as handle:
@@ -177,11 +173,11 @@ class File:
             self.encoding = encoding
         elif not plain:
             log.warning(
-                "%s is UTF-8 and read so, although the training file was %s", self.name, encoding
+                "%s is read as UTF-8, although the training file was %s", self.name, encoding
             )
 
     def dialect(self, reading: Reading, schema: Schema | None = None) -> csvtext.Dialect:
-        """How a CSV text is written; schema: of the model that its rows are for."""
+        """The dialect of a CSV text; schema: of the model that the rows are for."""
         known = None if schema is None else schema.format
         check_header(reading, known, self.name)
         separator = "\t" if self.kind == "tsv" else None
@@ -199,8 +195,8 @@ class File:
         return found.dialect(has_header(found, reading, schema))
 
     def read(self, reading: Reading, schema: Schema | None = None):
-        """A Table, or (X, column of targets or None) of a sparse matrix; schema: what
-        columns are words in.
+        """A Table, or (X, target column or None) of a sparse matrix; schema: which columns are
+        words.
         """
         if self.kind in ("csv", "tsv"):
             return self._csv(reading, schema)
@@ -210,8 +206,8 @@ class File:
             return _ARRAYS[self.kind](handle, self.name, forced)
 
     def _forced(self, titles, named, schema, reading) -> frozenset[int]:
-        """The positions of the columns of arrays or Parquet that are words by the schema, the
-        targets' one behind where it is not among the titles."""
+        """The positions of the columns of arrays or Parquet that are words in the schema; the
+        target's position is last if it is not among the titles."""
         if schema is None and titles:
             return words_of(csvtext.Dialect(",", named, tuple(titles), self.name), None, reading)
         if schema is None or schema.inputs is None:
@@ -236,8 +232,8 @@ class File:
         return self._cells(shape, words_of(shape, schema, reading))
 
     def _cells(self, shape, forced) -> Table:
-        """The rows of a CSV text; forced: the positions of columns that are words whatever
-        their cells look like.
+        """The rows of a CSV text; forced: the positions of columns to read as words regardless of
+        their cells.
         """
         self.format, self._read = self.csv_format(shape), (shape, forced)
         found = csvtext.read(self.text, shape, forced)
@@ -250,10 +246,10 @@ class File:
         return found
 
     def words(self, position: int) -> Words:
-        """A column that was read as numbers, of all rows, as words: as its cells are spelled, or
-        with all the digits of whole numbers.
+        """A column of all rows that was read as numbers, as words: with the spelling of its cells,
+        or all digits of integers.
 
-        Of other numbers it is the numbers again.
+        Other numbers are returned as numbers.
         """
         if self.kind in ("csv", "tsv"):
             shape, forced = self._read
@@ -268,8 +264,8 @@ class File:
 def words_of(
     shape: csvtext.Dialect, schema: Schema | None, reading: Reading | None = None
 ) -> frozenset[int]:
-    """The positions of the columns of a CSV text that are words by the schema, or by what
-    is said of categories and dates.
+    """The positions of the columns of a CSV text that are words in the schema, or by the options
+    for categories and dates.
     """
     if schema is None and reading is not None:
         names = Table(shape.name, list(shape.names), shape.header, [])
@@ -286,10 +282,10 @@ def words_of(
 
 
 def has_header(found: csvtext.Sample, reading: Reading, schema: Schema) -> bool:
-    """Whether a CSV text for a model that learnt from a table begins with a header.
+    """Whether a CSV text begins with a header, for a model trained on a table.
 
-    Raises DataError where the text and the training file differ in that so that rows or columns
-    would be mistaken.
+    Raises DataError if the text and the training file differ so that rows or columns would be
+    confused.
     """
     names, cells = {column.name for column in schema.columns}, found.cells
     if schema.named and names <= set(cells):
@@ -318,16 +314,16 @@ def has_header(found: csvtext.Sample, reading: Reading, schema: Schema) -> bool:
         return False
     raise DataError(
         f"{found.name}, line {found.line}: it is a header ({', '.join(cells):.80}), but the model"
-        " was trained on a file without one; take the line out"
+        " was trained on a file without one; remove the line"
     )
 
 
 def _is_named_header(found: csvtext.Sample, schema: Schema, known: bool) -> bool:
-    """Whether a CSV text begins with a header, for a model whose columns have names that are not
-    all in its first line.
+    """Whether a CSV text begins with a header, for a model whose column names are not all in its
+    first line.
 
-    known: whether a cell of that line is a category that the model knows. Raises DataError where
-    the line may be either.
+    known: whether a cell of that line is a category of the model. Raises DataError if the line is
+    ambiguous.
     """
     cells = found.cells
     if any(column.name in cells and not is_value(column.name) for column in schema.columns):
@@ -338,19 +334,19 @@ def _is_named_header(found: csvtext.Sample, schema: Schema, known: bool) -> bool
     if guess.doubt and not known:
         raise DataError(
             f"{found.name}, line {found.line}: it may be a header or a row"
-            f" ({', '.join(cells):.80}); write the model's header above the rows:"
+            f" ({', '.join(cells):.80}); add the model's header above the rows:"
             f" {found.separator.join(column.name for column in schema.columns):.200}"
         )
     log.warning(
-        "%s does not begin with the model's header, so that its columns are taken in the order"
-        " of the training file",
+        "%s does not begin with the model's header, so its columns are read in the order of the"
+        " training file",
         found.name,
     )
     return False
 
 
 class _Checked:
-    """A handle whose damage is a sentence."""
+    """A handle that raises DataError for damage."""
 
     def __init__(self, handle, name):
         self._handle, self._name = handle, name
@@ -378,7 +374,7 @@ def _read(handle, count, name):
     try:
         return handle.read(count)
     except archives.DAMAGE as error:
-        raise DataError(f"{name} is damaged or cut off ({error}); get it again") from None
+        raise DataError(f"{name} is damaged or truncated ({error}); download it again") from None
 
 
 def _whole(handle, name) -> bytes:
@@ -394,8 +390,8 @@ def _whole(handle, name) -> bytes:
         content += piece
         if len(content) > most:
             raise DataError(
-                f"{name} holds more than {most:,} bytes, which is the most that are read;"
-                " RFX_MAX_BYTES sets another limit"
+                f"{name} is larger than {most:,} bytes, the limit for reading; RFX_MAX_BYTES sets"
+                " another limit"
             )
     return bytes(content)
 
@@ -416,11 +412,11 @@ def _has_entry(head) -> bool:
 
 
 def check_reading(kind: str, name: str, reading: Reading) -> None:
-    """Refuse, with a UsageError, what only tables have for LIBSVM text, and the encoding of
-    what is no text.
+    """Raise UsageError for table options with LIBSVM text, and for an encoding of a file that is
+    not text.
     """
     if reading.encoding is not None and kind not in ("csv", "tsv", "libsvm"):
-        raise UsageError(f"--encoding is for texts, but {name} is a .{kind} file; leave it out")
+        raise UsageError(f"--encoding is for texts, but {name} is a .{kind} file; omit it")
     if kind != "libsvm":
         return
     given = {
@@ -438,8 +434,8 @@ def check_reading(kind: str, name: str, reading: Reading) -> None:
 
 
 def plain_rows(content, name: str, task: str | None = None):
-    """X, y and the Schema, None for labels that are numbers, of a matrix and its column of
-    targets, or (n, k) targets.
+    """X, y and the Schema (None for numeric labels) of a matrix and its target column, or (n, k)
+    targets.
     """
     X, column = content
     if column is None:
@@ -451,8 +447,8 @@ def plain_rows(content, name: str, task: str | None = None):
         column = table.settled(0)
         if (column.codes < 0).any():
             raise DataError(
-                f"{table.place(int(np.argmax(column.codes < 0)))}: its target has no value; give"
-                " it one"
+                f"{table.place(int(np.argmax(column.codes < 0)))}: its target is missing; fill it"
+                " in"
             )
         words = {column.values[code] for code in column.codes if code >= 0}
         same = labelwords.are_numbers(words)
@@ -472,15 +468,15 @@ def plain_rows(content, name: str, task: str | None = None):
 
 
 def _targets(column, name: str) -> Table:
-    """The table of a column of targets alone, of an array."""
+    """The table of a single target column from an array."""
     return Table(name, ["y"], True, [column], doubtful=csvtext.DOUBTFUL)
 
 
 def _spelled(file: File, content: Table, position: int, y, train, task):
-    """(column of targets or None, labels or None, task) of numbers y (n,), those of the training
-    rows, as classes have them.
+    """(target column or None, labels or None, task) of numbers y (n,), of the training rows, as
+    classes.
 
-    The column is words where some are not spelled as rfx prints numbers. task: as given, or guessed
+    The column is words if some are not spelled as rfx prints numbers. task: as given, or inferred
     here.
     """
     column = content.columns[position]
@@ -504,15 +500,15 @@ def _spelled(file: File, content: Table, position: int, y, train, task):
 
 
 def asks_spelling(schema: Schema, task: str | None) -> bool:
-    """Whether targets that a schema has as numbers may be classes, which keep their spelling."""
+    """Whether numeric targets of a schema may be classes, which keep their spelling."""
     return schema.labels is None and task != "regression"
 
 
 def with_labels(
     schema: Schema, labels: list[str] | None, words: Iterable[str], name: str
 ) -> Schema:
-    """The schema with the labels that its targets' spelling gave; None: they stay numbers, of which
-    a person is told where they are written as these words are."""
+    """The schema with labels learnt from the spelling of its targets; None: they remain numbers,
+    with a message if they are written as such words."""
     if labels is not None:
         return replace(schema, labels=labels, target_form=None)
     if schema.target_form is not None:
@@ -521,10 +517,10 @@ def with_labels(
 
 
 def spellings(parts, position: int, form: Form | None = None) -> labelwords.Spellings:
-    """How the targets of tables are spelled whose column of targets, at this position, was read as
+    """The spellings of the targets of tables whose target column, at this position, was read as
     words.
 
-    form: how these become numbers; None: as they are.
+    form: how they become numbers; None: unchanged.
     """
     found = labelwords.Spellings(labelwords.MOST)
     for table in parts:
@@ -545,23 +541,22 @@ def _beyond_doubles(y) -> bool:
 
 
 def _of_floats(y) -> bool:
-    """Whether numbers may be those of a shorter type, which prints them in fewer digits:
-    0.1 rather than 0.10000000149011612.
+    """Whether numbers may come from a shorter type, which prints them in fewer digits: 0.1 instead
+    of 0.10000000149011612.
     """
     with np.errstate(over="ignore"):
         return bool((y.astype(np.float32) == y).all() and (y != np.round(y)).any())
 
 
 def training_rows(path, reading: Reading, cut, task: str | None = None, seed: int | None = None):
-    """(X, y) of the training rows and of the others, the Schema learnt on the first, the Table of
-    the first where X depends on what else is learnt from, the task, and what keeps the first apart
-    where some of them are held out.
+    """(X, y) of the training rows and of the others, the Schema learnt from the former, their Table
+    if X depends on further learning, the task, and the groups or times of the training rows.
 
-    task: as it was asked for. It is guessed here where targets are numbers with other spellings
-    than those that rfx prints, which classes keep, and where columns become means of the targets.
+    task: as requested. It is inferred here if numeric targets have other spellings than rfx prints,
+    which classes keep, and if columns become target means.
 
-    seed: of training, which says what became of the columns, and has means of the targets for those
-    of many categories; None where rows are only written, which have columns of 0 and 1.
+    seed: of training, which reports the treatment of columns and uses target means for those with
+    many categories; None if rows are only written, with one-hot columns.
 
     cut: a function of the number of rows and of what keeps them apart, or None, that returns the
     numbers of the training rows and of the others, either None for all.
@@ -600,7 +595,7 @@ def training_rows(path, reading: Reading, cut, task: str | None = None, seed: in
 
 
 def _table_training_rows(file: File, content: Table, reading: Reading, cut, asked):
-    """What `training_rows` returns, of a file that is a table; asked: (task, seed)."""
+    """The result of `training_rows` for a file that is a table; asked: (task, seed)."""
     (task, seed), sides = asked, kept_apart(content, reading)
     train, test = cut(content.n_rows, sides)
     if train is not None and sides is not None:
@@ -654,10 +649,10 @@ def fitted(
     kept: np.ndarray | None = None,
     apart: Apart | None = None,
 ):
-    """(the schema, X) of the rows of a table, or those with the numbers `kept`, whose columns of
-    many categories become means of the targets y (n,) of the table.
+    """(the schema, X) of the rows of a table, or of those with the numbers `kept`, with columns of
+    many categories encoded by the means of the table's targets y (n,).
 
-    apart: what keeps the rows of the table apart.
+    apart: the groups or times of the table's rows.
     """
     Y = targetmeans.outputs(y, task)
     labels = np.unique(y) if Y.shape[1] > 1 else ()
@@ -676,11 +671,10 @@ def written_rows(
     letters=None,
     strict=False,
 ):
-    """X, y and the Schema of the rows of a file that are written anew as LIBSVM text.
+    """X, y and the Schema of the rows of a file, for writing as LIBSVM text.
 
-    y: numbers, Words where these have a spelling of their own, or the places of words among the
-    schema's labels. n_inputs, schema, letters: of the rows that taught how to read these, where
-    others did.
+    y: numbers, Words if these have a special spelling, or the positions of words among the schema's
+    labels. n_inputs, schema, letters: learnt from other rows, if any.
     """
     if n_inputs is None:
         (X, y), _, schema, *_ = training_rows(
@@ -717,11 +711,11 @@ def other_rows(
     strict=False,
     targets="needed",
 ):
-    """X (n, n_inputs) and y of the rows of a file, read as the schema of a model has it; y is None
-    where `targets` is ignored.
+    """X (n, n_inputs) and y of the rows of a file, read by the schema of a model; y is None if
+    `targets` is ignored.
 
-    reading (Reading): what is said of this file. Raises DataError where the file does not go with
-    the model, and UsageError where what is said contradicts the model.
+    reading (Reading): the options for this file. Raises DataError if the file does not match the
+    model, and UsageError if the options contradict it.
     """
     reading = reading or Reading()
     known = None if schema is None else schema.format
@@ -765,7 +759,7 @@ def other_rows(
 
 
 def _known_file(path, schema: Schema | None, reading: Reading) -> File:
-    """A file that is to be read as the schema of a model has it."""
+    """A file to read by the schema of a model."""
     file = File(path, schema is not None and schema.inputs is not None, reading.encoding)
     if schema is not None and schema.format is not None and file.kind in ("csv", "tsv", "libsvm"):
         file.expect(schema.format.encoding)
@@ -773,24 +767,24 @@ def _known_file(path, schema: Schema | None, reading: Reading) -> File:
 
 
 def identified_rows(path, schema: Schema | None, identify: str, reading=None, strict=False):
-    """(X (n, n_inputs), name, cells) of the rows of a table, read as the schema of a model has it.
+    """(X (n, n_inputs), name, cells) of the rows of a table, read by the schema of a model.
 
     Parameters
     ----------
     identify : str
-        Name or number of the column that identifies the rows, which need not be an input.
+        Name or number of the identifying column, which need not be an input.
 
     Returns
     -------
     name : str
-        Of that column.
+        The name of that column.
     cells : list of str
-        Of that column as they are spelled; empty where one is missing.
+        The cells of that column as spelled; empty if missing.
 
     Raises
     ------
     UsageError
-        Where there is no such column, or the file is not a table.
+        If there is no such column, or the file is not a table.
     """
     reading = reading or Reading()
     file = _known_file(path, schema, reading)
@@ -812,15 +806,15 @@ def identified_rows(path, schema: Schema | None, identify: str, reading=None, st
 def _labels(schema, column, name):
     if schema is None or schema.labels is None:
         raise DataError(
-            f"{name} has words as labels ({', '.join(column.values[:5]):.100}), but the model's are"
-            " numbers"
+            f"{name} has word labels ({', '.join(column.values[:5]):.100}), but the model's labels"
+            " are numbers"
         )
     return schema.labels
 
 
 def _by_position(table, schema, n_inputs, strict, targets):
-    """Rows of a table for a model that was trained on columns by their index: all columns
-    are inputs, but the file's own targets.
+    """Rows of a table for a model trained on columns by index: all columns are inputs, except the
+    file's own targets.
     """
     if table.own_target is None and targets == "needed":
         raise DataError(

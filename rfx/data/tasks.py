@@ -1,5 +1,5 @@
-"""Are the targets numbers or classes? Guessed where that is safe, and said; asked for where
-it is not.
+"""Infer whether targets are numbers or classes if that is safe, and log it; otherwise require an
+option.
 """
 
 import logging
@@ -9,36 +9,36 @@ import numpy as np
 from rfx.errors import UsageError
 
 log = logging.getLogger(__name__)
-MOST_CLASSES = 30  # different whole numbers that are taken for classes without asking
-# more different whole numbers than this are taken for a regression's without asking
+MOST_CLASSES = 30  # maximum distinct integers inferred as classes
+# number of distinct integers above which regression is inferred
 FEWEST_NUMBERS = 100
-_FEWEST_ROWS = 5  # of each class
-_SMALLEST_SHARE = 0.1  # of a class, in what it would have if all had as many rows
+_FEWEST_ROWS = 5  # minimum rows of each class
+_SMALLEST_SHARE = 0.1  # minimum rows of a class, relative to an equal share
 
 
 def number_text(value: float) -> str:
-    """A number in the shortest digits that read back to the same one of its type; whole
-    numbers without `.0`.
+    """A number in the shortest digits that read back as the same value of its type; integers
+    without `.0`.
     """
     short = isinstance(value, (np.float16, np.float32))
     return (str(value) if short else repr(float(value))).removesuffix(".0")
 
 
 def guess_task(y) -> str:
-    """The task that targets y (n,) are for: binary, multiclass or regression.
+    """The task of targets y (n,): binary, multiclass or regression.
 
-    Two different values are classes; so are whole numbers, up to 30 of them, when none is rare
-    (fewer than five rows, or less than a tenth of an even share). Numbers that are not whole, and
-    more than 100 different ones, are a regression's. What was guessed from what is logged as a
-    warning, which the command line shows. Raises UsageError for anything else: targets such as 1 to
-    10 may be marks or classes, and a wrong guess trains the wrong thing without a word.
+    Two distinct values are classes; so are integers, up to 30 distinct ones, if none is rare (fewer
+    than five rows, or less than a tenth of an equal share). Non-integers, and more than 100
+    distinct values, mean regression. The inference is logged as a warning, which the command line
+    shows. Raises UsageError otherwise: targets such as 1 to 10 may be grades or classes, and a
+    wrong guess would silently train the wrong model.
     """
     return guess_of(*np.unique(y, return_counts=True))
 
 
 def guess_of(values, counts, texts: list[str] | None = None) -> str:
-    """`guess_task` of the different targets `values`, ascending, each of which so many rows
-    have; texts: how they are spelled.
+    """`guess_task` for the distinct targets `values`, ascending, with the number of rows of each;
+    texts: their spellings.
     """
     texts = [number_text(one) for one in values] if texts is None else texts
     whole = bool(np.all(values == np.round(values)))
@@ -61,8 +61,8 @@ def guess_of(values, counts, texts: list[str] | None = None) -> str:
             else ""
         )
         raise UsageError(
-            f"the targets are {seen}{rare}, which may be numbers or classes; say which, with --task"
-            " regression or --task multiclass"
+            f"the targets are {seen}{rare}, which may be numbers or classes; use --task regression"
+            " or --task multiclass"
         )
-    log.warning("task %s, guessed from the targets: %s; --task sets it", task, seen)
+    log.warning("task %s, inferred from the targets: %s; --task overrides it", task, seen)
     return task

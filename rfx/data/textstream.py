@@ -1,5 +1,5 @@
-"""Rows of LIBSVM and CSV texts that never all fit into memory, as sources of a stream:
-parsed as they are read, places by byte.
+"""Rows of LIBSVM and CSV texts that need not fit into memory, as sources of a stream: parsed as
+they are read, with byte positions.
 """
 
 import hashlib
@@ -24,22 +24,22 @@ from rfx.data.tabular.table import Words
 from rfx.errors import DataError
 
 log = logging.getLogger(__name__)
-# Bytes of text that are parsed together, and that are compared at each of so many places of a file.
+# Bytes of text parsed at a time, and the bytes and number of samples compared per file.
 CHUNK, SAMPLE, SAMPLES = 8 << 20, 4096, 64
-HEAD = 1 << 16  # bytes that tell how a CSV text is written
+HEAD = 1 << 16  # bytes for detecting the dialect of a CSV text
 
 
 class TextSource(ChunkedSource):
     """Rows of a text file, plain or compressed, or of standard input (`-`), read a few megabytes at
     a time.
 
-    A place holds a digest of all bytes before it, and of a file its size and a digest of samples of
-    all of it, so that an input that was changed or cut off is refused.
+    A position includes a digest of all bytes before it, and for a file its size and a digest of
+    samples of its content, so that a changed or truncated input is rejected.
     """
 
     def __init__(self, path, n_inputs=None, chunk=CHUNK, encoding=None):
-        """encoding: of the text, by default what its mark says, else UTF-8. Raises
-        DataError where the file can't be read.
+        """encoding: of the text, by default from its mark, else UTF-8. Raises DataError if the file
+        can't be read.
         """
         super().__init__()
         self.encoding = encoding
@@ -67,7 +67,9 @@ class TextSource(ChunkedSource):
         try:
             return self._handle.read(count)
         except archives.DAMAGE as error:
-            raise DataError(f"{self.name} is damaged or cut off ({error}); get it again") from None
+            raise DataError(
+                f"{self.name} is damaged or truncated ({error}); download it again"
+            ) from None
 
     def _texts(self):
         """Whole lines, some megabytes at a time."""
@@ -84,12 +86,12 @@ class TextSource(ChunkedSource):
                 return
             elif len(self._rest) > LONGEST_LINE:
                 raise DataError(
-                    f"{self.name}, line {self._line}: it is longer than {LONGEST_LINE:,} bytes,"
-                    " which no row is"
+                    f"{self.name}, line {self._line}: it is longer than {LONGEST_LINE:,} bytes, the"
+                    " maximum for a row"
                 )
 
     def _whole(self, raw) -> int:
-        """How many of the bytes are whole rows."""
+        """The number of bytes that are whole rows."""
         return raw.rfind(b"\n") + 1
 
     def _chunk(self):
@@ -102,8 +104,8 @@ class TextSource(ChunkedSource):
         return None
 
     def parse(self, raw: bytes, line: int, last: bool):
-        """X and y of whole lines, the first of which is number `line` of the input; last:
-        nothing follows.
+        """X and y of whole lines, starting at line number `line` of the input; last: nothing
+        follows.
         """
         raise TypeError(f"{type(self).__name__} does not define parse")
 
@@ -116,7 +118,7 @@ class TextSource(ChunkedSource):
         }
 
     def _file(self):
-        """Size and samples of the file as it lies there, None for what has no size."""
+        """Size and samples of the stored file, None without a size."""
         if not self.rewindable:
             return None
         size = _status(self.path, self.name).st_size
@@ -133,7 +135,7 @@ class TextSource(ChunkedSource):
         if place is None:
             if self._offset and not self.rewindable:
                 raise DataError(
-                    f"{self.name} can be read once; save it to a file for several epochs"
+                    f"{self.name} can be read only once; save it to a file to run several epochs"
                 )
             if self._offset or self._rest:
                 self._open()
@@ -145,26 +147,26 @@ class TextSource(ChunkedSource):
             if then[0] != now[0]:
                 raise DataError(
                     f"{self.name} has {now[0]:,} bytes, but had {then[0]:,} when the checkpoint was"
-                    " written; give the same input, or start anew"
+                    " written; use the same input, or start again"
                 )
             if then[1] != now[1]:
                 raise DataError(
-                    f"{self.name} is not what it was when the checkpoint was written; give the same"
-                    " input, or start anew"
+                    f"{self.name} has changed since the checkpoint was written; use the same input,"
+                    " or start again"
                 )
         while self._offset < place["offset"]:
             data = self._bytes(min(self._size, place["offset"] - self._offset))
             if not data:
                 raise DataError(
-                    f"{self.name} ends after {self._offset:,} bytes, before the place of the"
-                    f" checkpoint ({place['offset']:,}); give the same input, or start anew"
+                    f"{self.name} ends after {self._offset:,} bytes, before the position of the"
+                    f" checkpoint ({place['offset']:,}); use the same input, or start again"
                 )
             self._digest.update(data)
             self._offset += len(data)
         if self._digest.hexdigest() != place["digest"]:
             raise DataError(
-                f"{self.name} differs from what was read before the checkpoint; give the same"
-                " input, or start anew"
+                f"{self.name} differs from what was read before the checkpoint; use the same input,"
+                " or start again"
             )
         self._line = place["line"]
 
@@ -177,11 +179,10 @@ def _status(path, name):
 
 
 class LibsvmSource(TextSource):
-    """LIBSVM text. n_inputs: columns of X, by default the largest index among the first rows; a
-    larger one is refused later.
+    """LIBSVM text. n_inputs: columns of X, by default the largest index of the first rows; a larger
+    one later raises an error.
 
-    Labels are numbers; once `learn` was called, they may be words, or have a spelling of their own
-    (Reader).
+    Labels are numbers; after `learn` they may be words, or have a special spelling (Reader).
     """
 
     def __init__(self, path, n_inputs=None, zero_based=False, chunk=CHUNK, encoding=None):
@@ -189,12 +190,12 @@ class LibsvmSource(TextSource):
         self.zero_based, self.labels = zero_based, labelled.Reader(numbers=True)
 
     def learn(self, task: str | None) -> str | None:
-        """Learn how labels are spelled and, of a file, the number of columns; returns the task,
-        guessed where that was needed.
+        """Learn the spelling of labels and, for a file, the number of columns; return the task,
+        inferred if necessary.
 
-        A file is gone through, to its end where that tells more. Of standard input the first
-        `chunk` bytes are looked at; another spelling is refused where it comes. Raises DataError
-        where the targets of a regression are words.
+        A file is scanned, to its end if needed. For standard input, the first `chunk` bytes are
+        inspected; other spellings later raise an error. Raises DataError if the targets of a
+        regression are words.
         """
         wanted, found, widest = (
             self.rewindable and self.n_inputs is None,
@@ -211,7 +212,7 @@ class LibsvmSource(TextSource):
                 raise labelwords.first_word(raw, self.name, line)
             stretch = labelled.parse(raw, self.zero_based, self.name, line, worded)
             if stretch.bad >= 0:
-                continue  # it is refused where it is read
+                continue  # the error is raised when it is read
             widest = max(widest, stretch.width)
             if task != "regression" and not found.full:
                 labelled.count(found, stretch)
@@ -224,8 +225,8 @@ class LibsvmSource(TextSource):
         return self.labels.learn(found, task, self.name, self.rewindable)
 
     def _passed(self):
-        """(whole lines, the number of the first) of the file, or of the beginning of what
-        is read once.
+        """(whole lines, the number of the first) of the file, or of the beginning of an input that
+        can be read only once.
         """
         if self.rewindable:
             line = 1
@@ -259,8 +260,9 @@ class LibsvmSource(TextSource):
             self.n_inputs = width
         if width > self.n_inputs:
             raise DataError(
-                f"{self.name} has feature {width - self.zero_based} after line {line}, but rows are"
-                f" read with {self.n_inputs} features; give the number of columns with --n-inputs"
+                f"{self.name} has feature {width - self.zero_based} after line {line}, but the"
+                f" first rows have {self.n_inputs} features; set the number of columns with"
+                " --n-inputs"
             )
         return (
             sp.csr_matrix((found.values, found.indices, found.indptr), (len(y), self.n_inputs)),
@@ -269,14 +271,12 @@ class LibsvmSource(TextSource):
 
 
 class CsvSource(TextSource):
-    """CSV text, read as its schema has it: that given, else one learnt in a pass of its
-    own, of standard input from the first `chunk`.
+    """CSV text, read by its schema: the given one, else one learnt in a separate pass, for standard
+    input from the first `chunk`.
     """
 
     def __init__(self, path, reading=None, schema=None, chunk=CHUNK, task=None):
-        """task: as it was asked for; then as it was guessed, where targets are numbers with
-        a spelling of their own.
-        """
+        """task: as requested; then as inferred, if numeric targets have a special spelling."""
         reading = reading or Reading()
         super().__init__(path, None, chunk, reading.encoding)
         self.task, self._watched = task, None
@@ -320,7 +320,7 @@ class CsvSource(TextSource):
                 continue
             except archives.DAMAGE as error:
                 raise DataError(
-                    f"{self.name} is damaged or cut off ({error}); get it again"
+                    f"{self.name} is damaged or truncated ({error}); download it again"
                 ) from None
             if learner.columns is None:
                 raise DataError(f"{self.name} has no rows")
@@ -343,8 +343,8 @@ class CsvSource(TextSource):
             return tables.with_labels(schema, labels.names, found.counts, self.name)
 
     def _first(self, head):
-        """A handle on the rows that are learnt from: all of a file, the first of what is
-        read once.
+        """A handle on the rows to learn from: the whole file, or the first rows of an input that
+        can be read only once.
         """
         if self.rewindable:
             self._open()
@@ -352,9 +352,7 @@ class CsvSource(TextSource):
         return io.BytesIO(head[: self._whole(head)] or head)
 
     def _above(self, raw) -> int:
-        """The bytes of raw, which follows what was read so far, that stand above the first
-        record.
-        """
+        """The bytes of raw, which follows the part already read, that precede the first record."""
         return max(0, self.shape.start - self._offset)
 
     def _whole(self, raw):
@@ -366,7 +364,7 @@ class CsvSource(TextSource):
         )
 
     def parse(self, raw, line, last):
-        first = self._offset == len(raw)  # all that was read so far
+        first = self._offset == len(raw)
         above = self.shape.start if first else 0
         forced = self._forced if self._watched is None else self._forced | {self._watched}
         table = csvtext.parse(
@@ -380,9 +378,7 @@ class CsvSource(TextSource):
         return self.schema.encode(table)
 
     def _check_labels(self, words):
-        """Refuse, of rows that are read once, labels with a spelling that those which
-        labels were learnt from do not have.
-        """
+        """Raise an error for labels with an unseen spelling, in rows that can be read only once."""
         labels = self.schema.labels
         if labels is None and self._watched is None:
             return

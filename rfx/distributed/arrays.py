@@ -1,5 +1,5 @@
-"""Dask arrays and dataframes in `fit`: their blocks stay on the workers of the client that
-there is, and so do all vectors over rows.
+"""Dask arrays and data frames in `fit`: their blocks stay on the workers of the current client, and
+so do all vectors over rows.
 """
 
 import numpy as np
@@ -14,16 +14,16 @@ from rfx.errors import DataError, UsageError
 
 
 def is_distributed(X) -> bool:
-    """Whether X is a collection of Dask's."""
+    """Whether X is a Dask collection."""
     return hasattr(X, "__dask_graph__")
 
 
 def distributed_rows(estimator, X, y, trainer, encode: bool) -> tuple:
-    """(DistributedRows, their targets, labels) of a Dask array or dataframe X (n, d) and y (n,).
+    """(DistributedRows, their targets, labels) of a Dask array or data frame X (n, d) and y (n,).
 
-    Sets what the estimator knows of the inputs. encode: targets become the places of the labels,
-    which are those of all rows, ascending; else they are numbers, and labels None. Raises
-    UsageError where there is no client, DataError for what are no rows.
+    Sets the estimator's input attributes. encode: targets become positions among the labels of all
+    rows, ascending; otherwise they are numbers, and labels is None. Raises UsageError without a
+    client, DataError for invalid rows.
     """
     check_method(trainer)
     client = _client()
@@ -59,14 +59,14 @@ def _client():
         return dask.distributed().get_client()
     except ValueError:
         raise UsageError(
-            "X is distributed (Dask), which needs a client; make one with distributed.Client"
+            "X is distributed (Dask), which needs a client; create one with distributed.Client"
         ) from None
 
 
 def _array(values, name, ndim):
     if not is_distributed(values):
         raise DataError(
-            f"X is distributed (Dask), but {name} is not; give both as collections of Dask"
+            f"X is distributed (Dask), but {name} is not; pass both as Dask collections"
         )
     if hasattr(values, "to_dask_array"):
         values = values.to_dask_array(lengths=True)
@@ -76,9 +76,7 @@ def _array(values, name, ndim):
         values.reshape(-1) if ndim == 1 and values.ndim == 2 and values.shape[1] == 1 else values
     )
     if values.ndim != ndim:
-        raise DataError(
-            f"{name} has {values.ndim} dimensions; {ndim} {'are' if ndim > 1 else 'is'} needed"
-        )
+        raise DataError(f"{name} has {values.ndim} dimensions, but needs {ndim}")
     return values
 
 

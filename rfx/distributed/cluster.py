@@ -1,8 +1,8 @@
-"""A client of Dask's scheduler, by the words of `--scheduler`: the address of one, or a cluster of
-processes on this machine.
+"""A client of a Dask scheduler for `--scheduler`: the address of a scheduler, or a local cluster of
+processes.
 
-Nothing of a cluster is made here: distributed schedules, transports and starts anew. Here is how
-rfx asks for it, and the one sentence that is said where it can't be had.
+Scheduling, transport and restarts are left to distributed. This module configures it for rfx, and
+turns its failures into one-sentence errors.
 """
 
 import asyncio
@@ -26,19 +26,19 @@ from rfx.distributed import dask
 from rfx.errors import ClusterError, UsageError
 
 LOCAL = "local"
-# what must not differ between machines
+# must be equal on all machines
 ALIKE = ("rfx", "python", "numpy", "scipy", "numba", "distributed")
-DEATHS = 3  # workers that one task may end, on a cluster of ours
+DEATHS = 3  # workers that one task may end, on a local cluster
 _LOGGERS = ("distributed", "distributed.client", "tornado.application", "asyncio")
 _PATIENCE = 10.0  # seconds for a scheduler to answer
-_STARTING = 120.0  # seconds for the workers of ours to start, on a busy machine too
-_GONE = 5.0  # seconds for a worker process of ours to end, and to come back by itself
-_SCRATCH = "rfx-workers-"  # how the folders begin that workers of ours write in
+_STARTING = 120.0  # seconds for local workers to start, even on a busy machine
+_GONE = 5.0  # seconds for a local worker process to end, and to reconnect
+_SCRATCH = "rfx-workers-"  # prefix of the folders of local workers
 
 
 def workers_of(where: str) -> int | None:
-    """The number of processes that `local:N` asks for (`local`: one for each core); None
-    for an address. UsageError for neither.
+    """The number of processes in `local:N` (`local`: one per core); None for an address. UsageError
+    for neither.
     """
     name, colon, count = where.partition(":")
     if name != LOCAL:
@@ -60,10 +60,10 @@ def connect(where: str):
     """A distributed.Client of the scheduler at the address `where`, or of N new processes with one
     thread each for `local:N`.
 
-    When the block ends, so does the client, and with it what it asked for; the processes of
-    `local:N` end, too. Raises UsageError for what is no address, ClusterError where distributed is
-    not installed, no scheduler answers within seconds, the versions of `ALIKE` differ, or, out of
-    the block, when the scheduler has gone away.
+    At the end of the block, the client and its requests end, and so do the processes of `local:N`.
+    Raises UsageError for an invalid address, ClusterError if distributed is not installed, no
+    scheduler answers within seconds, the versions of `ALIKE` differ, or, outside the block, if the
+    scheduler has disconnected.
     """
     count = workers_of(where)
     distributed = dask.distributed()
@@ -84,16 +84,15 @@ def connect(where: str):
                 asyncio.CancelledError,
                 distributed.CancelledError,
             ) as error:
-                # a client that has found its scheduler again has lost all the same what it asked
-                # for
+                # a client that has reconnected to its scheduler has still lost its requests
                 if not isinstance(error, distributed.CancelledError) and answers(client):
                     raise
                 raise lost(where) from error
 
 
 def answers(client) -> bool:
-    """Whether the client's scheduler is there: what a worker that dies breaks off looks the
-    same as what the scheduler does.
+    """Whether the client's scheduler is reachable: a broken connection of a dying worker looks the
+    same as one of the scheduler.
     """
     if client.status != "running":
         return False
@@ -105,17 +104,17 @@ def answers(client) -> bool:
 
 
 def lost(where: str) -> ClusterError:
-    """What is said when the scheduler does not answer any more."""
+    """The error when the scheduler no longer answers."""
     return ClusterError(
-        f"the scheduler at {where} has gone away; what was done there is lost, what was written"
-        " stays"
+        f"the connection to the scheduler at {where} is lost; unsaved work is lost, written files"
+        " remain"
     )
 
 
 @contextmanager
 def _silence():
-    """distributed logs every worker that comes or goes on standard error, where progress
-    is; what matters is said by rfx.
+    """distributed logs every worker that joins or leaves on standard error, where progress is
+    shown; rfx reports what matters.
     """
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     before = [logger.level for logger in loggers]
@@ -129,8 +128,8 @@ def _silence():
 
 
 def _knock(distributed, address) -> None:
-    """Raise where no scheduler answers at the address: a client would wait for ever for
-    what is no part of Dask.
+    """Raise an error if no scheduler answers at the address: a client would wait forever for a
+    server that is not Dask.
     """
 
     async def ask():
@@ -149,18 +148,18 @@ def _knock(distributed, address) -> None:
             "" if isinstance(error, TimeoutError) or "Timed out" in str(error) else f" ({error})"
         )
         raise ClusterError(
-            f"no Dask scheduler answers at {address} within {_PATIENCE:g} seconds{reason}; is it"
-            " started, and is the port open?"
+            f"no Dask scheduler answers at {address} within {_PATIENCE:g} seconds{reason}; check"
+            " that it is running and that the port is open"
         ) from None
     except Exception as error:
-        # of bytes that are no message of Dask's: anything, a MemoryError among it
+        # for bytes that are not a Dask message: any exception, including MemoryError
         raise ClusterError(
-            f"what answers at {address} is no Dask scheduler of this version"
+            f"the program at {address} is not a Dask scheduler of this version"
             f" ({type(error).__name__})"
         ) from None
     if found.get("type") != "Scheduler":
         raise ClusterError(
-            f"what answers at {address} is a {str(found.get('type')).lower()} of Dask's; give the"
+            f"the program at {address} is a Dask {str(found.get('type')).lower()}; use the"
             " scheduler's address"
         )
 
@@ -170,7 +169,7 @@ def _opened(distributed, address, patience=_PATIENCE, **more):
     try:
         client = distributed.Client(address, timeout=patience, set_as_default=False, **more)
     except (OSError, TimeoutError, RuntimeError, ValueError, ImportError) as error:
-        raise ClusterError(f"the Dask scheduler at {address} takes no client: {error}") from None
+        raise ClusterError(f"the Dask scheduler at {address} accepts no client: {error}") from None
     try:
         yield client
     finally:
@@ -180,21 +179,19 @@ def _opened(distributed, address, patience=_PATIENCE, **more):
 
 @contextmanager
 def _local(distributed, count):
-    # what a worker frees it keeps for its next arrays, as rfx does, an eighth of its memory at
-    # most; Dask would have it give all back
+    # workers, like rfx, reuse freed memory for the next arrays, up to an eighth of their memory;
+    # Dask would return it all
     kept = min(env.KEPT_BYTES, int(env.available_memory_mb() * 2**20) // (8 * count))
     malloc = {"TRIM_THRESHOLD_": kept, "MMAP_THRESHOLD_": env.KEPT_ARRAY_BYTES, "ARENA_MAX": 1}
     settings = {
-        # of the deaths that a task may bring about, the last is too many
+        # the last of the deaths that a task may cause is too many
         "distributed.scheduler.allowed-failures": DEATHS - 1,
-        # a task waits at the scheduler and not behind another at a worker: one that dies takes with
-        # it what it works on only
+        # tasks wait at the scheduler, not at a worker: a dying worker loses only its current task
         "distributed.scheduler.worker-saturation": 1.0,
-        # a nanny starts its worker anew, however long that takes; Dask would end the nanny after 15
-        # seconds
+        # a nanny may take any time to restart its worker; Dask would end the nanny after 15 seconds
         "distributed.deploy.lost-worker-timeout": "1 day",
-        # on a busy machine a process that is there may need long to answer; one that has ended
-        # refuses at once
+        # on a busy machine a running process may be slow to answer; one that has ended refuses at
+        # once
         "distributed.comm.timeouts.connect": f"{_STARTING:g}s",
         "distributed.worker.preload": [__name__],
         **{
@@ -203,22 +200,20 @@ def _local(distributed, count):
         },
     }
     with _scratch() as folder, dask.configured(settings | {"temporary-directory": folder}):
-        # the scheduler alone, which is in this process; the workers follow, for one of them may end
-        # while it starts
+        # first only the scheduler, in this process; workers may fail during start-up
         cluster = distributed.LocalCluster(
             n_workers=0,
             threads_per_worker=1,
             processes=True,
             silence_logs=logging.CRITICAL,
-            # no dashboard; what is left of its server must not take, nor complain about, the port
-            # of another
+            # no dashboard; the remaining server must not take, nor complain about, another's port
             dashboard_address=None,
             scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
             memory_limit=1 / count,
         )
         try:
             _start(cluster, count)
-            # workers of this machine can be reached without the scheduler between
+            # workers of this machine are reachable without the scheduler
             with _opened(distributed, cluster, direct_to_workers=True) as client:
                 yield client
         finally:
@@ -226,8 +221,8 @@ def _local(distributed, count):
 
 
 def _close(cluster) -> None:
-    """End a cluster of ours and its workers, also those that do not end when they are asked
-    to, such as stopped ones.
+    """End a local cluster and its workers, including those that do not respond, such as stopped
+    ones.
     """
     end = time.monotonic() + _STARTING
     while time.monotonic() < end:
@@ -240,8 +235,8 @@ def _close(cluster) -> None:
 
 
 def _start(cluster, count) -> None:
-    """Start so many workers. One that ends while it starts is replaced; ClusterError where
-    that happens again and again.
+    """Start this many workers. One that ends during start-up is replaced; ClusterError if that
+    happens repeatedly.
     """
     end, replaced = time.monotonic() + _STARTING, 0
     gone: dict[object, float] = {}
@@ -261,8 +256,8 @@ def _start(cluster, count) -> None:
                     cluster.scale(count)
         if replaced >= DEATHS * count:
             raise ClusterError(
-                f"{replaced} worker processes ended while they started; they may be short of"
-                " memory: start fewer of them"
+                f"{replaced} worker processes ended during start-up; they may lack memory: start"
+                " fewer of them"
             )
         if now > end:
             if cluster.scheduler.workers:
@@ -276,10 +271,10 @@ def _start(cluster, count) -> None:
 
 @contextmanager
 def _scratch():
-    """A folder for what our workers write, removed at the end of the block, when they have ended.
+    """A folder for the files of local workers, removed at the end of the block, after they have
+    ended.
 
-    The folders of commands that were killed with all they had started are removed first: nobody
-    holds their locks.
+    Folders of killed commands are removed first: their locks are free.
     """
     place = tempfile.gettempdir()
     with suppress(OSError), os.scandir(place) as entries:
@@ -288,17 +283,17 @@ def _scratch():
                 _remove_unused(entry.path)
     while True:
         folder = tempfile.mkdtemp(prefix=_SCRATCH, dir=place)
-        # the lock lives as long as this process does
+        # the lock lives as long as this process
         lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         with suppress(OSError):
             fcntl.flock(lock, fcntl.LOCK_EX)
         if os.path.isdir(folder):
             break
-        os.close(lock)  # another process took it for unused before it was locked
+        os.close(lock)  # another process removed it as unused before it was locked
     try:
         yield folder
     finally:
-        # Dask clears up there once more when this process ends, and would say that nothing is left
+        # Dask cleans up there again when this process ends, and would report that nothing is left
         # to remove
         logging.getLogger("distributed.diskutils").setLevel(logging.CRITICAL + 1)
         shutil.rmtree(folder, ignore_errors=True)
@@ -306,7 +301,7 @@ def _scratch():
 
 
 def _remove_unused(folder) -> None:
-    """Remove a folder that no process holds the lock of."""
+    """Remove a folder that no process has locked."""
     with suppress(OSError):
         lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
@@ -318,8 +313,8 @@ def _remove_unused(folder) -> None:
 
 
 def dask_setup(worker) -> None:
-    """Preloaded by the workers of `local:N`, which share the terminal: rfx ends them after
-    Ctrl-C, and speaks for them.
+    """Preloaded by the workers of `local:N`, which share the terminal: rfx ends them after Ctrl-C,
+    and prints for them.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for name in _LOGGERS:
@@ -328,14 +323,14 @@ def dask_setup(worker) -> None:
 
 @lru_cache
 def versions() -> dict[str, str]:
-    """Those of `ALIKE` in this process."""
+    """The versions of `ALIKE` in this process."""
     known = {"rfx": __version__, "python": platform.python_version()}
     return {name: known[name] if name in known else metadata.version(name) for name in ALIKE}
 
 
 def difference(ours: dict, theirs: dict, who: str) -> str | None:
-    """One sentence about the first version that differs on the worker `who`, or None.
-    Python's third number makes no difference.
+    """A sentence about the first version that differs on the worker `who`, or None. Python's patch
+    version may differ.
     """
     for name, here in ours.items():
         there = theirs.get(name)
@@ -345,15 +340,15 @@ def difference(ours: dict, theirs: dict, who: str) -> str | None:
             has = f"{name} {there}" if there else f"no {name}"
             package = f" {__distribution__}" if name == "rfx" else ""
             return (
-                f"{who} has {has}, this machine {name} {here}; install the same{package} on all of"
-                " them"
+                f"{who} has {has}, but this machine has {name} {here}; install the same{package} on"
+                " all of them"
             )
     return None
 
 
 def check_versions(client) -> None:
-    """Raise ClusterError where the versions of a worker that is there now, or the
-    scheduler's distributed, differ from ours.
+    """Raise ClusterError if the versions of a current worker, or the scheduler's distributed,
+    differ from this process.
     """
     ours = versions()
     found = client.get_versions(packages=["scipy", "numba"])
@@ -361,13 +356,12 @@ def check_versions(client) -> None:
     if theirs != ours["distributed"]:
         raise ClusterError(
             f"the scheduler has distributed {theirs}, this machine {ours['distributed']}; install"
-            " the same on both"
+            " the same version on both"
         )
-    # of the package that they would import: by its name the distribution's might be of another one,
-    # or of none in a checkout
+    # of the imported package: by distribution name it could be another one, or none in a checkout
     own = client.run(pkgutil.resolve_name, "rfx._version:__version__", on_error="return")
     for address, one in found["workers"].items():
-        # a worker that has gone since answers nothing, or an OSError
+        # a worker that has left since returns nothing, or an OSError
         rfx = (
             None
             if isinstance(own.get(address), (ImportError, AttributeError))
@@ -381,10 +375,10 @@ def check_versions(client) -> None:
 
 
 def wait_for_workers(client, seconds: float = 30.0, count: int = 1) -> dict[str, int]:
-    """Threads of each worker by its address, as soon as there are `count`, or one at least after
+    """Threads of each worker by its address, as soon as there are `count`, or at least one after
     two minutes.
 
-    Raises ClusterError where none comes within `seconds`.
+    Raises ClusterError if none connects within `seconds`.
     """
     start = time.monotonic()
     while len(found := client.nthreads()) < count:
@@ -401,7 +395,7 @@ def wait_for_workers(client, seconds: float = 30.0, count: int = 1) -> dict[str,
 
 
 def threads_of_a_task(nthreads: int) -> int:
-    """Threads for each of the tasks that a worker with that many threads runs at a time:
-    its machine's cores, divided.
+    """Threads per task on a worker that runs so many tasks at a time: its machine's cores,
+    divided.
     """
     return max(1, env.threads() // nthreads)

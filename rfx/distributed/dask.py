@@ -1,4 +1,4 @@
-"""Dask's distributed, an optional package: here alone it is said how to install it."""
+"""Dask's distributed, an optional package: imported only here, with an installation hint."""
 
 from types import ModuleType
 
@@ -7,7 +7,7 @@ from rfx.errors import ClusterError
 
 
 def distributed() -> ModuleType:
-    """The package; ClusterError where it is not installed."""
+    """The package; ClusterError if it is not installed."""
     try:
         return lazy.distributed
     except ModuleNotFoundError:
@@ -18,5 +18,5 @@ def distributed() -> ModuleType:
 
 
 def configured(settings: dict[str, object]):
-    """The context in which Dask has these settings."""
+    """A context with these Dask settings."""
     return lazy.dask.config.set(settings)

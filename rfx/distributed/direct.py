@@ -1,9 +1,9 @@
-"""Small answers that workers are asked for directly: a task's round by way of the scheduler takes
-several times as long as the message.
+"""Small results requested directly from workers: a task through the scheduler takes several times
+as long as the message.
 
-On each worker an actor of Dask's applies a function to what the worker holds. It keeps nothing of
-its own, so that nothing is lost with it: where an answer can't be had so, because a value is
-elsewhere or a worker has gone, there is none, and the caller asks by tasks.
+On each worker, a Dask actor applies a function to data held by the worker. It has no state, so
+nothing is lost with it: if a result is unavailable, because a value is elsewhere or a worker has
+left, None is returned and the caller uses tasks.
 """
 
 import time
@@ -12,23 +12,23 @@ from dataclasses import dataclass
 from rfx import lazy, parallel
 from rfx.distributed import dask
 
-# Seconds between looks at the clock and the cluster while an answer is waited for.
+# Seconds between checks of the clock and the cluster while waiting for a result.
 _PATIENCE = 2.0
 
 
 @dataclass(frozen=True)
 class _Held:
-    """What a worker holds under this key."""
+    """The value held by a worker under this key."""
 
     key: object
 
 
 class Applier:
-    """The actor: `apply` is all that it does."""
+    """The actor, with the single method `apply`."""
 
     async def apply(self, run, common, calls):
-        """[run(*common, *own) for own in calls] in the threads that the worker's tasks
-        have; None where it does not hold a value.
+        """[run(*common, *own) for own in calls] in the threads of the worker's tasks; None if it
+        does not hold a value.
         """
         worker = dask.distributed().get_worker()
         try:
@@ -42,8 +42,8 @@ class Applier:
 
 
 class Direct:
-    """The actors of a cluster's workers, made with the first question, and which part lies
-    on which worker.
+    """The actors of a cluster's workers, created with the first request, and the worker of each
+    part.
     """
 
     def __init__(self, client, addresses):
@@ -51,11 +51,11 @@ class Direct:
         self._actors, self._homes = None, {}
 
     def answers(self, run, common, calls):
-        """[run(*common, *own) for own in calls], where futures among these stand for their values;
-        None where it can't be had so.
+        """[run(*common, *own) for own in calls], with values in place of the futures among these;
+        None if unavailable.
 
-        Raises parallel.Late after the deadline. Whatever else goes wrong is for the tasks to say,
-        and none is asked for any more.
+        Raises parallel.Late after the deadline. After any other failure, tasks report the error,
+        and no actor is used again.
         """
         if not self.works or _pending(calls) or _pending(common):
             return None
@@ -75,7 +75,7 @@ class Direct:
             return None
         if self._actors is None:
             if not set(self.addresses) <= self._known().keys():
-                self.works = False  # one has died already: nothing of it would ever answer
+                self.works = False  # one has already ended and would never answer
                 return None
             self._actors = self._made()
         asked = {}
@@ -109,8 +109,8 @@ class Direct:
             )
 
     def _located(self, calls):
-        """The address of each call's first value; None where one has none, or is on no
-        worker of before.
+        """The address of each call's first value; None if one has none, or is not on a previously
+        known worker.
         """
         firsts = [_first(call) for call in calls]
         if None in firsts:
@@ -158,7 +158,7 @@ def _keys(value):
 
 
 def _values(value, held):
-    """What `_keys` was made of, from what a worker holds."""
+    """The inverse of `_keys`, with the data held by a worker."""
     if isinstance(value, (list, tuple)):
         return type(value)(_values(own, held) for own in value)
     return held[value.key] if isinstance(value, _Held) else value

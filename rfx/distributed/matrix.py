@@ -1,5 +1,5 @@
-"""A feature matrix whose rows lie on Dask workers: each worker multiplies its own, and sums
-of the size of D travel in a tree.
+"""A feature matrix whose rows are on Dask workers: each worker multiplies its own, and sums of size
+D are reduced in a tree.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from rfx.operators.scaled import ScaledRows, scaled_rows
 if TYPE_CHECKING:
     from rfx.features import FeatureMap
 
-# Bytes of an array that `to_array` fetches at most.
+# Maximum bytes of an array that `to_array` fetches.
 _FETCHED = 1 << 31
-# Features of a subset of rows that are made and kept here: a pass over them takes less time than
-# asking the workers does, some 30 ms.
+# Features of a subset of rows that are computed and cached in this process: a pass over them is
+# faster than a request to the workers, about 30 ms.
 _HERE = 1 << 26
 
 
 @dataclass
 class Computed:
-    """Features of a map, made anew at every use from the rows of a part."""
+    """Features of a map, recomputed at every use from the rows of a part."""
 
     map: FeatureMap
     scale: float
@@ -53,9 +53,7 @@ class Computed:
 
 @dataclass
 class Cached:
-    """Features that a part has as an array; index: those of its columns that are meant,
-    None for all.
-    """
+    """Features of a part as an array; index: its selected columns, None for all."""
 
     form: tuple
     index: np.ndarray | None = None
@@ -71,7 +69,7 @@ class Cached:
 
 @dataclass
 class Coded:
-    """Codes of features, of the type `kind`, and their units, that a part holds."""
+    """Codes of features of a part, of the type `kind`, and their units."""
 
     form: tuple
     kind: type
@@ -84,7 +82,7 @@ class Coded:
 
 @dataclass
 class Binned:
-    """Bin numbers of random binning features that a part holds."""
+    """Bin numbers of random binning features of a part."""
 
     starts: np.ndarray
     scale: float
@@ -99,18 +97,17 @@ class Binned:
 
 
 class PartsMatrix(Matrix):
-    """An (N, D) matrix of parts on workers; what is (N,) or (N, k) long goes in and comes out as a
-    RowVector.
+    """An (N, D) matrix of parts on workers; vectors (N,) or (N, k) are RowVectors.
 
-    data: a future for each part, from which `recipe` makes its features, or what makes these
-    futures, called when they are needed first; counts: the rows of each; index: of a part's rows
-    those that are meant, a future for each part, None for all; made: the same features computed
-    from rows of inputs, where there are such; most_mb: what a worker may hold of them at most.
+    data: a future for each part, from which `recipe` computes its features, or a function that
+    creates these futures on first use; counts: the rows of each; index: the selected rows of each
+    part, a future for each part, None for all; made: the same features computed from rows of
+    inputs, if available; most_mb: maximum MiB of it per worker.
 
-    factors: a RowVector of what `scaled` multiplies the rows by, None for ones.
+    factors: a RowVector by which `scaled` multiplies the rows, None for ones.
     """
 
-    # what a part holds is its worker's business
+    # caching is left to the worker of a part
     computed = False
     rows_here = False
 
@@ -149,13 +146,13 @@ class PartsMatrix(Matrix):
         return self.recipe.scale
 
     def parts(self):
-        raise TypeError("the parts of rows on workers are not gone through one by one")
+        raise TypeError("matrices on workers can't be iterated")
 
     # ------------------------------------------------------------------ rows and columns
 
     def rows(self, index):
         if not isinstance(index, RowIndex):
-            raise TypeError("of rows on workers some are meant by a RowIndex")
+            raise TypeError("rows of a matrix on workers need a RowIndex")
         own = index.node.futures
         if self.index is not None:
             own = self.workers.each(_taken, self.index, own)
@@ -174,7 +171,7 @@ class PartsMatrix(Matrix):
         """S Z for S = diag(factors), a RowVector; each worker multiplies its own rows."""
         other = copy(self)
         if callable(self._data):
-            # what is made when it is needed first is made once
+            # deferred futures are created once
             other._data = lambda: self.data
         other.factors = factors
         return other
@@ -187,8 +184,8 @@ class PartsMatrix(Matrix):
         )
 
     def subset(self, count):
-        """As of every matrix; few rows are here, for their inputs, not their features, are
-        fetched.
+        """As for every matrix; few rows are computed here, because their inputs are fetched instead
+        of their features.
         """
         if self.factors is not None or self.made is None or count * self.shape[1] > _HERE:
             return super().subset(count)
@@ -196,24 +193,22 @@ class PartsMatrix(Matrix):
         part = MapMatrix(
             recipe.map, fetched(self.workers, self.made.data, self.counts, chosen), recipe.scale
         )
-        # the codes that the workers have of these rows, to the bit, so that the solver takes the
-        # steps of one machine
+        # the workers' codes of these rows, bitwise, so that the solver takes the same steps as on
+        # one machine
         return coded(part, self.recipe.kind) if isinstance(self.recipe, Coded) else part, chosen
 
     def constant(self, value):
         return RowVector.constant(self.workers, self.counts, value)
 
     def hold(self, max_mb=np.inf):
-        """Cached on the workers, where that takes at most `max_mb` and their own bound on
-        each of them.
-        """
+        """Cached on the workers, if that needs at most `max_mb` and each worker's own limit."""
         if self.cost <= READ or self._share_mb(self.dtype) > min(max_mb, self._bound_mb()):
             return self
         return self._cached(Cached((self.shape[1], self.dtype)), _array)
 
     def hold_rows(self, max_mb, kind=None):
-        """Cached on the workers, whose memory, not this process's, is the bound; kind: int8
-        or int16 for codes (rfx.operators.coded).
+        """Cached on the workers, within their memory, not this process's; kind: int8 or int16 for
+        codes (rfx.operators.coded).
         """
         if kind is None or self.cost <= READ:
             return self.hold()
@@ -222,11 +217,10 @@ class PartsMatrix(Matrix):
         return self._cached(Coded((self.shape[1], self.dtype), kind), _codes, kind)
 
     def _cached(self, recipe, function, *args):
-        """These rows as function(features, *args) has them on the workers, which begin with that
-        when it is needed first.
+        """These rows as function(features, *args) on the workers, which compute it on first use.
 
-        What is common to all parts is sent at once: a worker that has begun is slow to pass it on
-        to the next.
+        Arguments common to all parts are sent at once: a worker that has begun is slow to forward
+        them.
         """
         if self.factors is not None:
             return self.scaled(None)._cached(recipe, function, *args).scaled(self.factors)
@@ -240,7 +234,7 @@ class PartsMatrix(Matrix):
         )
 
     def _share_mb(self, dtype) -> float:
-        """MiB that a worker's entries take as numbers of that type."""
+        """MiB of a worker's entries as numbers of that type."""
         return (
             self.size_mb
             * np.dtype(dtype).itemsize
@@ -260,7 +254,7 @@ class PartsMatrix(Matrix):
     def to_array(self, out=None):
         if self.size_mb * 2**20 > _FETCHED:
             raise TypeError(
-                f"{self.size_mb:,.0f} MiB of features are more than are fetched from the workers"
+                f"{self.size_mb:,.0f} MiB of features are too many to fetch from the workers"
             )
         found = np.concatenate(self.workers.results(self._each(_array)))
         if out is None:
@@ -271,8 +265,8 @@ class PartsMatrix(Matrix):
     # ------------------------------------------------------------------ products
 
     def _each(self, function, *vectors, args=()) -> list:
-        """A future for each part of function(its matrix, its part of the vectors, *args); a
-        vector may be None, args futures.
+        """A future for each part of function(its matrix, its part of the vectors, *args); a vector
+        may be None, args may be futures.
         """
         args = [self.workers.shared(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
         parts, common = self._question(function, vectors, args)
@@ -283,13 +277,12 @@ class PartsMatrix(Matrix):
             self._shared = self.workers.shared(self.recipe, everywhere)
 
     def _question(self, function, vectors, args) -> tuple:
-        """(lists with something for each part, what is common to all) that `_apply` takes."""
+        """(lists with an entry for each part, common arguments) for `_apply`."""
         self._share()
         for vector in vectors:
             if vector is not None and vector.counts != self.counts:
                 raise ValueError(
-                    f"there are {len(vector):,} values for {self.shape[0]:,} rows on workers, or"
-                    " other ones"
+                    f"{len(vector):,} values do not match the {self.shape[0]:,} rows on workers"
                 )
         program, leaves = written(
             [None if vector is None else vector.node for vector in (self.factors, *vectors)]
@@ -305,7 +298,7 @@ class PartsMatrix(Matrix):
         return self.workers.sum(self._each(function, *vectors, args=args))
 
     def _vector_total(self, function, *vectors, args=()):
-        """`_total` of what has a number, or a row of numbers, for each column."""
+        """`_total` of results with a number, or a row of numbers, for each column."""
         if any(arg.nbytes > INLINE for arg in args):
             return self._total(function, *vectors, args=args)
         parts, common = self._question(function, vectors, args)
@@ -331,13 +324,13 @@ class PartsMatrix(Matrix):
         return self._vector_total(_normal, weights, args=(np.asarray(P, np.float64),))
 
     def outer(self, U):
-        """The sums over the rows stay on the workers, too."""
+        """The sums over the rows also stay on the workers."""
         sums = self.workers.total(self._each(_rmatvec, U))
         return self._vector(self._each(_matvec, args=(sums,)), U.shape[1:])
 
     def loss_pass(self, W, loss, y):
         found = self._each(_loss_pass, y, args=(np.asarray(W, np.float64), loss))
-        # the sums are taken out before they travel
+        # sums are extracted before they are sent
         value, G = self.workers.sum(self.workers.entries(found, 1))
         return RowVector.of(self.workers, found, self.counts, W.shape[1:], entry=0), value, G
 
@@ -356,7 +349,7 @@ scaled_rows.register(PartsMatrix, PartsMatrix.scaled)
 
 
 def fetched(workers, data, counts, index) -> np.ndarray:
-    """The scaled rows of the numbers `index`, array or CSR, of parts (X, y) that are futures."""
+    """The scaled rows with the numbers `index`, array or CSR, of parts (X, y) given as futures."""
     owners, local = located(index, counts)
     order = np.argsort(owners, kind="stable")
     used = np.unique(owners)

@@ -1,4 +1,4 @@
-"""What a run's data are as files that workers read: its own, or those of a data set by its name."""
+"""The data of a run as files that workers read: its own, or those of a named data set."""
 
 import os
 from collections.abc import Mapping
@@ -15,11 +15,11 @@ from rfx.records.run import Run
 
 @dataclass(frozen=True)
 class Given:
-    """Files of training rows, and what is known of them.
+    """Files of training rows, and their properties.
 
     path: a file, a pattern or a folder. test: a file of test rows, or (X, y), None for none. name,
-    split, task: of a data set. labels: {label: its value}, rows with others are left out. width:
-    columns that the rows have at least. numbers: labels are numbers, however they are spelled.
+    split, task: of a data set. labels: {label: value}; rows with other labels are dropped. width:
+    minimum number of columns. numbers: labels are numbers, however they are spelled.
     """
 
     path: str
@@ -34,11 +34,11 @@ class Given:
 
 
 def check(run: Run) -> None:
-    """Refuse with a UsageError data that are not in files, or that are cut by the seed."""
+    """Raise UsageError for data that is not in files, or that is split by the seed."""
     path = str(run.dataset)
     if path == "-":
         raise UsageError(
-            "--data is -, standard input; with --scheduler give files that the workers see"
+            "--data is -, standard input; with --scheduler use files that the workers can read"
         )
     info = _info(path)
     if info is None:
@@ -46,30 +46,29 @@ def check(run: Run) -> None:
     if info.own is not None:
         if run.how_to_read() != Reading():
             raise UsageError(
-                f"{info.name} is a data set of {info.own.registry}, which says how it is read; say"
-                " it there"
+                f"{info.name} is a data set of {info.own.registry}, which defines how to read it;"
+                " set this option there"
             )
         return
     if info.builtin:
         raise UsageError(
-            f"--data is {path}, which rfx makes in one process; leave out --scheduler, or give"
-            " files that the workers see"
+            f"--data is {path}, which rfx generates in one process; omit --scheduler, or use files"
+            " that the workers can read"
         )
     if path.partition(":")[2]:
         raise UsageError(
-            f"{info.name} is a fixed data set and takes no settings (got"
-            f" {path.partition(':')[2]!r:.80})"
+            f"{info.name} is a fixed data set without settings (got {path.partition(':')[2]!r:.80})"
         )
     if "test" not in {entry.role for entry in info.files}:
         raise UsageError(
-            f"--data is {info.name}, which has no test part and is cut 80/20 in one process; with"
-            f" --scheduler give its file, --data {fetch.place(info.file('train'))} (rfx fetch"
-            f" {info.name} puts it there), and --holdout 0.2"
+            f"--data is {info.name}, which has no test part and is split 80/20 in one process; with"
+            f" --scheduler use its file, --data {fetch.place(info.file('train'))} (from rfx fetch"
+            f" {info.name}), and --holdout 0.2"
         )
 
 
 def given(run: Run) -> Given:
-    """The files of a run that `check` let pass; those of a data set are fetched."""
+    """The files of a run accepted by `check`; those of a data set are fetched."""
     info = _info(str(run.dataset))
     if info is None:
         return Given(str(run.dataset), run.how_to_read())

@@ -1,8 +1,8 @@
-"""A plan's runs made by Dask's workers: each in a process of its own there, as `rfx run` makes them
-here.
+"""Execute a plan's runs on Dask workers: each in a separate process, as `rfx run` executes them
+locally.
 
-distributed decides which worker makes which run, and gives the run of a worker that died to
-another. What came of a run is the task's result; the one runner that asked writes the row.
+distributed assigns the runs, and reassigns those of a worker that died. The result of a run is the
+task's result; the requesting runner writes the row.
 """
 
 import os
@@ -23,15 +23,15 @@ from rfx.runs import endings
 from rfx.runs.pools import Way
 from rfx.runs.process import NAP, Ending
 
-_AHEAD = 1000  # runs that the scheduler is told of at a time
-_TELL = 1.0  # seconds between two steps of a run that its worker tells
-_LOOK = 5.0  # seconds between two looks at whether there are workers
+_AHEAD = 1000  # runs submitted to the scheduler at a time
+_TELL = 1.0  # seconds between two reported steps of a run
+_LOOK = 5.0  # seconds between two checks for workers
 
 
 @contextmanager
 def pool(where: str, way: Way, report):
-    """The workers of the scheduler that --scheduler names. ClusterError, also out of the
-    block, where they can't be had any more.
+    """The workers of the scheduler of --scheduler. ClusterError, also outside the block, if they
+    become unavailable.
     """
     with cluster.connect(where) as client:
         pool = Workers(client, where, way, report)
@@ -48,12 +48,12 @@ class Workers:
         self.client, self.where, self.report = client, where, report
         self.name = f"rfx-{uuid.uuid4().hex}"
         self.told = {"way": way, "versions": cluster.versions()}
-        # number -> run and future of the runs that have not ended
+        # number -> run and future of the unfinished runs
         self.taken: dict[int, tuple[Run, Any]] = {}
-        # number -> the last step that its solver told, None before any
+        # number -> the last step of its solver, None before any
         self.begun: dict[int, dict | None] = {}
-        # runs of runs that never began, and that the scheduler gave up for what others did to their
-        # workers
+        # runs that never began, although the scheduler gave them up because of workers ended by
+        # other runs
         self.again: list[Run] = []
         self.count = 0
         self.results = dask.distributed().as_completed(
@@ -92,7 +92,7 @@ class Workers:
             number = future.key[1]
             run, _ = self.taken.pop(number, (None, None))
             if run is None:
-                continue  # withdrawn
+                continue  # cancelled
             if future.status == "error" and number not in self.begun and _is_death(result):
                 self.again.append(run)
             else:
@@ -124,7 +124,7 @@ class Workers:
             if _is_death(result):
                 return endings.failure(run, "failed", _deaths(error))
             raise ClusterError(
-                f"a worker of {self.where} can't make runs: {type(error).__name__}: {error}"
+                f"a worker of {self.where} can't run: {type(error).__name__}: {error}"
             )
         if isinstance(result, str):
             raise ClusterError(result)
@@ -138,12 +138,12 @@ class Workers:
         self.looked, before = time.monotonic(), self.lonely
         self.lonely = not self.client.nthreads()
         if self.lonely and not before:
-            self.report(f"{self.where} has no workers; waiting for some")
+            self.report(f"{self.where} has no workers; waiting for workers")
 
 
 def _at_once(client) -> dict[str, int]:
-    """Runs at a time on each machine, whose cores they share; a machine is what follows the
-    scheme in its workers' addresses.
+    """Simultaneous runs on each machine, whose cores they share; a machine is the host in its
+    workers' addresses.
     """
     found: dict[str, int] = {}
     for address, threads in client.nthreads().items():
@@ -157,8 +157,8 @@ def _host(address) -> str:
 
 
 def _resolved(run: Run) -> tuple[Run, str]:
-    """A run as other machines understand it, files by their whole paths; and the key, by
-    which a worker knows the same data.
+    """A run for other machines, with absolute paths; and the key, by which a worker recognises the
+    same data.
     """
     paths = {}
     for name in keys.FILES:
@@ -178,17 +178,16 @@ def _deaths(error) -> str:
         getattr(error.last_worker, "address", error.last_worker),
     )
     return (
-        f"{count} workers ended while they made this run, the last {last}; most likely it takes"
-        " more memory than their machines have"
+        f"{count} workers ended during this run, the last {last}; it probably needs more memory"
+        " than their machines have"
     )
 
 
 def make(name: tuple, asked: tuple[Run, str], told: dict) -> Ending | str:
-    """Make a run, on a worker: how it ended, or a sentence on why it is not made there.
+    """Execute a run on a worker: returns its ending, or a sentence on why it can't be run there.
 
-    name: the task's, of which the runner is told when it begins. The run ends early, and with it
-    its process, when the task is cancelled, as Dask does with all of a client that has gone, or
-    when the worker closes.
+    name: of the task, reported to the runner when it begins. The run and its process end early if
+    the task is cancelled, as Dask does when its client disconnects, or if the worker closes.
     """
     distributed = dask.distributed()
     worker, host, (run, key) = distributed.get_worker(), os.uname().nodename, asked

@@ -1,5 +1,5 @@
-"""Rows of inputs and targets that lie on Dask workers, each of which reads, scales and
-keeps its own parts.
+"""Rows of inputs and targets on Dask workers, each of which reads, scales and stores its own
+parts.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from rfx.features.binning import BinningMap, Bins, merged
 from rfx.fitting.options import AUTO
 from rfx.operators.mapped import dense
 
-# Numbers of rows that are fetched at most.
+# Maximum numbers of rows fetched.
 _FETCHED = 1 << 25
-# Scalings that take means and squares of the rows, or may choose one that does.
+# Scalings that need means and squares of the rows, or may choose one that does.
 BY_MOMENTS = ("standard", AUTO)
 
 
 class DistributedRows(Rows):
-    """Rows X (n, d) and targets `y` (n,), a RowVector, of sources that workers read
+    """Rows X (n, d) and targets `y` (n,), a RowVector, of sources read by workers
     (rfx.data.ranges), one for each part.
 
-    They are surveyed where they lie; `scaled` has them read again, scaled and kept. y's numbers are
-    there from then on. weights: a RowVector, None for ones. seconds: those of both.
+    They are surveyed on the workers; `scaled` reads them again, scales them and stores them. y is
+    available from then on. weights: a RowVector, None for ones. seconds: of both steps.
     """
 
     def __init__(self, workers, sources, moments: bool = False, weights=None):
-        """sources: one a part, or futures of such. moments: survey means and deviations, too;
-        weights: arrays of weights above 0, one a part, None for ones. Raises DataError where there
+        """sources: one per part, or futures of them. moments: also survey means and deviations;
+        weights: arrays of positive weights, one per part, None for ones. Raises DataError if there
         are no rows.
         """
         start = time.perf_counter()
@@ -64,7 +64,7 @@ class DistributedRows(Rows):
         for k in kept[1:]:
             self.survey = self.survey + found[k]
         self.shape = (self.survey.count, self.survey.width)
-        # futures of the scaled rows; and of which scaling and type there are some
+        # futures of the scaled rows, with their scaling and type, if any
         self.data: list[Any] | None = None
         self.known: tuple[Any, Any, DistributedRows] | None = None
         self.y = RowVector(workers, Leaf(np.empty(0)), self.counts)
@@ -74,7 +74,7 @@ class DistributedRows(Rows):
         self.seconds = time.perf_counter() - start
 
     def unscaled(self, index):
-        """The rows of these numbers, ascending, as the workers read them again."""
+        """The rows with these ascending numbers, read again by the workers."""
         owners, local = located(np.arange(self.shape[0])[index], self.counts)
         return stacked(
             self.workers.results(
@@ -92,7 +92,7 @@ class DistributedRows(Rows):
         )
 
     def targets(self) -> np.ndarray:
-        """The targets (n,) of all rows, here, as the workers read them again."""
+        """The targets (n,) of all rows, fetched, read again by the workers."""
         found = [
             self.workers.submit(targets, source, worker=_home(k, self.sources, self.workers))
             for k, source in enumerate(self.sources)
@@ -100,10 +100,10 @@ class DistributedRows(Rows):
         return np.concatenate(self.workers.results(found)).astype(np.float64)
 
     def some(self, index, moments: bool = False, weights=None, sources=None) -> DistributedRows:
-        """The rows of these numbers, ascending, which the workers read anew.
+        """The rows with these ascending numbers, read again by the workers.
 
-        moments: as of a new object; weights: an array (n,) of those of all rows, None for ones;
-        those of weight zero are left out. sources: of the same rows, read in another way.
+        moments: as for a new object; weights: an array (n,) for all rows, None for ones; rows with
+        weight zero are dropped. sources: of the same rows, read in another way.
         """
         if weights is not None:
             index = index[weights[index] > 0]
@@ -116,8 +116,8 @@ class DistributedRows(Rows):
         return DistributedRows(self.workers, own, moments, parts)
 
     def decided(self, index, pipelines, sources=None) -> list[np.ndarray]:
-        """What each of some pipelines decides of the rows of these numbers, ascending; sources: as
-        of `some`.
+        """The decision values of several pipelines for the rows with these ascending numbers;
+        sources: see `some`.
         """
         owners, local = located(index, self.counts)
         shared = self.workers.shared(pipelines)
@@ -135,7 +135,7 @@ class DistributedRows(Rows):
         return [np.concatenate(parts) for parts in zip(*found, strict=True)]
 
     def scaled(self, scaler, dtype) -> DistributedRows:
-        """The rows scaled, kept on the workers; the same again as long as the scaling is."""
+        """The scaled rows, stored on the workers; reused as long as the scaling is the same."""
         if self.known is not None and self.known[0] is scaler and self.known[1] == dtype:
             return self.known[2]
         start, finish = time.perf_counter(), partial(dense, dtype=np.dtype(dtype))
@@ -169,30 +169,28 @@ class DistributedRows(Rows):
         return other
 
     def __getitem__(self, index) -> np.ndarray:
-        """The scaled rows of these numbers, fetched."""
+        """The scaled rows with these numbers, fetched."""
         index = np.arange(self.shape[0])[index] if isinstance(index, slice) else np.asarray(index)
         if len(index) * self.shape[1] > _FETCHED and len(index) > 5000:
-            raise TypeError(f"{len(index):,} rows are more than are fetched from the workers")
+            raise TypeError(f"{len(index):,} rows are too many to fetch from the workers")
         return fetched(self.workers, self.data, self.counts, index)
 
     @property
     def share(self) -> tuple[int, float]:
-        """(rows of a worker, MiB that it has for them)."""
+        """(rows of a worker, MiB available for them)."""
         return -(-self.shape[0] // len(self.workers.addresses)), self.workers.memory_mb
 
     def features(self, feature_map, scale: float = 1.0, most_mb: float = np.inf) -> PartsMatrix:
-        """scale * feature_map(X), computed at every use; most_mb: what a worker may hold of
-        them at most.
-        """
+        """scale * feature_map(X), computed at every use; most_mb: maximum MiB of it per worker."""
         return PartsMatrix(
             self.workers, self.data, Computed(feature_map, scale), self.counts, most_mb=most_mb
         )
 
     def numbered(self, grids: BinningMap) -> tuple[Bins, PartsMatrix]:
-        """The bins that the rows are in, the same as if they were in one process, and the features.
+        """The bins that contain the rows, identical to those in one process, and the features.
 
-        Each worker numbers the bins of its own rows. Keys and numbers of the bins travel, which
-        have the size of D.
+        Each worker numbers the bins of its own rows. Keys and numbers of the bins, of size D, are
+        transferred.
         """
         workers = self.workers
         found = workers.each(_number, self.data, common=(workers.shared(grids),))
@@ -216,8 +214,8 @@ class DistributedRows(Rows):
 
 
 def _home(part: int, parts, workers) -> int:
-    """The worker that is to read a part: neighbours lie together, so that their sums need
-    not travel.
+    """The worker that should read a part: neighbours are stored together, so that their sums need
+    no transfer.
     """
     return part * len(workers.addresses) // len(parts)
 

@@ -1,5 +1,5 @@
-"""Training on rows that workers of a Dask cluster read, each its own part of the files:
-`rfx train --scheduler`.
+"""Train on rows read by the workers of a Dask cluster, each its own part of the files: `rfx train
+--scheduler`.
 """
 
 import logging
@@ -35,11 +35,11 @@ from rfx.records.run import Run
 from rfx.runs import held_out
 
 log = logging.getLogger(__name__)
-# Bytes of a file in a part, at most.
+# Maximum bytes of a file per part.
 _BYTES = 64 << 20
-# Solvers whose vectors over the rows may lie on workers.
+# Solvers whose vectors over the rows may be on workers.
 _SOLVERS = (None, "rfx", "cg")
-# What is asked of rows in one process.
+# Options that need rows in one process.
 _WITHOUT = (
     "split",
     "groups",
@@ -54,46 +54,47 @@ _WITHOUT = (
 
 
 def check_method(trainer) -> None:
-    """Refuse, with a UsageError, a method or options that need all rows in one process."""
+    """Raise UsageError for a method or options that need all rows in one process."""
     s, able = (
         trainer.settings,
         [name for name, own in methods.METHODS.own().items() if own.distributed],
     )
     if not trainer.method.distributed:
         raise UsageError(
-            f"method {trainer.name} needs all rows in one process; over rows on several machines"
-            f" there are {', '.join(able)}"
+            f"method {trainer.name} needs all rows in one process; methods for rows on several"
+            f" machines: {', '.join(able)}"
         )
     if s.get("solver") not in _SOLVERS:
-        raise UsageError(f"--solver is {s.solver}, which needs all rows in one process; choose rfx")
+        raise UsageError(
+            f"--solver is {s.solver}, which needs all rows in one process; use --solver rfx"
+        )
     for name in trainer.method.searched:
         word = isinstance(s.get(name), str) and s[name] != AUTO
         word = word and (name != "gamma" or s.gamma == "validation")
         if word and not (name == "lam" and s.get("lam_path")):
             raise UsageError(
-                f"--{name.replace('_', '-')} is {s[name]}, which needs rows in one process;"
-                " give auto or a number"
+                f"--{name.replace('_', '-')} is {s[name]}, which needs all rows in one process; use"
+                " auto or a number"
             )
     for name in ("class_weight", "grow"):
         if s.get(name) is not None:
             raise UsageError(
                 f"--{name.replace('_', '-')} is {s[name]}, which needs all rows in one process;"
-                " leave it out"
+                " omit it"
             )
 
 
 def check(trainer, run: Run) -> None:
-    """Refuse with a UsageError what does not go with a run's scheduler, before anything is read."""
+    """Raise UsageError, before reading, for options that do not support a run's scheduler."""
     for name in _WITHOUT:
         if getattr(run, name) not in (None, False):
             raise UsageError(
-                f"--{name.replace('_', '-')} is for rows in one process; leave it out, or"
-                " --scheduler"
+                f"--{name.replace('_', '-')} needs all rows in one process; omit it or --scheduler"
             )
     if encodings.remembered(run.how_to_read().encoding) is not None:
         raise UsageError(
-            "--encoding is for rows in one process; leave it out, or --scheduler, or save the files"
-            " in UTF-8"
+            "--encoding needs all rows in one process; omit it or --scheduler, or save the files in"
+            " UTF-8"
         )
     check_method(trainer)
     named.check(run)
@@ -101,7 +102,7 @@ def check(trainer, run: Run) -> None:
 
 def train(trainer, run: Run, progress=None) -> tuple:
     """(Pipeline, Elsewhere) of training a method on the files of a run by its scheduler's workers;
-    the latter has the test rows, and what the run holds out.
+    the latter has the test rows and the held-out results.
 
     Without these, info has the score on the training rows.
     """
@@ -137,17 +138,17 @@ def train(trainer, run: Run, progress=None) -> tuple:
             split.held = held_out.evaluated(run, here, trained, progress, without)
         elif split.X_test is None and not trainer.settings.get("lam_path"):
             if rows is not whole:
-                rows.known = None  # the workers need not hold both
+                rows.known = None  # the workers need not store both
             more["train_score"] = _score(trained, whole)
     return trained.with_info(**more), split
 
 
 @dataclass
 class _Data:
-    """The training rows of a run, and how they are read.
+    """The training rows of a run, and how to read them.
 
-    task: as it was given, or guessed by how labels are spelled. weights: an array (n,) of all rows,
-    None for ones. reading: of a table with missing cells that are replaced, None of others.
+    task: as given, or inferred from the spelling of the labels. weights: an array (n,) for all
+    rows, None for ones. reading: of a table with replaced missing cells, otherwise None.
     """
 
     rows: DistributedRows
@@ -157,13 +158,13 @@ class _Data:
     reading: Reading | None = None
 
     def weigh(self, path) -> None:
-        """Give the rows the weights of a file."""
+        """Set the sample weights from a file."""
         count = self.rows.shape[0]
         self.weights = weights.of_rows(np.empty(count), rowweights.read(path, count))
 
     def training_rows(self, trainer, kept=None, sources=None) -> DistributedRows:
-        """The rows that a trainer learns from, of those with the numbers `kept`, None for all;
-        sources: of all rows, read in another way.
+        """The rows for training, with the numbers `kept`, None for all; sources: of all rows, read
+        in another way.
         """
         if kept is None and self.weights is None:
             return self.rows
@@ -174,15 +175,15 @@ class _Data:
         if trainer.settings.task != "regression" and labels and own and len(own) < len(labels):
             lost = label_text(self.schema, min(labels.keys() - own.keys()))
             raise DataError(
-                f"all rows with the label {lost:.40} have weight 0; with --scheduler a row of each"
-                " label has to count"
+                f"all rows with the label {lost:.40} have weight 0; with --scheduler each label"
+                " needs a positive weight"
             )
         return found
 
 
 def _without(data: _Data, trainer, kept, out, progress) -> tuple:
-    """The pipeline of the rows `kept`, and for each point of its path the decision values of the
-    rows `out`.
+    """The pipeline trained on the rows `kept`, and for each point of its path the decision values
+    of the rows `out`.
     """
     sources = data.rows.sources
     if data.reading is not None:
@@ -195,7 +196,7 @@ def _without(data: _Data, trainer, kept, out, progress) -> tuple:
 
 
 def _learner(data: _Data, kept, task) -> Learner:
-    """What the rows with the numbers `kept` of tables teach."""
+    """The schema learnt from the rows `kept` of tables."""
     rows = data.rows
     owners, local = located(kept, rows.counts)
     first, *others = rows.workers.results(
@@ -212,14 +213,14 @@ def _learner(data: _Data, kept, task) -> Learner:
 
 
 def _files(path, workers) -> list:
-    """The files that a path or pattern stands for, as all workers see them."""
+    """The files that a path or pattern matches on all workers."""
     seen = workers.everywhere(_measured, str(path))
     (first, files), *others = sorted(seen.items())
     for address, found in seen.items():
         if isinstance(found, str):
             raise DataError(
-                f"worker {address}: {found}; put the files where every worker sees them, under the"
-                " same name"
+                f"worker {address}: {found}; put the files where every worker can read them, under"
+                " the same name"
             )
     for address, found in others:
         odd = sorted(
@@ -227,20 +228,20 @@ def _files(path, workers) -> list:
         )
         if odd:
             raise DataError(
-                f"{odd[0][0]} is not the same, or not there, on worker {first} and on worker"
-                f" {address}; copy it to both"
+                f"{odd[0][0]} differs or is missing on worker {first} or on worker {address}; copy"
+                " it to both"
             )
     kinds = {"csv" if file.kind == "tsv" else file.kind for file in files}
     if len(kinds) > 1:
         raise DataError(
-            f"{path} stands for files of several kinds ({', '.join(sorted(kinds))}); give files of"
-            " one kind"
+            f"{path} matches files of several kinds ({', '.join(sorted(kinds))}); use files of one"
+            " kind"
         )
     return files
 
 
 def _measured(path):
-    """On a worker: the files, or what is wrong with them."""
+    """On a worker: the files, or the error."""
     try:
         return [ranges.measured(own) for own in ranges.found(path)]
     except DataError as refused:
@@ -282,8 +283,8 @@ def _surveyed(reader, pieces, given, workers, moments) -> DistributedRows:
 
 
 def _libsvm_rows(reader, pieces, workers, task, survey, name):
-    """(DistributedRows, the task); the reader then knows how labels are spelled, for which
-    rows are read twice where need be.
+    """(DistributedRows, the task); afterwards the reader knows the spelling of the labels, for
+    which rows are read twice if needed.
     """
     word = workers.result(workers.submit(ranges.first_word, pieces[0][0]))
     if word is not None and task == "regression":
@@ -300,7 +301,7 @@ def _libsvm_rows(reader, pieces, workers, task, survey, name):
 
 
 def _spellings(reader, pieces, workers, how) -> labelwords.Spellings:
-    """How the labels of all pieces are spelled; how: as `spellings` of the reader has it."""
+    """The spellings of the labels of all pieces; how: see `spellings` of the reader."""
     found = labelwords.Spellings(labelwords.MOST)
     for own in workers.results(
         [
@@ -316,9 +317,9 @@ def _spellings(reader, pieces, workers, how) -> labelwords.Spellings:
 
 
 def _changed(learners: list) -> frozenset[int]:
-    """The columns that are words in some parts, of which others made numbers.
+    """The columns that are words in some parts and numbers in others.
 
-    learners: of each part the Learner of its rows, or the columns that turned out to be words.
+    learners: of each part the Learner of its rows, or the columns that contain words unexpectedly.
     """
     refused = frozenset().union(*(own for own in learners if isinstance(own, frozenset)))
     kinds = [own.word_columns for own in learners if not isinstance(own, frozenset)]
@@ -328,8 +329,8 @@ def _changed(learners: list) -> frozenset[int]:
 
 
 def _table_reader(files, reading, pieces, workers, task):
-    """(a reader whose schema is learnt from all parts, the task, guessed where the targets
-    are classes by how they are spelled, whether cells are missing and replaced).
+    """(a reader with a schema learnt from all parts, the task, inferred if the spelling of the
+    targets shows classes, whether cells are missing and replaced).
     """
     shape = None
     forced: frozenset[int] = frozenset()
@@ -353,8 +354,8 @@ def _table_reader(files, reading, pieces, workers, task):
             break
         if shape is None:
             raise DataError(
-                f"the files of {files[0].path} have columns that are words in one and numbers in"
-                " another; make them alike"
+                f"the files of {files[0].path} have columns with words in one file and numbers in"
+                " another; use one type per column"
             )
         forced |= changed
     first, *others = learners
@@ -381,7 +382,7 @@ def _table_reader(files, reading, pieces, workers, task):
 
 
 def _learnt(source, reading, task):
-    """On a worker: the Learner of a part's rows, or the columns whose kind changes within it."""
+    """On a worker: the Learner of a part's rows, or the columns whose type changes within it."""
     learner, kinds = Learner(reading, True, task == "regression"), None
     seen: frozenset[int] = frozenset()
     for table in source.tables():
@@ -405,8 +406,8 @@ def _learnt(source, reading, task):
 def _task(survey) -> str:
     if survey.labels is None:
         log.warning(
-            "task regression, guessed from the targets: more than %s different numbers; --task"
-            " sets it",
+            "task regression, inferred from the targets: more than %s different numbers; --task"
+            " overrides it",
             f"{MOST_LABELS:,}",
         )
         return "regression"
@@ -415,7 +416,7 @@ def _task(survey) -> str:
 
 
 def _test_rows(run, given, n_inputs, schema):
-    """(X, y) of the run's test rows, else those of its data set; None for none."""
+    """(X, y) of the run's test rows, else those of its data set; None if there are none."""
     test = run.test or given.test or (None, None)
     if isinstance(test, tuple):
         return test

@@ -1,9 +1,9 @@
-"""Arrays with a row for each row of a matrix of parts, which stay where the parts are; numpy's
-functions take them.
+"""Arrays with an entry for each row of a distributed matrix, stored with its parts; numpy functions
+accept them.
 
-What is computed from them element by element is written down, and evaluated part by part with the
-next sum or product that needs it, so that `loss.value(f, y).sum()` is one task a part and one
-number that travels. A sum of numbers over the parts is made here, in their order.
+Elementwise operations are recorded, and evaluated part by part with the next sum or product that
+needs them, so that `loss.value(f, y).sum()` is one task per part and one number to transfer. The
+numbers of the parts are summed here, in order.
 """
 
 from collections.abc import Callable
@@ -17,12 +17,11 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from rfx.errors import DataError
 from rfx.parallel import cached
 
-# Steps that are written down before they are evaluated, so that what grows from turn to turn of a
-# loop does not grow for ever.
+# Recorded steps before evaluation, so that the expression of a loop does not grow without limit.
 _LONGEST = 16
-# Numbers that are fetched at most: what is longer stays on the workers.
+# Maximum numbers fetched: longer vectors stay on the workers.
 _FETCHED = 1 << 22
-# Different values that `np.unique` gives.
+# Maximum distinct values returned by `np.unique`.
 _MOST_VALUES = 1000
 
 
@@ -34,8 +33,8 @@ class _Place:
 
 
 class _Node:
-    """A step: function(*args), where nodes among args stand for their values; of a leaf the
-    futures, one for each part.
+    """A step: function(*args), with values in place of nodes among args; for a leaf the futures,
+    one per part.
     """
 
     length: int
@@ -46,9 +45,7 @@ class _Node:
 
 
 class Leaf(_Node):
-    """Values that lie on the workers; futures may be given later, as long as that is before
-    any value is asked for.
-    """
+    """Values on the workers; futures may be set later, before any value is requested."""
 
     length = 0
 
@@ -57,7 +54,7 @@ class Leaf(_Node):
 
 
 def written(nodes):
-    """(steps, leaves) that `evaluated` takes: the values of nodes, each step once."""
+    """(steps, leaves) for `evaluated`: the values of nodes, each step once."""
     steps: list[tuple[Any, tuple[Any, ...]]] = []
     leaves: list[Any] = []
     numbers: dict[int, int] = {}
@@ -82,13 +79,13 @@ def written(nodes):
 
 
 def evaluated(program, leaves) -> list:
-    """The values of the nodes that were written, for one part."""
+    """The values of the recorded nodes for one part."""
     steps, wanted = program
     values: list = []
     for function, args in steps:
         if function is None:
             found = leaves[args[0]]
-            # targets that float32 has exactly are kept so
+            # targets that are exact in float32 are stored so
             values.append(
                 found.astype(np.float64) if getattr(found, "dtype", None) == np.float32 else found
             )
@@ -100,7 +97,7 @@ def evaluated(program, leaves) -> list:
 
 
 class RowVector(NDArrayOperatorsMixin):
-    """An array (N,) or (N, k) whose parts, of `counts` rows each, lie on the workers."""
+    """An array (N,) or (N, k) whose parts, with `counts` rows each, are on the workers."""
 
     __array_priority__ = 1000
 
@@ -109,8 +106,8 @@ class RowVector(NDArrayOperatorsMixin):
 
     @classmethod
     def of(cls, workers, futures, counts, columns=(), entry=None) -> "RowVector":
-        """Of a future for each part, of float64 arrays (n, *columns), or of tuples whose
-        `entry` that is.
+        """Create from a future for each part, of float64 arrays (n, *columns), or of tuples whose
+        `entry` is one.
         """
         leaf = Leaf(np.empty((0, *columns)), futures)
         return cls(
@@ -123,13 +120,15 @@ class RowVector(NDArrayOperatorsMixin):
         return cls(workers, _Node(np.full, [Leaf(0, list(counts)), value], np.empty(0)), counts)
 
     def _like(self, function, *args, counts=None) -> "RowVector":
-        """function(*args) element by element; RowVectors among args."""
+        """function(*args) elementwise; args may include RowVectors."""
         given = [arg for arg in args if isinstance(arg, RowVector)]
         counts = counts or given[0].counts
         nodes = [arg.node if isinstance(arg, (RowVector, RowIndex)) else arg for arg in args]
         meta = function(*(node.meta if isinstance(node, _Node) else node for node in nodes))
         if meta.shape[0] != 0 or len({arg.counts for arg in given}) > 1:
-            raise ValueError("rows on workers go with rows on the same workers, and with numbers")
+            raise ValueError(
+                "vectors on workers combine only with vectors on the same workers and with numbers"
+            )
         found = RowVector(self.workers, _Node(function, nodes, meta), counts)
         return found.kept() if found.node.length > _LONGEST else found
 
@@ -169,7 +168,7 @@ class RowVector(NDArrayOperatorsMixin):
     def reshape(self, *shape):
         shape = shape[0] if isinstance(shape[0], tuple) else shape
         if shape[0] not in (len(self), -1):
-            raise ValueError("rows on workers keep their number")
+            raise ValueError("vectors on workers can't be reshaped")
         return self._like(
             _shaped,
             self,
@@ -181,14 +180,16 @@ class RowVector(NDArrayOperatorsMixin):
             return self._like(_taken, self, key, counts=key.counts)
         if isinstance(key, tuple):
             if key[0] != slice(None):
-                raise TypeError("of rows on workers all are taken, or those of an index")
+                raise TypeError(
+                    "vectors on workers support only a full slice or an index of their own rows"
+                )
             return self._like(_part_of, self, key)
         return self._some(np.arange(len(self))[key] if isinstance(key, slice) else np.asarray(key))
 
     def _some(self, index):
         """The rows of these numbers, as an array."""
         if len(index) * max(1, self.size // max(1, len(self))) > _FETCHED:
-            raise TypeError(f"{len(index):,} rows are more than are fetched from the workers")
+            raise TypeError(f"{len(index):,} rows are too many to fetch from the workers")
         owners, local = located(index, self.counts)
         used = np.unique(owners)
         (steps, wanted), leaves = written([self.node])
@@ -202,7 +203,7 @@ class RowVector(NDArrayOperatorsMixin):
 
     def __setitem__(self, key, values):
         if not isinstance(key, RowIndex):
-            raise TypeError("rows on workers are set by an index of them")
+            raise TypeError("assignment to vectors on workers needs an index of their own rows")
         args = self, key, values.node if isinstance(values, RowVector) else values
         nodes = [self.node, key.node, args[2]]
         self.node = _Node(_with, nodes, self.node.meta)
@@ -210,11 +211,11 @@ class RowVector(NDArrayOperatorsMixin):
             self.kept()
 
     def __iter__(self):
-        raise TypeError("rows on workers are not gone through one by one")
+        raise TypeError("vectors on workers can't be iterated")
 
     def __array__(self, dtype=None, copy=None):
         if self.size > _FETCHED:
-            raise TypeError(f"{self.size:,} numbers are more than are fetched from the workers")
+            raise TypeError(f"{self.size:,} numbers are too many to fetch from the workers")
         return np.concatenate(
             self.workers.results(tasks(self.workers, _value, [self.node]))
         ).astype(dtype or self.dtype, copy=False)
@@ -222,7 +223,7 @@ class RowVector(NDArrayOperatorsMixin):
     # ------------------------------------------------------------------ sums
 
     def _partial(self, function, *more) -> list:
-        """function of each part of this and of more, here."""
+        """function of each part of this vector and of the others, fetched."""
         parts, common = _question(
             self.workers, function, [self.node, *(other.node for other in more)]
         )
@@ -280,9 +281,7 @@ class RowVector(NDArrayOperatorsMixin):
 
 
 class RowIndex:
-    """Some of the rows of parts: for each part the numbers of its own, ascending; counts:
-    how many those are.
-    """
+    """Some rows of parts: for each part its ascending row numbers; counts: how many."""
 
     def __init__(self, workers, futures, counts):
         self.node, self.workers, self.counts = (
@@ -302,7 +301,7 @@ def tasks(workers, function, nodes) -> list:
 
 
 def _question(workers, function, nodes) -> tuple:
-    """(the leaves of each part, what is common to all) that `_with_values` takes."""
+    """(the leaves of each part, common arguments) for `_with_values`."""
     program, leaves = written(nodes)
     return [list(own) for own in zip(*leaves, strict=True)], (function, workers.shared(program))
 
@@ -315,7 +314,7 @@ def located(index, counts):
 
 
 def rows_where(mask: RowVector) -> RowIndex:
-    """The rows where a vector is not zero."""
+    """The rows where a vector is nonzero."""
     futures = tasks(mask.workers, _nonzero, [mask.node])
     return RowIndex(mask.workers, futures, mask.workers.results(mask.workers.each(len, futures)))
 

@@ -1,8 +1,7 @@
-"""Functions run on the parts of rows that lie on Dask workers, and sums over the parts in an order
-that never changes.
+"""Functions run on the parts of rows on Dask workers, and sums over the parts in a fixed order.
 
-Everything is a task without side effects: what a worker that dies has held is made anew by Dask
-from the tasks that made it.
+Everything is a task without side effects: Dask recomputes the data of a dead worker from the tasks
+that produced it.
 """
 
 import contextlib
@@ -21,28 +20,27 @@ from rfx.distributed import cluster, dask
 from rfx.distributed.direct import Direct
 from rfx.errors import ClusterError, RfxError
 
-# Seconds between looks at the clock and the cluster while a result is waited for; those without any
-# worker after which it is given up.
+# Seconds between checks of the clock and the cluster while waiting for a result; seconds without
+# any worker after which waiting ends.
 _PATIENCE, _ALONE = 2.0, 60.0
-# Bytes of an argument that goes along with every task; a larger one is sent once and passed on
-# among the workers.
+# Maximum bytes of an argument sent with every task; a larger one is sent once and forwarded among
+# the workers.
 INLINE = 1 << 17
-# Bytes of answers that may come to the client from all parts together; more are added up on the
-# way, in a tree.
+# Maximum bytes of results sent to the client from all parts together; more are reduced in a tree.
 _TOGETHER = 1 << 20
-# Part of a worker's memory that features may take: beyond 60 percent Dask writes to disk.
+# Fraction of a worker's memory for features: above 60 percent Dask writes to disk.
 _HELD = 0.4
 
 
 class Workers:
-    """The workers of a Dask client, on which the parts 0, 1, … of some rows lie."""
+    """The workers of a Dask client, on which the parts 0, 1, … of some rows are stored."""
 
     def __init__(self, client, count: int = 1):
-        """count: the workers that are to be waited for. Raises ClusterError where there are none,
-        or other versions on them.
+        """count: number of workers to wait for. Raises ClusterError if there are none, or their
+        versions differ.
 
-        What is decided by the number of workers and their memory, and with it the bits of the
-        answer, is decided by those that are there now, whichever of them die later.
+        Decisions based on the number of workers and their memory, which affect the bits of the
+        result, use the workers present now, even if some die later.
         """
         self.client, self.home, self._answered = client, _process(), None
         with self.asked():
@@ -50,8 +48,7 @@ class Workers:
             self.addresses, self.threads = sorted(threads), max(count, sum(threads.values()))
             cluster.check_versions(client)
             limits = [worker["memory_limit"] for worker in self._known().values()]
-        # MiB that parts may take on each worker, of what Dask allows it; infinite where it sets no
-        # bound
+        # MiB for parts on each worker, within Dask's limit; infinite without a limit
         self.memory_mb = min((limit for limit in limits if limit), default=np.inf) / 2**20 * _HELD
         self._direct = Direct(client, self.addresses)
         self._copies: list[Any] = []
@@ -62,8 +59,8 @@ class Workers:
     # ------------------------------------------------------------------ tasks
 
     def submit(self, function, *args, worker=None):
-        """The future of function(*args) on a worker; worker: the number of one that is
-        preferred. Futures among args become values.
+        """The future of function(*args) on a worker; worker: the number of a preferred one. Futures
+        among args become values.
         """
         parallel.check_time()
         where = (
@@ -80,11 +77,11 @@ class Workers:
             )
 
     def each(self, function, *parts, common=()) -> list:
-        """A future for each part of function(*common, *what these lists have for it), all asked for
+        """A future for each part of function(*common, *its entries of these lists), all requested
         in one message.
 
-        A message to the scheduler waits until 10 ms after the one before: what the last answer was
-        made of is let go when the next question is on its way, not before it.
+        A message to the scheduler waits until 10 ms after the previous one: the data of the last
+        result is released with the next request, not before.
         """
         parallel.check_time()
         calls = list(zip(*parts, strict=True))
@@ -95,8 +92,8 @@ class Workers:
         return futures
 
     def answers(self, function, *parts, common=()) -> list:
-        """What `each` has futures of, for small answers: from the workers directly where
-        they can give them, else by tasks.
+        """The results of `each` for small data: directly from the workers if possible, else by
+        tasks.
         """
         parallel.check_time()
         calls = list(zip(*parts, strict=True))
@@ -107,8 +104,8 @@ class Workers:
         return self.results(self.each(function, *parts, common=common)) if found is None else found
 
     def summed(self, function, *parts, size, common=()):
-        """The sum over the parts of what `each` has futures of, by the tree of `total`;
-        size: the bytes of one of them.
+        """The sum over the parts of the results of `each`, by the tree of `total`; size: bytes of
+        one result.
         """
         if size * len(parts[0]) > _TOGETHER:
             return self.sum(self.each(function, *parts, common=common))
@@ -119,8 +116,8 @@ class Workers:
         return found[0]
 
     def everywhere(self, function, *args) -> dict:
-        """function(*args) on every worker that lives, by its address: one that dies is left
-        out, and one that starts is asked.
+        """function(*args) on every live worker, by its address: one that dies is omitted, and one
+        that starts is included.
         """
         end = time.monotonic() + _ALONE
         found: dict[str, Any] = {}
@@ -131,8 +128,8 @@ class Workers:
                 missing = [address for address in living if address not in found]
                 if living and not missing:
                     break
-                # an error here is one between the scheduler and a worker; what the function raises
-                # comes as its answer
+                # an error here is between the scheduler and a worker; exceptions of the function
+                # are returned as its result
                 told = (
                     self.client.run(_tried, function, args, workers=missing, on_error="return")
                     if missing
@@ -145,7 +142,7 @@ class Workers:
             }
             if time.monotonic() > end:
                 who = f"worker {missing[0]} does not answer" if missing else "no worker is left"
-                raise ClusterError(f"{who} at {self._address}; start it anew, and train again")
+                raise ClusterError(f"{who} at {self._address}; restart it and train again")
             if not missing or missing[0] not in found:
                 time.sleep(0.1)
         for _, error in found.values():
@@ -154,10 +151,9 @@ class Workers:
         return {address: found[address][0] for address in living}
 
     def shared(self, value, everywhere=False):
-        """What stands for a value among the arguments of all parts: itself where it is small, else
-        a future of it.
+        """The form of a common argument of all parts: itself if it is small, else a future of it.
 
-        everywhere: have every worker fetch it now, not when it is needed there first.
+        everywhere: let every worker fetch it now, not on first use.
         """
         size = value.nbytes if isinstance(value, np.ndarray) else len(pickle.dumps(value, 5))
         if size <= INLINE:
@@ -170,12 +166,12 @@ class Workers:
         return future
 
     def total(self, futures):
-        """The future of the sum, of arrays or tuples of them, always by the same tree."""
+        """The future of the sum of arrays or tuples of them, always by the same tree."""
         return self._summed(futures, 1)[0]
 
     def sum(self, futures):
-        """The sum that `total` has a future of. Its last two terms are added here, which
-        saves what is passed on and one more task.
+        """The sum of `total`. Its last two terms are added here, which saves a transfer and a
+        task.
         """
         return reduce(_plus, self.results(self._summed(futures, 2)))
 
@@ -187,20 +183,20 @@ class Workers:
         return futures
 
     def entries(self, futures, place: int) -> list:
-        """The futures of one entry of each of some tuples, taken where these are."""
+        """The futures of one entry of each of some tuples, computed where these are."""
         return self.each(itemgetter(place), futures)
 
     # ------------------------------------------------------------------ results
 
     def result(self, future):
-        """What a task returns, as `results`."""
+        """The result of a task, see `results`."""
         return self.results([future])[0]
 
     def results(self, futures) -> list:
-        """What tasks return, in their order.
+        """The results of tasks, in order.
 
-        Raises what they raised, parallel.Late after the deadline, ClusterError where the cluster is
-        gone.
+        Raises their exceptions, parallel.Late after the deadline, ClusterError if the cluster is
+        unavailable.
         """
         distributed = dask.distributed()
         alone, told = None, None
@@ -212,8 +208,8 @@ class Workers:
                     try:
                         found = self.client.gather(futures)
                     except OSError as error:
-                        # of a task, and the same each time, or of a worker that died when it was
-                        # asked
+                        # of a task, and the same each time, or of a worker that died during the
+                        # request
                         if repr(error) == told or not cluster.answers(self.client):
                             raise
                         told = repr(error)
@@ -229,11 +225,11 @@ class Workers:
             if alone is not None and time.monotonic() - alone > _ALONE:
                 if known:
                     raise ClusterError(
-                        f"the workers at {self._address} are out of memory; give them more, or more"
-                        " parts"
+                        f"the workers at {self._address} are out of memory; increase their memory"
+                        " or the number of parts"
                     )
                 raise ClusterError(
-                    f"no worker is left at {self._address}; start one (dask worker ADDRESS), and"
+                    f"no worker is left at {self._address}; start one (dask worker ADDRESS) and"
                     " train again"
                 )
 
@@ -243,8 +239,8 @@ class Workers:
 
     @contextlib.contextmanager
     def asked(self):
-        """ClusterError for what Dask raises where the cluster does not answer as it should;
-        rfx's own errors go through.
+        """Raise ClusterError for Dask's exceptions if the cluster does not work properly; rfx's own
+        errors pass through.
         """
         distributed = dask.distributed()
         try:
@@ -253,28 +249,28 @@ class Workers:
             raise
         except distributed.KilledWorker as error:
             raise ClusterError(
-                f"the same work ended {getattr(error, 'allowed_failures', 3) + 1} workers"
-                f" ({error.last_worker.address} was the last); if they were short of memory, give"
-                " them more, or more parts"
+                f"the same task ended {getattr(error, 'allowed_failures', 3) + 1} workers"
+                f" ({error.last_worker.address} was the last); if memory ran out, increase it or"
+                " the number of parts"
             ) from None
         except (ImportError, pickle.UnpicklingError) as error:
             raise ClusterError(
-                f"a worker can't do its part ({_first(error)}); install rfx there as it is here"
+                f"a worker can't run its part ({_first(error)}); install the same rfx there"
             ) from None
         except Exception as error:
             if isinstance(error, distributed.client.FutureCancelledError) or not cluster.answers(
                 self.client
             ):
-                gone = f"the scheduler at {self._address} went away or does not answer"
+                gone = f"the scheduler at {self._address} does not answer"
             elif isinstance(error, OSError):
-                gone = f"a worker of {self._address} can't do its part"
+                gone = f"a worker of {self._address} can't run its part"
             else:
                 raise
             raise ClusterError(f"{gone} ({_first(error)}); train again") from None
 
 
 def here() -> str:
-    """What a message calls the worker that it is made on."""
+    """The worker's name in messages that it creates."""
     try:
         return f"worker {dask.distributed().get_worker().address}"
     except ValueError:
@@ -290,8 +286,8 @@ def _process() -> tuple:
 
 
 def _run(expected, home, function, *args):
-    """A task: function(*args), by one thread unless it is the client's own process, on a
-    worker of the versions that are expected.
+    """A task: function(*args), with one thread unless it is in the client's own process, on a
+    worker with the expected versions.
     """
     if expected != cluster.versions() and (
         told := cluster.difference(expected, cluster.versions(), here())
@@ -303,7 +299,7 @@ def _run(expected, home, function, *args):
 
 
 def _tried(function, args) -> tuple:
-    """(function(*args), None), or None and what it raised."""
+    """(function(*args), None), or None and the exception."""
     try:
         return function(*args), None
     except Exception as error:
@@ -311,7 +307,7 @@ def _tried(function, args) -> tuple:
 
 
 def _small(found) -> bool:
-    """Whether workers may keep these results until the next are asked for."""
+    """Whether workers may keep these results until the next request."""
     return all(
         _small(own) if isinstance(own, tuple) else getattr(own, "nbytes", 0) <= INLINE
         for own in found

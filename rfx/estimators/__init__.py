@@ -1,8 +1,8 @@
-"""Methods and feature maps as scikit-learn's estimators and transformers.
+"""Methods and feature maps as scikit-learn estimators and transformers.
 
-A classifier and a regressor for each method, such as `SparseRFClassifier` and `KernelRegressor`,
-and a transformer for each map, such as `FourierFeatures` and `RandomBinning`. Classes for what
-plug-ins add are made from their declarations when they are asked for; `names()` lists them, too.
+There is a classifier and a regressor for each method, such as `SparseRFClassifier` and
+`KernelRegressor`, and a transformer for each map, such as `FourierFeatures` and `RandomBinning`.
+Classes for plug-ins are created on demand from their declarations; `names()` lists them too.
 """
 
 import os
@@ -128,11 +128,10 @@ __all__ = [
 
 
 def load(path: str | os.PathLike[str]) -> Classifier | Regressor:
-    """The estimator of a model file, made by `save` or by `rfx train --model`.
+    """Load the estimator of a model file, written by `save` or by `rfx train --model`.
 
-    Loading one runs no code. A model that `rfx train` made from a table takes pandas' data frames
-    in the form of that table, and predicts what `rfx predict` does from its file; it takes encoded
-    inputs, too.
+    Loading runs no code. A model that `rfx train` trained on a table accepts pandas data frames in
+    the form of that table, and predicts the same as `rfx predict`. It also accepts encoded inputs.
 
     Parameters
     ----------
@@ -146,18 +145,18 @@ def load(path: str | os.PathLike[str]) -> Classifier | Regressor:
     Raises
     ------
     rfx.errors.DataError
-        Where the file is no model of rfx, or a damaged one.
+        If the file is not an rfx model, or is damaged.
     """
     return _files.restore(_plugins.estimator_class, path)
 
 
 def names() -> list[str]:
-    """The names of all estimators and transformers, those of plug-ins among them."""
+    """List the names of all estimators and transformers, including those of plug-ins."""
     own = [name for name in __all__ if name[0].isupper()]
     return sorted([*own, *_plugins.names()])
 
 
-# a type checker would take any name for a class
+# otherwise a type checker would accept any name as a class
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:

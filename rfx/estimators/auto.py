@@ -1,34 +1,35 @@
-"""The best method for the rows, chosen on held-out rows."""
+"""The best method for the data, chosen on held-out rows."""
 
 from rfx.estimators.categories import Columns
 from rfx.estimators.weighted import WeightedClassifier, WeightedRegressor
 
 
 class AutoClassifier(WeightedClassifier):
-    """The method, scaling, kernel and metric with the least held-out error (classification).
+    """The method, scaling, kernel and metric with the lowest held-out error (classification).
 
-    Up to 20,000 rows the recursive feature machine or a support vector machine with the same
-    inputs; of more rows the best of several methods for a sample of them.
+    Up to 20,000 rows, the recursive feature machine or a support vector machine with the same
+    inputs; above that, the best of several methods on a sample.
 
     Parameters
     ----------
     class_weight : dict or str, default=None
-        {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
+        {label: weight}, 1 for unlisted labels; balanced: inversely proportional to the class
+        frequencies.
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
+        power, robust or quantile; auto: the best of these on held-out rows.
     metric : {"none", "diagonal", "full", "auto"}, default="auto"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
         others on held-out rows.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     budget_seconds : float, default=None
-        Seconds after which no further scaling, kernel or metric is tried; by default all are.
+        Seconds after which no further scaling, kernel or metric is tried; by default all are tried.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
-        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
-        and categories of a data frame; None: none.
+        Categorical columns: their names, positions or a mask; from_dtype: the string and category
+        columns of a data frame; None: none.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
     timeout : float, default=None
         Seconds after which training is aborted.
 
@@ -39,13 +40,13 @@ class AutoClassifier(WeightedClassifier):
     method_ : rfx.fitting.pipeline.Pipeline
         The trained model with its preprocessing.
     info_ : dict
-        Objective, gap, model_size and the like, in the words of a results row.
+        Objective, gap, model_size and more, named as in a results row.
     n_iter_ : int
-        Iterations of the solver, in its own unit; 1 where there are none.
+        Iterations of the solver, in its own unit; 1 for a closed form.
     feature_importances_ : ndarray of shape (n_features,)
-        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     Examples
     --------
@@ -75,30 +76,30 @@ class AutoClassifier(WeightedClassifier):
 
 
 class AutoRegressor(WeightedRegressor):
-    """The method, scaling, kernel and metric with the least held-out error (regression).
+    """The method, scaling, kernel and metric with the lowest held-out error (regression).
 
-    Up to 20,000 rows the recursive feature machine; of more rows the best of several methods for a
-    sample of them.
+    Up to 20,000 rows, the recursive feature machine; above that, the best of several methods on a
+    sample.
 
     Parameters
     ----------
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
+        power, robust or quantile; auto: the best of these on held-out rows.
     metric : {"none", "diagonal", "full", "auto"}, default="auto"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
         others on held-out rows.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     budget_seconds : float, default=None
-        Seconds after which no further scaling, kernel or metric is tried; by default all are.
+        Seconds after which no further scaling, kernel or metric is tried; by default all are tried.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
-        Scaling of the targets: to [0, 1], or their mean to 0.
+        Scaling of the targets: to [0, 1], or to mean 0.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
-        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
-        and categories of a data frame; None: none.
+        Categorical columns: their names, positions or a mask; from_dtype: the string and category
+        columns of a data frame; None: none.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
     timeout : float, default=None
         Seconds after which training is aborted.
 
@@ -107,13 +108,13 @@ class AutoRegressor(WeightedRegressor):
     method_ : rfx.fitting.pipeline.Pipeline
         The trained model with its preprocessing.
     info_ : dict
-        Objective, gap, model_size and the like, in the words of a results row.
+        Objective, gap, model_size and more, named as in a results row.
     n_iter_ : int
-        Iterations of the solver, in its own unit; 1 where there are none.
+        Iterations of the solver, in its own unit; 1 for a closed form.
     feature_importances_ : ndarray of shape (n_features,)
-        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     Examples
     --------

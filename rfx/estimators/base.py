@@ -1,5 +1,5 @@
-"""What all estimators of methods share: checked inputs in, a method trained, its
-predictions out, errors as ValueError.
+"""What all estimators share: check the inputs, train a method, return its predictions, and raise
+errors as ValueError.
 """
 
 import contextlib
@@ -34,17 +34,16 @@ from rfx.fitting import calibration
 
 
 def in_words(sentence: str) -> str:
-    """A sentence with the parameter's name where it has an option of the command line."""
+    """Replace an option of the command line in a message by the parameter's name."""
     flag = r"--([a-z][a-z0-9]*(?:-[a-z0-9]+)*)"
     return re.sub(flag, lambda found: found[1].replace("-", "_"), sentence)
 
 
 @contextlib.contextmanager
 def in_python():
-    """ValueError for what rfx refuses; where its sentence has an option of the command line, the
-    parameter's name.
+    """Raise rfx's errors as ValueError, with parameter names instead of command-line options.
 
-    BLAS keeps to one thread within it, and has its number back afterwards.
+    BLAS uses one thread inside the block; its number of threads is restored afterwards.
     """
     try:
         with parallel.one_blas_thread():
@@ -54,18 +53,18 @@ def in_python():
 
 
 def rows(X):
-    """Rows as the methods take them: an array, or a csr_matrix with 32-bit indices.
+    """Convert rows to the form that methods require: an array, or a csr_matrix with 32-bit indices.
 
-    Raises ValueError for a sparse matrix of more entries or columns than 32 bits can count.
+    Raises ValueError for a sparse matrix with more entries or columns than 32-bit indices support.
     """
     if not sp.issparse(X):
         return X
     most = np.iinfo(np.int32).max
     if X.nnz > most or max(X.shape) > most:
         raise ValueError(
-            f"a sparse matrix of the shape {X.shape} with {X.nnz:,} entries is too large: rows,"
-            f" columns and entries must each be at most {most:,}; give fewer rows, or partial_fit"
-            " them in parts"
+            f"a sparse matrix of shape {X.shape} with {X.nnz:,} entries is too large: rows, columns"
+            f" and entries must each be at most {most:,}; pass fewer rows, or partial_fit them in"
+            " parts"
         )
     return sp.csr_matrix(
         (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape
@@ -73,13 +72,13 @@ def rows(X):
 
 
 def checked(estimator, X, y="no_validation", reset=True, **options):
-    """X, or X and y, as scikit-learn checks them: float64, finite; an array or CSR. Sets or
-    compares the inputs' number and names.
+    """Check X, or X and y, like scikit-learn: float64, finite, an array or CSR. Sets or compares
+    the number and names of the inputs.
 
-    Sparse matrices may have 32-bit or 64-bit indices. Targets y of the shape (n, 1) become (n,),
-    with scikit-learn's DataConversionWarning. Rows with columns of categories become
-    `categories.Rows`, from which these are learnt with the targets; later rows are encoded at once.
-    Of an estimator that learnt from a file, frames in the form of that file are encoded, too.
+    Sparse matrices may have 32-bit or 64-bit indices. Targets y of shape (n, 1) become (n,), with
+    scikit-learn's DataConversionWarning. Rows with categorical columns become `categories.Rows`,
+    whose encoding is learnt with the targets; later rows are encoded at once. If the estimator was
+    trained from a file, frames in the form of that file are encoded too.
     """
     if reset:
         estimator._begin()
@@ -108,14 +107,14 @@ def checked(estimator, X, y="no_validation", reset=True, **options):
 
 
 def _is_like_file(X, table: Schema) -> bool:
-    """Whether X is a data frame in the form of the file that taught a table's schema."""
+    """Whether X is a data frame in the form of the file from which the schema was learnt."""
     return frames.is_frame(X) and not is_distributed(X) and frames.is_like_file(X, table)
 
 
 def _targets(estimator, X, y, options):
-    """Targets as scikit-learn checks them beside rows that it does not check.
+    """Check targets like scikit-learn, for rows that it does not check.
 
-    options: of validate_data, multi_output and y_numeric.
+    options: of validate_data: multi_output and y_numeric.
     """
     several = bool(options.get("multi_output"))
     y = _check_y(y, several, bool(options.get("y_numeric")), estimator)
@@ -124,14 +123,16 @@ def _targets(estimator, X, y, options):
 
 
 class Parametrised(Seeded, BaseEstimator):
-    """Keeps the parameters of its constructor as they are given, as scikit-learn asks."""
+    """Stores the parameters of its constructor unchanged, as scikit-learn requires."""
 
     def _store(self, given: dict[str, Any]) -> None:
-        """Keep the parameters; given: the `locals()` of the constructor."""
+        """Store the parameters; given: the `locals()` of the constructor."""
         self.__dict__.update({name: value for name, value in given.items() if name != "self"})
 
     def _asked(self) -> dict[str, Any]:
-        """The parameters by name, the seed of this fit in the place of both that say it."""
+        """The parameters by name, with the seed of this fit instead of `seed` and
+        `random_state`.
+        """
         found = self.get_params(deep=False)
         if found.pop(NAME, None) is not None:
             found["seed"] = self._seed()
@@ -139,13 +140,13 @@ class Parametrised(Seeded, BaseEstimator):
 
 
 class MethodEstimator(Parametrised):
-    """An estimator that trains the method `method_name`: `method_` is the trained one,
-    everything else here is scikit-learn's form.
+    """An estimator that trains the method `method_name`. `method_` is the trained method; the rest
+    is scikit-learn's interface.
     """
 
     method_name = ""
     schema_: Schema | None = None
-    # of a model that `rfx train` made from a table: how such tables are read
+    # for a model that `rfx train` trained on a table: how to read such tables
     table_: Schema | None = None
 
     def __sklearn_tags__(self):
@@ -157,7 +158,7 @@ class MethodEstimator(Parametrised):
         return hasattr(self, "method_")
 
     def _given(self) -> dict:
-        """The options of the method that are not at the estimator's defaults."""
+        """The options of the method that differ from the estimator's defaults."""
         defaults = inspect.signature(type(self)).parameters
         return {
             name: value
@@ -171,10 +172,10 @@ class MethodEstimator(Parametrised):
             return methods.create(self.method_name, task=task, **self._given())
 
     def _encoded(self, task: str, X, y, n_classes: int | None = None):
-        """X (n, width) of rows that `checked` returned, with encoded targets y. `schema_` becomes
-        what their columns of categories taught, None where there are none.
+        """Encode rows returned by `checked` as X (n, width), given encoded targets y. Sets
+        `schema_` to the learnt categorical columns, or None.
 
-        n_classes: as of `categories.Rows.learn`.
+        n_classes: see `categories.Rows.learn`.
         """
         self.schema_ = self.table_ = None
         if not isinstance(X, categories.Rows):
@@ -184,7 +185,7 @@ class MethodEstimator(Parametrised):
         return X
 
     def _train(self, task: str, X, y, **weights):
-        """The pipeline of rows X and encoded targets y (n,) becomes method_."""
+        """Train the pipeline on rows X and encoded targets y (n,), and store it as method_."""
         X, trainer = self._encoded(task, X, y), self._create(task)
         with in_python():
             trained = trainer.fit(X, y, **weights)
@@ -193,7 +194,7 @@ class MethodEstimator(Parametrised):
         return self
 
     def _warn(self, trained):
-        """Warn of a solver that did not converge."""
+        """Warn if a solver did not converge."""
         if not trained.info["converged"]:
             advice = (
                 "a longer timeout"
@@ -204,16 +205,19 @@ class MethodEstimator(Parametrised):
             warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
     def _fit_distributed(self, X, y, classes: bool, weights):
-        """The fit of a Dask array or dataframe, whose rows stay where they are."""
+        """Fit to a Dask array or data frame whose rows stay on the workers."""
         if (
             any(value is not None for value in weights.values())
             or getattr(self, "class_weight", None) is not None
         ):
             raise ValueError(
-                "distributed rows (Dask) take no weights; leave sample_weight and class_weight out"
+                "distributed rows (Dask) do not support weights; omit sample_weight and"
+                " class_weight"
             )
         self._begin()
-        categories.chosen(X, self.categorical_features)  # refuses columns that are named
+        categories.chosen(
+            X, self.categorical_features
+        )  # raises an error for named categorical columns
         with in_python():
             X, y, labels = distributed_rows(
                 self, X, y, self._create("binary" if classes else "regression"), classes
@@ -237,17 +241,15 @@ class MethodEstimator(Parametrised):
 
     @property
     def info_(self) -> dict:
-        """How the model was made and what it is: objective, gap, model_size, …, in the
-        words of a results row.
-        """
+        """Training information: objective, gap, model_size, …, named as in a results row."""
         check_is_fitted(self)
         return self.method_.info
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """Each input's share of the learnt metric, the average squared gradient by scaled inputs.
+        """Each input's share of the learnt metric, the average squared gradient over scaled inputs.
 
-        They sum to 1. AttributeError where no metric was learnt.
+        They sum to 1. Raises AttributeError if no metric was learnt.
         """
         check_is_fitted(self)
         found = self.method_.importances()
@@ -259,28 +261,28 @@ class MethodEstimator(Parametrised):
         return found
 
     def save(self, path) -> int:
-        """Write the model file, which `rfx.load` and the command line read; returns its size in
+        """Write the model file, which `rfx.load` and the command line read; return its size in
         bytes.
 
         Parameters
         ----------
         path : str or path
-            The file; one that is there is replaced whole.
+            The file; an existing file is replaced atomically.
         """
         check_is_fitted(self)
         return files.save(self, path)
 
 
 class Classifier(ClassifierMixin, MethodEstimator):
-    """Labels of any kind, encoded as their places among `classes_`."""
+    """Encodes labels of any type as their positions in `classes_`."""
 
     def fit(self, X, y):
-        """Learn from rows and labels.
+        """Fit the model to rows and labels.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs; a sparse matrix stays sparse with scaling="none". A Dask array or dataframe
+            Inputs; a sparse matrix stays sparse with scaling="none". A Dask array or data frame
             stays on its workers (rf, sparse-rf, rb, lkrf).
         y : array-like of shape (n_samples,)
             Labels: numbers or words.
@@ -304,17 +306,18 @@ class Classifier(ClassifierMixin, MethodEstimator):
         return self
 
     def _weights(self, X, y, weights):
-        """Rows and labels that count, and what the method is told of their weights."""
+        """Remove rows of weight zero, and compute the sample weights for the method."""
         return X, y, weights
 
     def _label(self, classes):
-        """Keep the labels; where they are numbers the model file has them, too."""
+        """Store the labels; numeric labels are also stored in the model file."""
         self.classes_ = classes
         if files.are_doubles(classes):
             self.method_ = self.method_.replace(classes=classes.astype(np.float64))
 
     def decision_function(self, X):
-        """Values whose sign (two classes) or largest (several) is the prediction.
+        """Compute decision values; their sign (two classes) or largest entry (several) is the
+        prediction.
 
         Parameters
         ----------
@@ -328,7 +331,7 @@ class Classifier(ClassifierMixin, MethodEstimator):
         return self._decision(X)
 
     def predict(self, X):
-        """The labels of rows.
+        """Predict the labels of rows.
 
         Parameters
         ----------
@@ -355,8 +358,8 @@ class Classifier(ClassifierMixin, MethodEstimator):
 
     @available_if(_has_probabilities)
     def predict_proba(self, X):
-        """Probabilities of the classes, of the losses that have them (logistic, softmax) and of
-        models that were calibrated.
+        """Predict class probabilities, if the loss defines them (logistic, softmax) or the model
+        was calibrated.
 
         Parameters
         ----------
@@ -375,12 +378,12 @@ class Regressor(RegressorMixin, MethodEstimator):
     """Numbers."""
 
     def fit(self, X, y):
-        """Learn from rows and targets.
+        """Fit the model to rows and targets.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs; a sparse matrix stays sparse with scaling="none". A Dask array or dataframe
+            Inputs; a sparse matrix stays sparse with scaling="none". A Dask array or data frame
             stays on its workers (rf, sparse-rf, rb, lkrf).
         y : array-like of shape (n_samples,)
             Targets.
@@ -398,7 +401,7 @@ class Regressor(RegressorMixin, MethodEstimator):
         return self._train("regression", X, np.asarray(y, np.float64), **weights)
 
     def predict(self, X):
-        """The targets of rows, in the units of those that were learnt from.
+        """Predict the targets of rows, in their original units.
 
         Parameters
         ----------
@@ -417,5 +420,5 @@ class Regressor(RegressorMixin, MethodEstimator):
 
 
 def classes_of(y) -> bool:
-    """Whether targets are classes by scikit-learn's rule: words, or whole numbers."""
+    """Whether targets are classes by scikit-learn's rule: words or integers."""
     return type_of_target(y) in ("binary", "multiclass")

@@ -1,5 +1,5 @@
-"""Columns of categories among the rows that estimators take: which they are, and what becomes of
-them, by the same code as for tables of files.
+"""Categorical columns of estimator inputs: their detection and encoding, by the same code as for
+tables in files.
 """
 
 import warnings
@@ -21,13 +21,13 @@ from rfx.errors import RfxWarning
 
 FROM_DTYPE = "from_dtype"
 ADVICE = "name it in categorical_features, or encode it"
-# What categorical_features may be.
+# Valid values of categorical_features.
 Columns = Sequence[Any] | np.ndarray | str | None
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows with columns of categories, which are learnt with the targets.
+    """Rows with categorical columns, whose encoding is learnt with the targets.
 
     Parameters
     ----------
@@ -38,15 +38,15 @@ class Rows:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns, as scikit-learn asks for them."""
+        """Rows and columns, as scikit-learn expects."""
         return self.table.n_rows, len(self.table.names)
 
     def learn(self, y: np.ndarray, task: str, seed: int, n_classes: int | None = None):
-        """(the Schema, X) of the rows with targets y: codes of classes (n,), or numbers (n,) or
+        """Learn the Schema and X of the rows with targets y: class codes (n,), or numbers (n,) or
         (n, k).
 
-        A column of many categories becomes means of the targets; each row takes those of others.
-        n_classes: how many there are, where y may lack some.
+        A column with many categories is encoded by target means; each row uses the means of other
+        rows. n_classes: the number of classes, if y may lack some.
         """
         Y = targetmeans.outputs(y, task, None if n_classes is None else np.arange(n_classes))
         names = self.table.names
@@ -67,7 +67,7 @@ class Rows:
 
 
 class _Learner(Learner):
-    """A Learner of columns whose types are said, with advice for Python."""
+    """A Learner for columns with known types, with error messages for Python."""
 
     def tell(self, message: str) -> None:
         warnings.warn(message, RfxWarning, stacklevel=2)
@@ -80,28 +80,28 @@ class _Learner(Learner):
         return [f"correct {them}", f"name {them} in categorical_features", f"drop {them}"]
 
     def _warn_of_ids(self) -> None:
-        """Numbers are what their type says."""
+        """Numbers keep the meaning of their type."""
 
     def _leave_out_unnamed(self) -> None:
-        """No column of a data frame is left out for its name."""
+        """No column of a data frame is ignored because of its name."""
 
 
 def chosen(X, asked: Columns) -> dict[int, bool]:
-    """The positions of the columns of X that are categories, and whether that is said of them: by
-    `asked`, or by the type of categories.
+    """The positions of the categorical columns of X, and whether they are explicit: given by
+    `asked`, or of category type.
 
     Parameters
     ----------
     X : anything
         Rows.
     asked : array-like of str, int or bool, "from_dtype" or None
-        Names, positions, or a mask; from_dtype: the columns of words and categories of a data
-        frame; None: none.
+        Names, positions, or a mask; from_dtype: the string and category columns of a data frame;
+        None: none.
 
     Raises
     ------
     ValueError
-        Where there is no such column.
+        If there is no such column.
     """
     if asked is None:
         return {}
@@ -109,7 +109,7 @@ def chosen(X, asked: Columns) -> dict[int, bool]:
         if asked != FROM_DTYPE:
             raise ValueError(
                 f"categorical_features is {asked!r:.80}; it must be from_dtype, None, or a list of"
-                " names, positions or truth values"
+                " names, positions or booleans"
             )
         return _by_type(X)
     wanted = np.asarray(asked, dtype=object)
@@ -119,8 +119,8 @@ def chosen(X, asked: Columns) -> dict[int, bool]:
         return {}
     if sp.issparse(X) or hasattr(X, "__dask_graph__"):
         raise ValueError(
-            "categorical_features needs rows of a data frame or a dense array in memory; give such"
-            " rows, or None"
+            "categorical_features needs rows of a data frame or a dense array in memory; pass such"
+            " rows, or set it to None"
         )
     width = X.shape[1] if hasattr(X, "shape") else np.asarray(X, dtype=object).shape[1]
     if all(isinstance(one, (bool, np.bool_)) for one in wanted):
@@ -134,7 +134,7 @@ def chosen(X, asked: Columns) -> dict[int, bool]:
 
 
 def _position(wanted, names: list, width: int) -> int:
-    """The position of a column by its name or number."""
+    """The position of a column, by name or number."""
     if isinstance(wanted, (int, np.integer)) and not isinstance(wanted, (bool, np.bool_)):
         if 0 <= wanted < width:
             return int(wanted)
@@ -151,7 +151,7 @@ def _position(wanted, names: list, width: int) -> int:
 
 
 def _by_type(X) -> dict[int, bool]:
-    """`chosen` by the types of the columns of a data frame; nothing is, of anything else."""
+    """`chosen` by the column types of a data frame; empty for other inputs."""
     if not is_frame(X) or hasattr(X, "__dask_graph__"):
         return {}
     kinds = {place: kind_of_words(X.iloc[:, place]) for place in range(X.shape[1])}
@@ -159,15 +159,16 @@ def _by_type(X) -> dict[int, bool]:
 
 
 def read(estimator, X, places: dict[int, bool], reset: bool, left_out=frozenset()) -> Table:
-    """The table of rows with columns of categories, once scikit-learn has compared the number and
-    the names of their columns with those of before, or kept them where `reset`.
+    """Read rows with categorical columns as a table, after scikit-learn has compared the number and
+    names of the columns with those seen before, or stored them if `reset`.
 
-    places: as of `chosen`. left_out: the names of columns that are not looked at.
+    places: see `chosen`. left_out: names of columns to ignore.
 
     Raises
     ------
     ValueError
-        For columns that are neither numbers nor among the places, and numbers that are not finite.
+        For columns that are neither numeric nor among the places, and for numbers that are not
+        finite.
     """
     X = X if hasattr(X, "shape") else np.array(X, dtype=object)
     if X.ndim != 2 or not X.shape[0]:
@@ -204,11 +205,11 @@ def read(estimator, X, places: dict[int, bool], reset: bool, left_out=frozenset(
 
 
 def encoded(estimator, X, schema: Schema):
-    """X (n, width) of rows, as a schema that was learnt has it."""
+    """X (n, width) of rows, encoded by a learnt schema."""
     if sp.issparse(X) or hasattr(X, "__dask_graph__"):
         raise ValueError(
-            f"{type(estimator).__name__} was fitted to columns of categories; give rows of a data"
-            " frame or a dense array in memory"
+            f"{type(estimator).__name__} was fitted to categorical columns; pass a data frame or a"
+            " dense array in memory"
         )
     words = dict.fromkeys(schema.word_positions(), True)
     table = read(estimator, X, words, False, frozenset(schema.ignored))

@@ -1,9 +1,8 @@
-"""Model files as estimators, so that one comes back as it was, and so that the command line can use
-what an estimator learnt.
+"""Save estimators in model files, so that they load unchanged and the command line can use them.
 
-Labels that are words and the names of inputs are the model's schema, as those of a table are
-(rfx.data.tabular.schema). What else only an estimator knows, the type of its labels and its
-class_weight, is an entry of the header.
+Word labels and input names form the model's schema, as for tables (rfx.data.tabular.schema). The
+type of the labels and the class_weight, which only estimators need, are stored in an entry of the
+header.
 """
 
 import contextlib
@@ -20,17 +19,17 @@ from rfx.estimators.categories import FROM_DTYPE
 from rfx.fitting import weights
 from rfx.options import LabelWeights
 
-# Entry of the header; the command line needs nothing of it.
+# Entry of the header; the command line does not use it.
 ENTRY = "estimator"
 
 
 def save(estimator, path) -> int:
-    """Write the model file of a trained estimator; returns its size in bytes.
+    """Write the model file of a trained estimator; return its size in bytes.
 
-    Raises ValueError for labels that are neither words nor numbers.
+    Raises ValueError for labels other than words and numbers.
     """
     trained, known = estimator.method_, {}
-    if estimator.table_ is not None:  # as `rfx train` wrote it
+    if estimator.table_ is not None:  # as written by `rfx train`
         return trained.save(path)
     words = _words_of(estimator)
     names = getattr(estimator, "feature_names_in_", None)
@@ -58,8 +57,8 @@ def save(estimator, path) -> int:
 
 
 def are_doubles(labels: np.ndarray) -> bool:
-    """Whether labels (k,) are numbers that float64 has exactly, which whole numbers beyond
-    2^53 are not.
+    """Whether labels (k,) are numbers that float64 represents exactly; integers beyond 2^53 are
+    not.
     """
     kind = labels.dtype.kind
     return kind in "fb" or (
@@ -71,12 +70,12 @@ def _words_of(estimator) -> list[str] | None:
     classes = getattr(estimator, "classes_", None)
     if classes is None or are_doubles(classes):
         return None
-    if classes.dtype.kind in "iu":  # with all their digits
+    if classes.dtype.kind in "iu":  # with all digits
         return list(map(str, classes.tolist()))
     words = classes.tolist()
     if not all(isinstance(word, str) for word in words):
         raise ValueError(
-            f"labels of type {classes.dtype} can't be kept in a model file; words and numbers can"
+            f"labels of type {classes.dtype} can't be saved in a model file; use words or numbers"
         )
     return words
 
@@ -86,11 +85,11 @@ def _item(label):
 
 
 def restore(estimator_of, path):
-    """The estimator of a model file, made by an estimator or by `rfx train`.
+    """Load the estimator of a model file, written by an estimator or by `rfx train`.
 
-    estimator_of(method name, task) is its class.
+    estimator_of(method name, task) returns its class.
 
-    Raises DataError where the file is no model of rfx, or a damaged one.
+    Raises DataError if the file is not an rfx model, or is damaged.
     """
     method = methods.load(path)
     with model.opened(path) as file:
@@ -107,9 +106,7 @@ def restore(estimator_of, path):
         _recall(
             estimator,
             method,
-            known
-            if isinstance(known, dict)
-            else _refuse(f"what it says of its estimator is {known!s:.40}"),
+            known if isinstance(known, dict) else _refuse(f"its estimator is {known!s:.40}"),
         )
     except DataError as error:
         raise DataError(f"model {path} can't be used: {error}; train it again") from error
@@ -117,10 +114,8 @@ def restore(estimator_of, path):
 
 
 def _parameters(kind, method) -> dict:
-    """The parameters that the estimator has, of the method's options, where they are not at
-    their defaults.
-    """
-    # beside a bandwidth that is a number other options have other defaults
+    """The estimator's parameters among the method's options, if they differ from the defaults."""
+    # with a numeric bandwidth, other options have other defaults
     asked = dict(method.settings) | method.info.get("asked", {})
     defaults = method.method.defaults({"kernel": asked.get("kernel")})
     defaults |= method.method.defaults({"gamma": asked.get("gamma")})
@@ -140,7 +135,9 @@ def _parameters(kind, method) -> dict:
 
 
 def _recall(estimator, method, known):
-    """Labels, names of inputs and class weights; DataError where they are not what save writes."""
+    """Labels, input names and class weights; raises DataError for content that save does not
+    write.
+    """
     learnt = method.schema
     if known.get("columns") is not None:
         _recall_columns(estimator, learnt, known["columns"])
@@ -157,23 +154,23 @@ def _recall(estimator, method, known):
 
 
 def _recall_columns(estimator, learnt, columns):
-    """The columns of the rows that the estimator was fitted to, categories among them."""
+    """The columns, including categorical ones, of the rows used for fitting."""
     if learnt is None or learnt.inputs is None or type(columns) not in (int, list):
-        _refuse(f"what it says of its columns is {columns!s:.40}")
+        _refuse(f"its columns are {columns!s:.40}")
     if isinstance(columns, list):
         own = {column.name: column.position for column in learnt.inputs}
         places = {name: place for place, name in enumerate(columns) if isinstance(name, str)}
         if len(places) < len(columns) or any(places.get(name) != own[name] for name in own):
-            _refuse("the names of its columns are not those of its inputs")
+            _refuse("its column names do not match its inputs")
         estimator.feature_names_in_ = np.array(columns, dtype=object)
     if learnt.size != (len(columns) if isinstance(columns, list) else columns):
-        _refuse("the number of its columns is not that of its rows")
+        _refuse("its number of columns does not match its rows")
     estimator.n_features_in_ = learnt.size
     estimator.schema_ = replace(learnt, labels=None)
 
 
 def _categorical(found):
-    """categorical_features of a file."""
+    """Read categorical_features from a file."""
     if found is None or (
         isinstance(found, list) and all(isinstance(one, (str, int)) for one in found)
     ):
@@ -204,7 +201,7 @@ def _labels(classes, words, kind):
 
 
 def _class_weight(pairs):
-    """{label: weight} of pairs from a file, or the words that stand for some."""
+    """{label: weight} from the pairs in a file, or a string such as balanced."""
     if isinstance(pairs, str):
         with contextlib.suppress(ValueError):
             return pairs if pairs == LabelWeights.BALANCED or LabelWeights.values(pairs) else None

@@ -1,4 +1,4 @@
-"""Estimators of the methods that learn batch by batch: partial_fit."""
+"""Estimators for methods that learn in batches: partial_fit."""
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
@@ -10,7 +10,7 @@ from rfx.options import LabelWeights
 
 
 class Incremental(MethodEstimator):
-    """partial_fit of the methods that learn batch by batch; mixed into Classifier or Regressor."""
+    """Mixin for Classifier or Regressor: partial_fit for methods that learn in batches."""
 
     def _train(self, task, X, y, **weights):
         X, trainer = self._encoded(task, X, y), self._create(task)
@@ -25,21 +25,21 @@ class Incremental(MethodEstimator):
             return self._create(task).session()
 
     def _further(self):
-        """Refuse with a ValueError what can't be trained further."""
+        """Raise ValueError if the model can't be trained further."""
         if not hasattr(self, "session_"):
             raise ValueError(
-                "a model from a file has no state of its training, so that partial_fit can't go on"
-                " with it; fit a new one"
+                "a model from a file has no training state, so partial_fit can't continue it; fit a"
+                " new one"
             )
 
 
 class IncrementalClassifier(Incremental, WeightedClassifier):
-    """A Classifier that learns batch by batch."""
+    """A Classifier that learns in batches."""
 
     def partial_fit(self, X, y, classes=None, sample_weight=None):
-        """Learn further from these rows, in their order.
+        """Continue training with these rows, in their order.
 
-        The first call also learns scaling, `gamma="median"` and the like from its rows.
+        The first call also learns scaling, `gamma="median"` and similar settings from its rows.
 
         Parameters
         ----------
@@ -48,9 +48,9 @@ class IncrementalClassifier(Incremental, WeightedClassifier):
         y : array-like of shape (n_samples,)
             Labels.
         classes : array-like of shape (n_classes,), default=None
-            All labels there will be; the first call needs them.
+            All labels that will occur; required in the first call.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows' losses, which are multiplied by them over the mean of all so far.
+            Sample weights of the rows' losses, relative to the mean weight so far.
 
         Returns
         -------
@@ -90,13 +90,15 @@ class IncrementalClassifier(Incremental, WeightedClassifier):
         return self
 
     def _by_label(self, known, codes, sample_weight):
-        """sample_weight (n,) times the class_weight of the labels known[codes]; None for ones."""
+        """sample_weight (n,) times the class_weight of the labels known[codes]; None if all are
+        one.
+        """
         if self.class_weight is None:
             return sample_weight
         if self.class_weight == LabelWeights.BALANCED:
             raise ValueError(
-                "class_weight='balanced' has to count all rows, which partial_fit does not know;"
-                " give {label: weight}"
+                "class_weight='balanced' needs the counts of all rows, which partial_fit does not"
+                " know; use {label: weight}"
             )
         with in_python():
             factors = weights.of_labels(known, self.class_weight)[codes]
@@ -104,12 +106,12 @@ class IncrementalClassifier(Incremental, WeightedClassifier):
 
 
 class IncrementalRegressor(Incremental, ManyTargets):
-    """A Regressor that learns batch by batch."""
+    """A Regressor that learns in batches."""
 
     def partial_fit(self, X, y, sample_weight=None):
-        """Learn further from these rows, in their order.
+        """Continue training with these rows, in their order.
 
-        The first call also learns scaling, `gamma="median"` and the like from its rows.
+        The first call also learns scaling, `gamma="median"` and similar settings from its rows.
 
         Parameters
         ----------
@@ -118,7 +120,7 @@ class IncrementalRegressor(Incremental, ManyTargets):
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows' losses, which are multiplied by them over the mean of all so far.
+            Sample weights of the rows' losses, relative to the mean weight so far.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""The exact kernel machine, and its approximations by landmarks and by blocks."""
+"""The exact kernel machine, and its approximations by landmarks and blocks."""
 
 from rfx.estimators.categories import Columns
 from rfx.estimators.weighted import WeightedClassifier, WeightedRegressor
@@ -7,55 +7,57 @@ from rfx.estimators.weighted import WeightedClassifier, WeightedRegressor
 class KernelClassifier(WeightedClassifier):
     """The exact kernel machine (classification).
 
-    lam/2 ||f||^2 + sum L(f(x), y), by ridge regression, a support vector machine or kernel logistic
-    regression, as the loss says.
+    lam/2 ||f||^2 + sum L(f(x), y). The loss selects ridge regression, a support vector machine or
+    kernel logistic regression.
 
     Parameters
     ----------
     kernel : str, default="auto"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods kernel` lists the kernels. auto:
-        laplacian-l2 or laplacian by held-out rows, gaussian where gamma is a number.
+        gaussian, laplacian, matern-3/2, …; see `rfx methods kernel`. auto: laplacian-l2 or
+        laplacian on held-out rows, gaussian if gamma is a number.
     gamma : float or {"paper", "median", "tuned", "loo", "validation"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
-        regression on 800 rows at most; validation: by this method's error on held-out rows.
+        regression on at most 800 rows; validation: by this method's error on held-out rows.
     max_iter : int, default=None
-        Most iterations of rfx's solvers.
+        Maximum iterations of rfx's solvers.
     dtype : {"float32", "float64"}, default="float64"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     max_memory : float, default=None
-        MiB that features or kernel values may take at a time; by default a third of what is free.
+        Memory limit in MiB for features or kernel values; by default a third of the free memory.
     lam : float or {"validation", "auto"}, default="auto"
-        Weight of lam/2 ||f||^2. validation: the best of 100, 30, 10, …, 0.01 on held-out rows, by
-        fits to 5,000 rows at most. auto: validation on 10,000 rows at most.
+        Weight of lam/2 ||f||^2. validation: the best of 100, 30, 10, …, 0.01 on held-out rows,
+        fitted to at most 5,000 rows. auto: validation on at most 10,000 rows.
     loss : {"squared", "squared_hinge", "hinge", "logistic"}, default=None
-        The loss; by default squared for regression, squared_hinge for classes.
+        The loss; by default squared for regression, squared_hinge for classification.
     bias : bool, default=None
-        A free bias b, as LIBSVM has it; by default for support vector machines only.
+        Unpenalised bias b, as in LIBSVM; by default only for support vector machines.
     solver : {"rfx", "libsvm"}, default="rfx"
-        Rfx's own, or LIBSVM in a child process.
+        rfx's own, or LIBSVM in a child process.
     tol : float, default=None
-        Relative duality gap at which the solver stops; with LIBSVM its `-e`.
+        Relative duality gap at which the solver stops; for LIBSVM, its `-e`.
     class_weight : dict or str, default=None
-        {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
+        {label: weight}, 1 for unlisted labels; balanced: inversely proportional to the class
+        frequencies.
     perceptron_scale : {"kernel", "unit"}, default=None
-        Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
+        Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
+        (unit).
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows, minmax01 where gamma
-        is a number.
+        power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
+        number.
     metric : {"none", "diagonal", "full", "auto"}, default="auto"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
-        others on held-out rows, none where gamma is a number.
+        others on held-out rows, none if gamma is a number.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     budget_seconds : float, default=None
-        Seconds after which no further scaling, kernel or metric is tried; by default all are.
+        Seconds after which no further scaling, kernel or metric is tried; by default all are tried.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
-        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
-        and categories of a data frame; None: none.
+        Categorical columns: their names, positions or a mask; from_dtype: the string and category
+        columns of a data frame; None: none.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
     timeout : float, default=None
         Seconds after which training is aborted.
 
@@ -66,13 +68,13 @@ class KernelClassifier(WeightedClassifier):
     method_ : rfx.fitting.pipeline.Pipeline
         The trained model with its preprocessing.
     info_ : dict
-        Objective, gap, model_size and the like, in the words of a results row.
+        Objective, gap, model_size and more, named as in a results row.
     n_iter_ : int
-        Iterations of the solver, in its own unit; 1 where there are none.
+        Iterations of the solver, in its own unit; 1 for a closed form.
     feature_importances_ : ndarray of shape (n_features,)
-        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -120,55 +122,56 @@ class KernelClassifier(WeightedClassifier):
 class KernelRegressor(WeightedRegressor):
     """The exact kernel machine (regression).
 
-    lam/2 ||f||^2 + sum L(f(x), y), by ridge regression, a support vector machine or kernel logistic
-    regression, as the loss says.
+    lam/2 ||f||^2 + sum L(f(x), y). The loss selects ridge regression, a support vector machine or
+    kernel logistic regression.
 
     Parameters
     ----------
     kernel : str, default="auto"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods kernel` lists the kernels. auto:
-        laplacian-l2 or laplacian by held-out rows, gaussian where gamma is a number.
+        gaussian, laplacian, matern-3/2, …; see `rfx methods kernel`. auto: laplacian-l2 or
+        laplacian on held-out rows, gaussian if gamma is a number.
     gamma : float or {"paper", "median", "tuned", "loo", "validation"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
-        regression on 800 rows at most; validation: by this method's error on held-out rows.
+        regression on at most 800 rows; validation: by this method's error on held-out rows.
     max_iter : int, default=None
-        Most iterations of rfx's solvers.
+        Maximum iterations of rfx's solvers.
     dtype : {"float32", "float64"}, default="float64"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     max_memory : float, default=None
-        MiB that features or kernel values may take at a time; by default a third of what is free.
+        Memory limit in MiB for features or kernel values; by default a third of the free memory.
     lam : float or {"validation", "auto"}, default="auto"
-        Weight of lam/2 ||f||^2. validation: the best of 100, 30, 10, …, 0.01 on held-out rows, by
-        fits to 5,000 rows at most. auto: validation on 10,000 rows at most.
+        Weight of lam/2 ||f||^2. validation: the best of 100, 30, 10, …, 0.01 on held-out rows,
+        fitted to at most 5,000 rows. auto: validation on at most 10,000 rows.
     loss : {"squared", "squared_hinge", "hinge", "logistic"}, default=None
-        The loss; by default squared for regression, squared_hinge for classes.
+        The loss; by default squared for regression, squared_hinge for classification.
     bias : bool, default=None
-        A free bias b, as LIBSVM has it; by default for support vector machines only.
+        Unpenalised bias b, as in LIBSVM; by default only for support vector machines.
     solver : {"rfx", "libsvm"}, default="rfx"
-        Rfx's own, or LIBSVM in a child process.
+        rfx's own, or LIBSVM in a child process.
     tol : float, default=None
-        Relative duality gap at which the solver stops; with LIBSVM its `-e`.
+        Relative duality gap at which the solver stops; for LIBSVM, its `-e`.
     perceptron_scale : {"kernel", "unit"}, default=None
-        Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
+        Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
+        (unit).
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows, minmax01 where gamma
-        is a number.
+        power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
+        number.
     metric : {"none", "diagonal", "full", "auto"}, default="auto"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
-        others on held-out rows, none where gamma is a number.
+        others on held-out rows, none if gamma is a number.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     budget_seconds : float, default=None
-        Seconds after which no further scaling, kernel or metric is tried; by default all are.
+        Seconds after which no further scaling, kernel or metric is tried; by default all are tried.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
-        Scaling of the targets: to [0, 1], or their mean to 0.
+        Scaling of the targets: to [0, 1], or to mean 0.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
-        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
-        and categories of a data frame; None: none.
+        Categorical columns: their names, positions or a mask; from_dtype: the string and category
+        columns of a data frame; None: none.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
     timeout : float, default=None
         Seconds after which training is aborted.
 
@@ -177,13 +180,13 @@ class KernelRegressor(WeightedRegressor):
     method_ : rfx.fitting.pipeline.Pipeline
         The trained model with its preprocessing.
     info_ : dict
-        Objective, gap, model_size and the like, in the words of a results row.
+        Objective, gap, model_size and more, named as in a results row.
     n_iter_ : int
-        Iterations of the solver, in its own unit; 1 where there are none.
+        Iterations of the solver, in its own unit; 1 for a closed form.
     feature_importances_ : ndarray of shape (n_features,)
-        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -231,57 +234,59 @@ class KernelRegressor(WeightedRegressor):
 class NystromClassifier(WeightedClassifier):
     """The kernel machine approximated from landmarks (classification).
 
-    lam/2 ||w||^2 + sum L(w.z(x), y) with z(x).z(y) = k_m(x)' K_mm^-1 k_m(y) over D landmarks at
-    most.
+    lam/2 ||w||^2 + sum L(w.z(x), y) with z(x).z(y) = k_m(x)' K_mm^-1 k_m(y) over at most D
+    landmarks.
 
     Parameters
     ----------
     kernel : str, default="auto"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods nystrom` lists the kernels. auto:
-        laplacian-l2 or laplacian by held-out rows, gaussian where gamma is a number.
+        gaussian, laplacian, matern-3/2, …; see `rfx methods nystrom`. auto: laplacian-l2 or
+        laplacian on held-out rows, gaussian if gamma is a number.
     gamma : float or {"paper", "median", "tuned", "loo", "validation"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
-        regression on 800 rows at most; validation: by this method's error on held-out rows.
+        regression on at most 800 rows; validation: by this method's error on held-out rows.
     max_iter : int, default=None
-        Most iterations of rfx's solvers.
+        Maximum iterations of rfx's solvers.
     dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     max_memory : float, default=None
-        MiB that features or kernel values may take at a time; by default a third of what is free.
+        Memory limit in MiB for features or kernel values; by default a third of the free memory.
     landmarks : {"uniform", "kmeans", "rpcholesky"}, default="uniform"
-        Rows drawn at random, centres of k-means, or pivots of randomly pivoted Cholesky.
+        Random rows, k-means centres, or pivots of randomly pivoted Cholesky.
     n_features : int, default=1000
         Number D of landmarks.
     lam : float or {"validation", "auto"}, default="auto"
         Weight of lam/2 ||w||^2. validation: the best of 100, 30, 10, …, 0.01 on held-out rows.
-        auto: validation on 10,000 rows at most.
+        auto: validation on at most 10,000 rows.
     loss : {"squared", "squared_hinge", "logistic"}, default=None
-        The loss; by default squared for regression, squared_hinge for classes.
+        The loss; by default squared for regression, squared_hinge for classification.
     solver : {"rfx", "cg", "liblinear"}, default="rfx"
-        Rfx's own, plain conjugate gradients (squared loss), or LIBLINEAR in a child process.
+        rfx's own, plain conjugate gradients (squared loss), or LIBLINEAR in a child process.
     tol : float, default=None
-        Relative duality gap at which the solver stops; of cg the residual, of LIBLINEAR `-e`.
+        Relative duality gap at which the solver stops; for cg the residual, for LIBLINEAR its `-e`.
     class_weight : dict or str, default=None
-        {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
+        {label: weight}, 1 for unlisted labels; balanced: inversely proportional to the class
+        frequencies.
     perceptron_scale : {"kernel", "unit"}, default=None
-        Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
+        Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
+        (unit).
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows, minmax01 where gamma
-        is a number.
+        power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
+        number.
     metric : {"none", "diagonal", "full", "auto"}, default="auto"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
-        others on held-out rows, none where gamma is a number.
+        others on held-out rows, none if gamma is a number.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     budget_seconds : float, default=None
-        Seconds after which no further scaling, kernel or metric is tried; by default all are.
+        Seconds after which no further scaling, kernel or metric is tried; by default all are tried.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
-        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
-        and categories of a data frame; None: none.
+        Categorical columns: their names, positions or a mask; from_dtype: the string and category
+        columns of a data frame; None: none.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
     timeout : float, default=None
         Seconds after which training is aborted.
 
@@ -292,13 +297,13 @@ class NystromClassifier(WeightedClassifier):
     method_ : rfx.fitting.pipeline.Pipeline
         The trained model with its preprocessing.
     info_ : dict
-        Objective, gap, model_size and the like, in the words of a results row.
+        Objective, gap, model_size and more, named as in a results row.
     n_iter_ : int
-        Iterations of the solver, in its own unit; 1 where there are none.
+        Iterations of the solver, in its own unit; 1 for a closed form.
     feature_importances_ : ndarray of shape (n_features,)
-        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -348,57 +353,58 @@ class NystromClassifier(WeightedClassifier):
 class NystromRegressor(WeightedRegressor):
     """The kernel machine approximated from landmarks (regression).
 
-    lam/2 ||w||^2 + sum L(w.z(x), y) with z(x).z(y) = k_m(x)' K_mm^-1 k_m(y) over D landmarks at
-    most.
+    lam/2 ||w||^2 + sum L(w.z(x), y) with z(x).z(y) = k_m(x)' K_mm^-1 k_m(y) over at most D
+    landmarks.
 
     Parameters
     ----------
     kernel : str, default="auto"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods nystrom` lists the kernels. auto:
-        laplacian-l2 or laplacian by held-out rows, gaussian where gamma is a number.
+        gaussian, laplacian, matern-3/2, …; see `rfx methods nystrom`. auto: laplacian-l2 or
+        laplacian on held-out rows, gaussian if gamma is a number.
     gamma : float or {"paper", "median", "tuned", "loo", "validation"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
-        regression on 800 rows at most; validation: by this method's error on held-out rows.
+        regression on at most 800 rows; validation: by this method's error on held-out rows.
     max_iter : int, default=None
-        Most iterations of rfx's solvers.
+        Maximum iterations of rfx's solvers.
     dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     max_memory : float, default=None
-        MiB that features or kernel values may take at a time; by default a third of what is free.
+        Memory limit in MiB for features or kernel values; by default a third of the free memory.
     landmarks : {"uniform", "kmeans", "rpcholesky"}, default="uniform"
-        Rows drawn at random, centres of k-means, or pivots of randomly pivoted Cholesky.
+        Random rows, k-means centres, or pivots of randomly pivoted Cholesky.
     n_features : int, default=1000
         Number D of landmarks.
     lam : float or {"validation", "auto"}, default="auto"
         Weight of lam/2 ||w||^2. validation: the best of 100, 30, 10, …, 0.01 on held-out rows.
-        auto: validation on 10,000 rows at most.
+        auto: validation on at most 10,000 rows.
     loss : {"squared", "squared_hinge", "logistic"}, default=None
-        The loss; by default squared for regression, squared_hinge for classes.
+        The loss; by default squared for regression, squared_hinge for classification.
     solver : {"rfx", "cg", "liblinear"}, default="rfx"
-        Rfx's own, plain conjugate gradients (squared loss), or LIBLINEAR in a child process.
+        rfx's own, plain conjugate gradients (squared loss), or LIBLINEAR in a child process.
     tol : float, default=None
-        Relative duality gap at which the solver stops; of cg the residual, of LIBLINEAR `-e`.
+        Relative duality gap at which the solver stops; for cg the residual, for LIBLINEAR its `-e`.
     perceptron_scale : {"kernel", "unit"}, default=None
-        Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
+        Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
+        (unit).
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows, minmax01 where gamma
-        is a number.
+        power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
+        number.
     metric : {"none", "diagonal", "full", "auto"}, default="auto"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
-        others on held-out rows, none where gamma is a number.
+        others on held-out rows, none if gamma is a number.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     budget_seconds : float, default=None
-        Seconds after which no further scaling, kernel or metric is tried; by default all are.
+        Seconds after which no further scaling, kernel or metric is tried; by default all are tried.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
-        Scaling of the targets: to [0, 1], or their mean to 0.
+        Scaling of the targets: to [0, 1], or to mean 0.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
-        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
-        and categories of a data frame; None: none.
+        Categorical columns: their names, positions or a mask; from_dtype: the string and category
+        columns of a data frame; None: none.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
     timeout : float, default=None
         Seconds after which training is aborted.
 
@@ -407,13 +413,13 @@ class NystromRegressor(WeightedRegressor):
     method_ : rfx.fitting.pipeline.Pipeline
         The trained model with its preprocessing.
     info_ : dict
-        Objective, gap, model_size and the like, in the words of a results row.
+        Objective, gap, model_size and more, named as in a results row.
     n_iter_ : int
-        Iterations of the solver, in its own unit; 1 where there are none.
+        Iterations of the solver, in its own unit; 1 for a closed form.
     feature_importances_ : ndarray of shape (n_features,)
-        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -463,58 +469,59 @@ class NystromRegressor(WeightedRegressor):
 class BlockClassifier(WeightedClassifier):
     """The exact kernel machine within each part of a random partition (classification).
 
-    lam/2 ||f||^2 + sum L(f(x), y) in each block of rows, the kernel between blocks being 0.
+    lam/2 ||f||^2 + sum L(f(x), y) in each block of rows; the kernel between blocks is 0.
 
     Parameters
     ----------
     kernel : str, default="auto"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods block` lists the kernels. auto:
-        laplacian-l2 or laplacian by held-out rows, gaussian where gamma is a number.
+        gaussian, laplacian, matern-3/2, …; see `rfx methods block`. auto: laplacian-l2 or laplacian
+        on held-out rows, gaussian if gamma is a number.
     gamma : float or {"paper", "median", "tuned", "loo", "validation"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
-        regression on 800 rows at most; validation: by this method's error on held-out rows.
+        regression on at most 800 rows; validation: by this method's error on held-out rows.
     max_iter : int, default=None
-        Most iterations of rfx's solvers.
+        Maximum iterations of rfx's solvers.
     dtype : {"float32", "float64"}, default="float64"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     max_memory : float, default=None
-        MiB that features or kernel values may take at a time; by default a third of what is free.
+        Memory limit in MiB for features or kernel values; by default a third of the free memory.
     partition : {"hyperplanes", "uniform"}, default="hyperplanes"
-        How rows are assigned to blocks. hyperplanes: by random hyperplanes, a row predicted by the
-        block that it falls into; uniform: dealt out at random, a row predicted by the mean of all
-        blocks.
+        How rows are assigned to blocks. hyperplanes: by random hyperplanes, and the block that
+        contains a row predicts it; uniform: at random, and the mean of all blocks predicts a row.
     block_size : int, default=1000
-        Most rows R of a block.
+        Maximum number R of rows per block.
     lam : float or {"validation", "auto"}, default="auto"
         Weight of lam/2 ||w||^2. validation: the best of 100, 30, 10, …, 0.01 on held-out rows.
-        auto: validation on 10,000 rows at most.
+        auto: validation on at most 10,000 rows.
     loss : {"squared", "squared_hinge", "logistic"}, default=None
-        The loss; by default squared for regression, squared_hinge for classes.
+        The loss; by default squared for regression, squared_hinge for classification.
     solver : {"rfx", "liblinear"}, default=None
-        Rfx's own, the default, or LIBLINEAR in a child process.
+        rfx's own (the default), or LIBLINEAR in a child process.
     tol : float, default=None
         Relative duality gap at which the solver stops.
     class_weight : dict or str, default=None
-        {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
+        {label: weight}, 1 for unlisted labels; balanced: inversely proportional to the class
+        frequencies.
     perceptron_scale : {"kernel", "unit"}, default=None
-        Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
+        Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
+        (unit).
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows, minmax01 where gamma
-        is a number.
+        power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
+        number.
     metric : {"none", "diagonal", "full", "auto"}, default="auto"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
-        others on held-out rows, none where gamma is a number.
+        others on held-out rows, none if gamma is a number.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     budget_seconds : float, default=None
-        Seconds after which no further scaling, kernel or metric is tried; by default all are.
+        Seconds after which no further scaling, kernel or metric is tried; by default all are tried.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
-        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
-        and categories of a data frame; None: none.
+        Categorical columns: their names, positions or a mask; from_dtype: the string and category
+        columns of a data frame; None: none.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
     timeout : float, default=None
         Seconds after which training is aborted.
 
@@ -525,13 +532,13 @@ class BlockClassifier(WeightedClassifier):
     method_ : rfx.fitting.pipeline.Pipeline
         The trained model with its preprocessing.
     info_ : dict
-        Objective, gap, model_size and the like, in the words of a results row.
+        Objective, gap, model_size and more, named as in a results row.
     n_iter_ : int
-        Iterations of the solver, in its own unit; 1 where there are none.
+        Iterations of the solver, in its own unit; 1 for a closed form.
     feature_importances_ : ndarray of shape (n_features,)
-        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -580,58 +587,58 @@ class BlockClassifier(WeightedClassifier):
 class BlockRegressor(WeightedRegressor):
     """The exact kernel machine within each part of a random partition (regression).
 
-    lam/2 ||f||^2 + sum L(f(x), y) in each block of rows, the kernel between blocks being 0.
+    lam/2 ||f||^2 + sum L(f(x), y) in each block of rows; the kernel between blocks is 0.
 
     Parameters
     ----------
     kernel : str, default="auto"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods block` lists the kernels. auto:
-        laplacian-l2 or laplacian by held-out rows, gaussian where gamma is a number.
+        gaussian, laplacian, matern-3/2, …; see `rfx methods block`. auto: laplacian-l2 or laplacian
+        on held-out rows, gaussian if gamma is a number.
     gamma : float or {"paper", "median", "tuned", "loo", "validation"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
-        regression on 800 rows at most; validation: by this method's error on held-out rows.
+        regression on at most 800 rows; validation: by this method's error on held-out rows.
     max_iter : int, default=None
-        Most iterations of rfx's solvers.
+        Maximum iterations of rfx's solvers.
     dtype : {"float32", "float64"}, default="float64"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     max_memory : float, default=None
-        MiB that features or kernel values may take at a time; by default a third of what is free.
+        Memory limit in MiB for features or kernel values; by default a third of the free memory.
     partition : {"hyperplanes", "uniform"}, default="hyperplanes"
-        How rows are assigned to blocks. hyperplanes: by random hyperplanes, a row predicted by the
-        block that it falls into; uniform: dealt out at random, a row predicted by the mean of all
-        blocks.
+        How rows are assigned to blocks. hyperplanes: by random hyperplanes, and the block that
+        contains a row predicts it; uniform: at random, and the mean of all blocks predicts a row.
     block_size : int, default=1000
-        Most rows R of a block.
+        Maximum number R of rows per block.
     lam : float or {"validation", "auto"}, default="auto"
         Weight of lam/2 ||w||^2. validation: the best of 100, 30, 10, …, 0.01 on held-out rows.
-        auto: validation on 10,000 rows at most.
+        auto: validation on at most 10,000 rows.
     loss : {"squared", "squared_hinge", "logistic"}, default=None
-        The loss; by default squared for regression, squared_hinge for classes.
+        The loss; by default squared for regression, squared_hinge for classification.
     solver : {"rfx", "liblinear"}, default=None
-        Rfx's own, the default, or LIBLINEAR in a child process.
+        rfx's own (the default), or LIBLINEAR in a child process.
     tol : float, default=None
         Relative duality gap at which the solver stops.
     perceptron_scale : {"kernel", "unit"}, default=None
-        Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
+        Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
+        (unit).
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows, minmax01 where gamma
-        is a number.
+        power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
+        number.
     metric : {"none", "diagonal", "full", "auto"}, default="auto"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
-        others on held-out rows, none where gamma is a number.
+        others on held-out rows, none if gamma is a number.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     budget_seconds : float, default=None
-        Seconds after which no further scaling, kernel or metric is tried; by default all are.
+        Seconds after which no further scaling, kernel or metric is tried; by default all are tried.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
-        Scaling of the targets: to [0, 1], or their mean to 0.
+        Scaling of the targets: to [0, 1], or to mean 0.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
-        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
-        and categories of a data frame; None: none.
+        Categorical columns: their names, positions or a mask; from_dtype: the string and category
+        columns of a data frame; None: none.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
     timeout : float, default=None
         Seconds after which training is aborted.
 
@@ -640,13 +647,13 @@ class BlockRegressor(WeightedRegressor):
     method_ : rfx.fitting.pipeline.Pipeline
         The trained model with its preprocessing.
     info_ : dict
-        Objective, gap, model_size and the like, in the words of a results row.
+        Objective, gap, model_size and more, named as in a results row.
     n_iter_ : int
-        Iterations of the solver, in its own unit; 1 where there are none.
+        Iterations of the solver, in its own unit; 1 for a closed form.
     feature_importances_ : ndarray of shape (n_features,)
-        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -695,55 +702,57 @@ class BlockRegressor(WeightedRegressor):
 class RFMClassifier(WeightedClassifier):
     """The recursive feature machine (classification).
 
-    Kernel ridge regression on targets +-1, a column for each class, with a metric of the inputs
-    that is learnt from the gradients of the machine itself. Scaling, kernel, metric, bandwidth and
-    lambda are chosen on held-out rows.
+    Kernel ridge regression on targets +-1, one column per class, with a metric of the inputs learnt
+    from the gradients of the machine. Scaling, kernel, metric, bandwidth and lambda are chosen on
+    held-out rows.
 
     Parameters
     ----------
     kernel : str, default="auto"
         auto: laplacian-l2 or laplacian; `rfx methods kernel` lists the kernels.
     gamma : float or {"paper", "median", "tuned", "loo", "validation", "auto"}, default="auto"
-        Bandwidth, as in exp(-gamma ||x-y||). auto: that of the choice of kernel and metric; paper:
-        1/2 (Gaussian) or 1 (Laplacian); median: from median distances; tuned: by ridge regression
-        on held-out rows; loo: by leave-one-out ridge regression on 800 rows at most; validation: by
+        Bandwidth, as in exp(-gamma ||x-y||). auto: chosen with kernel and metric; paper: 1/2
+        (Gaussian) or 1 (Laplacian); median: from median distances; tuned: by ridge regression on
+        held-out rows; loo: by leave-one-out ridge regression on at most 800 rows; validation: by
         this method's error on held-out rows.
     max_iter : int, default=None
-        Most iterations of rfx's solvers.
+        Maximum iterations of rfx's solvers.
     dtype : {"float32", "float64"}, default="float64"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     max_memory : float, default=None
-        MiB that features or kernel values may take at a time; by default a third of what is free.
+        Memory limit in MiB for features or kernel values; by default a third of the free memory.
     lam : float or {"validation", "auto"}, default="auto"
-        Weight of lam/2 ||f||^2. auto: that of the choice of kernel and metric; validation: the best
-        of 100, 30, 10, …, 0.01 on held-out rows, by fits to 5,000 rows at most.
+        Weight of lam/2 ||f||^2. auto: chosen with kernel and metric; validation: the best of 100,
+        30, 10, …, 0.01 on held-out rows, fitted to at most 5,000 rows.
     loss : {"squared", "squared_hinge", "hinge", "logistic"}, default=None
         The loss; by default squared.
     bias : bool, default=None
-        A free bias b, as LIBSVM has it; by default for support vector machines only.
+        Unpenalised bias b, as in LIBSVM; by default only for support vector machines.
     solver : {"rfx", "libsvm"}, default="rfx"
-        Rfx's own, or LIBSVM in a child process.
+        rfx's own, or LIBSVM in a child process.
     tol : float, default=None
-        Relative duality gap at which the solver stops; with LIBSVM its `-e`.
+        Relative duality gap at which the solver stops; for LIBSVM, its `-e`.
     class_weight : dict or str, default=None
-        {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
+        {label: weight}, 1 for unlisted labels; balanced: inversely proportional to the class
+        frequencies.
     perceptron_scale : {"kernel", "unit"}, default=None
-        Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
+        Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
+        (unit).
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
+        power, robust or quantile; auto: the best of these on held-out rows.
     metric : {"none", "diagonal", "full", "auto"}, default="auto"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
         others on held-out rows.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     budget_seconds : float, default=None
-        Seconds after which no further scaling, kernel or metric is tried; by default all are.
+        Seconds after which no further scaling, kernel or metric is tried; by default all are tried.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
-        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
-        and categories of a data frame; None: none.
+        Categorical columns: their names, positions or a mask; from_dtype: the string and category
+        columns of a data frame; None: none.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
     timeout : float, default=None
         Seconds after which training is aborted.
 
@@ -754,13 +763,13 @@ class RFMClassifier(WeightedClassifier):
     method_ : rfx.fitting.pipeline.Pipeline
         The trained model with its preprocessing.
     info_ : dict
-        Objective, gap, model_size and the like, in the words of a results row.
+        Objective, gap, model_size and more, named as in a results row.
     n_iter_ : int
-        Iterations of the solver, in its own unit; 1 where there are none.
+        Iterations of the solver, in its own unit; 1 for a closed form.
     feature_importances_ : ndarray of shape (n_features,)
-        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -808,54 +817,55 @@ class RFMClassifier(WeightedClassifier):
 class RFMRegressor(WeightedRegressor):
     """The recursive feature machine (regression).
 
-    Kernel ridge regression with a metric of the inputs that is learnt from the gradients of
-    the machine itself. Scaling, kernel, metric, bandwidth and lambda are chosen on held-out rows.
+    Kernel ridge regression with a metric of the inputs learnt from the gradients of the machine.
+    Scaling, kernel, metric, bandwidth and lambda are chosen on held-out rows.
 
     Parameters
     ----------
     kernel : str, default="auto"
         auto: laplacian-l2 or laplacian; `rfx methods kernel` lists the kernels.
     gamma : float or {"paper", "median", "tuned", "loo", "validation", "auto"}, default="auto"
-        Bandwidth, as in exp(-gamma ||x-y||). auto: that of the choice of kernel and metric; paper:
-        1/2 (Gaussian) or 1 (Laplacian); median: from median distances; tuned: by ridge regression
-        on held-out rows; loo: by leave-one-out ridge regression on 800 rows at most; validation: by
+        Bandwidth, as in exp(-gamma ||x-y||). auto: chosen with kernel and metric; paper: 1/2
+        (Gaussian) or 1 (Laplacian); median: from median distances; tuned: by ridge regression on
+        held-out rows; loo: by leave-one-out ridge regression on at most 800 rows; validation: by
         this method's error on held-out rows.
     max_iter : int, default=None
-        Most iterations of rfx's solvers.
+        Maximum iterations of rfx's solvers.
     dtype : {"float32", "float64"}, default="float64"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     max_memory : float, default=None
-        MiB that features or kernel values may take at a time; by default a third of what is free.
+        Memory limit in MiB for features or kernel values; by default a third of the free memory.
     lam : float or {"validation", "auto"}, default="auto"
-        Weight of lam/2 ||f||^2. auto: that of the choice of kernel and metric; validation: the best
-        of 100, 30, 10, …, 0.01 on held-out rows, by fits to 5,000 rows at most.
+        Weight of lam/2 ||f||^2. auto: chosen with kernel and metric; validation: the best of 100,
+        30, 10, …, 0.01 on held-out rows, fitted to at most 5,000 rows.
     loss : {"squared", "squared_hinge", "hinge", "logistic"}, default=None
         The loss; by default squared.
     bias : bool, default=None
-        A free bias b, as LIBSVM has it; by default for support vector machines only.
+        Unpenalised bias b, as in LIBSVM; by default only for support vector machines.
     solver : {"rfx", "libsvm"}, default="rfx"
-        Rfx's own, or LIBSVM in a child process.
+        rfx's own, or LIBSVM in a child process.
     tol : float, default=None
-        Relative duality gap at which the solver stops; with LIBSVM its `-e`.
+        Relative duality gap at which the solver stops; for LIBSVM, its `-e`.
     perceptron_scale : {"kernel", "unit"}, default=None
-        Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
+        Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
+        (unit).
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
+        power, robust or quantile; auto: the best of these on held-out rows.
     metric : {"none", "diagonal", "full", "auto"}, default="auto"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
         others on held-out rows.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     budget_seconds : float, default=None
-        Seconds after which no further scaling, kernel or metric is tried; by default all are.
+        Seconds after which no further scaling, kernel or metric is tried; by default all are tried.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
-        Scaling of the targets: to [0, 1], or their mean to 0.
+        Scaling of the targets: to [0, 1], or to mean 0.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
-        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
-        and categories of a data frame; None: none.
+        Categorical columns: their names, positions or a mask; from_dtype: the string and category
+        columns of a data frame; None: none.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
     timeout : float, default=None
         Seconds after which training is aborted.
 
@@ -864,13 +874,13 @@ class RFMRegressor(WeightedRegressor):
     method_ : rfx.fitting.pipeline.Pipeline
         The trained model with its preprocessing.
     info_ : dict
-        Objective, gap, model_size and the like, in the words of a results row.
+        Objective, gap, model_size and more, named as in a results row.
     n_iter_ : int
-        Iterations of the solver, in its own unit; 1 where there are none.
+        Iterations of the solver, in its own unit; 1 for a closed form.
     feature_importances_ : ndarray of shape (n_features,)
-        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------

@@ -1,4 +1,6 @@
-"""Classes for the methods and feature maps of other packages, made from what those declare."""
+"""Estimator classes for the methods and feature maps of other packages, created from their
+declarations.
+"""
 
 import functools
 import inspect
@@ -21,50 +23,50 @@ from rfx.options import LabelWeights, Option, Path, Widths
 
 _TYPES = {int: int, float: float, bool: bool, str: str, Path: str, Widths: str}
 _CAPITALS = frozenset(("rf", "rfm", "rb", "lkrf", "sgd", "sdca", "mlp"))
-# options that no estimator has: the class says the task, a path is several models, and arrays
+# options without a parameter: the class fixes the task, a path yields several models, and arrays
 # need neither of the others
 NOT_OURS = frozenset(("task", "lam_path", "head", "buffer"))
-# those of one task only
+# options of one task only
 OF_NUMBERS, OF_CLASSES = frozenset(("target_scaling",)), frozenset(("class_weight",))
 
 
-# parameters that no method has as an option
+# parameters that are not options of any method
 OURS = frozenset(("categorical_features", seeds.NAME))
 
 
 def names() -> list[str]:
-    """The names of the classes that other packages add."""
+    """The names of the classes added by other packages."""
     return list(_added())
 
 
 def find(name: str) -> type | None:
-    """The class of that name, of those that other packages add."""
+    """The class of that name, from another package."""
     made = _added().get(name)
     return made() if made else None
 
 
 def estimator_class(method: str, task: str) -> type[Classifier] | type[Regressor]:
-    """The classifier or regressor of a method, also of a plug-in's.
+    """Return the classifier or regressor of a method, including those of plug-ins.
 
-    A class of `rfx.estimators` has the options that rfx itself declares. Where a plug-in adds a
-    kernel with options of its own, this function gives a subclass that has those, too.
+    A class of `rfx.estimators` has the options declared by rfx. If a plug-in adds a kernel with its
+    own options, this function returns a subclass that has them too.
 
     Parameters
     ----------
     method : str
         Name of the method, such as "sparse-rf".
     task : {"classification", "regression"}
-        What the class is for.
+        The task of the class.
 
     Returns
     -------
     type
-        The class of `rfx.estimators`, or one that is made from the method's declaration.
+        The class of `rfx.estimators`, or one created from the method's declaration.
 
     Raises
     ------
     rfx.errors.UsageError
-        Where there is no method of that name.
+        If there is no method of that name.
 
     Examples
     --------
@@ -82,13 +84,13 @@ def estimator_class(method: str, task: str) -> type[Classifier] | type[Regressor
 
 
 def left_out(task: str) -> frozenset[str]:
-    """The options of a method that its classifier, or its regressor, does not have."""
+    """The options of a method that do not apply to its classifier, or its regressor."""
     return NOT_OURS | (OF_CLASSES if task == "regression" else OF_NUMBERS)
 
 
 @functools.cache
 def _own() -> dict[tuple[str, str], Any]:
-    """rfx's own classes by their method and task."""
+    """rfx's own classes, by method and task."""
     found = {}
     for module in (random_features, kernel_machines, streams):
         for kind in vars(module).values():
@@ -100,7 +102,7 @@ def _own() -> dict[tuple[str, str], Any]:
 
 @functools.cache
 def _added() -> dict[str, functools.partial]:
-    """How to make each class that other packages add, by its name."""
+    """A constructor for each class added by other packages, by name."""
     found = {}
     for name in methods.METHODS:
         if methods.METHODS.package_of(name) is not None:
@@ -113,7 +115,7 @@ def _added() -> dict[str, functools.partial]:
 
 
 def _class_name(method: str, task: str) -> str:
-    """Such as MySGDClassifier of my-sgd."""
+    """For example, MySGDClassifier for my-sgd."""
     words = re.split(r"[-_]", method)
     stem = "".join(w.upper() if w in _CAPITALS or len(w) == 1 else w.capitalize() for w in words)
     return stem + ("Regressor" if task == "regression" else "Classifier")
@@ -128,7 +130,7 @@ def _made(method: str, task: str):
     declared = methods.get(method)
     always, common = declared.defaults(), {option.name for option in COMMON}
     kept = [o for name, o in declared.declared().items() if name not in left_out(task)]
-    # a method's own options first; those that only some kernels have are None by default
+    # a method's own options first; those of some kernels only are None by default
     parameters = [_Parameter.of(option, option.name not in always) for option in kept]
     parameters.sort(key=lambda parameter: parameter.name in common)
     parameters.append(_CATEGORICAL)
@@ -141,7 +143,7 @@ def _made(method: str, task: str):
 
 
 def _empty(method: str, task: str):
-    """What unpickling fills: a made class need not be found under its name."""
+    """The class for unpickling; a created class can't be looked up by its name."""
     kind = estimator_class(method, task)
     return kind.__new__(kind)
 
@@ -175,7 +177,7 @@ def _new(name: str, base: type, parameters, about: str, declared, **attributes):
 
 @dataclass(frozen=True)
 class _Parameter:
-    """One parameter: its default, its type as it is annotated, and what the docstring says."""
+    """One parameter: its default, type annotation and docstring."""
 
     name: str
     default: object
@@ -184,25 +186,27 @@ class _Parameter:
 
     @classmethod
     def of(cls, option: Option, optional: bool = False) -> "_Parameter":
-        """The parameter of an option; optional: it depends on the kernel, and is None here."""
+        """The parameter of an option; optional: it depends on the kernel, and is None by
+        default.
+        """
         default = None if optional else option.default
         annotation: Any = dict | str if option.kind is LabelWeights else _TYPES[option.kind]
         if option.kind is not str and option.meanings():
             annotation = annotation | str
         if default is None:
             annotation = annotation | None
-        # limits that only keep absurd numbers away are not worth saying
+        # limits that only exclude absurd numbers are not documented
         limits = option.but(high=math.inf) if option.high >= 1e6 else option
         text = f"{option.description()} Values: {limits.expects()}."
         return cls(option.name, default, annotation, text)
 
     def shown(self) -> inspect.Parameter:
-        """What `inspect.signature` has of it."""
+        """The parameter for `inspect.signature`."""
         kind = inspect.Parameter.KEYWORD_ONLY
         return inspect.Parameter(self.name, kind, default=self.default, annotation=self.annotation)
 
     def entry(self) -> str:
-        """Name, type, default and text, as numpydoc has them."""
+        """Name, type, default and text in numpydoc format."""
         kind = inspect.formatannotation(self.annotation)
         kind = kind.removesuffix(" | None").replace(" | ", " or ")
         text = textwrap.indent(textwrap.fill(self.help, 96), "    ")
@@ -213,13 +217,13 @@ _CATEGORICAL = _Parameter(
     "categorical_features",
     FROM_DTYPE,
     Columns,
-    "Columns of categories: their names, positions or a mask; from_dtype: the columns of words and"
-    " categories of a data frame; None: none.",
+    "Categorical columns: their names, positions or a mask; from_dtype: the string and category"
+    " columns of a data frame; None: none.",
 )
 
 
 def _constructor(parameters):
-    """An __init__ with these keywords, which `inspect.signature` shows one by one."""
+    """An __init__ with these keywords, visible to `inspect.signature`."""
     own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
     named = [p.shown() for p in parameters]
     signature = inspect.Signature([own, *named])

@@ -1,4 +1,4 @@
-"""Linear machines on random features: drawn, chosen by the targets, or found one by one."""
+"""Linear machines on random features: drawn, selected by the targets, or found greedily."""
 
 from rfx.estimators.categories import Columns
 from rfx.estimators.weighted import WeightedClassifier, WeightedRegressor
@@ -13,60 +13,63 @@ class RFClassifier(WeightedClassifier):
     Parameters
     ----------
     kernel : str, default="auto"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods rf` lists the kernels. auto:
-        laplacian-l2, laplacian or gaussian by held-out rows, gaussian where gamma is a number.
+        gaussian, laplacian, matern-3/2, …; see `rfx methods rf`. auto: laplacian-l2, laplacian or
+        gaussian on held-out rows, gaussian if gamma is a number.
     gamma : float or {"paper", "median", "tuned", "loo", "validation"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
-        regression on 800 rows at most; validation: by this method's error on held-out rows.
+        regression on at most 800 rows; validation: by this method's error on held-out rows.
     features : {"offset", "pairs", "range"}, default="offset"
         Variant of the kernel's features. offset: sqrt2 cos(w.x + b), or thresholds over the whole
-        ball; pairs: cos and sin of one w; range: thresholds where they tell training rows apart.
+        ball; pairs: cos and sin of the same w; range: thresholds within the range of the training
+        rows.
     n_features : int, default=1000
         Number D of random features.
     loss : {"squared", "squared_hinge", "logistic"}, default=None
-        The loss; by default squared for regression, squared_hinge for classes.
+        The loss; by default squared for regression, squared_hinge for classification.
     max_iter : int, default=None
-        Most iterations of rfx's solvers.
+        Maximum iterations of rfx's solvers.
     dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     max_memory : float, default=None
-        MiB that features or kernel values may take at a time; by default a third of what is free.
+        Memory limit in MiB for features or kernel values; by default a third of the free memory.
     choose : {"leverage"}, default=None
-        leverage: draw the features from a pool by their ridge leverage on the training rows.
+        leverage: sample the features from a pool by their ridge leverage on the training rows.
     pool : int, default=None
-        Number of features in the pool that choose takes them from; by default 10 for each.
+        Number of features in the pool of choose; by default 10 for each selected feature.
     lam : float or {"validation", "auto"}, default="auto"
         Weight of lam/2 ||w||^2. validation: the best of 100, 30, 10, …, 0.01 on held-out rows.
-        auto: validation on 10,000 rows at most.
+        auto: validation on at most 10,000 rows.
     offset : {"mean"}, default=None
-        With squared loss, mean: subtract the mean of the targets, labels too.
+        mean: with squared loss, subtract the mean of the targets (or of the label codes).
     solver : {"rfx", "cg", "liblinear"}, default="rfx"
-        Rfx's own, plain conjugate gradients (squared loss), or LIBLINEAR in a child process.
+        rfx's own, plain conjugate gradients (squared loss), or LIBLINEAR in a child process.
     tol : float, default=None
-        Relative duality gap at which the solver stops; of cg the residual, of LIBLINEAR `-e`.
+        Relative duality gap at which the solver stops; for cg the residual, for LIBLINEAR its `-e`.
     class_weight : dict or str, default=None
-        {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
+        {label: weight}, 1 for unlisted labels; balanced: inversely proportional to the class
+        frequencies.
     k : int, default=None
-        Letters of the longest words of the kernel kmers.
+        Maximum word length (kernel kmers).
     perceptron_scale : {"kernel", "unit"}, default=None
-        Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
+        Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
+        (unit).
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows, minmax01 where gamma
-        is a number.
+        power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
+        number.
     metric : {"none", "diagonal", "full", "auto"}, default="auto"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
-        others on held-out rows, none where gamma is a number.
+        others on held-out rows, none if gamma is a number.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     budget_seconds : float, default=None
-        Seconds after which no further scaling, kernel or metric is tried; by default all are.
+        Seconds after which no further scaling, kernel or metric is tried; by default all are tried.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
-        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
-        and categories of a data frame; None: none.
+        Categorical columns: their names, positions or a mask; from_dtype: the string and category
+        columns of a data frame; None: none.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
     timeout : float, default=None
         Seconds after which training is aborted.
 
@@ -77,13 +80,13 @@ class RFClassifier(WeightedClassifier):
     method_ : rfx.fitting.pipeline.Pipeline
         The trained model with its preprocessing.
     info_ : dict
-        Objective, gap, model_size and the like, in the words of a results row.
+        Objective, gap, model_size and more, named as in a results row.
     n_iter_ : int
-        Iterations of the solver, in its own unit; 1 where there are none.
+        Iterations of the solver, in its own unit; 1 for a closed form.
     feature_importances_ : ndarray of shape (n_features,)
-        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -143,60 +146,62 @@ class RFRegressor(WeightedRegressor):
     Parameters
     ----------
     kernel : str, default="auto"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods rf` lists the kernels. auto:
-        laplacian-l2, laplacian or gaussian by held-out rows, gaussian where gamma is a number.
+        gaussian, laplacian, matern-3/2, …; see `rfx methods rf`. auto: laplacian-l2, laplacian or
+        gaussian on held-out rows, gaussian if gamma is a number.
     gamma : float or {"paper", "median", "tuned", "loo", "validation"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
-        regression on 800 rows at most; validation: by this method's error on held-out rows.
+        regression on at most 800 rows; validation: by this method's error on held-out rows.
     features : {"offset", "pairs", "range"}, default="offset"
         Variant of the kernel's features. offset: sqrt2 cos(w.x + b), or thresholds over the whole
-        ball; pairs: cos and sin of one w; range: thresholds where they tell training rows apart.
+        ball; pairs: cos and sin of the same w; range: thresholds within the range of the training
+        rows.
     n_features : int, default=1000
         Number D of random features.
     loss : {"squared", "squared_hinge", "logistic"}, default=None
-        The loss; by default squared for regression, squared_hinge for classes.
+        The loss; by default squared for regression, squared_hinge for classification.
     max_iter : int, default=None
-        Most iterations of rfx's solvers.
+        Maximum iterations of rfx's solvers.
     dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     max_memory : float, default=None
-        MiB that features or kernel values may take at a time; by default a third of what is free.
+        Memory limit in MiB for features or kernel values; by default a third of the free memory.
     choose : {"leverage"}, default=None
-        leverage: draw the features from a pool by their ridge leverage on the training rows.
+        leverage: sample the features from a pool by their ridge leverage on the training rows.
     pool : int, default=None
-        Number of features in the pool that choose takes them from; by default 10 for each.
+        Number of features in the pool of choose; by default 10 for each selected feature.
     lam : float or {"validation", "auto"}, default="auto"
         Weight of lam/2 ||w||^2. validation: the best of 100, 30, 10, …, 0.01 on held-out rows.
-        auto: validation on 10,000 rows at most.
+        auto: validation on at most 10,000 rows.
     offset : {"mean"}, default=None
-        With squared loss, mean: subtract the mean of the targets, labels too.
+        mean: with squared loss, subtract the mean of the targets (or of the label codes).
     solver : {"rfx", "cg", "liblinear"}, default="rfx"
-        Rfx's own, plain conjugate gradients (squared loss), or LIBLINEAR in a child process.
+        rfx's own, plain conjugate gradients (squared loss), or LIBLINEAR in a child process.
     tol : float, default=None
-        Relative duality gap at which the solver stops; of cg the residual, of LIBLINEAR `-e`.
+        Relative duality gap at which the solver stops; for cg the residual, for LIBLINEAR its `-e`.
     k : int, default=None
-        Letters of the longest words of the kernel kmers.
+        Maximum word length (kernel kmers).
     perceptron_scale : {"kernel", "unit"}, default=None
-        Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
+        Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
+        (unit).
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows, minmax01 where gamma
-        is a number.
+        power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
+        number.
     metric : {"none", "diagonal", "full", "auto"}, default="auto"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
-        others on held-out rows, none where gamma is a number.
+        others on held-out rows, none if gamma is a number.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     budget_seconds : float, default=None
-        Seconds after which no further scaling, kernel or metric is tried; by default all are.
+        Seconds after which no further scaling, kernel or metric is tried; by default all are tried.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
-        Scaling of the targets: to [0, 1], or their mean to 0.
+        Scaling of the targets: to [0, 1], or to mean 0.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
-        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
-        and categories of a data frame; None: none.
+        Categorical columns: their names, positions or a mask; from_dtype: the string and category
+        columns of a data frame; None: none.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
     timeout : float, default=None
         Seconds after which training is aborted.
 
@@ -205,13 +210,13 @@ class RFRegressor(WeightedRegressor):
     method_ : rfx.fitting.pipeline.Pipeline
         The trained model with its preprocessing.
     info_ : dict
-        Objective, gap, model_size and the like, in the words of a results row.
+        Objective, gap, model_size and more, named as in a results row.
     n_iter_ : int
-        Iterations of the solver, in its own unit; 1 where there are none.
+        Iterations of the solver, in its own unit; 1 for a closed form.
     feature_importances_ : ndarray of shape (n_features,)
-        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -266,66 +271,69 @@ class SparseRFClassifier(WeightedClassifier):
     """Random features with L1 regularisation: a small model (classification).
 
     lam ||w||_1 + sum L(w.phi(x), y) over unscaled random features phi, drawn in rounds; only
-    features with a weight stay in the model.
+    features with nonzero weight remain in the model.
 
     Parameters
     ----------
     kernel : str, default="auto"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods sparse-rf` lists the kernels. auto:
-        laplacian-l2, laplacian or gaussian by held-out rows, gaussian where gamma is a number.
+        gaussian, laplacian, matern-3/2, …; see `rfx methods sparse-rf`. auto: laplacian-l2,
+        laplacian or gaussian on held-out rows, gaussian if gamma is a number.
     gamma : float or {"paper", "median", "tuned", "loo", "validation"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
-        regression on 800 rows at most; validation: by this method's error on held-out rows.
+        regression on at most 800 rows; validation: by this method's error on held-out rows.
     features : {"offset", "pairs", "range"}, default="offset"
         Variant of the kernel's features. offset: sqrt2 cos(w.x + b), or thresholds over the whole
-        ball; pairs: cos and sin of one w; range: thresholds where they tell training rows apart.
+        ball; pairs: cos and sin of the same w; range: thresholds within the range of the training
+        rows.
     n_features : int, default=1000
         Number D of random features.
     loss : {"squared", "squared_hinge", "logistic"}, default=None
-        The loss; by default squared for regression, squared_hinge for classes.
+        The loss; by default squared for regression, squared_hinge for classification.
     max_iter : int, default=None
-        Most iterations of rfx's solvers.
+        Maximum iterations of rfx's solvers.
     dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     max_memory : float, default=None
-        MiB that features or kernel values may take at a time; by default a third of what is free.
+        Memory limit in MiB for features or kernel values; by default a third of the free memory.
     choose : {"leverage"}, default=None
-        leverage: draw the features from a pool by their ridge leverage on the training rows.
+        leverage: sample the features from a pool by their ridge leverage on the training rows.
     pool : int, default=None
-        Number of features in the pool that choose takes them from; by default 10 for each.
+        Number of features in the pool of choose; by default 10 for each selected feature.
     lam : float or {"validation", "match-rf", "auto"}, default="auto"
-        Weight of lam ||w||_1. validation: the best of 1000, 100, 10, 1 on held-out rows; of a
-        regression, of multiples of the targets' range; match-rf: the one whose error is closest to
-        that of rf there. auto: validation on 10,000 rows at most.
+        Weight of lam ||w||_1. validation: the best of 1000, 100, 10, 1 on held-out rows, for
+        regression of multiples of the targets' range; match-rf: the one whose held-out error is
+        closest to rf's. auto: validation on at most 10,000 rows.
     solver : {"rfx", "liblinear", "prcd"}, default="rfx"
-        Rfx's own, parallel randomised coordinate descent, or LIBLINEAR in a child process.
+        rfx's own, parallel randomised coordinate descent, or LIBLINEAR in a child process.
     tol : float, default=None
-        Relative duality gap at which the solver stops; with LIBLINEAR its `-e`.
+        Relative duality gap at which the solver stops; for LIBLINEAR, its `-e`.
     rounds : int, default=10
         Rounds T of Algorithm 1; each draws D/T new features.
     class_weight : dict or str, default=None
-        {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
+        {label: weight}, 1 for unlisted labels; balanced: inversely proportional to the class
+        frequencies.
     k : int, default=None
-        Letters of the longest words of the kernel kmers.
+        Maximum word length (kernel kmers).
     perceptron_scale : {"kernel", "unit"}, default=None
-        Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
+        Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
+        (unit).
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows, minmax01 where gamma
-        is a number.
+        power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
+        number.
     metric : {"none", "diagonal", "full", "auto"}, default="auto"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
-        others on held-out rows, none where gamma is a number.
+        others on held-out rows, none if gamma is a number.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     budget_seconds : float, default=None
-        Seconds after which no further scaling, kernel or metric is tried; by default all are.
+        Seconds after which no further scaling, kernel or metric is tried; by default all are tried.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
-        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
-        and categories of a data frame; None: none.
+        Categorical columns: their names, positions or a mask; from_dtype: the string and category
+        columns of a data frame; None: none.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
     timeout : float, default=None
         Seconds after which training is aborted.
 
@@ -336,13 +344,13 @@ class SparseRFClassifier(WeightedClassifier):
     method_ : rfx.fitting.pipeline.Pipeline
         The trained model with its preprocessing.
     info_ : dict
-        Objective, gap, model_size and the like, in the words of a results row.
+        Objective, gap, model_size and more, named as in a results row.
     n_iter_ : int
-        Iterations of the solver, in its own unit; 1 where there are none.
+        Iterations of the solver, in its own unit; 1 for a closed form.
     feature_importances_ : ndarray of shape (n_features,)
-        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -396,66 +404,68 @@ class SparseRFRegressor(WeightedRegressor):
     """Random features with L1 regularisation: a small model (regression).
 
     lam ||w||_1 + sum L(w.phi(x), y) over unscaled random features phi, drawn in rounds; only
-    features with a weight stay in the model.
+    features with nonzero weight remain in the model.
 
     Parameters
     ----------
     kernel : str, default="auto"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods sparse-rf` lists the kernels. auto:
-        laplacian-l2, laplacian or gaussian by held-out rows, gaussian where gamma is a number.
+        gaussian, laplacian, matern-3/2, …; see `rfx methods sparse-rf`. auto: laplacian-l2,
+        laplacian or gaussian on held-out rows, gaussian if gamma is a number.
     gamma : float or {"paper", "median", "tuned", "loo", "validation"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
-        regression on 800 rows at most; validation: by this method's error on held-out rows.
+        regression on at most 800 rows; validation: by this method's error on held-out rows.
     features : {"offset", "pairs", "range"}, default="offset"
         Variant of the kernel's features. offset: sqrt2 cos(w.x + b), or thresholds over the whole
-        ball; pairs: cos and sin of one w; range: thresholds where they tell training rows apart.
+        ball; pairs: cos and sin of the same w; range: thresholds within the range of the training
+        rows.
     n_features : int, default=1000
         Number D of random features.
     loss : {"squared", "squared_hinge", "logistic"}, default=None
-        The loss; by default squared for regression, squared_hinge for classes.
+        The loss; by default squared for regression, squared_hinge for classification.
     max_iter : int, default=None
-        Most iterations of rfx's solvers.
+        Maximum iterations of rfx's solvers.
     dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     max_memory : float, default=None
-        MiB that features or kernel values may take at a time; by default a third of what is free.
+        Memory limit in MiB for features or kernel values; by default a third of the free memory.
     choose : {"leverage"}, default=None
-        leverage: draw the features from a pool by their ridge leverage on the training rows.
+        leverage: sample the features from a pool by their ridge leverage on the training rows.
     pool : int, default=None
-        Number of features in the pool that choose takes them from; by default 10 for each.
+        Number of features in the pool of choose; by default 10 for each selected feature.
     lam : float or {"validation", "match-rf", "auto"}, default="auto"
-        Weight of lam ||w||_1. validation: the best of 1000, 100, 10, 1 on held-out rows; of a
-        regression, of multiples of the targets' range; match-rf: the one whose error is closest to
-        that of rf there. auto: validation on 10,000 rows at most.
+        Weight of lam ||w||_1. validation: the best of 1000, 100, 10, 1 on held-out rows, for
+        regression of multiples of the targets' range; match-rf: the one whose held-out error is
+        closest to rf's. auto: validation on at most 10,000 rows.
     solver : {"rfx", "liblinear", "prcd"}, default="rfx"
-        Rfx's own, parallel randomised coordinate descent, or LIBLINEAR in a child process.
+        rfx's own, parallel randomised coordinate descent, or LIBLINEAR in a child process.
     tol : float, default=None
-        Relative duality gap at which the solver stops; with LIBLINEAR its `-e`.
+        Relative duality gap at which the solver stops; for LIBLINEAR, its `-e`.
     rounds : int, default=10
         Rounds T of Algorithm 1; each draws D/T new features.
     k : int, default=None
-        Letters of the longest words of the kernel kmers.
+        Maximum word length (kernel kmers).
     perceptron_scale : {"kernel", "unit"}, default=None
-        Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
+        Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
+        (unit).
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows, minmax01 where gamma
-        is a number.
+        power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
+        number.
     metric : {"none", "diagonal", "full", "auto"}, default="auto"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
-        others on held-out rows, none where gamma is a number.
+        others on held-out rows, none if gamma is a number.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     budget_seconds : float, default=None
-        Seconds after which no further scaling, kernel or metric is tried; by default all are.
+        Seconds after which no further scaling, kernel or metric is tried; by default all are tried.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
-        Scaling of the targets: to [0, 1], or their mean to 0.
+        Scaling of the targets: to [0, 1], or to mean 0.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
-        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
-        and categories of a data frame; None: none.
+        Categorical columns: their names, positions or a mask; from_dtype: the string and category
+        columns of a data frame; None: none.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
     timeout : float, default=None
         Seconds after which training is aborted.
 
@@ -464,13 +474,13 @@ class SparseRFRegressor(WeightedRegressor):
     method_ : rfx.fitting.pipeline.Pipeline
         The trained model with its preprocessing.
     info_ : dict
-        Objective, gap, model_size and the like, in the words of a results row.
+        Objective, gap, model_size and more, named as in a results row.
     n_iter_ : int
-        Iterations of the solver, in its own unit; 1 where there are none.
+        Iterations of the solver, in its own unit; 1 for a closed form.
     feature_importances_ : ndarray of shape (n_features,)
-        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -521,88 +531,91 @@ class SparseRFRegressor(WeightedRegressor):
 
 
 class LKRFClassifier(WeightedClassifier):
-    """Random features chosen from a pool by their alignment with the targets (classification).
+    """Random features selected from a pool by their alignment with the targets (classification).
 
-    Learns the kernel: of the distributions near the uniform one, that with the largest alignment
-    chooses the features.
+    Learns the kernel: among the distributions near the uniform one, that with the largest alignment
+    selects the features.
 
     Parameters
     ----------
     kernel : str, default="auto"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods lkrf` lists the kernels. auto:
-        laplacian-l2, laplacian or gaussian by held-out rows, gaussian where gamma is a number.
+        gaussian, laplacian, matern-3/2, …; see `rfx methods lkrf`. auto: laplacian-l2, laplacian or
+        gaussian on held-out rows, gaussian if gamma is a number.
     gamma : float or {"paper", "median", "tuned", "loo", "validation"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
-        regression on 800 rows at most; validation: by this method's error on held-out rows.
+        regression on at most 800 rows; validation: by this method's error on held-out rows.
     features : {"offset", "pairs", "range"}, default="offset"
         Variant of the kernel's features. offset: sqrt2 cos(w.x + b), or thresholds over the whole
-        ball; pairs: cos and sin of one w; range: thresholds where they tell training rows apart.
+        ball; pairs: cos and sin of the same w; range: thresholds within the range of the training
+        rows.
     n_features : int or "validation", default=None
-        Number D of random features that are drawn; by default as many as the support has.
-        validation: 64, 256, 1024 or 4096.
+        Number D of random features to draw; by default as many as the support has. validation: 64,
+        256, 1024 or 4096.
     loss : {"squared", "squared_hinge", "logistic"}, default=None
-        The loss; by default squared for regression, squared_hinge for classes.
+        The loss; by default squared for regression, squared_hinge for classification.
     max_iter : int, default=None
-        Most iterations of rfx's solvers.
+        Maximum iterations of rfx's solvers.
     dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     max_memory : float, default=None
-        MiB that features or kernel values may take at a time; by default a third of what is free.
+        Memory limit in MiB for features or kernel values; by default a third of the free memory.
     pool : int, default=None
-        Number N_w of features to choose from; by default 20000, of coordinates and words all there
-        are.
+        Number N_w of features to choose from; by default 20000, and for coordinates and words all
+        of them.
     divergence : {"chi2", "kl", "tv", "reverse-kl"}, default="chi2"
         Divergence from the uniform distribution over the pool.
     rho : float or "validation", default=None
-        Bound on the divergence; by default 0.005 N_w (chi2). 0 leaves the pool as it is;
+        Bound on the divergence; by default 0.005 N_w (chi2). 0 leaves the pool unchanged;
         validation: 0.005, 0.01, 0.02, 0.05 or 0.1 times N_w (chi2).
     rho_share : float, default=None
-        The same bound, as a multiple of N_w.
+        The same bound as a multiple of N_w.
     use : {"support", "draw", "weights"}, default="support"
-        How the distribution is used. support: its support once where that is as small as D, else
-        draws; draw: draws with replacement; weights: the whole support, weighted by the root of
+        How the distribution is used. support: its support if it has at most D features, else draws;
+        draw: draws with replacement; weights: the whole support, weighted by the square root of the
         probability.
     centred : bool, default=False
-        Score with labels less their mean, as regression always does.
+        Compute scores with centred labels, as regression always does.
     offset : {"none", "mean"}, default="none"
-        With squared loss, mean: subtract the mean of the targets, labels too.
+        mean: with squared loss, subtract the mean of the targets (or of the label codes).
     sparse : bool, default=False
         L1 regularisation of the chosen features.
     joint : int, default=None
-        Learn the distribution together with the weights, by so many alternations; by default by
-        scores.
+        Number of alternations between learning the distribution and the weights; by default scores
+        are used.
     joint_rows : int, default=2000
-        Training rows that joint takes.
+        Training rows that joint uses.
     lam : float or {"validation", "auto"}, default="auto"
-        Weight of lam/2 ||w||^2. validation: 0.01, 0.1, 1, 10 or 100. auto: validation on 10,000
-        rows at most.
+        Weight of lam/2 ||w||^2. validation: 0.01, 0.1, 1, 10 or 100. auto: validation on at most
+        10,000 rows.
     solver : {"rfx", "cg", "liblinear"}, default="rfx"
-        Rfx's own, plain conjugate gradients (squared loss), or LIBLINEAR in a child process.
+        rfx's own, plain conjugate gradients (squared loss), or LIBLINEAR in a child process.
     tol : float, default=None
-        Relative duality gap at which the solver stops; of cg the residual, of LIBLINEAR `-e`.
+        Relative duality gap at which the solver stops; for cg the residual, for LIBLINEAR its `-e`.
     class_weight : dict or str, default=None
-        {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
+        {label: weight}, 1 for unlisted labels; balanced: inversely proportional to the class
+        frequencies.
     k : int, default=None
-        Letters of the longest words of the kernel kmers.
+        Maximum word length (kernel kmers).
     perceptron_scale : {"kernel", "unit"}, default=None
-        Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
+        Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
+        (unit).
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows, minmax01 where gamma
-        is a number.
+        power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
+        number.
     metric : {"none", "diagonal", "full", "auto"}, default="auto"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
-        others on held-out rows, none where gamma is a number.
+        others on held-out rows, none if gamma is a number.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     budget_seconds : float, default=None
-        Seconds after which no further scaling, kernel or metric is tried; by default all are.
+        Seconds after which no further scaling, kernel or metric is tried; by default all are tried.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
-        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
-        and categories of a data frame; None: none.
+        Categorical columns: their names, positions or a mask; from_dtype: the string and category
+        columns of a data frame; None: none.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
     timeout : float, default=None
         Seconds after which training is aborted.
 
@@ -613,13 +626,13 @@ class LKRFClassifier(WeightedClassifier):
     method_ : rfx.fitting.pipeline.Pipeline
         The trained model with its preprocessing.
     info_ : dict
-        Objective, gap, model_size and the like, in the words of a results row.
+        Objective, gap, model_size and more, named as in a results row.
     n_iter_ : int
-        Iterations of the solver, in its own unit; 1 where there are none.
+        Iterations of the solver, in its own unit; 1 for a closed form.
     feature_importances_ : ndarray of shape (n_features,)
-        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -676,88 +689,90 @@ class LKRFClassifier(WeightedClassifier):
 
 
 class LKRFRegressor(WeightedRegressor):
-    """Random features chosen from a pool by their alignment with the targets (regression).
+    """Random features selected from a pool by their alignment with the targets (regression).
 
-    Learns the kernel: of the distributions near the uniform one, that with the largest alignment
-    chooses the features.
+    Learns the kernel: among the distributions near the uniform one, that with the largest alignment
+    selects the features.
 
     Parameters
     ----------
     kernel : str, default="auto"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods lkrf` lists the kernels. auto:
-        laplacian-l2, laplacian or gaussian by held-out rows, gaussian where gamma is a number.
+        gaussian, laplacian, matern-3/2, …; see `rfx methods lkrf`. auto: laplacian-l2, laplacian or
+        gaussian on held-out rows, gaussian if gamma is a number.
     gamma : float or {"paper", "median", "tuned", "loo", "validation"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
-        regression on 800 rows at most; validation: by this method's error on held-out rows.
+        regression on at most 800 rows; validation: by this method's error on held-out rows.
     features : {"offset", "pairs", "range"}, default="offset"
         Variant of the kernel's features. offset: sqrt2 cos(w.x + b), or thresholds over the whole
-        ball; pairs: cos and sin of one w; range: thresholds where they tell training rows apart.
+        ball; pairs: cos and sin of the same w; range: thresholds within the range of the training
+        rows.
     n_features : int or "validation", default=None
-        Number D of random features that are drawn; by default as many as the support has.
-        validation: 64, 256, 1024 or 4096.
+        Number D of random features to draw; by default as many as the support has. validation: 64,
+        256, 1024 or 4096.
     loss : {"squared", "squared_hinge", "logistic"}, default=None
-        The loss; by default squared for regression, squared_hinge for classes.
+        The loss; by default squared for regression, squared_hinge for classification.
     max_iter : int, default=None
-        Most iterations of rfx's solvers.
+        Maximum iterations of rfx's solvers.
     dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     max_memory : float, default=None
-        MiB that features or kernel values may take at a time; by default a third of what is free.
+        Memory limit in MiB for features or kernel values; by default a third of the free memory.
     pool : int, default=None
-        Number N_w of features to choose from; by default 20000, of coordinates and words all there
-        are.
+        Number N_w of features to choose from; by default 20000, and for coordinates and words all
+        of them.
     divergence : {"chi2", "kl", "tv", "reverse-kl"}, default="chi2"
         Divergence from the uniform distribution over the pool.
     rho : float or "validation", default=None
-        Bound on the divergence; by default 0.005 N_w (chi2). 0 leaves the pool as it is;
+        Bound on the divergence; by default 0.005 N_w (chi2). 0 leaves the pool unchanged;
         validation: 0.005, 0.01, 0.02, 0.05 or 0.1 times N_w (chi2).
     rho_share : float, default=None
-        The same bound, as a multiple of N_w.
+        The same bound as a multiple of N_w.
     use : {"support", "draw", "weights"}, default="support"
-        How the distribution is used. support: its support once where that is as small as D, else
-        draws; draw: draws with replacement; weights: the whole support, weighted by the root of
+        How the distribution is used. support: its support if it has at most D features, else draws;
+        draw: draws with replacement; weights: the whole support, weighted by the square root of the
         probability.
     centred : bool, default=False
-        Score with labels less their mean, as regression always does.
+        Compute scores with centred labels, as regression always does.
     offset : {"none", "mean"}, default="none"
-        With squared loss, mean: subtract the mean of the targets, labels too.
+        mean: with squared loss, subtract the mean of the targets (or of the label codes).
     sparse : bool, default=False
         L1 regularisation of the chosen features.
     joint : int, default=None
-        Learn the distribution together with the weights, by so many alternations; by default by
-        scores.
+        Number of alternations between learning the distribution and the weights; by default scores
+        are used.
     joint_rows : int, default=2000
-        Training rows that joint takes.
+        Training rows that joint uses.
     lam : float or {"validation", "auto"}, default="auto"
-        Weight of lam/2 ||w||^2. validation: 0.01, 0.1, 1, 10 or 100. auto: validation on 10,000
-        rows at most.
+        Weight of lam/2 ||w||^2. validation: 0.01, 0.1, 1, 10 or 100. auto: validation on at most
+        10,000 rows.
     solver : {"rfx", "cg", "liblinear"}, default="rfx"
-        Rfx's own, plain conjugate gradients (squared loss), or LIBLINEAR in a child process.
+        rfx's own, plain conjugate gradients (squared loss), or LIBLINEAR in a child process.
     tol : float, default=None
-        Relative duality gap at which the solver stops; of cg the residual, of LIBLINEAR `-e`.
+        Relative duality gap at which the solver stops; for cg the residual, for LIBLINEAR its `-e`.
     k : int, default=None
-        Letters of the longest words of the kernel kmers.
+        Maximum word length (kernel kmers).
     perceptron_scale : {"kernel", "unit"}, default=None
-        Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
+        Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
+        (unit).
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows, minmax01 where gamma
-        is a number.
+        power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
+        number.
     metric : {"none", "diagonal", "full", "auto"}, default="auto"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
-        others on held-out rows, none where gamma is a number.
+        others on held-out rows, none if gamma is a number.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     budget_seconds : float, default=None
-        Seconds after which no further scaling, kernel or metric is tried; by default all are.
+        Seconds after which no further scaling, kernel or metric is tried; by default all are tried.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
-        Scaling of the targets: to [0, 1], or their mean to 0.
+        Scaling of the targets: to [0, 1], or to mean 0.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
-        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
-        and categories of a data frame; None: none.
+        Categorical columns: their names, positions or a mask; from_dtype: the string and category
+        columns of a data frame; None: none.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
     timeout : float, default=None
         Seconds after which training is aborted.
 
@@ -766,13 +781,13 @@ class LKRFRegressor(WeightedRegressor):
     method_ : rfx.fitting.pipeline.Pipeline
         The trained model with its preprocessing.
     info_ : dict
-        Objective, gap, model_size and the like, in the words of a results row.
+        Objective, gap, model_size and more, named as in a results row.
     n_iter_ : int
-        Iterations of the solver, in its own unit; 1 where there are none.
+        Iterations of the solver, in its own unit; 1 for a closed form.
     feature_importances_ : ndarray of shape (n_features,)
-        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -831,52 +846,54 @@ class LKRFRegressor(WeightedRegressor):
 class BoostingClassifier(WeightedClassifier):
     """Features found greedily, with L1 regularisation (classification).
 
-    Fully corrective boosting: each step adds the best features and fits all weights anew.
+    Fully corrective boosting: each step adds the best features and fits all weights again.
 
     Parameters
     ----------
     kernel : {"perceptron", "stump"}, default="perceptron"
-        The kernel whose features are found: perceptrons roughly, by a convex surrogate, stumps
-        exactly.
+        The kernel whose features are found: perceptrons approximately, by a convex surrogate;
+        stumps exactly.
     n_features : int, default=1000
-        Most features D that are found; of several classes, for each.
+        Maximum number D of features, per class if there are several.
     per_step : int, default=20
-        Features found in a step.
+        Number of features found per step.
     surrogate : {"logistic", "squared", "squared_hinge"}, default="logistic"
-        Loss of the linear classifier that stands for the best perceptron.
+        Loss of the linear classifier that approximates the best perceptron.
     threshold : {"surrogate", "exact"}, default="exact"
-        Threshold of a perceptron: that of the classifier, or the best for its direction.
+        Threshold of a perceptron: that of the classifier, or the best one for its direction.
     lam : float or "validation", default="validation"
-        Weight of lam ||w||_1. validation: the best of 1000, 100, 10, 1 on held-out rows; of a
-        regression 10, 3, 1, …, 0.03 times the targets' range, where they are not scaled.
+        Weight of lam ||w||_1. validation: the best of 1000, 100, 10, 1 on held-out rows; for
+        regression 10, 3, 1, …, 0.03 times the range of unscaled targets.
     loss : {"squared", "squared_hinge", "logistic"}, default=None
-        The loss; by default squared for regression, squared_hinge for classes.
+        The loss; by default squared for regression, squared_hinge for classification.
     tol : float, default=None
-        Relative duality gap of the weights at every step, over the features found; by default
-        0.001, of one feature a step 1e-05.
+        Relative duality gap of the weights at every step, over the features found so far; by
+        default 0.001, with one feature per step 1e-05.
     max_iter : int, default=None
-        Most iterations of rfx's solver in a step.
+        Maximum iterations of rfx's solver per step.
     dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     max_memory : float, default=None
-        MiB that features or kernel values may take at a time; by default a third of what is free.
+        Memory limit in MiB for features or kernel values; by default a third of the free memory.
     class_weight : dict or str, default=None
-        {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
+        {label: weight}, 1 for unlisted labels; balanced: inversely proportional to the class
+        frequencies.
     perceptron_scale : {"kernel", "unit"}, default="kernel"
-        Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
+        Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
+        (unit).
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
+        power, robust or quantile; auto: the best of these on held-out rows.
     metric : {"none", "diagonal", "full", "auto"}, default="none"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
         others on held-out rows.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
-        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
-        and categories of a data frame; None: none.
+        Categorical columns: their names, positions or a mask; from_dtype: the string and category
+        columns of a data frame; None: none.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
     timeout : float, default=None
         Seconds after which training is aborted.
 
@@ -887,13 +904,13 @@ class BoostingClassifier(WeightedClassifier):
     method_ : rfx.fitting.pipeline.Pipeline
         The trained model with its preprocessing.
     info_ : dict
-        Objective, gap, model_size and the like, in the words of a results row.
+        Objective, gap, model_size and more, named as in a results row.
     n_iter_ : int
-        Iterations of the solver, in its own unit; 1 where there are none.
+        Iterations of the solver, in its own unit; 1 for a closed form.
     feature_importances_ : ndarray of shape (n_features,)
-        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -941,52 +958,53 @@ class BoostingClassifier(WeightedClassifier):
 class BoostingRegressor(WeightedRegressor):
     """Features found greedily, with L1 regularisation (regression).
 
-    Fully corrective boosting: each step adds the best features and fits all weights anew.
+    Fully corrective boosting: each step adds the best features and fits all weights again.
 
     Parameters
     ----------
     kernel : {"perceptron", "stump"}, default="perceptron"
-        The kernel whose features are found: perceptrons roughly, by a convex surrogate, stumps
-        exactly.
+        The kernel whose features are found: perceptrons approximately, by a convex surrogate;
+        stumps exactly.
     n_features : int, default=1000
-        Most features D that are found; of several classes, for each.
+        Maximum number D of features, per class if there are several.
     per_step : int, default=20
-        Features found in a step.
+        Number of features found per step.
     surrogate : {"logistic", "squared", "squared_hinge"}, default="logistic"
-        Loss of the linear classifier that stands for the best perceptron.
+        Loss of the linear classifier that approximates the best perceptron.
     threshold : {"surrogate", "exact"}, default="exact"
-        Threshold of a perceptron: that of the classifier, or the best for its direction.
+        Threshold of a perceptron: that of the classifier, or the best one for its direction.
     lam : float or "validation", default="validation"
-        Weight of lam ||w||_1. validation: the best of 1000, 100, 10, 1 on held-out rows; of a
-        regression 10, 3, 1, …, 0.03 times the targets' range, where they are not scaled.
+        Weight of lam ||w||_1. validation: the best of 1000, 100, 10, 1 on held-out rows; for
+        regression 10, 3, 1, …, 0.03 times the range of unscaled targets.
     loss : {"squared", "squared_hinge", "logistic"}, default=None
-        The loss; by default squared for regression, squared_hinge for classes.
+        The loss; by default squared for regression, squared_hinge for classification.
     tol : float, default=None
-        Relative duality gap of the weights at every step, over the features found; by default
-        0.001, of one feature a step 1e-05.
+        Relative duality gap of the weights at every step, over the features found so far; by
+        default 0.001, with one feature per step 1e-05.
     max_iter : int, default=None
-        Most iterations of rfx's solver in a step.
+        Maximum iterations of rfx's solver per step.
     dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     max_memory : float, default=None
-        MiB that features or kernel values may take at a time; by default a third of what is free.
+        Memory limit in MiB for features or kernel values; by default a third of the free memory.
     perceptron_scale : {"kernel", "unit"}, default="kernel"
-        Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
+        Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
+        (unit).
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
+        power, robust or quantile; auto: the best of these on held-out rows.
     metric : {"none", "diagonal", "full", "auto"}, default="none"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
         others on held-out rows.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
-        Scaling of the targets: to [0, 1], or their mean to 0.
+        Scaling of the targets: to [0, 1], or to mean 0.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
-        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
-        and categories of a data frame; None: none.
+        Categorical columns: their names, positions or a mask; from_dtype: the string and category
+        columns of a data frame; None: none.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
     timeout : float, default=None
         Seconds after which training is aborted.
 
@@ -995,13 +1013,13 @@ class BoostingRegressor(WeightedRegressor):
     method_ : rfx.fitting.pipeline.Pipeline
         The trained model with its preprocessing.
     info_ : dict
-        Objective, gap, model_size and the like, in the words of a results row.
+        Objective, gap, model_size and more, named as in a results row.
     n_iter_ : int
-        Iterations of the solver, in its own unit; 1 where there are none.
+        Iterations of the solver, in its own unit; 1 for a closed form.
     feature_importances_ : ndarray of shape (n_features,)
-        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -1049,7 +1067,7 @@ class BoostingRegressor(WeightedRegressor):
 class RBClassifier(WeightedClassifier):
     """Random binning features with L2 regularisation (classification).
 
-    Approximates the Laplacian kernel machine: lam/2 ||w||^2 + sum L(w.z(x), y), z of value
+    Approximates the Laplacian kernel machine: lam/2 ||w||^2 + sum L(w.z(x), y), where z is
     1/sqrt(R) in one bin of each of R grids.
 
     Parameters
@@ -1059,44 +1077,45 @@ class RBClassifier(WeightedClassifier):
     gamma : float or {"paper", "median", "tuned", "loo", "validation"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
-        regression on 800 rows at most; validation: by this method's error on held-out rows.
+        regression on at most 800 rows; validation: by this method's error on held-out rows.
     loss : {"squared", "squared_hinge", "logistic"}, default=None
-        The loss; by default squared for regression, squared_hinge for classes.
+        The loss; by default squared for regression, squared_hinge for classification.
     tol : float, default=None
         Relative duality gap at which the solver stops.
     max_iter : int, default=None
-        Most iterations of rfx's solvers.
+        Maximum iterations of rfx's solvers.
     max_memory : float, default=None
-        MiB that features may take.
+        Memory limit for features, in MiB.
     n_grids : int, default=None
-        Number R of random grids; a row is in one bin of each. By default 1024, of more than 16,384
-        rows fewer, of 65,536 and more 256.
+        Number R of random grids; each row falls into one bin of each grid. By default 1024, fewer
+        above 16,384 rows, and 256 from 65,536 rows.
     lam : float or {"validation", "auto"}, default="auto"
         Weight of lam/2 ||w||^2. validation: the best of 100, 30, 10, …, 0.01 on held-out rows.
-        auto: validation on 10,000 rows at most.
+        auto: validation on at most 10,000 rows.
     grow : float, default=None
-        Share of the rows to hold out while R is doubled from 16 up to n_grids, as long as that
-        lowers their error by 1 % or more; by default R is n_grids.
+        Fraction of the rows to hold out while R doubles from 16 up to n_grids, as long as that
+        reduces their error by at least 1 %; by default R is n_grids.
     solver : {"rfx", "liblinear"}, default=None
-        Rfx's own, the default, or LIBLINEAR in a child process.
+        rfx's own (the default), or LIBLINEAR in a child process.
     class_weight : dict or str, default=None
-        {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
+        {label: weight}, 1 for unlisted labels; balanced: inversely proportional to the class
+        frequencies.
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows, minmax01 where gamma
-        is a number.
+        power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
+        number.
     metric : {"none", "diagonal", "full", "auto"}, default="auto"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
-        others on held-out rows, none where gamma is a number.
+        others on held-out rows, none if gamma is a number.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     budget_seconds : float, default=None
-        Seconds after which no further scaling, kernel or metric is tried; by default all are.
+        Seconds after which no further scaling, kernel or metric is tried; by default all are tried.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
-        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
-        and categories of a data frame; None: none.
+        Categorical columns: their names, positions or a mask; from_dtype: the string and category
+        columns of a data frame; None: none.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
     timeout : float, default=None
         Seconds after which training is aborted.
 
@@ -1107,13 +1126,13 @@ class RBClassifier(WeightedClassifier):
     method_ : rfx.fitting.pipeline.Pipeline
         The trained model with its preprocessing.
     info_ : dict
-        Objective, gap, model_size and the like, in the words of a results row.
+        Objective, gap, model_size and more, named as in a results row.
     n_iter_ : int
-        Iterations of the solver, in its own unit; 1 where there are none.
+        Iterations of the solver, in its own unit; 1 for a closed form.
     feature_importances_ : ndarray of shape (n_features,)
-        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -1160,7 +1179,7 @@ class RBClassifier(WeightedClassifier):
 class RBRegressor(WeightedRegressor):
     """Random binning features with L2 regularisation (regression).
 
-    Approximates the Laplacian kernel machine: lam/2 ||w||^2 + sum L(w.z(x), y), z of value
+    Approximates the Laplacian kernel machine: lam/2 ||w||^2 + sum L(w.z(x), y), where z is
     1/sqrt(R) in one bin of each of R grids.
 
     Parameters
@@ -1170,44 +1189,44 @@ class RBRegressor(WeightedRegressor):
     gamma : float or {"paper", "median", "tuned", "loo", "validation"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
-        regression on 800 rows at most; validation: by this method's error on held-out rows.
+        regression on at most 800 rows; validation: by this method's error on held-out rows.
     loss : {"squared", "squared_hinge", "logistic"}, default=None
-        The loss; by default squared for regression, squared_hinge for classes.
+        The loss; by default squared for regression, squared_hinge for classification.
     tol : float, default=None
         Relative duality gap at which the solver stops.
     max_iter : int, default=None
-        Most iterations of rfx's solvers.
+        Maximum iterations of rfx's solvers.
     max_memory : float, default=None
-        MiB that features may take.
+        Memory limit for features, in MiB.
     n_grids : int, default=None
-        Number R of random grids; a row is in one bin of each. By default 1024, of more than 16,384
-        rows fewer, of 65,536 and more 256.
+        Number R of random grids; each row falls into one bin of each grid. By default 1024, fewer
+        above 16,384 rows, and 256 from 65,536 rows.
     lam : float or {"validation", "auto"}, default="auto"
         Weight of lam/2 ||w||^2. validation: the best of 100, 30, 10, …, 0.01 on held-out rows.
-        auto: validation on 10,000 rows at most.
+        auto: validation on at most 10,000 rows.
     grow : float, default=None
-        Share of the rows to hold out while R is doubled from 16 up to n_grids, as long as that
-        lowers their error by 1 % or more; by default R is n_grids.
+        Fraction of the rows to hold out while R doubles from 16 up to n_grids, as long as that
+        reduces their error by at least 1 %; by default R is n_grids.
     solver : {"rfx", "liblinear"}, default=None
-        Rfx's own, the default, or LIBLINEAR in a child process.
+        rfx's own (the default), or LIBLINEAR in a child process.
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows, minmax01 where gamma
-        is a number.
+        power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
+        number.
     metric : {"none", "diagonal", "full", "auto"}, default="auto"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
-        others on held-out rows, none where gamma is a number.
+        others on held-out rows, none if gamma is a number.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     budget_seconds : float, default=None
-        Seconds after which no further scaling, kernel or metric is tried; by default all are.
+        Seconds after which no further scaling, kernel or metric is tried; by default all are tried.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
-        Scaling of the targets: to [0, 1], or their mean to 0.
+        Scaling of the targets: to [0, 1], or to mean 0.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
-        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
-        and categories of a data frame; None: none.
+        Categorical columns: their names, positions or a mask; from_dtype: the string and category
+        columns of a data frame; None: none.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
     timeout : float, default=None
         Seconds after which training is aborted.
 
@@ -1216,13 +1235,13 @@ class RBRegressor(WeightedRegressor):
     method_ : rfx.fitting.pipeline.Pipeline
         The trained model with its preprocessing.
     info_ : dict
-        Objective, gap, model_size and the like, in the words of a results row.
+        Objective, gap, model_size and more, named as in a results row.
     n_iter_ : int
-        Iterations of the solver, in its own unit; 1 where there are none.
+        Iterations of the solver, in its own unit; 1 for a closed form.
     feature_importances_ : ndarray of shape (n_features,)
-        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -1269,8 +1288,8 @@ class RBRegressor(WeightedRegressor):
 class SparseRBClassifier(WeightedClassifier):
     """Random binning features with L1 regularisation: a small model (classification).
 
-    lam ||w||_1 + sum L(w.z(x), y), z of value 1/sqrt(R) in one bin of each of R grids; only bins
-    with a weight stay in the model.
+    lam ||w||_1 + sum L(w.z(x), y), where z is 1/sqrt(R) in one bin of each of R grids; only bins
+    with nonzero weight remain in the model.
 
     Parameters
     ----------
@@ -1279,40 +1298,41 @@ class SparseRBClassifier(WeightedClassifier):
     gamma : float or {"paper", "median", "tuned", "loo", "validation"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
-        regression on 800 rows at most; validation: by this method's error on held-out rows.
+        regression on at most 800 rows; validation: by this method's error on held-out rows.
     loss : {"squared", "squared_hinge", "logistic"}, default=None
-        The loss; by default squared for regression, squared_hinge for classes.
+        The loss; by default squared for regression, squared_hinge for classification.
     tol : float, default=None
         Relative duality gap at which the solver stops.
     max_iter : int, default=None
-        Most iterations of rfx's solvers.
+        Maximum iterations of rfx's solvers.
     max_memory : float, default=None
-        MiB that features may take.
+        Memory limit for features, in MiB.
     n_grids : int, default=256
-        Number R of random grids; a row is in one bin of each.
+        Number R of random grids; each row falls into one bin of each grid.
     lam : float or {"validation", "auto"}, default="auto"
-        Weight of lam ||w||_1. validation: the best of 100, 10, 1, 0.1 on held-out rows; of a
-        regression, of multiples of the targets' range. auto: validation on 10,000 rows at most.
+        Weight of lam ||w||_1. validation: the best of 100, 10, 1, 0.1 on held-out rows, for
+        regression of multiples of the targets' range. auto: validation on at most 10,000 rows.
     solver : {"rfx", "prcd", "liblinear"}, default="rfx"
-        Rfx's own, parallel randomised coordinate descent, or LIBLINEAR in a child process.
+        rfx's own, parallel randomised coordinate descent, or LIBLINEAR in a child process.
     class_weight : dict or str, default=None
-        {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
+        {label: weight}, 1 for unlisted labels; balanced: inversely proportional to the class
+        frequencies.
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows, minmax01 where gamma
-        is a number.
+        power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
+        number.
     metric : {"none", "diagonal", "full", "auto"}, default="auto"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
-        others on held-out rows, none where gamma is a number.
+        others on held-out rows, none if gamma is a number.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     budget_seconds : float, default=None
-        Seconds after which no further scaling, kernel or metric is tried; by default all are.
+        Seconds after which no further scaling, kernel or metric is tried; by default all are tried.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
-        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
-        and categories of a data frame; None: none.
+        Categorical columns: their names, positions or a mask; from_dtype: the string and category
+        columns of a data frame; None: none.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
     timeout : float, default=None
         Seconds after which training is aborted.
 
@@ -1323,13 +1343,13 @@ class SparseRBClassifier(WeightedClassifier):
     method_ : rfx.fitting.pipeline.Pipeline
         The trained model with its preprocessing.
     info_ : dict
-        Objective, gap, model_size and the like, in the words of a results row.
+        Objective, gap, model_size and more, named as in a results row.
     n_iter_ : int
-        Iterations of the solver, in its own unit; 1 where there are none.
+        Iterations of the solver, in its own unit; 1 for a closed form.
     feature_importances_ : ndarray of shape (n_features,)
-        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -1375,8 +1395,8 @@ class SparseRBClassifier(WeightedClassifier):
 class SparseRBRegressor(WeightedRegressor):
     """Random binning features with L1 regularisation: a small model (regression).
 
-    lam ||w||_1 + sum L(w.z(x), y), z of value 1/sqrt(R) in one bin of each of R grids; only bins
-    with a weight stay in the model.
+    lam ||w||_1 + sum L(w.z(x), y), where z is 1/sqrt(R) in one bin of each of R grids; only bins
+    with nonzero weight remain in the model.
 
     Parameters
     ----------
@@ -1385,40 +1405,40 @@ class SparseRBRegressor(WeightedRegressor):
     gamma : float or {"paper", "median", "tuned", "loo", "validation"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
-        regression on 800 rows at most; validation: by this method's error on held-out rows.
+        regression on at most 800 rows; validation: by this method's error on held-out rows.
     loss : {"squared", "squared_hinge", "logistic"}, default=None
-        The loss; by default squared for regression, squared_hinge for classes.
+        The loss; by default squared for regression, squared_hinge for classification.
     tol : float, default=None
         Relative duality gap at which the solver stops.
     max_iter : int, default=None
-        Most iterations of rfx's solvers.
+        Maximum iterations of rfx's solvers.
     max_memory : float, default=None
-        MiB that features may take.
+        Memory limit for features, in MiB.
     n_grids : int, default=256
-        Number R of random grids; a row is in one bin of each.
+        Number R of random grids; each row falls into one bin of each grid.
     lam : float or {"validation", "auto"}, default="auto"
-        Weight of lam ||w||_1. validation: the best of 100, 10, 1, 0.1 on held-out rows; of a
-        regression, of multiples of the targets' range. auto: validation on 10,000 rows at most.
+        Weight of lam ||w||_1. validation: the best of 100, 10, 1, 0.1 on held-out rows, for
+        regression of multiples of the targets' range. auto: validation on at most 10,000 rows.
     solver : {"rfx", "prcd", "liblinear"}, default="rfx"
-        Rfx's own, parallel randomised coordinate descent, or LIBLINEAR in a child process.
+        rfx's own, parallel randomised coordinate descent, or LIBLINEAR in a child process.
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows, minmax01 where gamma
-        is a number.
+        power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
+        number.
     metric : {"none", "diagonal", "full", "auto"}, default="auto"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
-        others on held-out rows, none where gamma is a number.
+        others on held-out rows, none if gamma is a number.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     budget_seconds : float, default=None
-        Seconds after which no further scaling, kernel or metric is tried; by default all are.
+        Seconds after which no further scaling, kernel or metric is tried; by default all are tried.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
-        Scaling of the targets: to [0, 1], or their mean to 0.
+        Scaling of the targets: to [0, 1], or to mean 0.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
-        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
-        and categories of a data frame; None: none.
+        Categorical columns: their names, positions or a mask; from_dtype: the string and category
+        columns of a data frame; None: none.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
     timeout : float, default=None
         Seconds after which training is aborted.
 
@@ -1427,13 +1447,13 @@ class SparseRBRegressor(WeightedRegressor):
     method_ : rfx.fitting.pipeline.Pipeline
         The trained model with its preprocessing.
     info_ : dict
-        Objective, gap, model_size and the like, in the words of a results row.
+        Objective, gap, model_size and more, named as in a results row.
     n_iter_ : int
-        Iterations of the solver, in its own unit; 1 where there are none.
+        Iterations of the solver, in its own unit; 1 for a closed form.
     feature_importances_ : ndarray of shape (n_features,)
-        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------

@@ -1,8 +1,9 @@
-"""`random_state`, scikit-learn's name for a seed, beside `seed` in every estimator that has one.
+"""`random_state`, scikit-learn's name for a seed, as an alternative to `seed` in every estimator
+that has one.
 
-scikit-learn reads the parameters of an estimator off its constructor, and asks that what they are
-given is kept as it is. So the parameter is one of its own. It is added here, to signature and
-docstring of each class, rather than written into some sixty constructors.
+scikit-learn reads the parameters of an estimator from its constructor and requires that they are
+stored unchanged. So `random_state` must be a separate parameter. It is added here to the signature
+and docstring of each class, instead of in some sixty constructors.
 """
 
 import functools
@@ -17,7 +18,7 @@ import numpy as np
 from rfx.errors import RfxWarning
 
 NAME = "random_state"
-_MOST = 2**31  # seeds that are drawn are below it
+_MOST = 2**31  # drawn seeds are below this number
 _ENTRY = """\
 {0}random_state : int, RandomState or Generator of numpy, default=None
 {0}    scikit-learn's name for seed, in whose place it stands where it is given; a generator draws
@@ -27,12 +28,12 @@ _OF_SEED = re.compile(r"^( *)seed : int, default=0\n(?:\1 +\S.*(?:\n|$))+", re.M
 
 
 class Seeded:
-    """Gives each subclass whose constructor takes `seed` the parameter `random_state`, too.
+    """Adds the parameter `random_state` to each subclass whose constructor has `seed`.
 
     Attributes
     ----------
     random_state : int, RandomState, Generator or None
-        Of an estimator without seed, and of one from an older pickle, None.
+        None for an estimator without a seed, and for one from an older pickle.
     """
 
     random_state: Any = None
@@ -47,7 +48,7 @@ class Seeded:
         cls.__doc__ = _documented(cls.__doc__)
 
     def _begin(self) -> None:
-        """Draw the seed of the fit that begins, where `random_state` is a generator."""
+        """Draw the seed of the current fit if `random_state` is a generator."""
         given = self.random_state
         if isinstance(given, np.random.RandomState):
             self._drawn = int(given.randint(_MOST))
@@ -60,14 +61,14 @@ class Seeded:
         Raises
         ------
         ValueError
-            For a `random_state` that is none.
+            For an invalid `random_state`.
         """
         given, seed = self.random_state, getattr(self, "seed", 0)
         if given is None:
             return seed
         if seed != 0:
             warnings.warn(
-                f"seed={seed!r:.40} is not used, because random_state is given, too",
+                f"seed={seed!r:.40} is not used, because random_state is also set",
                 RfxWarning,
                 stacklevel=2,
             )
@@ -78,13 +79,13 @@ class Seeded:
         if isinstance(given, numbers.Integral) and not isinstance(given, bool) and int(given) >= 0:
             return int(given)
         raise ValueError(
-            f"random_state is {given!r:.80}; it must be None, a whole number 0 or more, or a"
-            " RandomState or Generator of numpy"
+            f"random_state is {given!r:.80}; it must be None, an integer of 0 or more, or a numpy"
+            " RandomState or Generator"
         )
 
 
 def _taking(init: Any) -> Any:
-    """A constructor that takes `random_state` behind `seed`, and keeps it."""
+    """A constructor that accepts `random_state` after `seed` and stores it."""
     known = inspect.signature(init)
     kind = inspect.Parameter.KEYWORD_ONLY
     more = inspect.Parameter(NAME, kind, default=None, annotation=Any)
@@ -103,7 +104,7 @@ def _taking(init: Any) -> Any:
 
 
 def _documented(text: str | None) -> str | None:
-    """The docstring of a class, with an entry for `random_state` behind that of `seed`."""
+    """The docstring of a class, with an entry for `random_state` after that of `seed`."""
     if text is None:
         return None
     return _OF_SEED.sub(lambda found: found[0].rstrip("\n") + "\n" + _ENTRY.format(found[1]), text)

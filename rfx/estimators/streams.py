@@ -1,4 +1,4 @@
-"""Methods that learn step by step from batches of rows: those of Dai et al. among them."""
+"""Methods that learn from batches of rows, including those of Dai et al."""
 
 from rfx.estimators.base import Classifier, Regressor
 from rfx.estimators.categories import Columns
@@ -9,67 +9,68 @@ from rfx.estimators.weighted import ManyTargets, WeightedClassifier
 class DoublySGDClassifier(IncrementalClassifier):
     """Doubly stochastic gradients (classification).
 
-    Every step takes random rows and random features that were never used, made again from the seed
-    when they are needed: for rows without end.
+    Every step uses random rows and new random features, which are recomputed from the seed when
+    needed. So the number of rows is unlimited.
 
     Parameters
     ----------
     kernel : str, default="gaussian"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods doubly-sgd` lists the kernels.
+        gaussian, laplacian, matern-3/2, …; see `rfx methods doubly-sgd`.
     gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
-        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
-        distance^2.
+        median distances; loo: by leave-one-out ridge regression, then the best of that value and 4
+        and 16 times as much on held-out rows; tuned: by ridge regression on held-out rows;
+        median-matlab: 1 / median distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, squared_hinge for two classes, softmax for more where the
-        method has it.
+        default squared for regression, squared_hinge for two classes, softmax for more if the
+        method supports it.
     epsilon : float, default=0.1
-        Half the width of the tube of epsilon_insensitive.
+        Half width of the tube of the epsilon_insensitive loss.
     nu : float or "validation", default="validation"
         Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
         on held-out rows of a sample.
     batch : int, default=1024
-        Rows in a step (batch size).
+        Rows per step (batch size).
     epochs : int, default=None
-        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
+        Epochs; by default 3 below 100,000 rows, else 1.
     replace : bool, default=False
-        Draw the rows with replacement, as in the theorems; else every pass has each once.
+        Draw rows with replacement, as in the theorems; otherwise every epoch uses each row once.
     unit : bool, default=False
         Normalise scaled rows to unit length.
     pca : int, default=None
         Number of principal components of the scaled rows to keep; by default all inputs.
     pca_centred : bool, default=True
-        Principal components about the mean of the rows; else about the origin.
+        Centre the rows for the principal components.
     virtual : {"none", "digits", "images", "molecules", "molecules-sorted"}, default="none"
-        Train on changed copies of the rows. digits, images: square images, turned, shifted, bent or
-        mirrored; molecules: Coulomb matrices in any order of atoms; molecules-sorted: by row norms
-        with noise.
+        Train on transformed copies of the rows. digits, images: square images, rotated, shifted,
+        distorted or mirrored; molecules: Coulomb matrices with permuted atoms; molecules-sorted: by
+        noisy row norms.
     virtual_copies : int, default=None
-        Changed copies of each row, made once; by default new ones without end.
+        Number of transformed copies of each row, generated once; by default new ones without end.
     views : int, default=None
-        Predict by the mean over so many changed copies of a row; by default by the row.
+        Predict by the mean over this many transformed copies of a row; by default on the row
+        itself.
     budget_seconds : float, default=None
-        Seconds of training after which it ends well.
+        Seconds of training, after which it stops normally.
     budget_samples : int, default=None
-        Stop after this many rows, over however many passes.
+        Maximum number of rows to process, over all epochs.
     dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     features : {"offset", "pairs"}, default="offset"
-        offset: sqrt2 cos(w.x + b); pairs: cos and sin of one w.
+        offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w.
     block : int, default=256
-        Features in a step.
+        Number of features per step.
     max_blocks : int, default=None
-        Blocks of features after which a step takes one of them again, at random, as the authors'
-        program for graphics cards does; by default always fresh ones.
+        Number of blocks of features, after which a step reuses a random one of them, like the
+        authors' GPU program; by default always new ones.
     step : {"theorem", "root", "decay", "constant", "normalized"}, default="root"
         Step sizes. theorem: theta / (t + t0), theta nu from 1 to 2; root: theta / sqrt(t + t0);
         decay: step0 / (1 + step1 t); constant: step0; normalized: step0 / root mean square of the
         batch's derivatives.
     theta : float, default=None
-        See step; by default 1 / nu (theorem), 1 (root), of steps that are not preconditioned the
-        best of 1, 4 and 16 on held-out rows (root).
+        See step; by default 1 / nu (theorem), 1 (root), for steps without preconditioning the best
+        of 1, 4 and 16 on held-out rows (root).
     t0 : float, default=None
         See step; by default 2 theta (theorem), 0 (root).
     step0 : float, default=1.0
@@ -79,29 +80,31 @@ class DoublySGDClassifier(IncrementalClassifier):
     precondition : bool, default=True
         Multiply a step by the inverse of the covariance of its features on the batch.
     damping : float, default=1e-07
-        Added to the diagonal of that covariance, besides nu.
+        Added to the diagonal of that covariance, in addition to nu.
     averaging : {"none", "uniform", "linear"}, default="linear"
-        What predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
+        Which f predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
         weight t.
     max_memory : float, default=256.0
-        MiB of what is kept between steps; what has no room is made again from the seed.
+        MiB for data cached between steps; the rest is recomputed from the seed.
     keep_values : bool, default=False
-        Keep f of every row, a number each, so that a row met again costs only the blocks since.
+        Store f of every row (one number each), so that a repeated row costs only the blocks added
+        since.
     class_weight : dict or str, default=None
-        {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
+        {label: weight}, 1 for unlisted labels; balanced: inversely proportional to the class
+        frequencies.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
+        power, robust or quantile; auto: the best of these on held-out rows.
     metric : {"none", "diagonal", "full", "auto"}, default="none"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
         others on held-out rows.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
-        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
-        and categories of a data frame; None: none.
+        Categorical columns: their names, positions or a mask; from_dtype: the string and category
+        columns of a data frame; None: none.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
     timeout : float, default=None
         Seconds after which training is aborted.
 
@@ -112,13 +115,13 @@ class DoublySGDClassifier(IncrementalClassifier):
     method_ : rfx.fitting.pipeline.Pipeline
         The trained model with its preprocessing.
     info_ : dict
-        Objective, gap, model_size and the like, in the words of a results row.
+        Objective, gap, model_size and more, named as in a results row.
     n_iter_ : int
-        Iterations of the solver, in its own unit; 1 where there are none.
+        Iterations of the solver, in its own unit; 1 for a closed form.
     feature_importances_ : ndarray of shape (n_features,)
-        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -183,67 +186,68 @@ class DoublySGDClassifier(IncrementalClassifier):
 class DoublySGDRegressor(IncrementalRegressor):
     """Doubly stochastic gradients (regression).
 
-    Every step takes random rows and random features that were never used, made again from the seed
-    when they are needed: for rows without end.
+    Every step uses random rows and new random features, which are recomputed from the seed when
+    needed. So the number of rows is unlimited.
 
     Parameters
     ----------
     kernel : str, default="gaussian"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods doubly-sgd` lists the kernels.
+        gaussian, laplacian, matern-3/2, …; see `rfx methods doubly-sgd`.
     gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
-        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
-        distance^2.
+        median distances; loo: by leave-one-out ridge regression, then the best of that value and 4
+        and 16 times as much on held-out rows; tuned: by ridge regression on held-out rows;
+        median-matlab: 1 / median distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, squared_hinge for two classes, softmax for more where the
-        method has it.
+        default squared for regression, squared_hinge for two classes, softmax for more if the
+        method supports it.
     epsilon : float, default=0.1
-        Half the width of the tube of epsilon_insensitive.
+        Half width of the tube of the epsilon_insensitive loss.
     nu : float or "validation", default="validation"
         Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
         on held-out rows of a sample.
     batch : int, default=1024
-        Rows in a step (batch size).
+        Rows per step (batch size).
     epochs : int, default=None
-        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
+        Epochs; by default 3 below 100,000 rows, else 1.
     replace : bool, default=False
-        Draw the rows with replacement, as in the theorems; else every pass has each once.
+        Draw rows with replacement, as in the theorems; otherwise every epoch uses each row once.
     unit : bool, default=False
         Normalise scaled rows to unit length.
     pca : int, default=None
         Number of principal components of the scaled rows to keep; by default all inputs.
     pca_centred : bool, default=True
-        Principal components about the mean of the rows; else about the origin.
+        Centre the rows for the principal components.
     virtual : {"none", "digits", "images", "molecules", "molecules-sorted"}, default="none"
-        Train on changed copies of the rows. digits, images: square images, turned, shifted, bent or
-        mirrored; molecules: Coulomb matrices in any order of atoms; molecules-sorted: by row norms
-        with noise.
+        Train on transformed copies of the rows. digits, images: square images, rotated, shifted,
+        distorted or mirrored; molecules: Coulomb matrices with permuted atoms; molecules-sorted: by
+        noisy row norms.
     virtual_copies : int, default=None
-        Changed copies of each row, made once; by default new ones without end.
+        Number of transformed copies of each row, generated once; by default new ones without end.
     views : int, default=None
-        Predict by the mean over so many changed copies of a row; by default by the row.
+        Predict by the mean over this many transformed copies of a row; by default on the row
+        itself.
     budget_seconds : float, default=None
-        Seconds of training after which it ends well.
+        Seconds of training, after which it stops normally.
     budget_samples : int, default=None
-        Stop after this many rows, over however many passes.
+        Maximum number of rows to process, over all epochs.
     dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     features : {"offset", "pairs"}, default="offset"
-        offset: sqrt2 cos(w.x + b); pairs: cos and sin of one w.
+        offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w.
     block : int, default=256
-        Features in a step.
+        Number of features per step.
     max_blocks : int, default=None
-        Blocks of features after which a step takes one of them again, at random, as the authors'
-        program for graphics cards does; by default always fresh ones.
+        Number of blocks of features, after which a step reuses a random one of them, like the
+        authors' GPU program; by default always new ones.
     step : {"theorem", "root", "decay", "constant", "normalized"}, default="root"
         Step sizes. theorem: theta / (t + t0), theta nu from 1 to 2; root: theta / sqrt(t + t0);
         decay: step0 / (1 + step1 t); constant: step0; normalized: step0 / root mean square of the
         batch's derivatives.
     theta : float, default=None
-        See step; by default 1 / nu (theorem), 1 (root), of steps that are not preconditioned the
-        best of 1, 4 and 16 on held-out rows (root).
+        See step; by default 1 / nu (theorem), 1 (root), for steps without preconditioning the best
+        of 1, 4 and 16 on held-out rows (root).
     t0 : float, default=None
         See step; by default 2 theta (theorem), 0 (root).
     step0 : float, default=1.0
@@ -253,29 +257,30 @@ class DoublySGDRegressor(IncrementalRegressor):
     precondition : bool, default=True
         Multiply a step by the inverse of the covariance of its features on the batch.
     damping : float, default=1e-07
-        Added to the diagonal of that covariance, besides nu.
+        Added to the diagonal of that covariance, in addition to nu.
     averaging : {"none", "uniform", "linear"}, default="linear"
-        What predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
+        Which f predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
         weight t.
     max_memory : float, default=256.0
-        MiB of what is kept between steps; what has no room is made again from the seed.
+        MiB for data cached between steps; the rest is recomputed from the seed.
     keep_values : bool, default=False
-        Keep f of every row, a number each, so that a row met again costs only the blocks since.
+        Store f of every row (one number each), so that a repeated row costs only the blocks added
+        since.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
+        power, robust or quantile; auto: the best of these on held-out rows.
     metric : {"none", "diagonal", "full", "auto"}, default="none"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
         others on held-out rows.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default=None
-        Scaling of the targets: to [0, 1], or their mean to 0, which is the default.
+        Scaling of the targets: to [0, 1], or to mean 0 (the default).
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
-        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
-        and categories of a data frame; None: none.
+        Categorical columns: their names, positions or a mask; from_dtype: the string and category
+        columns of a data frame; None: none.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
     timeout : float, default=None
         Seconds after which training is aborted.
 
@@ -284,13 +289,13 @@ class DoublySGDRegressor(IncrementalRegressor):
     method_ : rfx.fitting.pipeline.Pipeline
         The trained model with its preprocessing.
     info_ : dict
-        Objective, gap, model_size and the like, in the words of a results row.
+        Objective, gap, model_size and more, named as in a results row.
     n_iter_ : int
-        Iterations of the solver, in its own unit; 1 where there are none.
+        Iterations of the solver, in its own unit; 1 for a closed form.
     feature_importances_ : ndarray of shape (n_features,)
-        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -353,61 +358,62 @@ class DoublySGDRegressor(IncrementalRegressor):
 
 
 class NormaClassifier(IncrementalClassifier):
-    """Stochastic gradients with the exact kernel, the rows kept (classification).
+    """Stochastic gradients with the exact kernel, storing the rows (classification).
 
-    What doubly-sgd would be without its random features.
+    doubly-sgd without random features.
 
     Parameters
     ----------
     kernel : str, default="gaussian"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods norma` lists the kernels.
+        gaussian, laplacian, matern-3/2, …; see `rfx methods norma`.
     gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
-        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
-        distance^2.
+        median distances; loo: by leave-one-out ridge regression, then the best of that value and 4
+        and 16 times as much on held-out rows; tuned: by ridge regression on held-out rows;
+        median-matlab: 1 / median distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, squared_hinge for two classes, softmax for more where the
-        method has it.
+        default squared for regression, squared_hinge for two classes, softmax for more if the
+        method supports it.
     epsilon : float, default=0.1
-        Half the width of the tube of epsilon_insensitive.
+        Half width of the tube of the epsilon_insensitive loss.
     nu : float or "validation", default="validation"
         Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
         on held-out rows of a sample.
     batch : int, default=1024
-        Rows in a step (batch size).
+        Rows per step (batch size).
     epochs : int, default=None
-        Passes over the rows; by default 1.
+        Epochs; by default 1.
     replace : bool, default=False
-        Draw the rows with replacement, as in the theorems; else every pass has each once.
+        Draw rows with replacement, as in the theorems; otherwise every epoch uses each row once.
     unit : bool, default=False
         Normalise scaled rows to unit length.
     pca : int, default=None
         Number of principal components of the scaled rows to keep; by default all inputs.
     pca_centred : bool, default=True
-        Principal components about the mean of the rows; else about the origin.
+        Centre the rows for the principal components.
     virtual : {"none", "digits", "images", "molecules", "molecules-sorted"}, default="none"
-        Train on changed copies of the rows. digits, images: square images, turned, shifted, bent or
-        mirrored; molecules: Coulomb matrices in any order of atoms; molecules-sorted: by row norms
-        with noise.
+        Train on transformed copies of the rows. digits, images: square images, rotated, shifted,
+        distorted or mirrored; molecules: Coulomb matrices with permuted atoms; molecules-sorted: by
+        noisy row norms.
     virtual_copies : int, default=None
-        Changed copies of each row, made once; by default new ones without end.
+        Number of transformed copies of each row, generated once; by default new ones without end.
     views : int, default=None
-        Predict by the mean over so many changed copies of a row; by default by the row.
+        Predict by the mean over this many transformed copies of a row; by default on the row
+        itself.
     budget_seconds : float, default=None
-        Seconds of training after which it ends well.
+        Seconds of training, after which it stops normally.
     budget_samples : int, default=None
-        Stop after this many rows, over however many passes.
+        Maximum number of rows to process, over all epochs.
     dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     step : {"theorem", "root", "decay", "constant", "normalized"}, default="root"
         Step sizes. theorem: theta / (t + t0), theta nu from 1 to 2; root: theta / sqrt(t + t0);
         decay: step0 / (1 + step1 t); constant: step0; normalized: step0 / root mean square of the
         batch's derivatives.
     theta : float, default=None
-        See step; by default 1 / nu (theorem), 1 (root), of steps that are not preconditioned the
-        best of 1, 4 and 16 on held-out rows (root).
+        See step; by default 1 / nu (theorem), 1 (root), for steps without preconditioning the best
+        of 1, 4 and 16 on held-out rows (root).
     t0 : float, default=None
         See step; by default 2 theta (theorem), 0 (root).
     step0 : float, default=1.0
@@ -417,23 +423,24 @@ class NormaClassifier(IncrementalClassifier):
     precondition : bool, default=True
         Multiply a step by the inverse of the covariance of its features on the batch.
     averaging : {"none", "uniform", "linear"}, default="linear"
-        What predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
+        Which f predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
         weight t.
     class_weight : dict or str, default=None
-        {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
+        {label: weight}, 1 for unlisted labels; balanced: inversely proportional to the class
+        frequencies.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
+        power, robust or quantile; auto: the best of these on held-out rows.
     metric : {"none", "diagonal", "full", "auto"}, default="none"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
         others on held-out rows.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
-        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
-        and categories of a data frame; None: none.
+        Categorical columns: their names, positions or a mask; from_dtype: the string and category
+        columns of a data frame; None: none.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
     timeout : float, default=None
         Seconds after which training is aborted.
 
@@ -444,13 +451,13 @@ class NormaClassifier(IncrementalClassifier):
     method_ : rfx.fitting.pipeline.Pipeline
         The trained model with its preprocessing.
     info_ : dict
-        Objective, gap, model_size and the like, in the words of a results row.
+        Objective, gap, model_size and more, named as in a results row.
     n_iter_ : int
-        Iterations of the solver, in its own unit; 1 where there are none.
+        Iterations of the solver, in its own unit; 1 for a closed form.
     feature_importances_ : ndarray of shape (n_features,)
-        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -509,61 +516,62 @@ class NormaClassifier(IncrementalClassifier):
 
 
 class NormaRegressor(IncrementalRegressor):
-    """Stochastic gradients with the exact kernel, the rows kept (regression).
+    """Stochastic gradients with the exact kernel, storing the rows (regression).
 
-    What doubly-sgd would be without its random features.
+    doubly-sgd without random features.
 
     Parameters
     ----------
     kernel : str, default="gaussian"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods norma` lists the kernels.
+        gaussian, laplacian, matern-3/2, …; see `rfx methods norma`.
     gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
-        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
-        distance^2.
+        median distances; loo: by leave-one-out ridge regression, then the best of that value and 4
+        and 16 times as much on held-out rows; tuned: by ridge regression on held-out rows;
+        median-matlab: 1 / median distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, squared_hinge for two classes, softmax for more where the
-        method has it.
+        default squared for regression, squared_hinge for two classes, softmax for more if the
+        method supports it.
     epsilon : float, default=0.1
-        Half the width of the tube of epsilon_insensitive.
+        Half width of the tube of the epsilon_insensitive loss.
     nu : float or "validation", default="validation"
         Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
         on held-out rows of a sample.
     batch : int, default=1024
-        Rows in a step (batch size).
+        Rows per step (batch size).
     epochs : int, default=None
-        Passes over the rows; by default 1.
+        Epochs; by default 1.
     replace : bool, default=False
-        Draw the rows with replacement, as in the theorems; else every pass has each once.
+        Draw rows with replacement, as in the theorems; otherwise every epoch uses each row once.
     unit : bool, default=False
         Normalise scaled rows to unit length.
     pca : int, default=None
         Number of principal components of the scaled rows to keep; by default all inputs.
     pca_centred : bool, default=True
-        Principal components about the mean of the rows; else about the origin.
+        Centre the rows for the principal components.
     virtual : {"none", "digits", "images", "molecules", "molecules-sorted"}, default="none"
-        Train on changed copies of the rows. digits, images: square images, turned, shifted, bent or
-        mirrored; molecules: Coulomb matrices in any order of atoms; molecules-sorted: by row norms
-        with noise.
+        Train on transformed copies of the rows. digits, images: square images, rotated, shifted,
+        distorted or mirrored; molecules: Coulomb matrices with permuted atoms; molecules-sorted: by
+        noisy row norms.
     virtual_copies : int, default=None
-        Changed copies of each row, made once; by default new ones without end.
+        Number of transformed copies of each row, generated once; by default new ones without end.
     views : int, default=None
-        Predict by the mean over so many changed copies of a row; by default by the row.
+        Predict by the mean over this many transformed copies of a row; by default on the row
+        itself.
     budget_seconds : float, default=None
-        Seconds of training after which it ends well.
+        Seconds of training, after which it stops normally.
     budget_samples : int, default=None
-        Stop after this many rows, over however many passes.
+        Maximum number of rows to process, over all epochs.
     dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     step : {"theorem", "root", "decay", "constant", "normalized"}, default="root"
         Step sizes. theorem: theta / (t + t0), theta nu from 1 to 2; root: theta / sqrt(t + t0);
         decay: step0 / (1 + step1 t); constant: step0; normalized: step0 / root mean square of the
         batch's derivatives.
     theta : float, default=None
-        See step; by default 1 / nu (theorem), 1 (root), of steps that are not preconditioned the
-        best of 1, 4 and 16 on held-out rows (root).
+        See step; by default 1 / nu (theorem), 1 (root), for steps without preconditioning the best
+        of 1, 4 and 16 on held-out rows (root).
     t0 : float, default=None
         See step; by default 2 theta (theorem), 0 (root).
     step0 : float, default=1.0
@@ -573,23 +581,23 @@ class NormaRegressor(IncrementalRegressor):
     precondition : bool, default=True
         Multiply a step by the inverse of the covariance of its features on the batch.
     averaging : {"none", "uniform", "linear"}, default="linear"
-        What predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
+        Which f predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
         weight t.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
+        power, robust or quantile; auto: the best of these on held-out rows.
     metric : {"none", "diagonal", "full", "auto"}, default="none"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
         others on held-out rows.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default=None
-        Scaling of the targets: to [0, 1], or their mean to 0, which is the default.
+        Scaling of the targets: to [0, 1], or to mean 0 (the default).
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
-        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
-        and categories of a data frame; None: none.
+        Categorical columns: their names, positions or a mask; from_dtype: the string and category
+        columns of a data frame; None: none.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
     timeout : float, default=None
         Seconds after which training is aborted.
 
@@ -598,13 +606,13 @@ class NormaRegressor(IncrementalRegressor):
     method_ : rfx.fitting.pipeline.Pipeline
         The trained model with its preprocessing.
     info_ : dict
-        Objective, gap, model_size and the like, in the words of a results row.
+        Objective, gap, model_size and more, named as in a results row.
     n_iter_ : int
-        Iterations of the solver, in its own unit; 1 where there are none.
+        Iterations of the solver, in its own unit; 1 for a closed form.
     feature_importances_ : ndarray of shape (n_features,)
-        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -663,73 +671,76 @@ class NormaRegressor(IncrementalRegressor):
 
 
 class KSDCAClassifier(WeightedClassifier):
-    """Dual coordinate ascent with the exact kernel, the rows kept (classification).
+    """Dual coordinate ascent with the exact kernel, storing the rows (classification).
 
-    nu/2 ||f||^2 + mean L(f(x), y); one dual variable a row, maximised exactly in its turn.
+    nu/2 ||f||^2 + mean L(f(x), y); one dual variable per row, each maximised exactly in turn.
 
     Parameters
     ----------
     kernel : str, default="gaussian"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods k-sdca` lists the kernels.
+        gaussian, laplacian, matern-3/2, …; see `rfx methods k-sdca`.
     gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
-        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
-        distance^2.
+        median distances; loo: by leave-one-out ridge regression, then the best of that value and 4
+        and 16 times as much on held-out rows; tuned: by ridge regression on held-out rows;
+        median-matlab: 1 / median distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, squared_hinge for two classes, softmax for more where the
-        method has it.
+        default squared for regression, squared_hinge for two classes, softmax for more if the
+        method supports it.
     epsilon : float, default=0.1
-        Half the width of the tube of epsilon_insensitive.
+        Half width of the tube of the epsilon_insensitive loss.
     nu : float or "validation", default="validation"
         Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
         on held-out rows of a sample.
     batch : int, default=1024
-        Rows in a step (batch size).
+        Rows per step (batch size).
     epochs : int, default=None
-        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
+        Epochs; by default 3 below 100,000 rows, else 1.
     replace : bool, default=False
-        Draw the rows with replacement, as in the theorems; else every pass has each once.
+        Draw rows with replacement, as in the theorems; otherwise every epoch uses each row once.
     unit : bool, default=False
         Normalise scaled rows to unit length.
     pca : int, default=None
         Number of principal components of the scaled rows to keep; by default all inputs.
     pca_centred : bool, default=True
-        Principal components about the mean of the rows; else about the origin.
+        Centre the rows for the principal components.
     virtual : {"none", "digits", "images", "molecules", "molecules-sorted"}, default="none"
-        Train on changed copies of the rows. digits, images: square images, turned, shifted, bent or
-        mirrored; molecules: Coulomb matrices in any order of atoms; molecules-sorted: by row norms
-        with noise.
+        Train on transformed copies of the rows. digits, images: square images, rotated, shifted,
+        distorted or mirrored; molecules: Coulomb matrices with permuted atoms; molecules-sorted: by
+        noisy row norms.
     virtual_copies : int, default=None
-        Changed copies of each row, made once; by default new ones without end.
+        Number of transformed copies of each row, generated once; by default new ones without end.
     views : int, default=None
-        Predict by the mean over so many changed copies of a row; by default by the row.
+        Predict by the mean over this many transformed copies of a row; by default on the row
+        itself.
     budget_seconds : float, default=None
-        Seconds of training after which it ends well.
+        Seconds of training, after which it stops normally.
     budget_samples : int, default=None
-        Stop after this many rows, over however many passes.
+        Maximum number of rows to process, over all epochs.
     dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     gap : bool, default=False
-        Compute the duality gap at the end, which takes another pass over the rows.
+        Compute the duality gap at the end, with one more pass over the rows.
     sweeps : int, default=200
-        Most times that the rows of a step are gone through, until their variables hardly move.
+        Maximum number of sweeps over the rows of a step; sweeps stop earlier when the variables
+        converge.
     class_weight : dict or str, default=None
-        {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
+        {label: weight}, 1 for unlisted labels; balanced: inversely proportional to the class
+        frequencies.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
+        power, robust or quantile; auto: the best of these on held-out rows.
     metric : {"none", "diagonal", "full", "auto"}, default="none"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
         others on held-out rows.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
-        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
-        and categories of a data frame; None: none.
+        Categorical columns: their names, positions or a mask; from_dtype: the string and category
+        columns of a data frame; None: none.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
     timeout : float, default=None
         Seconds after which training is aborted.
 
@@ -740,13 +751,13 @@ class KSDCAClassifier(WeightedClassifier):
     method_ : rfx.fitting.pipeline.Pipeline
         The trained model with its preprocessing.
     info_ : dict
-        Objective, gap, model_size and the like, in the words of a results row.
+        Objective, gap, model_size and more, named as in a results row.
     n_iter_ : int
-        Iterations of the solver, in its own unit; 1 where there are none.
+        Iterations of the solver, in its own unit; 1 for a closed form.
     feature_importances_ : ndarray of shape (n_features,)
-        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -800,73 +811,75 @@ class KSDCAClassifier(WeightedClassifier):
 
 
 class KSDCARegressor(ManyTargets):
-    """Dual coordinate ascent with the exact kernel, the rows kept (regression).
+    """Dual coordinate ascent with the exact kernel, storing the rows (regression).
 
-    nu/2 ||f||^2 + mean L(f(x), y); one dual variable a row, maximised exactly in its turn.
+    nu/2 ||f||^2 + mean L(f(x), y); one dual variable per row, each maximised exactly in turn.
 
     Parameters
     ----------
     kernel : str, default="gaussian"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods k-sdca` lists the kernels.
+        gaussian, laplacian, matern-3/2, …; see `rfx methods k-sdca`.
     gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
-        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
-        distance^2.
+        median distances; loo: by leave-one-out ridge regression, then the best of that value and 4
+        and 16 times as much on held-out rows; tuned: by ridge regression on held-out rows;
+        median-matlab: 1 / median distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, squared_hinge for two classes, softmax for more where the
-        method has it.
+        default squared for regression, squared_hinge for two classes, softmax for more if the
+        method supports it.
     epsilon : float, default=0.1
-        Half the width of the tube of epsilon_insensitive.
+        Half width of the tube of the epsilon_insensitive loss.
     nu : float or "validation", default="validation"
         Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
         on held-out rows of a sample.
     batch : int, default=1024
-        Rows in a step (batch size).
+        Rows per step (batch size).
     epochs : int, default=None
-        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
+        Epochs; by default 3 below 100,000 rows, else 1.
     replace : bool, default=False
-        Draw the rows with replacement, as in the theorems; else every pass has each once.
+        Draw rows with replacement, as in the theorems; otherwise every epoch uses each row once.
     unit : bool, default=False
         Normalise scaled rows to unit length.
     pca : int, default=None
         Number of principal components of the scaled rows to keep; by default all inputs.
     pca_centred : bool, default=True
-        Principal components about the mean of the rows; else about the origin.
+        Centre the rows for the principal components.
     virtual : {"none", "digits", "images", "molecules", "molecules-sorted"}, default="none"
-        Train on changed copies of the rows. digits, images: square images, turned, shifted, bent or
-        mirrored; molecules: Coulomb matrices in any order of atoms; molecules-sorted: by row norms
-        with noise.
+        Train on transformed copies of the rows. digits, images: square images, rotated, shifted,
+        distorted or mirrored; molecules: Coulomb matrices with permuted atoms; molecules-sorted: by
+        noisy row norms.
     virtual_copies : int, default=None
-        Changed copies of each row, made once; by default new ones without end.
+        Number of transformed copies of each row, generated once; by default new ones without end.
     views : int, default=None
-        Predict by the mean over so many changed copies of a row; by default by the row.
+        Predict by the mean over this many transformed copies of a row; by default on the row
+        itself.
     budget_seconds : float, default=None
-        Seconds of training after which it ends well.
+        Seconds of training, after which it stops normally.
     budget_samples : int, default=None
-        Stop after this many rows, over however many passes.
+        Maximum number of rows to process, over all epochs.
     dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     gap : bool, default=False
-        Compute the duality gap at the end, which takes another pass over the rows.
+        Compute the duality gap at the end, with one more pass over the rows.
     sweeps : int, default=200
-        Most times that the rows of a step are gone through, until their variables hardly move.
+        Maximum number of sweeps over the rows of a step; sweeps stop earlier when the variables
+        converge.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
+        power, robust or quantile; auto: the best of these on held-out rows.
     metric : {"none", "diagonal", "full", "auto"}, default="none"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
         others on held-out rows.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default=None
-        Scaling of the targets: to [0, 1], or their mean to 0, which is the default.
+        Scaling of the targets: to [0, 1], or to mean 0 (the default).
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
-        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
-        and categories of a data frame; None: none.
+        Categorical columns: their names, positions or a mask; from_dtype: the string and category
+        columns of a data frame; None: none.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
     timeout : float, default=None
         Seconds after which training is aborted.
 
@@ -875,13 +888,13 @@ class KSDCARegressor(ManyTargets):
     method_ : rfx.fitting.pipeline.Pipeline
         The trained model with its preprocessing.
     info_ : dict
-        Objective, gap, model_size and the like, in the words of a results row.
+        Objective, gap, model_size and more, named as in a results row.
     n_iter_ : int
-        Iterations of the solver, in its own unit; 1 where there are none.
+        Iterations of the solver, in its own unit; 1 for a closed form.
     feature_importances_ : ndarray of shape (n_features,)
-        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -937,73 +950,76 @@ class KSDCARegressor(ManyTargets):
 class NSDCAClassifier(WeightedClassifier):
     """Dual coordinate ascent on Nystrom features (classification).
 
-    nu/2 ||w||^2 + mean L(w.z(x), y); one dual variable a row, maximised exactly in its turn.
+    nu/2 ||w||^2 + mean L(w.z(x), y); one dual variable per row, each maximised exactly in turn.
 
     Parameters
     ----------
     kernel : str, default="gaussian"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods n-sdca` lists the kernels.
+        gaussian, laplacian, matern-3/2, …; see `rfx methods n-sdca`.
     gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
-        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
-        distance^2.
+        median distances; loo: by leave-one-out ridge regression, then the best of that value and 4
+        and 16 times as much on held-out rows; tuned: by ridge regression on held-out rows;
+        median-matlab: 1 / median distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, squared_hinge for two classes, softmax for more where the
-        method has it.
+        default squared for regression, squared_hinge for two classes, softmax for more if the
+        method supports it.
     epsilon : float, default=0.1
-        Half the width of the tube of epsilon_insensitive.
+        Half width of the tube of the epsilon_insensitive loss.
     nu : float or "validation", default="validation"
         Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
         on held-out rows of a sample.
     batch : int, default=4096
-        Rows in a step (batch size).
+        Rows per step (batch size).
     epochs : int, default=None
-        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
+        Epochs; by default 3 below 100,000 rows, else 1.
     replace : bool, default=False
-        Draw the rows with replacement, as in the theorems; else every pass has each once.
+        Draw rows with replacement, as in the theorems; otherwise every epoch uses each row once.
     unit : bool, default=False
         Normalise scaled rows to unit length.
     pca : int, default=None
         Number of principal components of the scaled rows to keep; by default all inputs.
     pca_centred : bool, default=True
-        Principal components about the mean of the rows; else about the origin.
+        Centre the rows for the principal components.
     virtual : {"none", "digits", "images", "molecules", "molecules-sorted"}, default="none"
-        Train on changed copies of the rows. digits, images: square images, turned, shifted, bent or
-        mirrored; molecules: Coulomb matrices in any order of atoms; molecules-sorted: by row norms
-        with noise.
+        Train on transformed copies of the rows. digits, images: square images, rotated, shifted,
+        distorted or mirrored; molecules: Coulomb matrices with permuted atoms; molecules-sorted: by
+        noisy row norms.
     virtual_copies : int, default=None
-        Changed copies of each row, made once; by default new ones without end.
+        Number of transformed copies of each row, generated once; by default new ones without end.
     views : int, default=None
-        Predict by the mean over so many changed copies of a row; by default by the row.
+        Predict by the mean over this many transformed copies of a row; by default on the row
+        itself.
     budget_seconds : float, default=None
-        Seconds of training after which it ends well.
+        Seconds of training, after which it stops normally.
     budget_samples : int, default=None
-        Stop after this many rows, over however many passes.
+        Maximum number of rows to process, over all epochs.
     dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     n_features : int, default=1000
         Number D of landmarks.
     gap : bool, default=False
-        Compute the duality gap at the end, which takes another pass over the rows.
+        Compute the duality gap at the end, with one more pass over the rows.
     sweeps : int, default=200
-        Most times that the rows of a step are gone through, until their variables hardly move.
+        Maximum number of sweeps over the rows of a step; sweeps stop earlier when the variables
+        converge.
     class_weight : dict or str, default=None
-        {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
+        {label: weight}, 1 for unlisted labels; balanced: inversely proportional to the class
+        frequencies.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
+        power, robust or quantile; auto: the best of these on held-out rows.
     metric : {"none", "diagonal", "full", "auto"}, default="none"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
         others on held-out rows.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
-        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
-        and categories of a data frame; None: none.
+        Categorical columns: their names, positions or a mask; from_dtype: the string and category
+        columns of a data frame; None: none.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
     timeout : float, default=None
         Seconds after which training is aborted.
 
@@ -1014,13 +1030,13 @@ class NSDCAClassifier(WeightedClassifier):
     method_ : rfx.fitting.pipeline.Pipeline
         The trained model with its preprocessing.
     info_ : dict
-        Objective, gap, model_size and the like, in the words of a results row.
+        Objective, gap, model_size and more, named as in a results row.
     n_iter_ : int
-        Iterations of the solver, in its own unit; 1 where there are none.
+        Iterations of the solver, in its own unit; 1 for a closed form.
     feature_importances_ : ndarray of shape (n_features,)
-        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -1077,73 +1093,75 @@ class NSDCAClassifier(WeightedClassifier):
 class NSDCARegressor(ManyTargets):
     """Dual coordinate ascent on Nystrom features (regression).
 
-    nu/2 ||w||^2 + mean L(w.z(x), y); one dual variable a row, maximised exactly in its turn.
+    nu/2 ||w||^2 + mean L(w.z(x), y); one dual variable per row, each maximised exactly in turn.
 
     Parameters
     ----------
     kernel : str, default="gaussian"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods n-sdca` lists the kernels.
+        gaussian, laplacian, matern-3/2, …; see `rfx methods n-sdca`.
     gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
-        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
-        distance^2.
+        median distances; loo: by leave-one-out ridge regression, then the best of that value and 4
+        and 16 times as much on held-out rows; tuned: by ridge regression on held-out rows;
+        median-matlab: 1 / median distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, squared_hinge for two classes, softmax for more where the
-        method has it.
+        default squared for regression, squared_hinge for two classes, softmax for more if the
+        method supports it.
     epsilon : float, default=0.1
-        Half the width of the tube of epsilon_insensitive.
+        Half width of the tube of the epsilon_insensitive loss.
     nu : float or "validation", default="validation"
         Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
         on held-out rows of a sample.
     batch : int, default=4096
-        Rows in a step (batch size).
+        Rows per step (batch size).
     epochs : int, default=None
-        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
+        Epochs; by default 3 below 100,000 rows, else 1.
     replace : bool, default=False
-        Draw the rows with replacement, as in the theorems; else every pass has each once.
+        Draw rows with replacement, as in the theorems; otherwise every epoch uses each row once.
     unit : bool, default=False
         Normalise scaled rows to unit length.
     pca : int, default=None
         Number of principal components of the scaled rows to keep; by default all inputs.
     pca_centred : bool, default=True
-        Principal components about the mean of the rows; else about the origin.
+        Centre the rows for the principal components.
     virtual : {"none", "digits", "images", "molecules", "molecules-sorted"}, default="none"
-        Train on changed copies of the rows. digits, images: square images, turned, shifted, bent or
-        mirrored; molecules: Coulomb matrices in any order of atoms; molecules-sorted: by row norms
-        with noise.
+        Train on transformed copies of the rows. digits, images: square images, rotated, shifted,
+        distorted or mirrored; molecules: Coulomb matrices with permuted atoms; molecules-sorted: by
+        noisy row norms.
     virtual_copies : int, default=None
-        Changed copies of each row, made once; by default new ones without end.
+        Number of transformed copies of each row, generated once; by default new ones without end.
     views : int, default=None
-        Predict by the mean over so many changed copies of a row; by default by the row.
+        Predict by the mean over this many transformed copies of a row; by default on the row
+        itself.
     budget_seconds : float, default=None
-        Seconds of training after which it ends well.
+        Seconds of training, after which it stops normally.
     budget_samples : int, default=None
-        Stop after this many rows, over however many passes.
+        Maximum number of rows to process, over all epochs.
     dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     n_features : int, default=1000
         Number D of landmarks.
     gap : bool, default=False
-        Compute the duality gap at the end, which takes another pass over the rows.
+        Compute the duality gap at the end, with one more pass over the rows.
     sweeps : int, default=200
-        Most times that the rows of a step are gone through, until their variables hardly move.
+        Maximum number of sweeps over the rows of a step; sweeps stop earlier when the variables
+        converge.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
+        power, robust or quantile; auto: the best of these on held-out rows.
     metric : {"none", "diagonal", "full", "auto"}, default="none"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
         others on held-out rows.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default=None
-        Scaling of the targets: to [0, 1], or their mean to 0, which is the default.
+        Scaling of the targets: to [0, 1], or to mean 0 (the default).
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
-        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
-        and categories of a data frame; None: none.
+        Categorical columns: their names, positions or a mask; from_dtype: the string and category
+        columns of a data frame; None: none.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
     timeout : float, default=None
         Seconds after which training is aborted.
 
@@ -1152,13 +1170,13 @@ class NSDCARegressor(ManyTargets):
     method_ : rfx.fitting.pipeline.Pipeline
         The trained model with its preprocessing.
     info_ : dict
-        Objective, gap, model_size and the like, in the words of a results row.
+        Objective, gap, model_size and more, named as in a results row.
     n_iter_ : int
-        Iterations of the solver, in its own unit; 1 where there are none.
+        Iterations of the solver, in its own unit; 1 for a closed form.
     feature_importances_ : ndarray of shape (n_features,)
-        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -1215,75 +1233,78 @@ class NSDCARegressor(ManyTargets):
 class RSDCAClassifier(WeightedClassifier):
     """Dual coordinate ascent on random features (classification).
 
-    nu/2 ||w||^2 + mean L(w.z(x), y); one dual variable a row, maximised exactly in its turn.
+    nu/2 ||w||^2 + mean L(w.z(x), y); one dual variable per row, each maximised exactly in turn.
 
     Parameters
     ----------
     kernel : str, default="gaussian"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods r-sdca` lists the kernels.
+        gaussian, laplacian, matern-3/2, …; see `rfx methods r-sdca`.
     gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
-        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
-        distance^2.
+        median distances; loo: by leave-one-out ridge regression, then the best of that value and 4
+        and 16 times as much on held-out rows; tuned: by ridge regression on held-out rows;
+        median-matlab: 1 / median distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, squared_hinge for two classes, softmax for more where the
-        method has it.
+        default squared for regression, squared_hinge for two classes, softmax for more if the
+        method supports it.
     epsilon : float, default=0.1
-        Half the width of the tube of epsilon_insensitive.
+        Half width of the tube of the epsilon_insensitive loss.
     nu : float or "validation", default="validation"
         Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
         on held-out rows of a sample.
     batch : int, default=4096
-        Rows in a step (batch size).
+        Rows per step (batch size).
     epochs : int, default=None
-        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
+        Epochs; by default 3 below 100,000 rows, else 1.
     replace : bool, default=False
-        Draw the rows with replacement, as in the theorems; else every pass has each once.
+        Draw rows with replacement, as in the theorems; otherwise every epoch uses each row once.
     unit : bool, default=False
         Normalise scaled rows to unit length.
     pca : int, default=None
         Number of principal components of the scaled rows to keep; by default all inputs.
     pca_centred : bool, default=True
-        Principal components about the mean of the rows; else about the origin.
+        Centre the rows for the principal components.
     virtual : {"none", "digits", "images", "molecules", "molecules-sorted"}, default="none"
-        Train on changed copies of the rows. digits, images: square images, turned, shifted, bent or
-        mirrored; molecules: Coulomb matrices in any order of atoms; molecules-sorted: by row norms
-        with noise.
+        Train on transformed copies of the rows. digits, images: square images, rotated, shifted,
+        distorted or mirrored; molecules: Coulomb matrices with permuted atoms; molecules-sorted: by
+        noisy row norms.
     virtual_copies : int, default=None
-        Changed copies of each row, made once; by default new ones without end.
+        Number of transformed copies of each row, generated once; by default new ones without end.
     views : int, default=None
-        Predict by the mean over so many changed copies of a row; by default by the row.
+        Predict by the mean over this many transformed copies of a row; by default on the row
+        itself.
     budget_seconds : float, default=None
-        Seconds of training after which it ends well.
+        Seconds of training, after which it stops normally.
     budget_samples : int, default=None
-        Stop after this many rows, over however many passes.
+        Maximum number of rows to process, over all epochs.
     dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     n_features : int, default=1000
         Number D of random features.
     features : {"offset", "pairs"}, default="offset"
-        offset: sqrt2 cos(w.x + b); pairs: cos and sin of one w.
+        offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w.
     gap : bool, default=False
-        Compute the duality gap at the end, which takes another pass over the rows.
+        Compute the duality gap at the end, with one more pass over the rows.
     sweeps : int, default=200
-        Most times that the rows of a step are gone through, until their variables hardly move.
+        Maximum number of sweeps over the rows of a step; sweeps stop earlier when the variables
+        converge.
     class_weight : dict or str, default=None
-        {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
+        {label: weight}, 1 for unlisted labels; balanced: inversely proportional to the class
+        frequencies.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
+        power, robust or quantile; auto: the best of these on held-out rows.
     metric : {"none", "diagonal", "full", "auto"}, default="none"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
         others on held-out rows.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
-        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
-        and categories of a data frame; None: none.
+        Categorical columns: their names, positions or a mask; from_dtype: the string and category
+        columns of a data frame; None: none.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
     timeout : float, default=None
         Seconds after which training is aborted.
 
@@ -1294,13 +1315,13 @@ class RSDCAClassifier(WeightedClassifier):
     method_ : rfx.fitting.pipeline.Pipeline
         The trained model with its preprocessing.
     info_ : dict
-        Objective, gap, model_size and the like, in the words of a results row.
+        Objective, gap, model_size and more, named as in a results row.
     n_iter_ : int
-        Iterations of the solver, in its own unit; 1 where there are none.
+        Iterations of the solver, in its own unit; 1 for a closed form.
     feature_importances_ : ndarray of shape (n_features,)
-        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -1358,75 +1379,77 @@ class RSDCAClassifier(WeightedClassifier):
 class RSDCARegressor(ManyTargets):
     """Dual coordinate ascent on random features (regression).
 
-    nu/2 ||w||^2 + mean L(w.z(x), y); one dual variable a row, maximised exactly in its turn.
+    nu/2 ||w||^2 + mean L(w.z(x), y); one dual variable per row, each maximised exactly in turn.
 
     Parameters
     ----------
     kernel : str, default="gaussian"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods r-sdca` lists the kernels.
+        gaussian, laplacian, matern-3/2, …; see `rfx methods r-sdca`.
     gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
-        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
-        distance^2.
+        median distances; loo: by leave-one-out ridge regression, then the best of that value and 4
+        and 16 times as much on held-out rows; tuned: by ridge regression on held-out rows;
+        median-matlab: 1 / median distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, squared_hinge for two classes, softmax for more where the
-        method has it.
+        default squared for regression, squared_hinge for two classes, softmax for more if the
+        method supports it.
     epsilon : float, default=0.1
-        Half the width of the tube of epsilon_insensitive.
+        Half width of the tube of the epsilon_insensitive loss.
     nu : float or "validation", default="validation"
         Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
         on held-out rows of a sample.
     batch : int, default=4096
-        Rows in a step (batch size).
+        Rows per step (batch size).
     epochs : int, default=None
-        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
+        Epochs; by default 3 below 100,000 rows, else 1.
     replace : bool, default=False
-        Draw the rows with replacement, as in the theorems; else every pass has each once.
+        Draw rows with replacement, as in the theorems; otherwise every epoch uses each row once.
     unit : bool, default=False
         Normalise scaled rows to unit length.
     pca : int, default=None
         Number of principal components of the scaled rows to keep; by default all inputs.
     pca_centred : bool, default=True
-        Principal components about the mean of the rows; else about the origin.
+        Centre the rows for the principal components.
     virtual : {"none", "digits", "images", "molecules", "molecules-sorted"}, default="none"
-        Train on changed copies of the rows. digits, images: square images, turned, shifted, bent or
-        mirrored; molecules: Coulomb matrices in any order of atoms; molecules-sorted: by row norms
-        with noise.
+        Train on transformed copies of the rows. digits, images: square images, rotated, shifted,
+        distorted or mirrored; molecules: Coulomb matrices with permuted atoms; molecules-sorted: by
+        noisy row norms.
     virtual_copies : int, default=None
-        Changed copies of each row, made once; by default new ones without end.
+        Number of transformed copies of each row, generated once; by default new ones without end.
     views : int, default=None
-        Predict by the mean over so many changed copies of a row; by default by the row.
+        Predict by the mean over this many transformed copies of a row; by default on the row
+        itself.
     budget_seconds : float, default=None
-        Seconds of training after which it ends well.
+        Seconds of training, after which it stops normally.
     budget_samples : int, default=None
-        Stop after this many rows, over however many passes.
+        Maximum number of rows to process, over all epochs.
     dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     n_features : int, default=1000
         Number D of random features.
     features : {"offset", "pairs"}, default="offset"
-        offset: sqrt2 cos(w.x + b); pairs: cos and sin of one w.
+        offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w.
     gap : bool, default=False
-        Compute the duality gap at the end, which takes another pass over the rows.
+        Compute the duality gap at the end, with one more pass over the rows.
     sweeps : int, default=200
-        Most times that the rows of a step are gone through, until their variables hardly move.
+        Maximum number of sweeps over the rows of a step; sweeps stop earlier when the variables
+        converge.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
+        power, robust or quantile; auto: the best of these on held-out rows.
     metric : {"none", "diagonal", "full", "auto"}, default="none"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
         others on held-out rows.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default=None
-        Scaling of the targets: to [0, 1], or their mean to 0, which is the default.
+        Scaling of the targets: to [0, 1], or to mean 0 (the default).
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
-        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
-        and categories of a data frame; None: none.
+        Categorical columns: their names, positions or a mask; from_dtype: the string and category
+        columns of a data frame; None: none.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
     timeout : float, default=None
         Seconds after which training is aborted.
 
@@ -1435,13 +1458,13 @@ class RSDCARegressor(ManyTargets):
     method_ : rfx.fitting.pipeline.Pipeline
         The trained model with its preprocessing.
     info_ : dict
-        Objective, gap, model_size and the like, in the words of a results row.
+        Objective, gap, model_size and more, named as in a results row.
     n_iter_ : int
-        Iterations of the solver, in its own unit; 1 where there are none.
+        Iterations of the solver, in its own unit; 1 for a closed form.
     feature_importances_ : ndarray of shape (n_features,)
-        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -1499,76 +1522,78 @@ class RSDCARegressor(ManyTargets):
 class NPegasosClassifier(IncrementalClassifier):
     """Pegasos on Nystrom features (classification).
 
-    Steps of the length 1 / (nu t) for nu/2 ||w||^2 + mean L(w.z(x), y).
+    Steps of length 1 / (nu t) for nu/2 ||w||^2 + mean L(w.z(x), y).
 
     Parameters
     ----------
     kernel : str, default="gaussian"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods n-pegasos` lists the kernels.
+        gaussian, laplacian, matern-3/2, …; see `rfx methods n-pegasos`.
     gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
-        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
-        distance^2.
+        median distances; loo: by leave-one-out ridge regression, then the best of that value and 4
+        and 16 times as much on held-out rows; tuned: by ridge regression on held-out rows;
+        median-matlab: 1 / median distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, squared_hinge for two classes, softmax for more where the
-        method has it.
+        default squared for regression, squared_hinge for two classes, softmax for more if the
+        method supports it.
     epsilon : float, default=0.1
-        Half the width of the tube of epsilon_insensitive.
+        Half width of the tube of the epsilon_insensitive loss.
     nu : float or "validation", default="validation"
         Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
         on held-out rows of a sample.
     batch : int, default=4096
-        Rows in a step (batch size).
+        Rows per step (batch size).
     epochs : int, default=None
-        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
+        Epochs; by default 3 below 100,000 rows, else 1.
     replace : bool, default=False
-        Draw the rows with replacement, as in the theorems; else every pass has each once.
+        Draw rows with replacement, as in the theorems; otherwise every epoch uses each row once.
     unit : bool, default=False
         Normalise scaled rows to unit length.
     pca : int, default=None
         Number of principal components of the scaled rows to keep; by default all inputs.
     pca_centred : bool, default=True
-        Principal components about the mean of the rows; else about the origin.
+        Centre the rows for the principal components.
     virtual : {"none", "digits", "images", "molecules", "molecules-sorted"}, default="none"
-        Train on changed copies of the rows. digits, images: square images, turned, shifted, bent or
-        mirrored; molecules: Coulomb matrices in any order of atoms; molecules-sorted: by row norms
-        with noise.
+        Train on transformed copies of the rows. digits, images: square images, rotated, shifted,
+        distorted or mirrored; molecules: Coulomb matrices with permuted atoms; molecules-sorted: by
+        noisy row norms.
     virtual_copies : int, default=None
-        Changed copies of each row, made once; by default new ones without end.
+        Number of transformed copies of each row, generated once; by default new ones without end.
     views : int, default=None
-        Predict by the mean over so many changed copies of a row; by default by the row.
+        Predict by the mean over this many transformed copies of a row; by default on the row
+        itself.
     budget_seconds : float, default=None
-        Seconds of training after which it ends well.
+        Seconds of training, after which it stops normally.
     budget_samples : int, default=None
-        Stop after this many rows, over however many passes.
+        Maximum number of rows to process, over all epochs.
     dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     n_features : int, default=1000
         Number D of landmarks.
     project : bool, default=False
-        Project on the ball of radius 1/sqrt(nu), which the minimum of the hinge loss lies in.
+        Project onto the ball of radius 1/sqrt(nu), which contains the minimum of the hinge loss.
     precondition : bool, default=True
         Multiply a step by the inverse of the covariance of its features on the batch.
     averaging : {"none", "uniform", "linear"}, default="linear"
-        What predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
+        Which f predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
         weight t.
     class_weight : dict or str, default=None
-        {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
+        {label: weight}, 1 for unlisted labels; balanced: inversely proportional to the class
+        frequencies.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
+        power, robust or quantile; auto: the best of these on held-out rows.
     metric : {"none", "diagonal", "full", "auto"}, default="none"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
         others on held-out rows.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
-        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
-        and categories of a data frame; None: none.
+        Categorical columns: their names, positions or a mask; from_dtype: the string and category
+        columns of a data frame; None: none.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
     timeout : float, default=None
         Seconds after which training is aborted.
 
@@ -1579,13 +1604,13 @@ class NPegasosClassifier(IncrementalClassifier):
     method_ : rfx.fitting.pipeline.Pipeline
         The trained model with its preprocessing.
     info_ : dict
-        Objective, gap, model_size and the like, in the words of a results row.
+        Objective, gap, model_size and more, named as in a results row.
     n_iter_ : int
-        Iterations of the solver, in its own unit; 1 where there are none.
+        Iterations of the solver, in its own unit; 1 for a closed form.
     feature_importances_ : ndarray of shape (n_features,)
-        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -1643,76 +1668,77 @@ class NPegasosClassifier(IncrementalClassifier):
 class NPegasosRegressor(IncrementalRegressor):
     """Pegasos on Nystrom features (regression).
 
-    Steps of the length 1 / (nu t) for nu/2 ||w||^2 + mean L(w.z(x), y).
+    Steps of length 1 / (nu t) for nu/2 ||w||^2 + mean L(w.z(x), y).
 
     Parameters
     ----------
     kernel : str, default="gaussian"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods n-pegasos` lists the kernels.
+        gaussian, laplacian, matern-3/2, …; see `rfx methods n-pegasos`.
     gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
-        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
-        distance^2.
+        median distances; loo: by leave-one-out ridge regression, then the best of that value and 4
+        and 16 times as much on held-out rows; tuned: by ridge regression on held-out rows;
+        median-matlab: 1 / median distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, squared_hinge for two classes, softmax for more where the
-        method has it.
+        default squared for regression, squared_hinge for two classes, softmax for more if the
+        method supports it.
     epsilon : float, default=0.1
-        Half the width of the tube of epsilon_insensitive.
+        Half width of the tube of the epsilon_insensitive loss.
     nu : float or "validation", default="validation"
         Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
         on held-out rows of a sample.
     batch : int, default=4096
-        Rows in a step (batch size).
+        Rows per step (batch size).
     epochs : int, default=None
-        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
+        Epochs; by default 3 below 100,000 rows, else 1.
     replace : bool, default=False
-        Draw the rows with replacement, as in the theorems; else every pass has each once.
+        Draw rows with replacement, as in the theorems; otherwise every epoch uses each row once.
     unit : bool, default=False
         Normalise scaled rows to unit length.
     pca : int, default=None
         Number of principal components of the scaled rows to keep; by default all inputs.
     pca_centred : bool, default=True
-        Principal components about the mean of the rows; else about the origin.
+        Centre the rows for the principal components.
     virtual : {"none", "digits", "images", "molecules", "molecules-sorted"}, default="none"
-        Train on changed copies of the rows. digits, images: square images, turned, shifted, bent or
-        mirrored; molecules: Coulomb matrices in any order of atoms; molecules-sorted: by row norms
-        with noise.
+        Train on transformed copies of the rows. digits, images: square images, rotated, shifted,
+        distorted or mirrored; molecules: Coulomb matrices with permuted atoms; molecules-sorted: by
+        noisy row norms.
     virtual_copies : int, default=None
-        Changed copies of each row, made once; by default new ones without end.
+        Number of transformed copies of each row, generated once; by default new ones without end.
     views : int, default=None
-        Predict by the mean over so many changed copies of a row; by default by the row.
+        Predict by the mean over this many transformed copies of a row; by default on the row
+        itself.
     budget_seconds : float, default=None
-        Seconds of training after which it ends well.
+        Seconds of training, after which it stops normally.
     budget_samples : int, default=None
-        Stop after this many rows, over however many passes.
+        Maximum number of rows to process, over all epochs.
     dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     n_features : int, default=1000
         Number D of landmarks.
     project : bool, default=False
-        Project on the ball of radius 1/sqrt(nu), which the minimum of the hinge loss lies in.
+        Project onto the ball of radius 1/sqrt(nu), which contains the minimum of the hinge loss.
     precondition : bool, default=True
         Multiply a step by the inverse of the covariance of its features on the batch.
     averaging : {"none", "uniform", "linear"}, default="linear"
-        What predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
+        Which f predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
         weight t.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
+        power, robust or quantile; auto: the best of these on held-out rows.
     metric : {"none", "diagonal", "full", "auto"}, default="none"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
         others on held-out rows.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default=None
-        Scaling of the targets: to [0, 1], or their mean to 0, which is the default.
+        Scaling of the targets: to [0, 1], or to mean 0 (the default).
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
-        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
-        and categories of a data frame; None: none.
+        Categorical columns: their names, positions or a mask; from_dtype: the string and category
+        columns of a data frame; None: none.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
     timeout : float, default=None
         Seconds after which training is aborted.
 
@@ -1721,13 +1747,13 @@ class NPegasosRegressor(IncrementalRegressor):
     method_ : rfx.fitting.pipeline.Pipeline
         The trained model with its preprocessing.
     info_ : dict
-        Objective, gap, model_size and the like, in the words of a results row.
+        Objective, gap, model_size and more, named as in a results row.
     n_iter_ : int
-        Iterations of the solver, in its own unit; 1 where there are none.
+        Iterations of the solver, in its own unit; 1 for a closed form.
     feature_importances_ : ndarray of shape (n_features,)
-        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -1788,78 +1814,80 @@ class NPegasosRegressor(IncrementalRegressor):
 class RPegasosClassifier(IncrementalClassifier):
     """Pegasos on random features (classification).
 
-    Steps of the length 1 / (nu t) for nu/2 ||w||^2 + mean L(w.z(x), y).
+    Steps of length 1 / (nu t) for nu/2 ||w||^2 + mean L(w.z(x), y).
 
     Parameters
     ----------
     kernel : str, default="gaussian"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods r-pegasos` lists the kernels.
+        gaussian, laplacian, matern-3/2, …; see `rfx methods r-pegasos`.
     gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
-        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
-        distance^2.
+        median distances; loo: by leave-one-out ridge regression, then the best of that value and 4
+        and 16 times as much on held-out rows; tuned: by ridge regression on held-out rows;
+        median-matlab: 1 / median distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, squared_hinge for two classes, softmax for more where the
-        method has it.
+        default squared for regression, squared_hinge for two classes, softmax for more if the
+        method supports it.
     epsilon : float, default=0.1
-        Half the width of the tube of epsilon_insensitive.
+        Half width of the tube of the epsilon_insensitive loss.
     nu : float or "validation", default="validation"
         Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
         on held-out rows of a sample.
     batch : int, default=4096
-        Rows in a step (batch size).
+        Rows per step (batch size).
     epochs : int, default=None
-        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
+        Epochs; by default 3 below 100,000 rows, else 1.
     replace : bool, default=False
-        Draw the rows with replacement, as in the theorems; else every pass has each once.
+        Draw rows with replacement, as in the theorems; otherwise every epoch uses each row once.
     unit : bool, default=False
         Normalise scaled rows to unit length.
     pca : int, default=None
         Number of principal components of the scaled rows to keep; by default all inputs.
     pca_centred : bool, default=True
-        Principal components about the mean of the rows; else about the origin.
+        Centre the rows for the principal components.
     virtual : {"none", "digits", "images", "molecules", "molecules-sorted"}, default="none"
-        Train on changed copies of the rows. digits, images: square images, turned, shifted, bent or
-        mirrored; molecules: Coulomb matrices in any order of atoms; molecules-sorted: by row norms
-        with noise.
+        Train on transformed copies of the rows. digits, images: square images, rotated, shifted,
+        distorted or mirrored; molecules: Coulomb matrices with permuted atoms; molecules-sorted: by
+        noisy row norms.
     virtual_copies : int, default=None
-        Changed copies of each row, made once; by default new ones without end.
+        Number of transformed copies of each row, generated once; by default new ones without end.
     views : int, default=None
-        Predict by the mean over so many changed copies of a row; by default by the row.
+        Predict by the mean over this many transformed copies of a row; by default on the row
+        itself.
     budget_seconds : float, default=None
-        Seconds of training after which it ends well.
+        Seconds of training, after which it stops normally.
     budget_samples : int, default=None
-        Stop after this many rows, over however many passes.
+        Maximum number of rows to process, over all epochs.
     dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     n_features : int, default=1000
         Number D of random features.
     features : {"offset", "pairs"}, default="offset"
-        offset: sqrt2 cos(w.x + b); pairs: cos and sin of one w.
+        offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w.
     project : bool, default=False
-        Project on the ball of radius 1/sqrt(nu), which the minimum of the hinge loss lies in.
+        Project onto the ball of radius 1/sqrt(nu), which contains the minimum of the hinge loss.
     precondition : bool, default=True
         Multiply a step by the inverse of the covariance of its features on the batch.
     averaging : {"none", "uniform", "linear"}, default="linear"
-        What predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
+        Which f predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
         weight t.
     class_weight : dict or str, default=None
-        {label: weight}, 1 for others; balanced: in inverse proportion to how many rows there are.
+        {label: weight}, 1 for unlisted labels; balanced: inversely proportional to the class
+        frequencies.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
+        power, robust or quantile; auto: the best of these on held-out rows.
     metric : {"none", "diagonal", "full", "auto"}, default="none"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
         others on held-out rows.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
-        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
-        and categories of a data frame; None: none.
+        Categorical columns: their names, positions or a mask; from_dtype: the string and category
+        columns of a data frame; None: none.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
     timeout : float, default=None
         Seconds after which training is aborted.
 
@@ -1870,13 +1898,13 @@ class RPegasosClassifier(IncrementalClassifier):
     method_ : rfx.fitting.pipeline.Pipeline
         The trained model with its preprocessing.
     info_ : dict
-        Objective, gap, model_size and the like, in the words of a results row.
+        Objective, gap, model_size and more, named as in a results row.
     n_iter_ : int
-        Iterations of the solver, in its own unit; 1 where there are none.
+        Iterations of the solver, in its own unit; 1 for a closed form.
     feature_importances_ : ndarray of shape (n_features,)
-        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -1935,78 +1963,79 @@ class RPegasosClassifier(IncrementalClassifier):
 class RPegasosRegressor(IncrementalRegressor):
     """Pegasos on random features (regression).
 
-    Steps of the length 1 / (nu t) for nu/2 ||w||^2 + mean L(w.z(x), y).
+    Steps of length 1 / (nu t) for nu/2 ||w||^2 + mean L(w.z(x), y).
 
     Parameters
     ----------
     kernel : str, default="gaussian"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods r-pegasos` lists the kernels.
+        gaussian, laplacian, matern-3/2, …; see `rfx methods r-pegasos`.
     gamma : float or {"paper", "median", "loo", "tuned", "median-matlab"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; loo: by leave-one-out ridge regression, and that or 4 or 16 times as much
-        on held-out rows; tuned: by ridge regression on held-out rows; median-matlab: 1 / median
-        distance^2.
+        median distances; loo: by leave-one-out ridge regression, then the best of that value and 4
+        and 16 times as much on held-out rows; tuned: by ridge regression on held-out rows;
+        median-matlab: 1 / median distance^2.
     loss : str, default=None
         One of hinge, squared_hinge, logistic, squared, absolute, epsilon_insensitive, softmax; by
-        default squared for regression, squared_hinge for two classes, softmax for more where the
-        method has it.
+        default squared for regression, squared_hinge for two classes, softmax for more if the
+        method supports it.
     epsilon : float, default=0.1
-        Half the width of the tube of epsilon_insensitive.
+        Half width of the tube of the epsilon_insensitive loss.
     nu : float or "validation", default="validation"
         Regularisation of the mean loss, nu/2 ||f||^2. validation: the best of 1e-3, 1e-4, …, 1e-7
         on held-out rows of a sample.
     batch : int, default=4096
-        Rows in a step (batch size).
+        Rows per step (batch size).
     epochs : int, default=None
-        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
+        Epochs; by default 3 below 100,000 rows, else 1.
     replace : bool, default=False
-        Draw the rows with replacement, as in the theorems; else every pass has each once.
+        Draw rows with replacement, as in the theorems; otherwise every epoch uses each row once.
     unit : bool, default=False
         Normalise scaled rows to unit length.
     pca : int, default=None
         Number of principal components of the scaled rows to keep; by default all inputs.
     pca_centred : bool, default=True
-        Principal components about the mean of the rows; else about the origin.
+        Centre the rows for the principal components.
     virtual : {"none", "digits", "images", "molecules", "molecules-sorted"}, default="none"
-        Train on changed copies of the rows. digits, images: square images, turned, shifted, bent or
-        mirrored; molecules: Coulomb matrices in any order of atoms; molecules-sorted: by row norms
-        with noise.
+        Train on transformed copies of the rows. digits, images: square images, rotated, shifted,
+        distorted or mirrored; molecules: Coulomb matrices with permuted atoms; molecules-sorted: by
+        noisy row norms.
     virtual_copies : int, default=None
-        Changed copies of each row, made once; by default new ones without end.
+        Number of transformed copies of each row, generated once; by default new ones without end.
     views : int, default=None
-        Predict by the mean over so many changed copies of a row; by default by the row.
+        Predict by the mean over this many transformed copies of a row; by default on the row
+        itself.
     budget_seconds : float, default=None
-        Seconds of training after which it ends well.
+        Seconds of training, after which it stops normally.
     budget_samples : int, default=None
-        Stop after this many rows, over however many passes.
+        Maximum number of rows to process, over all epochs.
     dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     n_features : int, default=1000
         Number D of random features.
     features : {"offset", "pairs"}, default="offset"
-        offset: sqrt2 cos(w.x + b); pairs: cos and sin of one w.
+        offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w.
     project : bool, default=False
-        Project on the ball of radius 1/sqrt(nu), which the minimum of the hinge loss lies in.
+        Project onto the ball of radius 1/sqrt(nu), which contains the minimum of the hinge loss.
     precondition : bool, default=True
         Multiply a step by the inverse of the covariance of its features on the batch.
     averaging : {"none", "uniform", "linear"}, default="linear"
-        What predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
+        Which f predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
         weight t.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
+        power, robust or quantile; auto: the best of these on held-out rows.
     metric : {"none", "diagonal", "full", "auto"}, default="none"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
         others on held-out rows.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default=None
-        Scaling of the targets: to [0, 1], or their mean to 0, which is the default.
+        Scaling of the targets: to [0, 1], or to mean 0 (the default).
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
-        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
-        and categories of a data frame; None: none.
+        Categorical columns: their names, positions or a mask; from_dtype: the string and category
+        columns of a data frame; None: none.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
     timeout : float, default=None
         Seconds after which training is aborted.
 
@@ -2015,13 +2044,13 @@ class RPegasosRegressor(IncrementalRegressor):
     method_ : rfx.fitting.pipeline.Pipeline
         The trained model with its preprocessing.
     info_ : dict
-        Objective, gap, model_size and the like, in the words of a results row.
+        Objective, gap, model_size and more, named as in a results row.
     n_iter_ : int
-        Iterations of the solver, in its own unit; 1 where there are none.
+        Iterations of the solver, in its own unit; 1 for a closed form.
     feature_importances_ : ndarray of shape (n_features,)
-        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -2083,57 +2112,58 @@ class RPegasosRegressor(IncrementalRegressor):
 class MLPClassifier(Classifier):
     """A network of dense layers, trained by Adam on the same batches (classification).
 
-    scikit-learn's multilayer perceptron, as doubly-sgd is compared with it.
+    scikit-learn's multilayer perceptron, the baseline for doubly-sgd.
 
     Parameters
     ----------
     nu : float, default=1e-06
         Regularisation of the mean loss, nu/2 ||f||^2.
     batch : int, default=64
-        Rows in a step (batch size).
+        Rows per step (batch size).
     epochs : int, default=None
-        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
+        Epochs; by default 3 below 100,000 rows, else 1.
     replace : bool, default=False
-        Draw the rows with replacement, as in the theorems; else every pass has each once.
+        Draw rows with replacement, as in the theorems; otherwise every epoch uses each row once.
     unit : bool, default=False
         Normalise scaled rows to unit length.
     pca : int, default=None
         Number of principal components of the scaled rows to keep; by default all inputs.
     pca_centred : bool, default=True
-        Principal components about the mean of the rows; else about the origin.
+        Centre the rows for the principal components.
     virtual : {"none", "digits", "images", "molecules", "molecules-sorted"}, default="none"
-        Train on changed copies of the rows. digits, images: square images, turned, shifted, bent or
-        mirrored; molecules: Coulomb matrices in any order of atoms; molecules-sorted: by row norms
-        with noise.
+        Train on transformed copies of the rows. digits, images: square images, rotated, shifted,
+        distorted or mirrored; molecules: Coulomb matrices with permuted atoms; molecules-sorted: by
+        noisy row norms.
     virtual_copies : int, default=None
-        Changed copies of each row, made once; by default new ones without end.
+        Number of transformed copies of each row, generated once; by default new ones without end.
     views : int, default=None
-        Predict by the mean over so many changed copies of a row; by default by the row.
+        Predict by the mean over this many transformed copies of a row; by default on the row
+        itself.
     budget_seconds : float, default=None
-        Seconds of training after which it ends well.
+        Seconds of training, after which it stops normally.
     budget_samples : int, default=None
-        Stop after this many rows, over however many passes.
+        Maximum number of rows to process, over all epochs.
     loss : {"squared", "logistic", "softmax"}, default=None
         The loss; by default squared for regression, logistic for two classes, softmax for more.
     layers : str, default="100"
-        Widths of the hidden layers, the first one first, with commas between them.
+        Widths of the hidden layers, starting at the inputs, separated by commas.
     rate : float, default=0.003
         Adam's step.
     dtype : {"float32", "float64"}, default="float64"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     scaling : str, default="standard"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
+        power, robust or quantile; auto: the best of these on held-out rows.
     metric : {"none", "diagonal", "full", "auto"}, default="none"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
         others on held-out rows.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
-        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
-        and categories of a data frame; None: none.
+        Categorical columns: their names, positions or a mask; from_dtype: the string and category
+        columns of a data frame; None: none.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
     timeout : float, default=None
         Seconds after which training is aborted.
 
@@ -2144,13 +2174,13 @@ class MLPClassifier(Classifier):
     method_ : rfx.fitting.pipeline.Pipeline
         The trained model with its preprocessing.
     info_ : dict
-        Objective, gap, model_size and the like, in the words of a results row.
+        Objective, gap, model_size and more, named as in a results row.
     n_iter_ : int
-        Iterations of the solver, in its own unit; 1 where there are none.
+        Iterations of the solver, in its own unit; 1 for a closed form.
     feature_importances_ : ndarray of shape (n_features,)
-        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -2200,59 +2230,60 @@ class MLPClassifier(Classifier):
 class MLPRegressor(Regressor):
     """A network of dense layers, trained by Adam on the same batches (regression).
 
-    scikit-learn's multilayer perceptron, as doubly-sgd is compared with it.
+    scikit-learn's multilayer perceptron, the baseline for doubly-sgd.
 
     Parameters
     ----------
     nu : float, default=1e-06
         Regularisation of the mean loss, nu/2 ||f||^2.
     batch : int, default=64
-        Rows in a step (batch size).
+        Rows per step (batch size).
     epochs : int, default=None
-        Passes over the rows; by default 3 over fewer than 100,000 rows, else 1.
+        Epochs; by default 3 below 100,000 rows, else 1.
     replace : bool, default=False
-        Draw the rows with replacement, as in the theorems; else every pass has each once.
+        Draw rows with replacement, as in the theorems; otherwise every epoch uses each row once.
     unit : bool, default=False
         Normalise scaled rows to unit length.
     pca : int, default=None
         Number of principal components of the scaled rows to keep; by default all inputs.
     pca_centred : bool, default=True
-        Principal components about the mean of the rows; else about the origin.
+        Centre the rows for the principal components.
     virtual : {"none", "digits", "images", "molecules", "molecules-sorted"}, default="none"
-        Train on changed copies of the rows. digits, images: square images, turned, shifted, bent or
-        mirrored; molecules: Coulomb matrices in any order of atoms; molecules-sorted: by row norms
-        with noise.
+        Train on transformed copies of the rows. digits, images: square images, rotated, shifted,
+        distorted or mirrored; molecules: Coulomb matrices with permuted atoms; molecules-sorted: by
+        noisy row norms.
     virtual_copies : int, default=None
-        Changed copies of each row, made once; by default new ones without end.
+        Number of transformed copies of each row, generated once; by default new ones without end.
     views : int, default=None
-        Predict by the mean over so many changed copies of a row; by default by the row.
+        Predict by the mean over this many transformed copies of a row; by default on the row
+        itself.
     budget_seconds : float, default=None
-        Seconds of training after which it ends well.
+        Seconds of training, after which it stops normally.
     budget_samples : int, default=None
-        Stop after this many rows, over however many passes.
+        Maximum number of rows to process, over all epochs.
     loss : {"squared", "logistic", "softmax"}, default=None
         The loss; by default squared for regression, logistic for two classes, softmax for more.
     layers : str, default="100"
-        Widths of the hidden layers, the first one first, with commas between them.
+        Widths of the hidden layers, starting at the inputs, separated by commas.
     rate : float, default=0.003
         Adam's step.
     dtype : {"float32", "float64"}, default="float64"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     scaling : str, default="standard"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
+        power, robust or quantile; auto: the best of these on held-out rows.
     metric : {"none", "diagonal", "full", "auto"}, default="none"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
         others on held-out rows.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     target_scaling : {"none", "minmax01", "mean"}, default=None
-        Scaling of the targets: to [0, 1], or their mean to 0, which is the default.
+        Scaling of the targets: to [0, 1], or to mean 0 (the default).
     categorical_features : array-like of str, int or bool, or {"from_dtype"}, default="from_dtype"
-        Columns of categories: their names, positions or a mask; from_dtype: the columns of words
-        and categories of a data frame; None: none.
+        Categorical columns: their names, positions or a mask; from_dtype: the string and category
+        columns of a data frame; None: none.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
     timeout : float, default=None
         Seconds after which training is aborted.
 
@@ -2261,13 +2292,13 @@ class MLPRegressor(Regressor):
     method_ : rfx.fitting.pipeline.Pipeline
         The trained model with its preprocessing.
     info_ : dict
-        Objective, gap, model_size and the like, in the words of a results row.
+        Objective, gap, model_size and more, named as in a results row.
     n_iter_ : int
-        Iterations of the solver, in its own unit; 1 where there are none.
+        Iterations of the solver, in its own unit; 1 for a closed form.
     feature_importances_ : ndarray of shape (n_features,)
-        Each input's share of the learnt metric; they sum to 1. Not there without a metric.
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------

@@ -1,5 +1,5 @@
-"""Random features as transformers: the maps of rfx.features, random binning, Nystrom's, and
-those that a sparse model keeps.
+"""Random features as transformers: the maps of rfx.features, random binning, Nystrom, and the
+features selected by a sparse model.
 """
 
 import warnings
@@ -30,7 +30,7 @@ from rfx.methods.rfm import RFM
 from rfx.operators.blocks import default_memory_mb
 from rfx.options import Option
 
-# Without targets there is nothing to validate a bandwidth by.
+# Bandwidth choices that need targets are excluded.
 _GAMMA = GAMMA.but(choices={name: GAMMA.meanings()[name] for name in ("paper", "median")})
 _OF_BINNING: tuple[Option, ...] = (
     KERNEL.but(choices=tuple(WIDTHS), default="laplacian"),
@@ -38,7 +38,7 @@ _OF_BINNING: tuple[Option, ...] = (
     Option(
         "n_grids",
         int,
-        "Number R of random grids; a row is in one bin of each.",
+        "Number R of random grids; each row falls into one bin of each grid.",
         low=1,
         high=MOST,
         default=256,
@@ -50,9 +50,7 @@ _OF_NYSTROM: tuple[Option, ...] = (
     KERNEL.but(choices=lambda: [name for name, kernel in kernels.KERNELS.items() if kernel.metric]),
     _GAMMA,
     LANDMARKS,
-    N_FEATURES.but(
-        help="Number D of landmarks; those that depend on others linearly are left out."
-    ),
+    N_FEATURES.but(help="Number D of landmarks; linearly dependent ones are dropped."),
     DTYPE.but(default="float64"),
     MAX_MEMORY,
     SCALING,
@@ -61,11 +59,11 @@ _OF_NYSTROM: tuple[Option, ...] = (
 
 
 class MapTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parametrised):
-    """Rows to features whose inner product is the kernel, or estimates it; a subclass
-    defines `_learn` and `_features`.
+    """Maps rows to features whose inner product equals or estimates the kernel; a subclass defines
+    `_learn` and `_features`.
     """
 
-    # numbers that memory has to hold for each feature and input
+    # numbers in memory for each feature and input
     vectors = 1
 
     def __sklearn_tags__(self):
@@ -75,14 +73,14 @@ class MapTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parametr
         return tags
 
     def fit(self, X, y=None):
-        """Learn the scaling, the kernel's parameters and what else the features need.
+        """Learn the scaling, the kernel's parameters and the feature map.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Inputs.
         y : ignored
-            There for pipelines.
+            Ignored; for pipelines.
 
         Returns
         -------
@@ -107,7 +105,7 @@ class MapTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parametr
         return self
 
     def transform(self, X):
-        """The features of rows.
+        """Compute the features of rows.
 
         Parameters
         ----------
@@ -116,7 +114,7 @@ class MapTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parametr
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features_out), or csr_matrix of random binning
+        ndarray of shape (n_samples, n_features_out), or csr_matrix for random binning
         """
         check_is_fitted(self)
         X = checked(self, X, reset=False)
@@ -128,31 +126,31 @@ class MapTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parametr
         return option.default if value is None else option.convert(value)
 
     def _options(self) -> tuple[Option, ...]:
-        """What its parameters mean, and which values they take."""
+        """The options that define its parameters and their values."""
         raise TypeError(f"{type(self).__name__} does not define _options")
 
     def _only_kernel(self) -> str | None:
-        """The kernel where there is no choice."""
+        """The kernel if there is no choice."""
         return None
 
     def _width(self) -> int:
-        """How many features there are."""
+        """Number of features."""
         return self.map_.n_features
 
     def _learn(self, X, p: dict, params: dict):
-        """What becomes map_, from scaled rows X (n, d), the options p and the kernel's
-        parameters.
+        """The feature map, from scaled rows X (n, d), the options p and the kernel's parameters;
+        stored as map_.
         """
         raise TypeError(f"{type(self).__name__} does not define _learn")
 
     def _features(self, X):
-        """Features of scaled rows X (n, d)."""
+        """The features of scaled rows X (n, d)."""
         return self.map_.transform(X)
 
 
 def map_options(kind: type[FeatureMap]) -> tuple[Option, ...]:
-    """What a map's transformer takes: which of the map's kernels, their own options, which
-    of its variants, how many features.
+    """The options of a map's transformer: its kernels with their options, its variants, and the
+    number of features.
     """
     names = tuple(kernel.name for kernel in kind.kernels)
     found = [KERNEL.but(choices=names, default=names[0])] if len(names) > 1 else []
@@ -169,7 +167,7 @@ def map_options(kind: type[FeatureMap]) -> tuple[Option, ...]:
             )
         )
     found += {option.name: option for kernel in kind.kernels for option in kernel.options}.values()
-    # the codes of letters are no numbers to scale
+    # letter codes must not be scaled
     scaling = (
         SCALING if any(kernel.metric for kernel in kind.kernels) else SCALING.but(default="none")
     )
@@ -177,8 +175,8 @@ def map_options(kind: type[FeatureMap]) -> tuple[Option, ...]:
 
 
 class MapFeatures(MapTransformer):
-    """D random features of a map of rfx.features, divided by the root of D; a subclass
-    names the map in `map_class`.
+    """D random features of a map of rfx.features, divided by the square root of D; a subclass sets
+    `map_class`.
     """
 
     map_class: type[FeatureMap] = FeatureMap
@@ -206,7 +204,7 @@ class MapFeatures(MapTransformer):
 class FourierFeatures(MapFeatures):
     """Random Fourier features.
 
-    Of exp(-gamma ||x-y||_2^2) (gaussian), exp(-gamma ||x-y||_1) (laplacian) and exp(-gamma
+    For exp(-gamma ||x-y||_2^2) (gaussian), exp(-gamma ||x-y||_1) (laplacian) and exp(-gamma
     ||x-y||_2) (laplacian-l2).
 
     Parameters
@@ -217,25 +215,25 @@ class FourierFeatures(MapFeatures):
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances.
     features : {"offset", "pairs"}, default="offset"
-        offset: sqrt2 cos(w.x + b); pairs: cos and sin of one w.
+        offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w.
     n_features : int, default=1000
         Number D of random features.
     dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
 
     Attributes
     ----------
     map_ : object
-        The features as rfx has them (rfx.features).
+        The feature map (rfx.features).
     scaler_ : rfx.data.transforms.scaling.Scaler
         The scaling of the inputs.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -282,25 +280,25 @@ class MaternFeatures(MapFeatures):
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances.
     features : {"offset", "pairs"}, default="offset"
-        offset: sqrt2 cos(w.x + b); pairs: cos and sin of one w.
+        offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w.
     n_features : int, default=1000
         Number D of random features.
     dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
 
     Attributes
     ----------
     map_ : object
-        The features as rfx has them (rfx.features).
+        The feature map (rfx.features).
     scaler_ : rfx.data.transforms.scaling.Scaler
         The scaling of the inputs.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -347,21 +345,21 @@ class DotProductFeatures(MapFeatures):
     n_features : int, default=1000
         Number D of random features.
     dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
 
     Attributes
     ----------
     map_ : object
-        The features as rfx has them (rfx.features).
+        The feature map (rfx.features).
     scaler_ : rfx.data.transforms.scaling.Scaler
         The scaling of the inputs.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -403,21 +401,21 @@ class ArcCosineFeatures(MapFeatures):
     n_features : int, default=1000
         Number D of random features.
     dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
 
     Attributes
     ----------
     map_ : object
-        The features as rfx has them (rfx.features).
+        The feature map (rfx.features).
     scaler_ : rfx.data.transforms.scaling.Scaler
         The scaling of the inputs.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -455,27 +453,28 @@ class PerceptronFeatures(MapFeatures):
     Parameters
     ----------
     features : {"offset", "range"}, default="offset"
-        offset: thresholds over the whole ball; range: where they tell training rows apart.
+        offset: thresholds over the whole ball; range: within the range of the training rows.
     perceptron_scale : {"kernel", "unit"}, default="kernel"
-        Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
+        Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
+        (unit).
     n_features : int, default=1000
         Number D of random features.
     dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
 
     Attributes
     ----------
     map_ : object
-        The features as rfx has them (rfx.features).
+        The feature map (rfx.features).
     scaler_ : rfx.data.transforms.scaling.Scaler
         The scaling of the inputs.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -510,28 +509,29 @@ class PerceptronFeatures(MapFeatures):
 class StumpFeatures(MapFeatures):
     """Random decision stumps.
 
-    sign(x_j - a), column j drawn by its range, of the kernel 1 - 2 ||x-y||_1 / (sum of ranges).
+    sign(x_j - a) for the kernel 1 - 2 ||x-y||_1 / (sum of ranges); column j is drawn with
+    probability proportional to its range.
 
     Parameters
     ----------
     n_features : int, default=1000
         Number D of random features.
     dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
 
     Attributes
     ----------
     map_ : object
-        The features as rfx has them (rfx.features).
+        The feature map (rfx.features).
     scaler_ : rfx.data.transforms.scaling.Scaler
         The scaling of the inputs.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -562,31 +562,31 @@ class StumpFeatures(MapFeatures):
 
 
 class CoordinateFeatures(MapFeatures):
-    """Coordinates of the inputs, drawn at random.
+    """Random coordinates of the inputs.
 
-    sqrt(d) x_m, of the linear kernel x.y. Sparse rows stay sparse where the features are not asked
-    for as an array.
+    sqrt(d) x_m for the linear kernel x.y. Sparse rows stay sparse unless the features are requested
+    as an array.
 
     Parameters
     ----------
     n_features : int, default=1000
         Number D of random features.
     dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
 
     Attributes
     ----------
     map_ : object
-        The features as rfx has them (rfx.features).
+        The feature map (rfx.features).
     scaler_ : rfx.data.transforms.scaling.Scaler
         The scaling of the inputs.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     Examples
     --------
@@ -611,33 +611,33 @@ class CoordinateFeatures(MapFeatures):
 
 
 class KmerFeatures(MapFeatures):
-    """Words of sequences as features, drawn at random.
+    """Random words of sequences as features.
 
-    Is the word v at place p of the sequence? For words of 1 to k letters; inputs are the codes of
-    letters, one column a place.
+    Indicators of word v at position p of the sequence, for words of 1 to k letters. Inputs are
+    letter codes, one column per position.
 
     Parameters
     ----------
     k : int, default=5
-        Letters of the longest words of the kernel kmers.
+        Maximum word length (kernel kmers).
     n_features : int, default=1000
         Number D of random features.
     dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     scaling : str, default="none"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
 
     Attributes
     ----------
     map_ : object
-        The features as rfx has them (rfx.features).
+        The feature map (rfx.features).
     scaler_ : rfx.data.transforms.scaling.Scaler
         The scaling of the inputs.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     Examples
     --------
@@ -663,9 +663,9 @@ class KmerFeatures(MapFeatures):
 
 
 class RandomBinning(MapTransformer):
-    """A feature for every bin of R random grids that a training row is in.
+    """A feature for every bin of R random grids that contains a training row.
 
-    A row has 1/sqrt(R) in R of them, or fewer; features are a sparse matrix.
+    A row has 1/sqrt(R) in at most R features; features are a sparse matrix.
 
     Parameters
     ----------
@@ -675,21 +675,21 @@ class RandomBinning(MapTransformer):
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances.
     n_grids : int, default=256
-        Number R of random grids; a row is in one bin of each.
+        Number R of random grids; each row falls into one bin of each grid.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
 
     Attributes
     ----------
     map_ : object
-        The features as rfx has them (rfx.features).
+        The feature map (rfx.features).
     scaler_ : rfx.data.transforms.scaling.Scaler
         The scaling of the inputs.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -733,39 +733,39 @@ class RandomBinning(MapTransformer):
 
 
 class NystromFeatures(MapTransformer):
-    """Features whose inner product is the kernel as landmarks determine it.
+    """Features whose inner product is the kernel's Nystrom approximation by landmarks.
 
-    K_nm K_mm^-1 K_mn, from the kernel's values with D landmarks at most.
+    K_nm K_mm^-1 K_mn, from the kernel's values with at most D landmarks.
 
     Parameters
     ----------
     kernel : str, default="gaussian"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods nystrom` lists the kernels.
+        gaussian, laplacian, matern-3/2, …; see `rfx methods nystrom`.
     gamma : float or {"paper", "median"}, default="median"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances.
     landmarks : {"uniform", "kmeans", "rpcholesky"}, default="uniform"
-        Rows drawn at random, centres of k-means, or pivots of randomly pivoted Cholesky.
+        Random rows, k-means centres, or pivots of randomly pivoted Cholesky.
     n_features : int, default=1000
-        Number D of landmarks; those that depend on others linearly are left out.
+        Number D of landmarks; linearly dependent ones are dropped.
     dtype : {"float32", "float64"}, default="float64"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     max_memory : float, default=None
-        MiB that features or kernel values may take at a time; by default a third of what is free.
+        Memory limit in MiB for features or kernel values; by default a third of the free memory.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
 
     Attributes
     ----------
     map_ : object
-        The features as rfx has them (rfx.features).
+        The feature map (rfx.features).
     scaler_ : rfx.data.transforms.scaling.Scaler
         The scaling of the inputs.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -806,83 +806,85 @@ class NystromFeatures(MapTransformer):
 
 
 class SparseRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MethodEstimator):
-    """The random features that sparse-rf gives a weight.
+    """The random features selected by sparse-rf.
 
-    A selection by the targets, for any model after it; the features are unscaled. Classes or
-    numbers are told apart as scikit-learn's `type_of_target` does.
+    Selects unscaled features by the targets, for use before any model. Classes and numbers are
+    distinguished like in scikit-learn's `type_of_target`.
 
     Parameters
     ----------
     kernel : str, default="auto"
-        Such as gaussian, laplacian or matern-3/2; `rfx methods sparse-rf` lists the kernels. auto:
-        laplacian-l2, laplacian or gaussian by held-out rows, gaussian where gamma is a number.
+        gaussian, laplacian, matern-3/2, …; see `rfx methods sparse-rf`. auto: laplacian-l2,
+        laplacian or gaussian on held-out rows, gaussian if gamma is a number.
     gamma : float or {"paper", "median", "tuned", "loo", "validation"}, default="loo"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
-        regression on 800 rows at most; validation: by this method's error on held-out rows.
+        regression on at most 800 rows; validation: by this method's error on held-out rows.
     features : {"offset", "pairs", "range"}, default="offset"
         Variant of the kernel's features. offset: sqrt2 cos(w.x + b), or thresholds over the whole
-        ball; pairs: cos and sin of one w; range: thresholds where they tell training rows apart.
+        ball; pairs: cos and sin of the same w; range: thresholds within the range of the training
+        rows.
     n_features : int, default=1000
         Number D of random features.
     loss : {"squared", "squared_hinge", "logistic"}, default=None
-        The loss; by default squared for regression, squared_hinge for classes.
+        The loss; by default squared for regression, squared_hinge for classification.
     max_iter : int, default=None
-        Most iterations of rfx's solvers.
+        Maximum iterations of rfx's solvers.
     dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are kept in float64.
+        Type of the features; sums are float64.
     max_memory : float, default=None
-        MiB that features or kernel values may take at a time; by default a third of what is free.
+        Memory limit in MiB for features or kernel values; by default a third of the free memory.
     choose : {"leverage"}, default=None
-        leverage: draw the features from a pool by their ridge leverage on the training rows.
+        leverage: sample the features from a pool by their ridge leverage on the training rows.
     pool : int, default=None
-        Number of features in the pool that choose takes them from; by default 10 for each.
+        Number of features in the pool of choose; by default 10 for each selected feature.
     lam : float or {"validation", "match-rf", "auto"}, default="auto"
-        Weight of lam ||w||_1. validation: the best of 1000, 100, 10, 1 on held-out rows; of a
-        regression, of multiples of the targets' range; match-rf: the one whose error is closest to
-        that of rf there. auto: validation on 10,000 rows at most.
+        Weight of lam ||w||_1. validation: the best of 1000, 100, 10, 1 on held-out rows, for
+        regression of multiples of the targets' range; match-rf: the one whose held-out error is
+        closest to rf's. auto: validation on at most 10,000 rows.
     solver : {"rfx", "liblinear", "prcd"}, default="rfx"
-        Rfx's own, parallel randomised coordinate descent, or LIBLINEAR in a child process.
+        rfx's own, parallel randomised coordinate descent, or LIBLINEAR in a child process.
     tol : float, default=None
-        Relative duality gap at which the solver stops; with LIBLINEAR its `-e`.
+        Relative duality gap at which the solver stops; for LIBLINEAR, its `-e`.
     rounds : int, default=10
         Rounds T of Algorithm 1; each draws D/T new features.
     k : int, default=None
-        Letters of the longest words of the kernel kmers.
+        Maximum word length (kernel kmers).
     perceptron_scale : {"kernel", "unit"}, default=None
-        Kernel perceptron is R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y|| (unit).
+        Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
+        (unit).
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows, minmax01 where gamma
-        is a number.
+        power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
+        number.
     metric : {"none", "diagonal", "full", "auto"}, default="auto"
         Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
-        others on held-out rows, none where gamma is a number.
+        others on held-out rows, none if gamma is a number.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     budget_seconds : float, default=None
-        Seconds after which no further scaling, kernel or metric is tried; by default all are.
+        Seconds after which no further scaling, kernel or metric is tried; by default all are tried.
     target_scaling : {"none", "minmax01", "mean"}, default="none"
-        Scaling of the targets: to [0, 1], or their mean to 0.
+        Scaling of the targets: to [0, 1], or to mean 0.
     seed : int, default=0
-        Seed of everything random; the same seed gives the same model.
+        Random seed; the same seed gives the same model.
     timeout : float, default=None
         Seconds after which training is aborted.
 
     Attributes
     ----------
     map_ : object
-        The features as rfx has them (rfx.features).
+        The feature map (rfx.features).
     scaler_ : rfx.data.transforms.scaling.Scaler
         The scaling of the inputs.
     method_ : rfx.fitting.pipeline.Pipeline
         The trained model with its preprocessing.
     info_ : dict
-        Objective, gap, model_size and the like, in the words of a results row.
+        Objective, gap, model_size and more, named as in a results row.
     n_iter_ : int
-        Iterations of the solver, in its own unit; 1 where there are none.
+        Iterations of the solver, in its own unit; 1 for a closed form.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -937,14 +939,14 @@ class SparseRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Me
         return tags
 
     def fit(self, X, y):
-        """Train the method and keep the features of its model.
+        """Train the method and store the features of its model.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Inputs.
         y : array-like of shape (n_samples,)
-            Targets: labels, or numbers that are not all whole.
+            Targets: labels, or numbers that are not all integers.
 
         Returns
         -------
@@ -956,14 +958,14 @@ class SparseRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Me
         self._n_features_out = self.map_.n_features
         if not self._n_features_out:
             warnings.warn(
-                f"{type(self).__name__} keeps no feature: all weights are zero; a smaller lam keeps"
-                " some",
+                f"{type(self).__name__} has no features left, because all weights are zero; reduce"
+                " lam",
                 stacklevel=2,
             )
         return self
 
     def transform(self, X):
-        """The features that were kept, of rows.
+        """Compute the selected features of rows.
 
         Parameters
         ----------
@@ -983,11 +985,11 @@ class SparseRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Me
 
 
 class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parametrised):
-    """Inputs scaled and mapped by a metric that is learnt from the targets, for any estimator.
+    """Scales inputs and maps them by a metric learnt from the targets, for any estimator.
 
     A kernel machine is fitted, and the average outer product of its gradients becomes the metric of
     the next one (recursive feature machines). Euclidean distances of the mapped rows are those of
-    the metric. Where no metric lowers the error on held-out rows, the rows are scaled only.
+    the metric. If no metric reduces the error on held-out rows, the rows are only scaled.
 
     Parameters
     ----------
@@ -996,12 +998,12 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parametri
         matern-5/2.
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile, or auto: the best of these on held-out rows.
+        power, robust or quantile; auto: the best of these on held-out rows.
     metric : {"none", "diagonal", "full", "auto"}, default="auto"
         diagonal: a weight for each input; full: a matrix; auto: the best of the others on held-out
         rows.
     metric_steps : int, default=None
-        Iterations of the learning of the metric; by default as many as are best on held-out rows.
+        Iterations of learning the metric; by default chosen on held-out rows.
     seed : int, default=0
         Seed of the held-out rows.
 
@@ -1010,10 +1012,10 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parametri
     scaler_ : rfx.data.transforms.scaling.Scaler
         The scaling and the metric of the inputs.
     feature_importances_ : ndarray of shape (n_features,)
-        The part of each scaled input in the trace of the metric, its average squared gradient; they
-        sum to 1, and are equal without a metric.
+        Each scaled input's share of the trace of the metric, its average squared gradient; they sum
+        to 1, and are equal without a metric.
     n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names where the rows of fit had some.
+        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -1064,7 +1066,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parametri
         X : array-like or sparse matrix of shape (n_samples, n_features)
             Inputs.
         y : array-like of shape (n_samples,)
-            Targets: labels, or numbers that are not all whole.
+            Targets: labels, or numbers that are not all integers.
 
         Returns
         -------
@@ -1082,7 +1084,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parametri
         return self
 
     def transform(self, X):
-        """The mapped rows.
+        """Map rows.
 
         Parameters
         ----------
@@ -1091,7 +1093,7 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parametri
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features), or csr_matrix of sparse rows that stay so
+        ndarray of shape (n_samples, n_features), or csr_matrix for rows that stay sparse
         """
         check_is_fitted(self)
         X = checked(self, X, reset=False)

@@ -1,4 +1,4 @@
-"""Estimators of the methods whose loss counts rows by weights: sample_weight and class_weight."""
+"""Estimators for methods with weighted losses: sample_weight and class_weight."""
 
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight
@@ -8,20 +8,20 @@ from rfx.fitting import weights
 
 
 class WeightedClassifier(Classifier):
-    """A Classifier of rows with weights."""
+    """A Classifier with sample weights."""
 
     def fit(self, X, y, sample_weight=None):
-        """Learn from rows and labels.
+        """Fit the model to rows and labels.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs; a sparse matrix stays sparse with scaling="none". A Dask array or dataframe
+            Inputs; a sparse matrix stays sparse with scaling="none". A Dask array or data frame
             stays on its workers (rf, sparse-rf, rb, lkrf).
         y : array-like of shape (n_samples,)
             Labels: numbers or words.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows' losses: a row of weight 2 counts as two, one of weight 0 as none.
+            Sample weights of the rows' losses: weight 2 counts a row twice, weight 0 ignores it.
 
         Returns
         -------
@@ -30,7 +30,7 @@ class WeightedClassifier(Classifier):
         return self._fit(X, y, sample_weight=sample_weight)
 
     def _given(self):
-        # the method is told the weights of rows
+        # the method receives the sample weights
         return {name: value for name, value in super()._given().items() if name != "class_weight"}
 
     def _weights(self, X, y, given):
@@ -39,25 +39,25 @@ class WeightedClassifier(Classifier):
             return X, y, {}
         with in_python():
             found = weights.of_rows(y, own, self.class_weight)
-        # rows of weight zero are left out later, so that their classes stay classes
+        # rows of weight zero are removed later, so that their classes remain
         return X, y, {} if found is None else {"sample_weight": found}
 
 
 class WeightedRegressor(Regressor):
-    """A Regressor of rows with weights."""
+    """A Regressor with sample weights."""
 
     def fit(self, X, y, sample_weight=None):
-        """Learn from rows and targets.
+        """Fit the model to rows and targets.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            Inputs; a sparse matrix stays sparse with scaling="none". A Dask array or dataframe
+            Inputs; a sparse matrix stays sparse with scaling="none". A Dask array or data frame
             stays on its workers (rf, sparse-rf, rb, lkrf).
         y : array-like of shape (n_samples,)
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows' losses: a row of weight 2 counts as two, one of weight 0 as none.
+            Sample weights of the rows' losses: weight 2 counts a row twice, weight 0 ignores it.
 
         Returns
         -------
@@ -71,7 +71,7 @@ class WeightedRegressor(Regressor):
 
 
 class ManyTargets(WeightedRegressor):
-    """Numbers, one or several a row."""
+    """Numbers, one or several per row."""
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -79,7 +79,7 @@ class ManyTargets(WeightedRegressor):
         return tags
 
     def fit(self, X, y, sample_weight=None):
-        """Learn from rows and targets.
+        """Fit the model to rows and targets.
 
         Parameters
         ----------
@@ -88,7 +88,7 @@ class ManyTargets(WeightedRegressor):
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             Targets.
         sample_weight : array-like of shape (n_samples,), default=None
-            Weights of the rows' losses: a row of weight 2 counts as two, one of weight 0 as none.
+            Sample weights of the rows' losses: weight 2 counts a row twice, weight 0 ignores it.
 
         Returns
         -------
@@ -98,7 +98,7 @@ class ManyTargets(WeightedRegressor):
         return self._train("regression", X, np.asarray(y, np.float64), sample_weight=sample_weight)
 
     def predict(self, X):
-        """The targets of rows, in the units of those that were learnt from.
+        """Predict the targets of rows, in their original units.
 
         Parameters
         ----------
@@ -113,7 +113,7 @@ class ManyTargets(WeightedRegressor):
 
 
 def numbers(X, sample_weight):
-    """The weights (n,) as numbers; None where there are none."""
+    """The weights (n,) as numbers, or None."""
     return (
         None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float64)
     )

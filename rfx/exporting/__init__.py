@@ -1,1 +1,1 @@
-"""Trained models for other programs: ONNX, C and JSON, from the steps that a model tells."""
+"""Export trained models to other programs: ONNX, C and JSON, from the steps of a model."""

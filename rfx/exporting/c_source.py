@@ -1,4 +1,4 @@
-"""A program as one C99 file that needs nothing but the standard library."""
+"""A program as one C99 file that needs only the standard library."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rfx import steps as told
 from rfx.exporting.curves import CENTRAL, polynomials
 from rfx.exporting.program import Column, Program
 
-# Numbers of an array that stand in a line.
+# Numbers of an array per line.
 _LINE = 6
 
 _HEAD = """\
@@ -22,8 +22,8 @@ _HEAD = """\
  * int rfx_predict(const double *x, double *out)
  *     x: RFX_COLUMNS numbers, the columns below; NAN for a missing one.
  *     out: RFX_OUTPUTS numbers, {outputs}.
- *     Returns 0, or 1 where memory is short, or 2 where a number is missing that nothing stands
- *     for, or is infinite.
+ *     Returns 0, 1 if memory allocation fails, or 2 if a number is infinite, or missing
+ *     without a replacement.
 {more} *
  * Columns of x, from 0:
 {columns}
@@ -39,22 +39,22 @@ _HEAD = """\
 _CLASSES = """\
  *
  * int rfx_label(const double *out)
- *     The place of the predicted label in rfx_labels, from rfx_predict's numbers.
+ *     The index of the predicted label in rfx_labels, from the output of rfx_predict.
 """
 _PROBABILITIES = """\
  *
  * int rfx_probabilities(const double *out, double *shares)
- *     shares: RFX_LABELS probabilities, in the order of rfx_labels, from rfx_predict's numbers.
- *     Returns 0, or 1 where memory is short.
+ *     shares: RFX_LABELS probabilities, in the order of rfx_labels, from the output of rfx_predict.
+ *     Returns 0, or 1 if memory allocation fails.
 """
 _CATEGORIES = """\
  *
  * double rfx_category(int column, const char *text)
- *     The number that stands for a category in x; -1 for a category that was never seen, NAN for
- *     no text (missing).
+ *     The code of a category in x; -1 for a category absent in training, NAN for empty text
+ *     (missing).
 """
 
-# The functions of one number that C has, and the bodies of the others.
+# The one-argument functions available in C, and the bodies of the others.
 _OF_C = ("exp", "sqrt")
 _FUNCTIONS = {
     "cos_turns": "return cos(6.283185307179586 * (t - rint(t)));",
@@ -68,7 +68,7 @@ _FUNCTIONS = {
     "soft_clip": "return t / sqrt(1 + t * t / 9);",
     "square": "return t * t;",
 }
-# What compares one input with another: the value of `total` before the first, and after each.
+# Comparisons of inputs: the initial value of `total`, and its update.
 _COMPARISONS = {
     "squared": ("0", "total += t * t;"),
     "l1": ("0", "total += t;"),
@@ -340,7 +340,7 @@ def written(program: Program) -> bytes:
 
 
 class _Writer:
-    """Collects what the functions of a program need: helpers, and arrays of constants."""
+    """Collects the helpers and constant arrays needed by the functions of a program."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -365,7 +365,7 @@ class _Writer:
         facts = [f"{name.replace('_', ' ')}: {value}" for name, value in program.facts.items()]
         what = "the predicted targets" if program.labels is None else "decision values"
         if program.labels is not None:
-            positive = "above 0 for the last label" if program.n_outputs == 1 else "one a label"
+            positive = "above 0 for the last label" if program.n_outputs == 1 else "one per label"
             what = f"{what} ({positive})"
         more = _CLASSES if program.labels is not None else ""
         more += _PROBABILITIES if program.probabilities is not None else ""
@@ -402,7 +402,7 @@ class _Writer:
     # ------------------------------------------------------------------ columns
 
     def _encode(self) -> str:
-        """The function `encode`: from columns to numbers; 2 where one is not finite."""
+        """The function `encode`: from columns to numbers; returns 2 if one is not finite."""
         lines, at = [], 0
         for place, column in enumerate(self.program.columns):
             cell = f"x[{place}]"
@@ -455,7 +455,7 @@ class _Writer:
     # ------------------------------------------------------------------ steps
 
     def _predict(self) -> str:
-        """rfx_predict: the columns at x become numbers, these the result."""
+        """rfx_predict: maps the columns x to the encoded numbers and these to the result."""
         n = self.program.n_inputs
         lines = [
             "if (encode(x, v) != 0) {",
@@ -474,8 +474,8 @@ class _Writer:
     def _steps(
         self, steps: told.Steps, x: str, n: int, size: int, lines: list[str]
     ) -> tuple[str, int, int]:
-        """Append the calls for steps of the n numbers at x; (where the result is, how many numbers
-        it has, how many numbers of scratch are used up).
+        """Append the calls for steps of the n numbers at x; returns (position of the result, its
+        length, used scratch numbers).
         """
         for step in steps:
             y, m = f"v + {size}", step.width(n)
@@ -560,8 +560,8 @@ class _Writer:
 def _row_function(
     name: str, given: str, result: str, lines: list[str], place: str, n: int, size: int
 ) -> str:
-    """A function of a row, with these lines and `size` numbers of scratch; what comes out are the n
-    numbers at `place`.
+    """A function of a row, with these lines and `size` scratch numbers; the result is the n numbers
+    at `place`.
     """
     body = "".join(f"    {line}\n" for line in lines)
     return (
@@ -578,7 +578,7 @@ def _ends(polynomial: tuple[float, float, np.ndarray]) -> tuple[float, float]:
 
 
 def _constants(kind: str, name: str, values: np.ndarray) -> str:
-    """The definition of an array; one without numbers has a zero that nobody reads."""
+    """The definition of an array; an empty one has an unused zero."""
     flat = np.ravel(values)
     texts = [repr(number) for number in flat.tolist()] or ["0"]
     if kind == "uint64_t":
@@ -592,9 +592,9 @@ def _described(column: Column) -> str:
     """A line about a column."""
     name = json.dumps(column.name)
     if column.categories is None:
-        missing = "" if column.fill is None else f"; {column.fill!r} where missing"
+        missing = "" if column.fill is None else f"; {column.fill!r} if missing"
         return f"{name}, a number{missing}"
-    missing = "" if column.fill is None else f"; {int(column.fill)} where missing"
+    missing = "" if column.fill is None else f"; {int(column.fill)} if missing"
     return f"{name}, the number of a category (rfx_category){missing}"
 
 
@@ -605,8 +605,8 @@ def _comment(text: str) -> str:
 
 
 def _text(word: str) -> str:
-    """A string of C: what is not plain ASCII, and what ends a string or begins a trigraph, in octal
-    digits.
+    """A C string: non-ASCII characters, and those that end a string or begin a trigraph, in
+    octal.
     """
     plain = (
         chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in word.encode()

@@ -1,4 +1,4 @@
-"""Functions that not every language has, as polynomials of float64 precision."""
+"""Functions missing from some languages, as polynomials with float64 accuracy."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from scipy.special import ndtri
 
 from rfx.data.transforms.columns import EDGE
 
-# Beyond that distance of a probability from 1/2 the normal quantile is a polynomial of the root of
-# the tail's logarithm.
+# Beyond that distance of a probability from 1/2, the normal quantile is a polynomial of the square
+# root of the tail's logarithm.
 CENTRAL = 0.4
-# Coefficients that leave an error of about 1e-13.
+# Coefficients for an error of about 1e-13.
 _TERMS = 26
 
 
 def _fitted(function: Callable[[np.ndarray], np.ndarray], low: float, high: float) -> np.ndarray:
-    """Coefficients, by rising powers of u in -1 .. 1, of a smooth function of t = middle + half u
-    in low .. high: its interpolation at Chebyshev's nodes.
+    """Coefficients, in ascending powers of u in -1 .. 1, of a smooth function of t = middle + half
+    u in low .. high, from interpolation at Chebyshev nodes.
     """
     series = np.polynomial.Chebyshev.interpolate(function, _TERMS - 1, domain=[low, high])
     return np.polynomial.chebyshev.cheb2poly(series.coef)
@@ -28,7 +28,7 @@ def _fitted(function: Callable[[np.ndarray], np.ndarray], low: float, high: floa
 @cache
 def polynomials() -> dict[str, tuple[float, float, np.ndarray]]:
     """(low, high, coefficients) of each, for t in low .. high; see `normal_quantile` and `arccos`
-    for what each is for.
+    for their use.
     """
     ends = {
         "central": (0.0, CENTRAL**2),
@@ -46,7 +46,7 @@ def _central(t: np.ndarray) -> np.ndarray:
 
 
 def _tail(t: np.ndarray) -> np.ndarray:
-    """-ndtri(p) of t = the root of -log p."""
+    """-ndtri(p) of t = the square root of -log p."""
     return -ndtri(np.exp(-(t**2)))
 
 

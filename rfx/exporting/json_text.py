@@ -1,4 +1,4 @@
-"""A program as JSON, for readers that carry out its steps themselves; docs/export.md says how."""
+"""A program as JSON, for readers that execute its steps; see docs/export.md."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def _listed(steps: told.Steps) -> list[dict[str, Any]]:
 
 
 def name(step: told.Step) -> str:
-    """What a step is called: its class in lower case, words joined by underscores."""
+    """The name of a step: its class in lower case, words joined by underscores."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", type(step).__name__).lower()
 
 
 def _plain(value: Any) -> Any:
-    """What JSON has; numbers of 64 bits without sign are text, which every reader can hold."""
+    """Convert to JSON types; unsigned 64-bit numbers become text, which every reader can store."""
     if isinstance(value, tuple):
         return [_listed(steps) for steps in value]
     if isinstance(value, np.ndarray):

@@ -1,4 +1,6 @@
-"""A program as an ONNX graph of float64 numbers, with operators that onnxruntime has on CPUs."""
+"""A program as an ONNX graph of float64 numbers, with operators that onnxruntime supports on
+CPUs.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +16,16 @@ from rfx.errors import UsageError
 from rfx.exporting.curves import CENTRAL, polynomials
 from rfx.exporting.program import Column, Program
 
-# What onnxruntime 1.15 and later read; from 19 on texts can be compared.
+# Supported by onnxruntime 1.15 and later; from 19 on texts can be compared.
 OPSET, IR_VERSION = 19, 9
-# Inputs up to which squared distances are sums over them, above they come from inner products, as
-# in rfx.kernels.blocks.
+# Maximum inputs for squared distances as sums; above, they are computed from inner products, as in
+# rfx.kernels.blocks.
 _MOST_SUMMED = 64
-# A file can't be larger.
+# Maximum size of a file.
 _MOST_BYTES = 2**31 - 2**20
 # Cells beyond are in no bin.
 _FARTHEST = float(2**51)
-# Yeo-Johnson's powers that are as good as 0.
+# Yeo-Johnson powers treated as 0.
 _NO_POWER = 1e-8
 # The names of the outputs, which no input may have.
 LABEL, PROBABILITIES, DECISION, VARIABLE = "label", "probabilities", "decision", "variable"
@@ -31,7 +33,7 @@ _INPUT = "X"
 
 
 def check() -> None:
-    """Raise UsageError where the package onnx is missing."""
+    """Raise UsageError if the package onnx is missing."""
     try:
         lazy.onnx  # noqa: B018
     except ModuleNotFoundError:
@@ -47,12 +49,12 @@ def written(program: Program) -> bytes:
     Raises
     ------
     UsageError
-        Where the package onnx is missing, and for a model that is too large.
+        If the package onnx is missing, and for a model that is too large.
     """
     check()
     helper, graph = lazy.onnx.helper, _Graph()
     inputs, X = _encoded(graph, program)
-    # not a number where an input is missing or infinite: the sum of x - x
+    # nan if an input is missing or infinite: the sum of x - x
     checked = graph.node("ReduceSum", graph.node("Sub", X, X), graph.ints([1]), keepdims=1)
     values = _carried_out(graph, program.steps, X, program.n_inputs)
     values = graph.node("Add", values, checked)
@@ -60,8 +62,8 @@ def written(program: Program) -> bytes:
     made = helper.make_graph(graph.nodes, "rfx", inputs, outputs, graph.constants)
     if graph.size > _MOST_BYTES:
         raise UsageError(
-            f"the model takes {graph.size / 2**20:,.0f} MiB, more than an ONNX file can hold;"
-            " choose --to c or json, or train a smaller one"
+            f"the model needs {graph.size / 2**20:,.0f} MiB, more than an ONNX file supports; use"
+            " --to c or json, or train a smaller model"
         )
     model = helper.make_model(
         made,
@@ -78,17 +80,17 @@ def written(program: Program) -> bytes:
 
 
 def _told(program: Program) -> str:
-    """How rows go in."""
+    """The format of the input rows."""
     if program.has_categories:
         return (
-            "one (rows, 1) array a column: text for categories, empty where missing, float64 for"
-            " numbers, nan where missing"
+            "one (rows, 1) array per column: text for categories, empty if missing, float64 for"
+            " numbers, nan if missing"
         )
-    return "X: float64 (rows, columns), nan where a number is missing"
+    return "X: float64 (rows, columns), nan if missing"
 
 
 class _Graph:
-    """Nodes and constants that are being collected."""
+    """The nodes and constants collected so far."""
 
     def __init__(self, prefix: str = "rfx") -> None:
         self.nodes: list[Any] = []
@@ -97,7 +99,7 @@ class _Graph:
         self._prefix, self._count = prefix, 0
 
     def name(self) -> str:
-        """One that nothing has."""
+        """An unused name."""
         self._count += 1
         return f"{self._prefix}/{self._count}"
 
@@ -122,7 +124,7 @@ class _Graph:
     def node(
         self, operator: str, *inputs: str, output: str | None = None, **attributes: Any
     ) -> str:
-        """The name of what an operator gives."""
+        """The name of an operator's output."""
         name = self.name() if output is None else output
         self.nodes.append(lazy.onnx.helper.make_node(operator, list(inputs), [name], **attributes))
         return name
@@ -148,10 +150,10 @@ class _Graph:
         scanned: list[str],
         integers: tuple[bool, list[bool]] = (False, []),
     ) -> str:
-        """The last state of a loop: body(graph, state, slices) is the next one.
+        """The final state of a loop: body(graph, state, slices) returns the next state.
 
-        scanned: arrays whose first axis is gone along. integers: whether the state, and each of
-        these, is of whole numbers.
+        scanned: arrays whose first axis is iterated over. integers: whether the state, and each of
+        these, is integer.
         """
         inner, helper = _Graph(f"{self.name()}/"), lazy.onnx.helper
         kinds = [lazy.onnx.TensorProto.DOUBLE, lazy.onnx.TensorProto.INT64]
@@ -173,7 +175,7 @@ class _Graph:
 
 
 def _encoded(graph: _Graph, program: Program) -> tuple[list[Any], str]:
-    """(the graph's inputs, the numbers that the columns of a row become)."""
+    """(the graph's inputs, the encoded columns of a row)."""
     helper, kinds = lazy.onnx.helper, lazy.onnx.TensorProto
     if not program.has_categories:
         made = helper.make_tensor_value_info(_INPUT, kinds.DOUBLE, [None, len(program.columns)])
@@ -195,7 +197,7 @@ def _encoded(graph: _Graph, program: Program) -> tuple[list[Any], str]:
 
 
 def _cell(graph: _Graph, column: Column, name: str) -> str:
-    """The numbers that the cells of a column become."""
+    """The encoded cells of a column."""
     if column.categories is None:
         if column.fill is None:
             return graph.node("Identity", name)
@@ -242,7 +244,7 @@ def _are_words(labels: list[Any]) -> bool:
 
 
 def _place(graph: _Graph, program: Program, values: str) -> str:
-    """(rows,) the places of the labels of decision values."""
+    """(rows,) the indices of the labels of decision values."""
     if program.n_outputs > 1:
         return graph.node("ArgMax", values, axis=1, keepdims=0)
     above = graph.cast(graph.number("Greater", values, 0.0), "INT64")
@@ -254,7 +256,7 @@ def _place(graph: _Graph, program: Program, values: str) -> str:
 
 
 def _carried_out(graph: _Graph, steps: told.Steps, x: str, n: int) -> str:
-    """What becomes of x (rows, n)."""
+    """Apply the steps to x (rows, n)."""
     for step in steps:
         x = _STEPS[type(step)](graph, step, x, n)
         n = step.width(n)
@@ -312,7 +314,7 @@ def _yeo_johnson(graph: _Graph, step: told.YeoJohnson, x: str, n: int) -> str:
 
 
 def _interpolate(graph: _Graph, step: told.Interpolate, x: str, n: int) -> str:
-    """A column at a time; each turn appends one."""
+    """One column at a time; each iteration appends one."""
     last, columns = step.knots.shape[1] - 1, []
     for j in range(n):
         column = graph.node("Gather", x, graph.ints([j]), axis=1)
@@ -369,7 +371,7 @@ def _compare(graph: _Graph, step: told.Compare, x: str, n: int) -> str:
 
 
 def _squared_by_product(graph: _Graph, rows: np.ndarray, x: str) -> str:
-    """Squared distances about the rows' mean; what rounding leaves of equal rows is 0."""
+    """Squared distances about the rows' mean; rounding errors of equal rows become 0."""
     centre = rows.mean(axis=0) if len(rows) else np.zeros(rows.shape[1])
     rows = rows - centre
     x = graph.node("Sub", x, graph.constant(centre))
@@ -411,11 +413,11 @@ def _arc_cosine(graph: _Graph, step: told.ArcCosine, x: str, n: int) -> str:
 
 def _bins(graph: _Graph, step: told.Bins, x: str, n: int) -> str:
     grids, count = len(step.offsets), len(step.keys)
-    # signed numbers have another order, which is the one to search in
+    # signed numbers have another order, which is the search order
     keys = step.keys.view(np.int64)
     order = np.lexsort((keys, np.repeat(np.arange(grids), np.diff(step.starts))))
     key = _keys(graph, step, x)
-    # behind the last one stands one that is never asked for, with weights zero
+    # after the last one, an entry that is never requested, with weights zero
     ordered = graph.constant(np.append(keys[order], np.int64(0)))
     one, two = graph.constant(np.int64(1)), graph.constant(np.int64(2))
     shape = graph.node("Shape", key)
@@ -604,7 +606,7 @@ def _erlang(graph: _Graph, t: str) -> str:
     return graph.node("Mul", factor, _exp_minus(graph, t))
 
 
-# how -> (what joins the terms, the value before the first, the term of |x_j - s_j|)
+# how -> (operator that joins the terms, initial value, the term of |x_j - s_j|)
 _COMPARISONS: dict[str, tuple[str, float, Callable[[_Graph, str], str]]] = {
     "squared": ("Add", 0.0, lambda graph, t: graph.node("Mul", t, t)),
     "l1": ("Add", 0.0, lambda graph, t: t),

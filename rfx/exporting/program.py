@@ -1,6 +1,6 @@
-"""A trained model as a program: columns, steps and labels, without anything that is of one method.
+"""A trained model as a program: columns, steps and labels, independent of the method.
 
-The writers of this room know programs only.
+The writers of this package use only programs.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from rfx.errors import UsageError
 from rfx.fitting import calibration
 from rfx.fitting.pipeline import Pipeline
 
-# What `facts` says of columns that go in otherwise than they are written.
+# The `facts` about columns whose exported inputs differ from their written form.
 _DATES = (
-    "the reading of dates: year, month, weekday (Monday is 0) and days since 1970-01-01 go in as"
-    " numbers"
+    "reading of dates: pass year, month, weekday (Monday is 0) and days since 1970-01-01 as numbers"
 )
 _TEXTS = (
-    "the reading of numbers that are written with currencies, decimal commas or as truth values:"
-    " plain numbers go in, 1 and 0 for truth values"
+    "reading of currencies, decimal commas and booleans: pass plain numbers, with 1 and 0 for"
+    " booleans"
 )
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table, and the numbers that its cell becomes.
+    """A column of a table, and the encoding of its cells.
 
     Parameters
     ----------
     name : str
     fill : float or int or None
-        What stands for a missing cell: a number, or the number of a category; None: nothing does.
+        The replacement of a missing cell: a number, or the number of a category; None: there is
+        none.
     categories : tuple of str or None
-        None for a column of numbers.
+        None for a numeric column.
     values : array, (categories + 1, width), or None
-        What each category becomes; the last row is for every other one, and for a missing cell that
-        nothing stands for. None for a column of 0 and 1 for each category.
+        The encoding of each category; the last row is for all others, and for a missing cell
+        without a replacement. None for one-hot encoding.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Column:
 
     @property
     def width(self) -> int:
-        """The numbers that a cell becomes."""
+        """The numbers that encode a cell."""
         if self.values is not None:
             return int(self.values.shape[1])
         return 1 if self.categories is None else len(self.categories)
@@ -59,23 +59,23 @@ class Column:
 
 @dataclass(frozen=True)
 class Program:
-    """What takes a row to a prediction.
+    """The computation from a row to a prediction.
 
     Parameters
     ----------
     columns : tuple of Column
         Of the raw rows.
     steps : tuple of Step
-        From the numbers that the columns become to decision values (classes) or to predictions in
-        the targets' own units.
+        From the encoded columns to decision values (classes) or to predictions in the original
+        units of the targets.
     n_outputs : int
-        Decision values, or targets, of a row.
+        Decision values, or targets, per row.
     labels : list of str or float, or None
-        In the order of the probabilities; None for a regression.
+        In the order of the probabilities; None for regression.
     probabilities : tuple of Step or None
-        From decision values to probabilities; None where there are none.
+        From decision values to probabilities; None if there are none.
     facts : dict of str
-        What a person wants to know of the model.
+        A description of the model for people.
     """
 
     columns: tuple[Column, ...]
@@ -92,7 +92,7 @@ class Program:
         Raises
         ------
         UsageError
-            Where a part of it can't be told in steps.
+            If a part of it can't be expressed in steps.
         """
         _check(model)
         columns = _columns(model)
@@ -114,21 +114,21 @@ class Program:
 
     @property
     def n_inputs(self) -> int:
-        """The numbers that the columns of a row become."""
+        """The numbers that encode the columns of a row."""
         return sum(column.width for column in self.columns)
 
     @property
     def has_categories(self) -> bool:
-        """Whether a column is not one of numbers."""
+        """Whether a column is not numeric."""
         return any(column.categories is not None for column in self.columns)
 
 
 def _check(model: Pipeline) -> None:
-    """Refuse a model whose predictions are more than steps of a row."""
+    """Raise an error for a model whose predictions are more than steps of a row."""
     if model.settings.get("views"):
         raise UsageError(
-            f"the model predicts by the mean over {model.settings.views} changed copies of a row"
-            " (--views), which can't be exported; train it without"
+            f"the model predicts by the mean over {model.settings.views} transformed copies of a"
+            " row (--views), which can't be exported; train it without"
         )
     if model.letters is not None:
         raise UsageError("the model reads sequences of letters, which can't be exported")
@@ -145,12 +145,12 @@ def _columns(model: Pipeline) -> tuple[Column, ...]:
 
 
 def _inputs(model: Pipeline) -> list[schema.Input]:
-    """The inputs of a table's schema; none of rows whose columns go by their index."""
+    """The inputs of a table's schema; empty for columns found by index."""
     return [] if model.schema is None else model.schema.inputs or []
 
 
 def _of_input(own: schema.Input) -> list[Column]:
-    """The columns that an input of a table goes in by."""
+    """The exported columns of a table's input."""
     if own.categories is None:
         titles = own.titles()
         if own.fill is None:
@@ -166,7 +166,7 @@ def _of_input(own: schema.Input) -> list[Column]:
 
 
 def _facts(model: Pipeline, columns: tuple[Column, ...]) -> dict[str, str]:
-    """What an exported file says of the model."""
+    """The description of the model in an exported file."""
     scaler = model.preprocessing.scaler
     found = {
         "made_by": f"rfx {__version__}",

@@ -1,9 +1,8 @@
-"""How well each feature of a pool goes with the targets: the scores that learning a kernel weighs
-features by.
+"""The alignment of each feature of a pool with the targets: the scores for learning a kernel.
 
 s_m = (sum_i y_i phi_m(x_i))^2 is the alignment with the targets, sum_ij K(x_i, x_j) y_i y_j, of the
-kernel that has feature m alone; that of a mixture q of features is q.s (Sinha and Duchi 2016,
-equations 5 and 8).
+kernel with only feature m; that of a mixture q of features is q.s (Sinha and Duchi 2016, equations
+5 and 8).
 """
 
 import numpy as np
@@ -19,9 +18,9 @@ def scores(pool, X, Y, centred: bool = False) -> np.ndarray:
     """(M,) float64 scores of the M features of the map `pool`, over the rows X (n, d), array or
     CSR; summed over outputs.
 
-    Y: (n, k) targets, labels -1 and 1 for classes, a column for each class against the others.
-    centred: less their means, as it must be for targets far from zero. A few megabytes of features
-    are made at a time.
+    Y: (n, k) targets, labels -1 and 1 for classes, one column for each class against the rest.
+    centred: minus their means, required for targets far from zero. Features are computed a few
+    megabytes at a time.
     """
     Y = as_floats(Y)
     U = Y - Y.mean(axis=0) if centred else Y
@@ -40,7 +39,7 @@ def _sums(pool, X, U):
             pool if pool.n_features <= _FEATURES else pool.select(slice(start, start + _FEATURES))
         )
         matrix = MapMatrix(part, X, block=max(64, _VALUES // part.n_features))
-        # one output is summed as it is read; several are a product
+        # one output is summed as it is read; several use a product
         found = matrix.rmatvec(U[:, 0])[:, None] if U.shape[1] == 1 else matrix.rmatvec(U)
         sums[start : start + part.n_features] = found
     return sums

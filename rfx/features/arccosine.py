@@ -2,11 +2,9 @@
 units (Cho and Saul 2009).
 
 phi(x) = sqrt2 H(w.x) (w.x)^order with w ~ N(0, I) and H(t) = 1 for t > 0, else 0. The mean of
-phi(x) phi(y) is
-||x||^order ||y||^order J(theta) / pi, theta the angle between x and y, J as in `angular`;
-a row of zeros has features zero.
-From order 1 on the features are unbounded, so that the theory of Sinha and Duchi (2016), for |phi|
-<= 1, does not cover them.
+phi(x) phi(y) is ||x||^order ||y||^order J(theta) / pi, theta the angle between x and y, J as in
+`angular`; a row of zeros has features zero. From order 1 on the features are unbounded, so the
+theory of Sinha and Duchi (2016), for |phi| <= 1, does not apply.
 """
 
 import math
@@ -56,8 +54,8 @@ class ArcCosineMap(FeatureMap):
             np.finfo(self.dtype).max / 2
         ):
             raise DataError(
-                f"inputs as large as {largest:g} overflow the {self.name} features in {self.dtype};"
-                " scale the inputs"
+                f"inputs up to {largest:g} overflow the {self.name} features in {self.dtype}; scale"
+                " the inputs"
             )
 
 

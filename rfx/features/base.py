@@ -1,5 +1,5 @@
-"""What all random feature maps share: sampled arrays with one entry a feature, selection,
-and a form for model files.
+"""Shared by all random feature maps: sampled arrays with one entry per feature, selection, and
+storage in model files.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ from rfx.plugins import Registry
 if TYPE_CHECKING:
     from rfx.data.rows import RowsLike
 
-# Inputs of a map that is drawn some features at a time, numbers that are drawn together, and rows
-# of its array that are summed.
+# Number of inputs above which a map is drawn in parts, numbers drawn together, and rows of its
+# array that are summed.
 _WIDE, _DRAWN, _ROWS = 1000, 1 << 20, 1 << 12
 
 
 class FeatureMap:
     """A sampled map from (n, n_inputs) rows to (n, n_features) features.
 
-    The mean over features of phi(x) phi(y) estimates the kernel `name`. Feature j depends on (seed,
-    j) alone.
+    The mean over features of phi(x) phi(y) estimates the kernel `name`. Feature j depends only on
+    (seed, j).
 
     arrays: name -> array whose LAST axis runs over the features. params: the kernel's parameters
-    (gamma, radius, …). A subclass declares the kernels that it is for in `kernels`, its arrays in
-    `parts` (their last axis is `features`), the variants of its features in `variants`, each with
-    what it means, other names of it for `rfx featurize` and their kernels in `aliases`, and defines
-    `draw` and `compute`. The array `scales`, what each feature counts, any map may have: one that
-    has it in its parts multiplies by it itself.
+    (gamma, radius, …). A subclass declares its kernels in `kernels`, its arrays in `parts` (their
+    last axis is `features`), the variants of its features with their meanings in `variants`, and
+    alternative names for `rfx featurize` with their kernels in `aliases`; it defines `draw` and
+    `compute`. Any map may have the array `scales`, the factor of each feature; a map with it in its
+    parts applies it itself.
     """
 
     kernels: ClassVar[tuple[Kernel, ...]] = ()
     parts: ClassVar[dict[str, Array]] = {}
     variants: ClassVar[dict[str, str]] = {"offset": ""}
     aliases: ClassVar[dict[str, str]] = {}
-    # variant -> the class of its maps, where that is another one
+    # variant -> the class of its maps, if that is another one
     forms: ClassVar[dict[str, type[FeatureMap]]] = {}
-    # numbers that a feature has for each input
+    # numbers per feature and input
     width: ClassVar[int] = 1
 
     def __init__(self, name: str, n_inputs: int, params: dict, arrays: dict):
@@ -60,17 +60,17 @@ class FeatureMap:
 
     @property
     def dtype(self) -> np.dtype:
-        """Type of the features that `transform` returns."""
+        """Type of the features returned by `transform`."""
         return next(iter(self.arrays.values())).dtype
 
     @property
     def heights(self) -> np.ndarray | None:
-        """(D,) h where every feature j is +h_j or -h_j; None where features are anything else."""
+        """(D,) h if every feature j is +h_j or -h_j; otherwise None."""
         return None
 
     @classmethod
     def total(cls, n_inputs, params) -> int | None:
-        """How many different features there are; None where there is no end of them."""
+        """The number of different features; None if unlimited."""
         return None
 
     @classmethod
@@ -87,7 +87,7 @@ class FeatureMap:
     def learn(
         cls, kernel: str, X, n_features: int, seed: int, variant: str = "offset", **params
     ) -> FeatureMap:
-        """The float32 map for that kernel as the variant has it for the training rows X (n,
+        """The float32 map for that kernel, adapted by the variant to the training rows X (n,
         n_inputs).
         """
         cls.check_variant(kernel, n_features, variant)
@@ -97,25 +97,23 @@ class FeatureMap:
 
     @classmethod
     def saved_arrays(cls) -> dict[str, Array]:
-        """What a model file may have of it."""
+        """The required forms of its arrays in a model file."""
         return cls.parts | {"scales": Array("f", "features")}
 
     @classmethod
     def check_variant(cls, name: str, n_features: int, variant: str) -> None:
-        """Refuse, with a UsageError, a variant that the map has not, or a number of
-        features that it can't have.
-        """
+        """Raise UsageError for an unsupported variant or number of features."""
         if variant not in cls.variants:
             having = ", ".join(kernel for kernel, kind in MAPS.items() if variant in kind.variants)
             some = f"is for the kernels {having}" if having else "no map has"
             raise UsageError(
-                f"--features is {variant}, which {some}; kernel {name} takes"
+                f"--features is {variant}, which {some}; kernel {name} supports"
                 f" {' or '.join(cls.variants)}"
             )
 
     def fit(self, X, variant: str) -> FeatureMap:
-        """The map as the variant has it for the training rows X (n, n_inputs); it itself
-        where nothing is learnt from them.
+        """The map adapted by the variant to the training rows X (n, n_inputs); itself if nothing is
+        learnt from them.
         """
         return self
 
@@ -123,7 +121,7 @@ class FeatureMap:
         """Features of the rows of X: (n, n_inputs) array or CSR matrix -> (n, n_features), written
         to `out` if given.
 
-        Raises DataError where X has another number of inputs, or inputs too large.
+        Raises DataError if X has another number of inputs, or inputs that are too large.
         """
         if X.shape[1] != self.n_inputs:
             raise DataError(
@@ -140,12 +138,12 @@ class FeatureMap:
         raise TypeError(f"{type(self).__name__} does not define compute")
 
     def steps(self) -> told.Steps:
-        """What `transform` computes of dense rows.
+        """The computation steps of `transform` for dense rows.
 
         Raises
         ------
         UsageError
-            Where the map does not tell it.
+            If the map does not define them.
         """
         found = self.own_steps()
         if "scales" not in self.arrays:
@@ -153,39 +151,37 @@ class FeatureMap:
         return *found, told.scaled(self.arrays["scales"], self.n_features)
 
     def own_steps(self) -> told.Steps:
-        """The steps before the product with the array `scales`, where there is one."""
+        """The steps before the product with the array `scales`, if there is one."""
         raise UsageError(
             f"the features of kernel {self.name} can't be exported: there are no steps for them"
         )
 
     def row_blocks(self, X, scale: float = 1.0):
-        """(rows, scale times their features) for all rows of X, some megabytes at a time,
-        valid until the next turn.
+        """(rows, scale times their features) for all rows of X, some megabytes at a time, valid
+        until the next iteration.
         """
         return MapMatrix(self, X, scale).row_blocks()
 
     def sparse_features(self, X):
-        """The features of the rows of X as CSR (n, n_features) where nearly all of them are
-        zero; None where that is not so.
+        """The features of the rows of X as CSR (n, n_features) if nearly all of them are zero;
+        otherwise None.
         """
         return None
 
     def quick_decision(self, X: RowsLike, coef: np.ndarray) -> np.ndarray | None:
-        """(n, k) float64 values of coef' phi(x) for coef (n_features, k), in a way quicker
-        than by `transform`; None where none is.
+        """(n, k) float64 values of coef' phi(x) for coef (n_features, k), if they can be computed
+        faster than by `transform`; else None.
         """
         return None
 
     def quick_adjoint(self, X, U):
-        """(n_features, k) float64 sums over the rows of X of u_i phi(x_i), for U (n, k),
-        without features; None where that is no way.
+        """(n_features, k) float64 sums over the rows of X of u_i phi(x_i), for U (n, k), without
+        features; None if not supported.
         """
         return None
 
     def select(self, indices) -> FeatureMap:
-        """The map made of these features (an index array, a boolean mask or a slice), in
-        that order.
-        """
+        """The map of these features (an index array, a boolean mask or a slice), in that order."""
         arrays = {
             key: np.ascontiguousarray(value[..., indices]) for key, value in self.arrays.items()
         }
@@ -206,8 +202,8 @@ class FeatureMap:
 
     @cached
     def _steepest(self) -> float:
-        """The most that an input times the first array, as a matrix, can grow by: its
-        largest sum of sizes over a column.
+        """The largest factor by which the first array, as a matrix, can increase an input: its
+        largest column sum of magnitudes.
         """
         matrix = next(iter(self.arrays.values()))
         sums = np.zeros(matrix.shape[-1])
@@ -216,12 +212,14 @@ class FeatureMap:
         return float(sums.max(initial=0.0))
 
     def _check_products(self, X):
-        """Refuse rows X whose products with the first array may overflow the map's type."""
+        """Raise an error for rows X whose products with the first array may overflow the map's
+        type.
+        """
         largest = max(float(X.max()), -float(X.min())) if X.shape[0] and X.shape[1] else 0.0
         if not largest * self._steepest < np.finfo(self.dtype).max:
             raise DataError(
-                f"inputs as large as {largest:g} overflow the {self.name} features in {self.dtype};"
-                " scale the inputs, or choose a smaller --gamma"
+                f"inputs up to {largest:g} overflow the {self.name} features in {self.dtype}; scale"
+                " the inputs, or use a smaller --gamma"
             )
 
     @cached
@@ -229,7 +227,7 @@ class FeatureMap:
         return Vectors(next(iter(self.arrays.values())))
 
     def _rows(self, X):
-        """X in the map's type; DataError where products may overflow it."""
+        """X in the map's type; DataError if products may overflow it."""
         self._check_products(X)
         return X.astype(self.dtype) if sp.issparse(X) else np.ascontiguousarray(X, dtype=self.dtype)
 
@@ -238,18 +236,18 @@ class FeatureMap:
         return self._vectors.times(self._rows(X), out)
 
     def _project_and(self, finish, X, out):
-        """out <- the products of the rows of X with the first array, then finish(part) on
-        every part of the rows, while it is in cache.
+        """out <- the products of the rows of X with the first array, then finish(part) on every
+        part of the rows, while it is in cache.
         """
         self._vectors.times(self._rows(X), out, finish)
 
     def check(self):
-        """Refuse, with a DataError, what came from a file and does not fit together in ways
-        that `parts` can't declare.
+        """Raise DataError for file content that is inconsistent in ways that `parts` can't
+        declare.
         """
 
     def header(self) -> dict:
-        """The JSON part of a model file; `arrays` is the rest."""
+        """The JSON part of a model file; `arrays` is the other part."""
         params = {key: np.asarray(value).tolist() for key, value in self.params.items()}
         found = {"name": self.name, "n_inputs": self.n_inputs, "params": params}
         forms = [form for form, kind in MAPS[self.name].forms.items() if type(self) is kind]
@@ -276,7 +274,7 @@ def form_of(header: dict) -> type[FeatureMap]:
 
 
 def _declares(value) -> dict[str, type]:
-    """The kernels that a class at the top of a module is the map for."""
+    """The kernels of a map class at the top of a module."""
     if not (isinstance(value, type) and issubclass(value, FeatureMap)):
         return {}
     return {kernel.name: value for kernel in value.__dict__.get("kernels", ())}
@@ -297,9 +295,9 @@ def sample(
 ) -> FeatureMap:
     """Sample the features start .. start+n_features-1 of the map for the kernel `name`.
 
-    params: what the kernel needs, as from `rfx.kernels.parameters`. variant: one of the map's.
+    params: the kernel's parameters, as from `rfx.kernels.parameters`. variant: one of the map's.
     Raises UsageError for an unknown name or variant, or a number out of range, DataError for
-    features too large for dtype.
+    features that are too large for dtype.
     """
     if name not in MAPS:
         raise UsageError(
@@ -322,8 +320,8 @@ def sample(
 
 
 def _drawn(kind, name, n_inputs, start, stop, seed, params, variant, dtype) -> dict:
-    """kind.draw of the features start .. stop-1 in `dtype`: of many inputs some features at
-    a time, float64 numbers take twice as much.
+    """kind.draw of the features start .. stop-1 in `dtype`: in parts for many inputs, because
+    float64 needs twice the memory.
     """
     step = max(1, _DRAWN // max(1, n_inputs)) // 2 * 2 or 2
 
@@ -350,9 +348,9 @@ def _drawn(kind, name, n_inputs, start, stop, seed, params, variant, dtype) -> d
 
 
 def find(name: str) -> tuple[type[FeatureMap], str]:
-    """(map, kernel) for a kernel's name, or another name of a map.
+    """(map, kernel) for a kernel's name, or an alternative name of a map.
 
-    Raises UsageError naming what there is.
+    Raises UsageError with the available names.
     """
     if name in ALIASES:
         return ALIASES[name]
@@ -370,7 +368,7 @@ def _check_finite(name, params, arrays, dtype):
         f"{key} {value:g}" for key, value in params.items() if isinstance(value, Real)
     )
     raise DataError(
-        f"the {name} features of {settings} are not finite in {np.dtype(dtype)}; choose a smaller"
+        f"the {name} features of {settings} are not finite in {np.dtype(dtype)}; use a smaller"
         " --gamma, or scale the inputs"
     )
 

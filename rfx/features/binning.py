@@ -1,11 +1,11 @@
-"""Random binning features (Rahimi and Recht 2007; Wu et al. 2016, Algorithm 1): R random grids, a
-feature for each cell hit.
+"""Random binning features (Rahimi and Recht 2007; Wu et al. 2016, Algorithm 1): R random grids, one
+feature for each cell that is hit.
 
-A row has the value 1/sqrt(R) in the one bin of each grid that it falls into, so that only the R bin
-numbers of a row are kept. The share of grids in which two rows fall into the same bin estimates the
-kernel, a product over the inputs of one-dimensional kernels. A cell is known by a 64-bit key: d
-rounded coordinates in a linear hash, so that a sparse row's key is that of the zero row plus what
-its non-zeros change.
+A row has the value 1/sqrt(R) in the one bin of each grid that contains it, so only the R bin
+numbers of a row are stored. The fraction of grids in which two rows share a bin estimates the
+kernel, a product over the inputs of one-dimensional kernels. A cell is identified by a 64-bit key:
+d rounded coordinates in a linear hash, so that a sparse row's key is that of the zero row plus the
+changes of its nonzeros.
 """
 
 from dataclasses import dataclass, field
@@ -26,8 +26,8 @@ OFFSET = 17
 _GROUP = 8
 _CHUNK = 512
 _PREDICTED_ROWS = 4096
-# Added to an integer below 2^51 it leaves that integer in the low bits of the float64; beyond,
-# neighbouring cells are as close as neighbouring float64 numbers, and nothing ever overflows.
+# Added to an integer below 2^51, it leaves that integer in the low bits of the float64; beyond,
+# neighbouring cells are as close as neighbouring float64 numbers, and nothing overflows.
 _ALIGN = 1.5 * 2.0**52
 
 
@@ -51,17 +51,15 @@ class BinningMap:
         return self.widths.shape[1]
 
     def select(self, grids) -> "BinningMap":
-        """The map made of these grids (an index array, a boolean mask or a slice), in that
-        order.
-        """
+        """The map of these grids (an index array, a boolean mask or a slice), in that order."""
         return BinningMap(self.kernel, self.gamma, self.widths[grids], self.offsets[grids])
 
     def number(self, X) -> tuple[np.ndarray, "Bins"]:
         """The bins of the rows of X (n, d), array or CSR.
 
-        Returns ids (R, n), the number of each row's bin among the bins of the grid, in the order in
-        which the rows hit them, and the bins. ids are uint16 where that is enough for n, else
-        int32. Neither threads nor sparsity change them.
+        Returns ids (R, n), the number of each row's bin among the bins of the grid, in the order of
+        first occurrence, and the bins. ids are uint16 if that is sufficient for n, else int32.
+        Neither threads nor sparsity change them.
         """
         hashes = self._rows(X)
         count = X.shape[0]
@@ -80,8 +78,8 @@ class BinningMap:
         return ids, Bins(np.concatenate(keys), _starts([len(own) for own in keys]))
 
     def find(self, X, bins: "Bins") -> np.ndarray:
-        """(R, n) int32 numbers of the rows' bins in their grids among `bins`, -1 where a
-        bin is not there.
+        """(R, n) int32 numbers of the rows' bins in their grids among `bins`, -1 if a bin is
+        absent.
         """
         hashes = self._rows(X)
         ids = np.empty((self.n_grids, X.shape[0]), np.int32)
@@ -98,8 +96,8 @@ class BinningMap:
         return ids
 
     def transform(self, X, bins: "Bins", value: float | None = None) -> sp.csr_matrix:
-        """(n, D) float64 CSR, for other programs: `value` (default 1/sqrt(R)) in each row's
-        bins; those not among `bins` are left out.
+        """(n, D) float64 CSR, for other programs: `value` (default 1/sqrt(R)) in each row's bins;
+        bins not among `bins` are dropped.
         """
         found = self.find(X, bins).T
         known = found >= 0
@@ -109,8 +107,8 @@ class BinningMap:
         return sp.csr_matrix((data, indices, indptr), shape=(X.shape[0], int(bins.starts[-1])))
 
     def decision(self, X, bins: "Bins", coef) -> np.ndarray:
-        """(n, k) float64 sums of the weights coef (D, k) of the rows' bins; a bin that is
-        not among `bins` has weight zero.
+        """(n, k) float64 sums of the weights coef (D, k) of the rows' bins; a bin that is not among
+        `bins` has weight zero.
         """
         out = np.zeros((X.shape[0], coef.shape[1]))
         for start in range(0, X.shape[0], _PREDICTED_ROWS):
@@ -125,8 +123,8 @@ class BinningMap:
         return out
 
     def steps(self, bins: "Bins", coef) -> told.Steps:
-        """What `decision` computes of dense rows."""
-        # the bits of the float64 of a whole number are those of 0 plus the number itself
+        """The computation steps of `decision` for dense rows."""
+        # the bits of the float64 of an integer are those of 0 plus the integer
         base = int(np.array([_ALIGN]).view(np.uint64)[0])
         grid = np.repeat(np.arange(self.n_grids), np.diff(bins.starts))
         order = np.lexsort((bins.keys, grid))
@@ -156,7 +154,7 @@ class BinningMap:
 
             def sparse(first, last, start, stop):
                 keys = np.empty((last - first, stop - start), np.uint64)
-                # grids side by side, so that one non-zero is looked at for all of them
+                # grids side by side, so that one nonzero is processed for all of them
                 offsets = np.ascontiguousarray(self.offsets[first:last].T)
                 inverses = np.ascontiguousarray(self._inverses[first:last].T)
                 _hash_sparse(
@@ -189,8 +187,8 @@ class BinningMap:
 
 @dataclass
 class Bins:
-    """The bins of R grids. keys: (D,) uint64, grid after grid; starts: (R + 1,) int64,
-    where each grid begins.
+    """The bins of R grids. keys: (D,) uint64, grid by grid; starts: (R + 1,) int64, the start of
+    each grid.
     """
 
     keys: np.ndarray
@@ -214,9 +212,7 @@ class Bins:
         )
 
     def slots(self):
-        """Hash tables of the grids, one after the other, and where each begins; made when
-        first asked for.
-        """
+        """Hash tables of the grids, concatenated, and their starts; created on first use."""
         if self._slots is None:
             starts = _starts([2 ** _slot_bits(size) for size in np.diff(self.starts)])
             slots = np.empty(starts[-1], np.int32)
@@ -227,8 +223,8 @@ class Bins:
 
 
 def merged(parts: list[Bins]) -> tuple[Bins, list[np.ndarray]]:
-    """The bins of all rows from those of parts of them, numbered as if the rows were one behind the
-    other, and for each part the new numbers (D,) int32 of its bins in their grids."""
+    """The bins of all rows from those of parts of them, numbered as for the concatenated rows, and
+    for each part the new numbers (D,) int32 of its bins in their grids."""
     keys, tables = [], [np.empty(len(own.keys), np.int32) for own in parts]
     for grid in range(len(parts[0].starts) - 1):
         seen = np.concatenate([own.of(grid) for own in parts])
@@ -244,10 +240,10 @@ def merged(parts: list[Bins]) -> tuple[Bins, list[np.ndarray]]:
 
 
 class BinMap:
-    """A feature for each of some bins of the grids: as a feature map of a linear model, whose rows
-    are CSR.
+    """One feature for each of some bins of the grids: a feature map of a linear model, with CSR
+    rows.
 
-    grids: a BinningMap; bins: those that have a feature.
+    grids: a BinningMap; bins: those with a feature.
     """
 
     aliases: ClassVar[dict[str, str]] = {"binning": "laplacian"}
@@ -259,19 +255,17 @@ class BinMap:
 
     @classmethod
     def check_variant(cls, name: str, n_features: int, variant: str) -> None:
-        """Refuse, with a UsageError, a variant, for there is none, or fewer than one grid."""
+        """Raise UsageError for a variant, because there is none, or for less than one grid."""
         if n_features < 1:
             raise UsageError(f"--n-features is {n_features}; it must be 1 or more")
         if variant != "offset":
-            raise UsageError(
-                f"--features is {variant}, which is for other maps, not binning; leave it out"
-            )
+            raise UsageError(f"--features is {variant}, which does not apply to binning; omit it")
 
     @classmethod
     def learn(
         cls, kernel: str, X, n_grids: int, seed: int, variant: str = "offset", **params
     ) -> "BinMap":
-        """The bins that the rows of X (n, d), array or CSR, are in."""
+        """The bins that contain the rows of X (n, d), array or CSR."""
         grids = sample_grids(kernel, X.shape[1], n_grids, seed, **params)
         return cls(grids, grids.number(X)[1])
 
@@ -285,7 +279,7 @@ class BinMap:
 def sample_grids(
     kernel, n_inputs: int, n_grids: int, seed: int, *, gamma: float, start: int = 0
 ) -> BinningMap:
-    """Sample the grids start .. start+n_grids-1; grid r depends on (seed, r) alone.
+    """Sample the grids start .. start+n_grids-1; grid r depends only on (seed, r).
 
     kernel: one of WIDTHS. Raises UsageError for another kernel or a number out of range.
     """
@@ -310,18 +304,18 @@ def _starts(sizes) -> np.ndarray:
 
 
 def _hashing(ids, X) -> int:
-    """Multiplications that take as long as to find these numbers (R, n) of the bins of X (n, d)."""
+    """Multiplications equivalent to finding these numbers (R, n) of the bins of X (n, d)."""
     return ids.size * (20 + X.shape[1])
 
 
 def _slot_bits(size) -> int:
-    """log2 of a table of at least twice `size` places."""
+    """log2 of the size of a table with at least twice `size` slots."""
     return max(1, int(2 * max(1, size) - 1).bit_length())
 
 
 def _multipliers(count: int) -> np.ndarray:
-    """(count,) odd 64-bit numbers without pattern: SplitMix64 (Steele, Lea and Flood 2014)
-    at 1, 2, …
+    """(count,) odd pseudorandom 64-bit numbers: SplitMix64 (Steele, Lea and Flood 2014) at 1, 2,
+    …
     """
     z = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -382,7 +376,7 @@ def _hash_sparse(data, indices, indptr, offsets, inverses, multipliers, keys):
 
 @njit(cache=True, nogil=True)
 def _place(key, bits):
-    """Where to look for a key first in a table of 2^bits places."""
+    """The first slot for a key in a table of 2^bits slots."""
     mixed = (key ^ (key >> np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
     return np.int64(mixed >> np.uint64(64 - bits))
 
@@ -392,7 +386,7 @@ def _number(keys, ids, slots, found):
     """ids_i <- the number of keys_i among the distinct keys in order of appearance; found[:returned
     count] <- these.
 
-    slots: scratch of at least twice as many places as keys; as few of them are used as the keys
+    slots: scratch with at least twice as many slots as keys; only as many are used as the keys
     found so far need.
     """
     bits, count = 8, 0
@@ -436,9 +430,7 @@ def _fill(keys, slots):
 
 @njit(cache=True, nogil=True)
 def _find(keys, slots, known, ids):
-    """ids_i <- the number of keys_i in the table `slots` of the keys `known`, -1 where it
-    is not there.
-    """
+    """ids_i <- the number of keys_i in the table `slots` of the keys `known`, -1 if absent."""
     bits, mask = 0, len(slots) - 1
     while 1 << bits < len(slots):
         bits += 1
@@ -453,7 +445,7 @@ def _find(keys, slots, known, ids):
 
 @njit(cache=True, nogil=True)
 def _add_found(ids, starts, coef, out):
-    """out_i <- out_i + the sum over grids of the weights of row i's bin, where it has one."""
+    """out_i <- out_i + the sum over grids of the weights of row i's bin, if it has one."""
     for grid in range(len(ids)):
         first = starts[grid]
         for i in range(ids.shape[1]):

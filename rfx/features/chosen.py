@@ -1,24 +1,23 @@
-"""How a distribution over the features of a pool becomes features: which of them, and what each
-counts.
+"""Select features by a distribution over a pool: which of them, with which weights.
 
-Each function returns (places, weights): increasing numbers of features and their positive weights,
-for `FeatureMap.weighted`. The squared weights add up to 1, so that the sum of products is the
-kernel that the distribution stands for.
+Each function returns (places, weights): increasing feature numbers and positive weights, for
+`FeatureMap.weighted`. The squared weights sum to 1, so that the sum of products is the kernel of
+the distribution.
 """
 
 import numpy as np
 
 from rfx.counters import uniforms
 
-# A stream that no map draws its own numbers from.
+# A stream from which no map draws its own numbers.
 DRAW = 16
 
 
 def drawn(q, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """`count` features drawn with replacement from the probabilities q (M,).
 
-    One that is drawn c times is there once, with weight (c / count)^(1/2): the same kernel. Draw j
-    depends on (seed, j) and q alone.
+    A feature drawn c times occurs once, with weight (c / count)^(1/2): the same kernel. Draw j
+    depends only on (seed, j) and q.
     """
     ends = np.cumsum(q)
     where = np.searchsorted(ends, uniforms(seed, DRAW, 0, count, 1)[:, 0] * ends[-1], side="right")
@@ -27,7 +26,7 @@ def drawn(q, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def support_once(q) -> tuple[np.ndarray, np.ndarray]:
-    """The features with q > 0, all with the same weight."""
+    """The features with q > 0, all with equal weight."""
     places = np.flatnonzero(q)
     return places, np.full(len(places), len(places) ** -0.5)
 

@@ -1,9 +1,9 @@
 """Coordinates as random features: of the inputs themselves, and of positional k-mers of sequences.
 
-Each map picks among T indicator or input coordinates. They are drawn without replacement: feature j
-of a seed is the j-th coordinate of a random order of all T, and from j = T on of another order.
-phi(x) = sqrt(T) times the coordinate, so that the mean of phi(x) phi(y) estimates the inner product
-of all T, and over T features is it (Sinha and Duchi 2016, section 4, take each once).
+Each map selects among T indicator or input coordinates without replacement: feature j of a seed is
+the j-th coordinate of a random order of all T, and from j = T on of another order. phi(x) = sqrt(T)
+times the coordinate, so that the mean of phi(x) phi(y) estimates the inner product of all T, and
+equals it over T features (Sinha and Duchi 2016, section 4, use each once).
 """
 
 from typing import ClassVar
@@ -27,8 +27,8 @@ _VALUES = 2**22
 
 
 class CoordinateMap(FeatureMap):
-    """linear: sqrt(d) x_m, estimates x.y. Sparse rows stay sparse wherever the features are
-    not asked for as an array.
+    """linear: sqrt(d) x_m, estimates x.y. Sparse rows stay sparse unless the features are requested
+    as an array.
     """
 
     kernels: ClassVar[tuple[Kernel, ...]] = (Linear(),)
@@ -37,7 +37,7 @@ class CoordinateMap(FeatureMap):
 
     @classmethod
     def total(cls, n_inputs, params) -> int:
-        """T, the number of different features there are."""
+        """T, the number of different features."""
         return n_inputs
 
     @classmethod
@@ -49,7 +49,9 @@ class CoordinateMap(FeatureMap):
         }
 
     def coordinates(self, X):
-        """The (n, T) coordinates of the rows of X, dense or CSR, of which the features are some."""
+        """The (n, T) coordinates of the rows of X, dense or CSR, from which the features are
+        selected.
+        """
         return X
 
     def compute(self, X, out):
@@ -72,8 +74,8 @@ class CoordinateMap(FeatureMap):
         )
 
     def quick_decision(self, X, coef):
-        """(n, k) float64 values of coef' phi(x) for CSR rows X, by what coef comes to for
-        each input.
+        """(n, k) float64 values of coef' phi(x) for CSR rows X, from the total coefficient of each
+        input.
         """
         if not sp.issparse(X):
             return None
@@ -86,8 +88,8 @@ class CoordinateMap(FeatureMap):
         return X @ weights
 
     def quick_adjoint(self, X, U):
-        """(n_features, k) float64 sums over the rows of X of u_i phi(x_i), for U (n, k): no
-        features are made.
+        """(n_features, k) float64 sums over the rows of X of u_i phi(x_i), for U (n, k), without
+        computing features.
         """
         sums = np.zeros((self.total(self.n_inputs, self.params), U.shape[1]))
         for rows in _blocks(X, max(1, _VALUES // X.shape[1])):
@@ -100,12 +102,12 @@ class CoordinateMap(FeatureMap):
 
 
 class KmerMap(CoordinateMap):
-    """kmers: is the word v at place p of the sequence? For every word of 1 to params["k"] letters
-    and every place of it.
+    """kmers: indicator of word v at position p of the sequence, for every word of 1 to params["k"]
+    letters and every position.
 
-    Inputs are the codes of letters, one column a place (see rfx.data.libsvm.sequences),
-    params["alphabet"] the codes there may be: of A letters, T = sum_k A^k (d - k + 1). The sum over
-    all T of phi(x) phi(y) / T is how many words of x are in y at their place.
+    Inputs are letter codes, one column per position (see rfx.data.libsvm.sequences);
+    params["alphabet"] are the valid codes: with A letters, T = sum_k A^k (d - k + 1). The sum over
+    all T of phi(x) phi(y) / T is the number of words of x that occur in y at the same position.
     """
 
     kernels = (Kmers(),)
@@ -152,9 +154,9 @@ class KmerMap(CoordinateMap):
         )
 
     def letters(self, X) -> np.ndarray:
-        """(n, d) uint8 places in the alphabet of the letters of X.
+        """(n, d) uint8 positions of the letters of X in the alphabet.
 
-        Raises DataError naming the row and the place of what is no letter of the alphabet."""
+        Raises DataError with the row and position of a letter outside the alphabet."""
         X = X.toarray() if sp.issparse(X) else np.asarray(X)
         codes = X.astype(np.int64)
         table = np.full(256, 255, np.uint8)
@@ -170,12 +172,12 @@ class KmerMap(CoordinateMap):
             what = (
                 f"the letter {chr(int(value))!r}"
                 if value == int(value) and 32 < value < 127
-                else f"{value:g}, which is no letter's code,"
+                else f"{value:g}, which is not a letter's code,"
             )
             known = ", ".join(chr(code) for code in self.params["alphabet"])
             raise DataError(
                 f"row {row + 1} has {what} at place {column + 1}, but the letters are {known};"
-                " k-mers take --scaling none"
+                " k-mers need --scaling none"
             )
         return places
 
@@ -185,7 +187,7 @@ def _blocks(X, rows):
 
 
 def offsets(places: int, alphabet: int, k: int) -> np.ndarray:
-    """(k + 1,) where the words of 1, 2, … k letters of a sequence of `places` begin among
+    """(k + 1,) where the words of 1, 2, … k letters of a sequence of length `places` begin among
     all T, and T.
     """
     counts = [alphabet**size * max(0, places - size + 1) for size in range(1, k + 1)]
@@ -193,7 +195,7 @@ def offsets(places: int, alphabet: int, k: int) -> np.ndarray:
 
 
 def random_order(size, start, stop, seed) -> np.ndarray:
-    """Places start .. stop-1 of the random orders of range(size) that follow one another; int64."""
+    """Entries start .. stop-1 of consecutive random orders of range(size); int64."""
     turns = range(start // size, -(-stop // size))
     rounds = [
         np.argsort(uniforms(seed, ORDER, turn * size, (turn + 1) * size, 1)[:, 0], kind="stable")
@@ -205,8 +207,8 @@ def random_order(size, start, stop, seed) -> np.ndarray:
 
 @njit(cache=True, nogil=True)
 def _words(letters, alphabet, starts, words):
-    """words[i] <- the numbers of all words of row i: starts[k-1] + place * alphabet^k + the
-    word read as a number.
+    """words[i] <- the numbers of all words of row i: starts[k-1] + position * alphabet^k + the word
+    as a number.
     """
     places = letters.shape[1]
     for i in range(letters.shape[0]):

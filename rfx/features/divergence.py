@@ -1,16 +1,16 @@
-"""The distribution over a pool of features that puts most weight on the best ones without leaving
-the uniform one too far.
+"""The distribution over a pool of features that maximises the mean score near the uniform
+distribution.
 
 max_q sum_m q_m s_m over probabilities q with D_f(q || 1/N) <= rho (Sinha and Duchi 2016, equation
-5). D_f(q || u) = 1/N sum_m f(N q_m), in nats where there are logarithms:
+5). D_f(q || u) = 1/N sum_m f(N q_m), with natural logarithms:
 
     chi2         f(t) = t^2 - 1       N ||q - u||^2                     at most N - 1
     kl           f(t) = t log t       sum_m q_m log(N q_m)              at most log N
     tv           f(t) = |t - 1| / 2   1/2 sum_m |q_m - 1/N|             at most 1 - 1/N
     reverse-kl   f(t) = -log t        1/N sum_m log(1 / (N q_m))        no bound: none gets zero
 
-Scores that are equal get equal weight. Where rho allows it, all weight is on the best score, evenly
-where several have it.
+Equal scores get equal weight. If rho allows it, all weight is on the best score, equally
+distributed over ties.
 """
 
 import math
@@ -21,7 +21,7 @@ from rfx import lazy
 from rfx.errors import DataError, UsageError
 
 DIVERGENCES = ("chi2", "kl", "tv", "reverse-kl")
-# What moves no weight by more than rounding does.
+# Smaller changes of the weights are rounding errors.
 _LEAST_RHO = 1e-24
 # Smallest gap, in units of the scores' range, between the largest score and the multiplier of the
 # reverse divergence.
@@ -31,16 +31,16 @@ _LEAST_GAP = 1e-290
 def maximise(scores, rho: float, divergence: str = "chi2") -> np.ndarray:
     """The q (N,) float64 that maximises q.scores over probabilities with D_f(q || 1/N) <= rho.
 
-    scores: (N,) finite numbers, N at least 1. rho: a number from 0, at which q is uniform, to
-    infinity. Raises UsageError for another divergence or rho, DataError for scores that are empty
-    or not finite.
+    scores: (N,) finite numbers, N at least 1. rho: a number from 0 (q is uniform) to infinity.
+    Raises UsageError for another divergence or rho, DataError for scores that are empty or not
+    finite.
     """
     if divergence not in DIVERGENCES:
         raise UsageError(
             f"divergence {divergence!r} is unknown; choose one of {', '.join(DIVERGENCES)}"
         )
     if not rho >= 0:
-        raise UsageError(f"rho is {rho}; it must be a number from 0 up")
+        raise UsageError(f"rho is {rho}; it must be a number of 0 or more")
     scores = np.asarray(scores, dtype=np.float64)
     if scores.ndim != 1 or not scores.size or not np.isfinite(scores).all():
         raise DataError(
@@ -48,8 +48,8 @@ def maximise(scores, rho: float, divergence: str = "chi2") -> np.ndarray:
             " the targets"
         )
     best = scores.max()
-    # how far below the best, in [0, 1]: nothing changes with the scores' offset and scale, least of
-    # all by rounding
+    # distance below the best, in [0, 1]: invariant to the scores' offset and scale, and hardly
+    # affected by rounding
     spread = best - scores.min()
     if not math.isfinite(spread):
         return maximise(scores / 4, rho, divergence)
@@ -79,7 +79,7 @@ def distance(q, divergence: str = "chi2") -> float:
         return float(np.mean(excess**2))
     if divergence == "tv":
         return float(np.mean(np.abs(excess)) / 2)
-    # both with a term whose mean is zero, so that no part is negative; near zero by their series
+    # both with a zero-mean term, so that no part is negative; near zero by their series
     small = np.abs(excess) < 1e-3
     square = excess**2
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -94,24 +94,26 @@ def distance(q, divergence: str = "chi2") -> float:
 
 
 def _chi2(below, rho):
-    """By one sort. On a support of the k best, q_m = (mean_k - below_m) / lam + 1/k, and q_m = 0 on
-    the others.
+    """With one sort. On a support of the k best, q_m = (mean_k - below_m) / lam + 1/k, and q_m = 0
+    on the others.
 
-    The multiplier lam at which the support grows from k to k + 1 has (k+1)-th weight zero, and the
-    divergence falls as lam grows: so k is found by bisection over the divergences at those places,
-    and lam then from the constraint.
+    At the multiplier lam where the support grows from k to k + 1, the (k+1)-th weight is zero, and
+    the divergence decreases as lam grows: so k is found by bisection over the divergences at these
+    points, and lam then from the constraint.
     """
     count = below.size
     order = np.sort(below)
     sums, squares = np.cumsum(order), np.cumsum(order**2)
 
     def far(k):
-        """Is the ball left already where the k best share all weight and the next has none?"""
+        """Whether the constraint is violated already when the k best share all weight and the next
+        has none.
+        """
         mean = sums[k - 1] / k
         lam = k * (order[k] - mean)
         return lam <= 0 or (squares[k - 1] - k * mean**2) / lam**2 + 1 / k - 1 / count > rho / count
 
-    low, high = 1, count  # the support has at least low, at most high
+    low, high = 1, count  # bounds of the size of the support
     while low < high:
         middle = (low + high) // 2
         low, high = (middle + 1, high) if far(middle) else (low, middle)
@@ -123,19 +125,19 @@ def _chi2(below, rho):
 
 
 def _kl(below, rho):
-    """q_m in proportion to exp(-below_m / lam), lam by a bracketing search."""
+    """q_m proportional to exp(-below_m / lam), with lam by a bracketing search."""
 
     def weights(log_lam):
         q = np.exp(-below / math.exp(log_lam))
         return q / q.sum()
 
-    # the divergence of such a q is at most 1 / (8 lam^2), the range being 1
+    # the divergence of such a q is at most 1 / (8 lam^2), because the range is 1
     log_lam = _root(lambda t: distance(weights(t), "kl"), rho, -0.5 * math.log(8 * rho))
     return weights(log_lam)
 
 
 def _reverse_kl(below, rho):
-    """q_m in proportion to 1 / (gap + below_m), the gap > 0 by a bracketing search."""
+    """q_m proportional to 1 / (gap + below_m), with gap > 0 by a bracketing search."""
 
     def weights(log_gap):
         q = 1 / (math.exp(log_gap) + below)
@@ -149,10 +151,10 @@ def _reverse_kl(below, rho):
 
 
 def _root(function, target, high, least=-math.inf):
-    """t <= high with function(t) = target for a falling positive function with function(high) <=
-    target; no less than `least`.
+    """t <= high with function(t) = target for a decreasing positive function with function(high) <=
+    target; at least `least`.
 
-    Rounding falls on the side where the constraint holds."""
+    Rounding is towards the side where the constraint holds."""
     high = max(high, least)
     step, low = 1.0, high
     while function(low) < target:
@@ -167,13 +169,13 @@ def _root(function, target, high, least=-math.inf):
 
 
 def _tv(below, rho):
-    """The worst scores give up their weight, rho in all, to the best; of equal ones that
-    need not give all, each the same.
+    """The worst scores transfer their weight, rho in total, to the best; if equal ones need not
+    transfer all, each transfers the same.
     """
     count = below.size
     values, where, sizes = np.unique(below, return_inverse=True, return_counts=True)
     held = sizes / count
-    # what the groups behind this one, the worse ones, can give
+    # the total available from worse groups
     behind = np.concatenate([np.cumsum(held[::-1])[::-1][1:], [0.0]])
     given = np.clip(rho - behind, 0.0, held)
     left = held - given
@@ -182,11 +184,11 @@ def _tv(below, rho):
 
 
 def chi2_by_bisection(scores, rho: float, tol: float = 1e-11) -> np.ndarray:
-    """The chi-square maximiser as the paper finds it: by bisection on the multiplier, each step a
-    projection onto the simplex.
+    """The chi-square maximiser by the paper's method: bisection on the multiplier, with a
+    projection onto the simplex in each step.
 
-    The reference that `maximise` is tested and timed against. scores (N,), not all equal, rho in
-    (0, N / ties - 1), tol relative to the first multiplier that is large enough.
+    The reference for tests and timings of `maximise`. scores (N,), not all equal, rho in (0, N /
+    ties - 1), tol relative to the first multiplier that is large enough.
     """
     scores = np.asarray(scores, dtype=np.float64)
     count = scores.size

@@ -21,8 +21,8 @@ from rfx.model import Array
 from rfx.parallel import cached
 
 ORDER, SIGN = 0, 1
-# The exponential's series ends here: its terms beyond it sum up to less than 1e-9 of f(1) for gamma
-# up to 2.
+# The exponential's series is truncated here: its remaining terms sum to less than 1e-9 of f(1) for
+# gamma up to 2.
 LAST = 16
 
 
@@ -56,7 +56,7 @@ class DotProductMap(FeatureMap):
 
     @cached
     def _factors(self) -> list[tuple]:
-        """(features of more than l terms, their vectors number l) for every l."""
+        """(features of more than l terms, the number l of their vectors) for every l."""
         orders = self.arrays["orders"]
         chosen = [np.flatnonzero(orders > order) for order in range(int(orders.max(initial=0)))]
         return [
@@ -70,7 +70,7 @@ class DotProductMap(FeatureMap):
             out[:, chosen] *= vectors.times(rows, np.empty((len(out), len(chosen)), self.dtype))
 
     def own_steps(self):
-        # a feature of fewer factors has 1 in the place of each one more
+        # a feature with fewer factors has 1 for each further one
         used = [self.arrays["orders"] > number for number in range(len(self.arrays["signs"]))]
         factors = [
             told.linear(np.where(own, signs, 0.0), np.where(own, 0.0, 1.0))
@@ -81,14 +81,14 @@ class DotProductMap(FeatureMap):
 
 
 def coefficients(name: str, gamma: float) -> np.ndarray:
-    """a_0, a_1, … of the kernel of that name; UsageError for an exponential too steep for
-    its series to end.
+    """a_0, a_1, … of the kernel of that name; UsageError if the exponential is too steep for the
+    series.
     """
     if name == "exponential":
         if gamma > 2:
             raise UsageError(
-                f"--gamma is {gamma:g}; the random features of exp(gamma x.y) need 2 or less: scale"
-                " the inputs"
+                f"--gamma is {gamma:g}; the random features of exp(gamma x.y) need gamma of 2 or"
+                " less; scale the inputs"
             )
         return np.array([gamma**m / math.factorial(m) for m in range(LAST + 1)])
     power = int(name[-1])

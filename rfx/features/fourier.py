@@ -2,8 +2,8 @@
 section 2.1).
 
 phi(x) = sqrt2 cos(w.x + b), or sqrt2 times the cosine and the sine of the same w.x. The frequencies
-w are independent, orthogonal in blocks (Yu et al. 2016), or at the points of a Sobol sequence
-(Avron et al. 2016). Frequencies and phases are kept in turns (divided by 2 pi), so that range
+w are independent, orthogonal in blocks (Yu et al. 2016), or from the points of a Sobol sequence
+(Avron et al. 2016). Frequencies and phases are stored in turns (divided by 2 pi), so that range
 reduction is one subtraction and the cosine one short polynomial.
 """
 
@@ -101,8 +101,8 @@ class FourierMap(FeatureMap):
     """gaussian exp(-gamma ||.||_2^2): w ~ N(0, 2 gamma I); laplacian exp(-gamma ||.||_1): w_j ~
     Cauchy(0, gamma);
 
-    laplacian-l2 exp(-gamma ||.||_2): w ~ gamma N(0, I)/|N(0, 1)|, one denominator a feature
-    (docs/papers.md). b ~ U[0, 2 pi]; of the other variants features 2k and 2k+1 are the cosine and
+    laplacian-l2 exp(-gamma ||.||_2): w ~ gamma N(0, I)/|N(0, 1)|, with one denominator per feature
+    (docs/papers.md). b ~ U[0, 2 pi]; in the other variants, features 2k and 2k+1 are the cosine and
     the sine of the same w.
     """
 
@@ -153,13 +153,12 @@ class FourierMap(FeatureMap):
         super().check_variant(name, n_features, variant)
         if variant in ISOTROPIC and name == "laplacian":
             raise UsageError(
-                f"--features is {variant}, which is for kernels of the distance ||x - y||_2, not"
-                " for laplacian; choose quasi or pairs"
+                f"--features {variant} needs a kernel of the distance ||x - y||_2, which laplacian"
+                " is not; choose quasi or pairs"
             )
         if variant != "offset" and n_features % 2:
             raise UsageError(
-                f"--n-features is {n_features}, which leaves a cosine without its sine; with"
-                f" --features {variant} it must be even"
+                f"--n-features is {n_features}, but --features {variant} needs an even number"
             )
 
     @cached
@@ -171,8 +170,8 @@ class FourierMap(FeatureMap):
             self._project_and(lambda Z: _cosine_full(Z, self._phases), X, out)
             return
         vectors, phases = self._vectors, self._phases
-        # in float32 a phase of a hundred turns has lost what the cosine needs, so that whole turns
-        # are left out before
+        # in float32 a phase of a hundred turns has lost the cosine's digits, so whole turns are
+        # removed before
         vectors.each_part(
             self._rows(X),
             lambda rows, packed: _cosines(*packed, vectors.W, vectors.sums, phases, out[rows]),
@@ -245,14 +244,15 @@ class HadamardMap(FourierMap):
         def part(first, last):
             rows = slice(first * together, min(last * together, X.shape[0]))
             dense = X[rows].toarray() if sp.issparse(X) else X[rows]
-            _structured(dense, *plan, self.size, self.dtype == np.float32, out[rows])
+            single = self.dtype == np.float32
+            _structured(dense, self.size, single, out[rows], *plan)
 
         work = 4 * len(plan[0]) * self.size * math.log2(2 * self.size) * X.shape[0]
         parallel.for_ranges(part, groups, work=work + 8 * out.size)
 
     def own_steps(self):
         w = np.zeros((self.n_inputs, self.n_features))
-        _directions(*self._plan, self.size, w)
+        _directions(self.size, w, *self._plan)
         waves = told.linear(w.astype(self.dtype), self.arrays["phases"])
         return waves, told.Function("cos_turns"), told.scaled(_SQRT2, self.n_features)
 
@@ -261,7 +261,7 @@ FourierMap.forms = {"hadamard": HadamardMap}
 
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
-def _structured(X, signs, starts, order, places, scales, phases, size, single, out):
+def _structured(X, size, single, out, signs, starts, order, places, scales, phases):
     """out <- sqrt2 cos(2 pi (turns + phases)) of the rows of X, by the plan of a HadamardMap."""
     n, n_inputs = X.shape
     rows = np.empty((n_inputs, hadamard.TOGETHER))
@@ -291,7 +291,7 @@ def _structured(X, signs, starts, order, places, scales, phases, size, single, o
 
 
 @njit(cache=True, nogil=True)
-def _directions(signs, starts, order, places, scales, phases, size, w):
+def _directions(size, w, signs, starts, order, places, scales, phases):
     """w (n_inputs, D) <- the frequencies in turns."""
     n_inputs = len(w)
     rows = np.empty((n_inputs, hadamard.TOGETHER))

@@ -1,25 +1,24 @@
-"""A random feature map without end: feature j comes from (seed, j), so pieces of it are made when
-they are needed.
+"""An infinite random feature map: feature j is determined by (seed, j), so parts of it are computed
+when needed.
 
-What doubly stochastic gradients (Dai et al. 2014, algorithm 1) ask for: a model is its coefficients
-and a seed.
+Needed by doubly stochastic gradients (Dai et al. 2014, algorithm 1), whose model is its
+coefficients and a seed.
 """
 
 import numpy as np
 
 from rfx.features.base import MAPS, FeatureMap, sample
 
-# Features that are sampled together: enough for BLAS, few enough that they stay in cache with some
-# hundred rows.
+# Features sampled together: enough for BLAS, few enough that they fit into cache with some hundred
+# rows.
 PIECE = 1024
 
 
 class GrowingMap:
     """The features 0, 1, 2, … of a kernel's map from n_inputs inputs.
 
-    kernel, variant, dtype, params: as for `rfx.features.sample`. piece: features that are sampled
-    together, which changes the time alone. max_memory_mb: of pieces that are kept once they are
-    sampled; what has no room is regenerated each time.
+    kernel, variant, dtype, params: as for `rfx.features.sample`. piece: features sampled together,
+    which affects only the time. max_memory_mb: of cached pieces; others are recomputed each time.
     """
 
     def __init__(
@@ -34,7 +33,7 @@ class GrowingMap:
         piece=PIECE,
         max_memory_mb=256.0,
     ):
-        """Raises UsageError where the kernel has no such variant."""
+        """Raises UsageError if the kernel has no such variant."""
         MAPS[kernel].check_variant(kernel, piece, variant)
         self.kernel, self.n_inputs, self.seed, self.params = kernel, n_inputs, seed, params
         self.variant, self.dtype, self.piece = variant, np.dtype(dtype), int(piece)
@@ -58,8 +57,8 @@ class GrowingMap:
         if self._latest[0] != first:
             made = self._draw(first, first + self.piece)
             size = sum(values.nbytes for values in made.arrays.values())
-            # the first pieces stay: a pass goes over all of them, and the latest of more than there
-            # is room for are never met again
+            # the first pieces are cached: a pass uses all of them in order, so caching the latest
+            # would never hit
             if size <= self._room:
                 self._room -= size
                 self._kept[first] = made

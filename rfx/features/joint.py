@@ -1,9 +1,9 @@
-"""The distribution over a pool that suits given weights best: a step of learning features and
-weights together.
+"""The optimal distribution over a pool for given weights: one step of learning features and weights
+together.
 
-Over weights w of unscaled features the penalty lam/2 sum_m w_m^2 / q_m is convex in w and q
-together: with w fixed, q has the least sum of w_m^2 / q_m within the chi-square ball, with q fixed,
-w is the solution with features q_m^(1/2) phi_m.
+Over weights w of unscaled features, the penalty lam/2 sum_m w_m^2 / q_m is jointly convex in w and
+q: with w fixed, q minimises the sum of w_m^2 / q_m within the chi-square ball; with q fixed, w is
+the solution with features q_m^(1/2) phi_m.
 """
 
 import math
@@ -17,11 +17,11 @@ _STEPS = 100
 
 
 def best_distribution(w, rho: float) -> np.ndarray:
-    """The q (N,) with the least sum of w_m^2 / q_m over probabilities with N ||q - 1/N||^2 <= rho.
+    """The q (N,) that minimises the sum of w_m^2 / q_m over probabilities with N ||q - 1/N||^2 <=
+    rho.
 
-    w: (N,) weights, not all zero. Without the ball q is in proportion to |w|; where that is
-    outside, every q_m > 0 solves lam q^3 + mu q^2 = w^2, with lam from the ball and mu from the
-    sum.
+    w: (N,) weights, not all zero. Without the ball q is proportional to |w|; if that is outside,
+    every q_m > 0 solves lam q^3 + mu q^2 = w^2, with lam from the ball and mu from the sum.
     """
     sizes = np.abs(np.asarray(w, dtype=np.float64))
     sizes = sizes / sizes.sum()
@@ -32,7 +32,7 @@ def best_distribution(w, rho: float) -> np.ndarray:
 
     def found(log_lam):
         lam = math.exp(log_lam)
-        # at -lam each alone is one or more; at 1 each is at most its size
+        # at -lam each term alone is one or more; at 1 each is at most its size
         mu = lazy.optimize.brentq(
             lambda mu: _roots(sizes, lam, mu).sum() - 1, -lam, 1.0, xtol=1e-15, rtol=1e-14
         )
@@ -48,8 +48,8 @@ def best_distribution(w, rho: float) -> np.ndarray:
 
 
 def _roots(sizes, lam, mu):
-    """The largest q >= 0 of each lam q^3 + mu q^2 = size^2, by Newton's method from the
-    right, where the cubic is convex.
+    """The largest q >= 0 of each lam q^3 + mu q^2 = size^2, by Newton's method from the right,
+    where the cubic is convex.
     """
     floor = max(0.0, -mu / lam)
     q = floor + np.cbrt(sizes**2 / lam)

@@ -1,10 +1,10 @@
-"""Random features drawn by their ridge leverage from many more: the same kernel to the accuracy of
-several times as many.
+"""Random features sampled by ridge leverage from a larger pool, as accurate as several times as
+many plain ones.
 
 The ridge leverage of feature j of M at lambda is z_j' (Z Z' + lambda)^-1 z_j, for the (n, M)
-features Z: how much of what the kernel machine can fit depends on it. Sampling in proportion, with
-weights that keep the mean product, is the best that sampling can do (Bach 2017, JMLR 18, section 4;
-Li, Ton, Oglic and Sejdinovic 2021, JMLR 22, algorithm 1). Labels play no part.
+features Z: its importance for what the kernel machine can fit. Sampling proportionally, with
+weights that preserve the mean product, is optimal (Bach 2017, JMLR 18, section 4; Li, Ton, Oglic
+and Sejdinovic 2021, JMLR 22, algorithm 1). Labels are not used.
 """
 
 import numpy as np
@@ -14,24 +14,24 @@ from rfx.operators.factors import row_gram
 from rfx.operators.mapped import MapMatrix
 from rfx.operators.triangular import solve_rows
 
-# Rows on which leverage is measured.
+# Rows for measuring leverage.
 ROWS = 5000
-# Of a loss for classes only the rows near the margin have curvature, a fifth of them, say: lambda
-# weighs that much more.
+# With a classification loss only rows near the margin have curvature, about a fifth of them; so
+# lambda weighs that much more.
 NEAR_MARGIN = 0.2
-# Parts of the features that are computed together: BLAS gives the last bits by how many there are,
-# which threads are not to change.
+# Features computed together: BLAS's last bits depend on their number, which threads must not
+# change.
 _PARTS = 8
 
 
 def draw(pool, X, count: int, lam: float, seed: int):
-    """`count` features of the map `pool`, by their leverage at `lam` on up to 5,000 of the
-    rows X (n, d), weighted anew.
+    """`count` features of the map `pool`, sampled by their leverage at `lam` on up to 5,000 of the
+    rows X (n, d), and reweighted.
     """
     n_rows, rng = X.shape[0], np.random.default_rng(seed)
     rows = np.sort(rng.permutation(n_rows)[:ROWS])
     chance = inclusion(scores(pool, X[rows], lam * len(rows) / n_rows), count)
-    # systematic sampling: one feature for each unit of the chances summed up
+    # systematic sampling: one feature for each unit of the cumulative probabilities
     ends = np.cumsum(chance)
     chosen = np.searchsorted(
         ends * (count / ends[-1]), rng.random() + np.arange(count), side="right"
@@ -61,8 +61,8 @@ def scores(pool, X, lam: float) -> np.ndarray:
 
 
 def inclusion(scores, count: int) -> np.ndarray:
-    """Chances min(1, c score) that add up to `count`; scores (M,) >= 0, M >= count. Equal
-    chances where all scores are zero.
+    """Probabilities min(1, c score) that sum to `count`; scores (M,) >= 0, M >= count. Equal if all
+    scores are zero.
     """
     chance = np.maximum(scores, 1e-9 * scores.max(initial=0.0) or 1.0)
     chance = chance * (count / chance.sum())

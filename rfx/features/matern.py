@@ -1,5 +1,5 @@
-"""Fourier features of the Matern kernels of smoothness 3/2 and 5/2, which Dai et al. (2014, section
-2) name.
+"""Fourier features of the Matern kernels of smoothness 3/2 and 5/2, mentioned by Dai et al. (2014,
+section 2).
 
 Their spectral density is a multivariate t distribution with 2 nu degrees of freedom (Rasmussen and
 Williams 2006, equation 4.15): w = gamma sqrt(2 nu / u) N(0, I) with u from chi-squared with 2 nu

@@ -1,8 +1,8 @@
-"""Nystrom features: the kernel as its values with m landmarks determine it, K_nm K_mm^-1 K_mn
+"""Nystrom features: the kernel approximated from its values at m landmarks, K_nm K_mm^-1 K_mn
 (Williams and Seeger 2001).
 
-Landmarks are rows of the data or centres of clusters. The features are z(x) = L^-1 k(x) with L L' =
-K_mm, which differs from K_mm^(-1/2) k(x) by a rotation alone, and a rotation changes no
+Landmarks are rows of the data or cluster centres. The features are z(x) = L^-1 k(x) with L L' =
+K_mm, which differ from K_mm^(-1/2) k(x) only by a rotation; rotations do not change an
 L2-regularised model.
 """
 
@@ -19,36 +19,35 @@ from rfx.operators.pivoted import each_chunk, pivoted_cholesky
 from rfx.operators.triangular import solve_rows
 
 ORDER, PIVOT = 0, 1
-# Rows made at a time, at least.
+# Minimum rows computed at a time.
 _LEAST_ROWS = 512
-# Rows whose kernel values are made in float64 before they are features in float32.
+# Rows whose kernel values are computed in float64 before they become float32 features.
 _SCRATCH_BYTES = 32 * 2**20
-# Distances that Lloyd's algorithm may compute in one turn before mini-batches take over, and its
-# turns.
+# Maximum distances per iteration of Lloyd's algorithm before mini-batches are used, and its
+# iterations.
 _LLOYD, _TURNS = 2e8, 20
 
 
 class NystromMap:
-    """z(x) = L^-1 k(x), with what a MapMatrix asks of a feature map: shape, type, transform,
-    select.
+    """z(x) = L^-1 k(x), with the interface that MapMatrix needs: shape, type, transform, select.
 
-    The m landmarks that are linearly independent under the kernel are kept, in the order of a
-    Cholesky factorisation with complete pivoting of K_mm in float64 (LAPACK's dpstrf): it ends
-    where no diagonal entry of what is left exceeds m eps times the largest of K_mm. Repeated
-    landmarks, and those that a kernel of low rank can't tell apart from the others, are dropped
-    there; what they would add to K is below m times that bound.
+    Linearly dependent landmarks are dropped: the others keep the order of a Cholesky factorisation
+    with complete pivoting of K_mm in float64 (LAPACK's dpstrf), which ends when no remaining
+    diagonal entry exceeds m eps times the largest of K_mm. This drops repeated landmarks, and those
+    that a kernel of low rank can't distinguish; their contribution to K is below m times that
+    bound.
 
     landmarks: (rank, d) rows, array or CSR; factor: (rank, rank) float64, L in Fortran order.
-    Kernel values and features are made in float64 and returned in dtype.
+    Kernel values and features are computed in float64 and returned in dtype.
     """
 
     def __init__(self, kernel: str, landmarks, params: dict, dtype=np.float32):
-        """Raises DataError where a value is nan or infinite."""
+        """Raises DataError if a value is nan or infinite."""
         self.name, self.params, self.dtype = kernel, params, np.dtype(dtype)
         self.n_inputs = landmarks.shape[1]
         rows = kernels.prepare(kernel, landmarks, params, np.float64)
         # in place: a symmetric matrix is its own transpose, and only the lower triangle of the
-        # factor is ever read
+        # factor is read
         factor, order, rank, _ = lapack.dpstrf(
             kernels.block(kernel, rows, rows, params).T, lower=1, overwrite_a=1
         )
@@ -62,10 +61,9 @@ class NystromMap:
         return len(self.factor) if self._columns is None else len(self._columns)
 
     def select(self, indices) -> "NystromMap":
-        """The map made of these features (an index array, a boolean mask or a slice), in that
-        order.
+        """The map of these features (an index array, a boolean mask or a slice), in that order.
 
-        Every feature up to the last of them is computed on the way.
+        All features up to the last of them are computed.
         """
         part = object.__new__(NystromMap)
         part.__dict__.update(self.__dict__)
@@ -124,12 +122,12 @@ class NystromMap:
 def choose_landmarks(
     how: str, kernel: str, X, params: dict, count: int, seed: int, max_memory_mb: float
 ):
-    """At most `count` landmarks for the rows X (n, d), array or CSR: rows of its type.
+    """At most `count` landmarks for the rows X (n, d), array or CSR, in their type.
 
-    how: uniform (rows at random), kmeans (centres of clusters, Zhang, Tsang and Kwok 2008) or
-    rpcholesky (pivots of the randomly pivoted Cholesky factorisation, of a random part of the rows
-    where a factor of all would take more than half of max_memory_mb). With as many as there are
-    rows, all rows are. The same seed gives the same landmarks; more of them keep those of uniform
+    how: uniform (random rows), kmeans (cluster centres, Zhang, Tsang and Kwok 2008) or rpcholesky
+    (pivots of the randomly pivoted Cholesky factorisation, of a random part of the rows if a factor
+    of all would need more than half of max_memory_mb). If count is at least the number of rows, all
+    rows are used. The same seed gives the same landmarks; a larger count extends those of uniform
     and rpcholesky. Raises UsageError for another word or count.
     """
     if how not in ("uniform", "kmeans", "rpcholesky"):
@@ -153,7 +151,7 @@ def rpcholesky(kernel: str, X, params: dict, count: int, seed: int) -> np.ndarra
     """At most `count` pivots (row numbers) of the randomly pivoted Cholesky factorisation of the
     kernel matrix of X (n, d).
 
-    Fewer come back where nothing but rounding is left. Takes n x count float64 numbers.
+    Fewer are returned if only rounding errors remain. Needs n x count float64 numbers.
     """
     rows = kernels.prepare(kernel, X, params, np.float64)
     return pivoted_cholesky(rows, count, lambda start, stop: uniforms(seed, PIVOT, start, stop, 2))[
@@ -162,8 +160,8 @@ def rpcholesky(kernel: str, X, params: dict, count: int, seed: int) -> np.ndarra
 
 
 def _centres(X, count, seed):
-    """(count, d) centres of clusters, by Lloyd's algorithm, by mini-batches where that
-    would take long.
+    """(count, d) cluster centres, by Lloyd's algorithm, or by mini-batches if that would take
+    long.
     """
     state = seed % 2**32
     if X.shape[0] * count <= _LLOYD:
@@ -185,7 +183,7 @@ def _centres(X, count, seed):
         lazy.threadpoolctl.threadpool_limits(1, "openmp"),
         warnings.catch_warnings(),
     ):
-        # fewer different rows than clusters: centres repeat, and repeated landmarks are dropped
+        # fewer distinct rows than clusters: centres repeat, and repeated landmarks are dropped
         warnings.simplefilter("ignore", lazy.sklearn_exceptions.ConvergenceWarning)
         centres = model.fit(X).cluster_centers_.astype(X.dtype)
     return sp.csr_matrix(centres) if sp.issparse(X) else centres

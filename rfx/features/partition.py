@@ -13,17 +13,15 @@ DIRECTION, ORDER = 0, 1
 
 
 class Partition:
-    """Blocks of at most `size` rows, made by random hyperplanes, each with a normal direction N(0,
-    I).
+    """Blocks of at most `size` rows, formed by random hyperplanes with normal directions N(0, I).
 
-    n rows need ceil(n / size) blocks, and a set of rows that needs b of them is cut where their
-    projections on a random direction, in order, have floor(b/2)/b of the rows before and the others
-    behind; all blocks get floor or ceil of n / ceil(n / size) rows. A row that is to be placed
-    later goes down the same cuts; a row exactly on one goes to the lower side, where rows that are
-    all equal can't be told apart.
+    n rows need ceil(n / size) blocks. A set of rows that needs b blocks is split where, ordered by
+    their projections on a random direction, floor(b/2)/b of the rows come before; all blocks get
+    floor or ceil of n / ceil(n / size) rows. A new row follows the same splits; a row exactly on
+    one goes to the lower side, where all-equal rows can't be separated.
 
-    directions: (cuts, d), thresholds: (cuts,), children: (cuts, 2), the cut or, as -1 - block, the
-    block on either side.
+    directions: (cuts, d), thresholds: (cuts,), children: (cuts, 2), the split or, as -1 - block,
+    the block on either side.
     """
 
     def __init__(self, directions, thresholds, children):
@@ -41,8 +39,7 @@ class Partition:
         directions = normals(seed, DIRECTION, 0, cuts, X.shape[1])
         thresholds, children = np.zeros(cuts), np.zeros((cuts, 2), dtype=np.int32)
         blocks: list[np.ndarray] = []
-        # rows, how many blocks of them, and the place in `children` that says so; first come, first
-        # cut
+        # rows, their number of blocks, and the entry of `children` for them; first in, first out
         waiting: list[tuple[np.ndarray, int, tuple[int, int] | None]] = [
             (np.arange(n_rows), cuts + 1, None)
         ]
@@ -80,9 +77,9 @@ class Partition:
         return blocks
 
     def steps(self) -> told.Steps:
-        """What takes a row to 1 for the block that it falls into, and 0 for all others.
+        """The computation steps from a row to an indicator of its block.
 
-        A block is where a row is on the block's side of every cut on the way to it.
+        A block contains the rows that are on its side of every split above it.
         """
         cuts = len(self.thresholds)
         # sides_cb: 1 where block b lies on the lower side of cut c, -1 on the upper one, else 0
@@ -106,16 +103,16 @@ class Partition:
 
 
 def uniform_blocks(n_rows: int, size: int, seed: int) -> list[np.ndarray]:
-    """The row numbers of ceil(n_rows / size) blocks of equal size (but for one row), drawn
-    without regard to the inputs.
+    """The row numbers of ceil(n_rows / size) blocks of equal size (up to one row), drawn
+    independently of the inputs.
     """
     order = np.argsort(uniforms(seed, ORDER, 0, n_rows, 1)[:, 0], kind="stable")
     return [np.sort(part) for part in np.array_split(order, max(1, -(-n_rows // size)))]
 
 
 def _project(X, rows, direction):
-    """X[rows] @ direction in float64, each row's sum in the order of the columns, whatever
-    the other rows are.
+    """X[rows] @ direction in float64, each row's sum in the order of the columns, independent of
+    other rows.
     """
     if sp.issparse(X):
         return X[rows].astype(np.float64) @ direction

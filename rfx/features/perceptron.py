@@ -17,10 +17,9 @@ from rfx.kernels.signs import Perceptron, Stump, perceptron_constant
 from rfx.model import Array
 
 DIRECTION, THRESHOLD, COLUMN = 0, 1, 2
-# When prediction by bits pays: outputs and rows from which on it does, and the most that its tables
-# may take.
+# When prediction by bits pays: minimum outputs and rows, and maximum size of its tables.
 _BIT_OUTPUTS, _BIT_ROWS, _BIT_INPUTS, _TABLE_BYTES, _BIT_CHUNK = 4, 1000, 32, 128 * 2**20, 64
-# Columns fewer than which are not worth a slice for each row.
+# Minimum columns for a slice per row.
 _NARROW = 32
 
 
@@ -28,9 +27,9 @@ class PerceptronMap(FeatureMap):
     """phi(x) = sqrt(R/c_d) sign(theta.x - a), theta uniform on the sphere, a ~ U[-R, R], R =
     params["radius"].
 
-    Estimates K_P(x, y) = R/c_d - ||x - y||_2 where ||x||, ||y|| <= R, with c_d = E|theta_1| (Lin
-    and Li 2008). With params["unit"] the features are +-1, as Yen et al. (2014, section 5) have
-    them, and estimate (c_d/R) K_P = 1 - (c_d/R) ||x - y||_2.
+    Estimates K_P(x, y) = R/c_d - ||x - y||_2 for ||x||, ||y|| <= R, with c_d = E|theta_1| (Lin and
+    Li 2008). With params["unit"] the features are +-1, as in Yen et al. (2014, section 5), and
+    estimate (c_d/R) K_P = 1 - (c_d/R) ||x - y||_2.
     """
 
     kernels = (Perceptron(),)
@@ -41,7 +40,7 @@ class PerceptronMap(FeatureMap):
     }
     variants = {
         "offset": "thresholds over the whole ball",
-        "range": "thresholds where they tell training rows apart",
+        "range": "thresholds within the range of the training rows",
     }
 
     @classmethod
@@ -60,14 +59,14 @@ class PerceptronMap(FeatureMap):
         return self.fit_range(X) if variant == "range" else self
 
     def fit_range(self, X) -> "PerceptronMap":
-        """The same directions with every threshold moved, in proportion, into the range of theta.x
+        """The same directions with every threshold mapped, proportionally, to the range of theta.x
         over the rows of X.
 
         A threshold outside that range makes a constant feature, and most are outside. Feature j is
-        scaled by sqrt((hi_j - lo_j) / (2 c_d)): the mean product is then K_P less a constant. With
-        a free bias f would change by a constant only; these methods have none, so that the penalty
-        counts the constant, and f changes otherwise, too. With params["unit"] the features stay
-        +-1; their mean product is then no multiple of K_P.
+        scaled by sqrt((hi_j - lo_j) / (2 c_d)): the mean product is then K_P minus a constant. With
+        a free bias f would change by a constant only; these methods have none, so the penalty
+        includes the constant, and f changes in other ways too. With params["unit"] the features
+        stay +-1; their mean product is then not a multiple of K_P.
         """
         lo, hi = self._ranges(X)
         shares = np.full(self.n_features, 0.5)
@@ -90,7 +89,7 @@ class PerceptronMap(FeatureMap):
         )
 
     def _ranges(self, X):
-        """The least and the largest theta.x of every feature over the rows of X."""
+        """The minimum and maximum of theta.x of every feature over the rows of X."""
         lo, hi = np.full(self.n_features, np.inf), np.full(self.n_features, -np.inf)
         rows = max(1, 2**22 // self.n_features)
         buffer = np.empty((min(rows, X.shape[0]), self.n_features), self.dtype)
@@ -122,12 +121,11 @@ class PerceptronMap(FeatureMap):
         return products, *told.rounded(self.dtype), told.Sign(self.arrays["thresholds"])
 
     def quick_decision(self, X, coef):
-        """By bits: eight signs are one byte, whose 256 possible sums of weights are computed once
+        """With bits: eight signs are one byte, whose 256 possible sums of weights are computed once
         for each output.
 
-        One look-up then takes the place of eight multiplications for every output. With one output,
-        or so many inputs that the projection takes most of the time, the features themselves are
-        quicker.
+        One look-up then replaces eight multiplications for every output. With one output, or so
+        many inputs that the projection dominates the time, the features themselves are faster.
         """
         (n_rows, n_inputs), (n_features, n_outputs) = X.shape, coef.shape
         shape = (-(-n_features // 8), 256, n_outputs)
@@ -203,8 +201,8 @@ class StumpMap(FeatureMap):
 
 @njit(cache=True, nogil=True, fastmath={"contract"})
 def _signs(values, inputs, counts, shifts, W, sums, thresholds, scales, out):
-    """out <- +scales where packed rows times W, in the map's type, reach the thresholds,
-    else -scales.
+    """out <- +scales if packed rows times W, in the map's type, reach the thresholds, else
+    -scales.
     """
     n, columns = out.shape
     totals = np.empty((4, BLOCK))
@@ -237,8 +235,8 @@ def _stumps(X, columns, thresholds, out):
 
 @njit(cache=True, nogil=True)
 def _fill_tables(W, tables):
-    """tables[b, v] <- sum over the bits k of v of +W[8 b + k] where the bit is set, else
-    -W[8 b + k].
+    """tables[b, v] <- sum over the bits k of v of +W[8 b + k] if the bit is set, else -W[8 b +
+    k].
     """
     for j in range(W.shape[0]):
         bit = 1 << (j % 8)

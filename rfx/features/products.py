@@ -1,12 +1,11 @@
-"""Products of rows with a map's vectors, x.w, that are the same to the last bit whatever is
-computed beside them.
+"""Products of rows with a map's vectors, x.w, bitwise independent of other rows and columns.
 
-BLAS takes another order of summation for another shape, and in float32 the phase of a heavy-tailed
-frequency is then another one: features differed by up to 0.1 between a block of rows and all of
-them. Here entry (i, j) is one chain of float64 additions over the inputs in their order, which
-depends on row i and column j alone. Four rows go together; an input that is zero in all four is
-left out, and adding it would have changed nothing. A row of which most inputs are -1, or 1, as
-scaled indicators are, is taken relative to that.
+BLAS sums in another order for another shape, which changes the float32 phase of a heavy-tailed
+frequency: features differed by up to 0.1 between a block of rows and all of them. Here entry (i, j)
+is one chain of float64 additions over the inputs in order, which depends only on row i and column
+j. Four rows are processed together; an input that is zero in all four is skipped, since adding it
+would change nothing. A row whose inputs are mostly -1, or 1, as for scaled indicators, is
+represented relative to that value.
 """
 
 from collections.abc import Callable
@@ -18,22 +17,21 @@ import scipy.sparse as sp
 from rfx import env, parallel
 from rfx.compiled import njit
 
-# Columns whose four sums stay in the first cache.
+# Columns whose four sums fit into the first-level cache.
 BLOCK = 256
-# Rows that one thread handles at a time: those of about so many features, but at least, and at
-# most, so many.
+# Rows per task of a thread: those of about this many features, within these limits.
 _ENTRIES, _LEAST, _MOST = 1 << 18, 256, 4096
-# Multiplications that one in float64 counts for, with what becomes of the product.
+# Float64 multiplications count this many times, including the processing of the product.
 _WORK = 1.5
 _TOGETHER = 4
-# A sum may be fused with its product, but nothing may change places.
+# A sum may be fused with its product, but nothing may be reordered.
 _CHAIN = {"contract"}
 
 
-# Numbers of a map that are kept in float64; larger maps, those of many inputs, are widened as they
-# are used, to the same products.
+# Numbers of a map stored in float64; larger maps, with many inputs, are widened during use, with
+# the same products.
 _HELD = 1 << 24
-# rows as `_packed` has them
+# rows in the form of `_packed`
 Packed: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
@@ -56,7 +54,7 @@ class Vectors:
             X.sum_duplicates()
 
         n_rows, threads = X.shape[0], env.threads()
-        # of nearly the same size, and as many for each thread
+        # of nearly equal size, the same number for each thread
         most = min(_MOST, max(_LEAST, _ENTRIES // max(1, self.W.shape[1])))
         count = threads * -(-n_rows // (most * threads))
         size = _TOGETHER * -(-n_rows // (_TOGETHER * max(1, count)))
@@ -84,8 +82,8 @@ class Vectors:
 
 
 def _packed(X) -> Packed:
-    """The rows of X, four by four: (values (groups, 4, width), their inputs (groups,
-    width), how many, what rows are relative to (n,)).
+    """The rows of X in groups of four: (values (groups, 4, width), their inputs (groups, width),
+    counts, the rows' reference values (n,)).
     """
     groups = -(-X.shape[0] // _TOGETHER)
     shifts, counts = np.zeros(X.shape[0]), np.zeros(groups, np.int64)
@@ -104,7 +102,7 @@ def _packed(X) -> Packed:
 
 @njit(cache=True, nogil=True)
 def _find_shifts(X, shifts):
-    """shifts_i <- -1 or 1 where more than half of the inputs of row i are that, else 0."""
+    """shifts_i <- -1 or 1 if more than half of the inputs of row i have this value, else 0."""
     for i in range(len(X)):
         x, low, high = X[i], 0, 0
         for j in range(len(x)):
@@ -119,7 +117,7 @@ def _pack_dense(X, values, inputs, counts, shifts):
     one = X.dtype.type(1.0)
     used = np.empty(width, np.bool_)
     for g in range(len(counts)):
-        # where the rows end before the group, the last one is there again
+        # if the rows end within the group, the last one is repeated
         i, own = 4 * g, inputs[g]
         j, k, m = min(i + 1, n - 1), min(i + 2, n - 1), min(i + 3, n - 1)
         a, b, c, d = X[i], X[j], X[k], X[m]
@@ -170,7 +168,7 @@ def _pack_sparse(ends, columns, data, values, inputs, counts):
 
 @njit(cache=True, nogil=True)
 def add_all(W, sums):
-    """sums_j <- sums_j + sum_k W[k, j], one k after the other."""
+    """sums_j <- sums_j + sum_k W[k, j], in order of k."""
     for k in range(W.shape[0]):
         for j in range(len(sums)):
             sums[j] += W[k, j]
@@ -206,7 +204,7 @@ def _start_group(shift, sums, total):
 
 @njit(cache=True, nogil=True, fastmath=_CHAIN)
 def sum_group(g, n, values, inputs, counts, shifts, W, sums, low, high, totals):
-    """How many of n packed rows group g has; totals (4, BLOCK) <- their products with the
+    """The number of the n packed rows in group g; totals (4, BLOCK) <- their products with the
     columns low .. high-1 of W.
     """
     rows = min(4, n - 4 * g)

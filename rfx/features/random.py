@@ -1,5 +1,5 @@
-"""Random quantities of feature maps: item j of a stream depends on (seed, stream, j) alone
-(see rfx.counters).
+"""Random numbers of feature maps: item j of a stream depends only on (seed, stream, j) (see
+rfx.counters).
 """
 
 import math

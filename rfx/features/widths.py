@@ -1,4 +1,4 @@
-"""Widths of random binning's grids: the density of a width t is t k''(t) for the kernel's
+"""Widths of random binning grids: the density of a width t is t k''(t) for the kernel's
 one-dimensional factor k (Rahimi and Recht 2007; Wu et al. 2016, equation 6)."""
 
 import numpy as np
@@ -13,8 +13,8 @@ _NARROWEST = 1e-300
 def sample_widths(
     kernel: str, n_inputs: int, n_grids: int, seed: int, gamma: float, start: int = 0
 ) -> np.ndarray:
-    """(n_grids, n_inputs) widths of the grids start .. start+n_grids-1; those of grid r depend on
-    (seed, r) alone.
+    """(n_grids, n_inputs) widths of the grids start .. start+n_grids-1; those of grid r depend only
+    on (seed, r).
 
     kernel: one of WIDTHS.
     """
@@ -28,18 +28,18 @@ def sample_widths(
 
 
 def _exponentials(numbers):
-    """Sums of as many exponentials as there are numbers."""
+    """Sums of as many exponential variables as there are numbers."""
     return -np.log(numbers).sum(axis=-1)
 
 
 def _heavy(numbers):
-    """Of the distribution function (t / (1 + t))^2."""
+    """For the distribution function (t / (1 + t))^2."""
     root = np.sqrt(numbers[..., 0])
     return root / (1 - root)
 
 
-# kernel -> (uniform numbers for a width, the width for gamma = 1): of the densities t exp(-t), t^2
-# exp(-t) / 2 and 2t / (1 + t)^3; all widths the same.
+# kernel -> (uniform numbers per width, the width for gamma = 1): for the densities t exp(-t), t^2
+# exp(-t) / 2 and 2t / (1 + t)^3; constant width.
 WIDTHS = {
     "laplacian": (2, _exponentials),
     "erlang": (3, _exponentials),

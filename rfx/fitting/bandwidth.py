@@ -1,7 +1,7 @@
-"""The bandwidth from the training rows: with `loo` by kernel ridge regression, with `tuned` by
-ridge regression on random features.
+"""Choose the bandwidth on the training rows: `loo` by kernel ridge regression, `tuned` by ridge
+regression on random features.
 
-Either is the same for every method that has the kernel, and has seen training rows only.
+The result is the same for every method with the kernel, and uses only training rows.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from rfx.solvers.ridge import solve_ridge_grid
 if TYPE_CHECKING:
     from rfx.data.rows import RowsLike
 
-# With 2,000 rows and 512 features the validation prefers kernels that are too wide for all rows of
+# With 2,000 rows and 512 features, validation prefers kernels that are too wide for all rows of
 # ijcnn1 or covtype.
 ROWS, FEATURES = 4000, 1000
-# Of `loo`: the multiples of the median's bandwidth, rows, and what comparing these by each input
-# may cost (rows^2 times inputs).
+# For `loo`: the multiples of the median bandwidth, the number of rows, and the maximum cost of
+# comparing these (rows^2 times inputs).
 LOO_FACTORS = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0, 4.0)
 LOO_ROWS, LOO_COST = 800, 2e9
-# Below so many rows their errors say too little.
+# Below this number of rows their errors are uninformative.
 LOO_FEWEST = 20
-# Parts that are held out in turn where rows are kept apart.
+# Folds used when groups or times constrain the rows.
 PARTS = 5
 
 
@@ -47,11 +47,11 @@ def has_gamma(kernel: str) -> bool:
 
 
 def resolve(kernel: str, gamma: Any, X: RowsLike, seed: int, **options: Any) -> dict[str, Any]:
-    """The kernel's parameters by rfx.kernels.parameters with the kernel's own options;
-    gamma: a number or a word of its own.
+    """The kernel's parameters from rfx.kernels.parameters with the kernel's own options; gamma: a
+    number or a word.
     """
     if not has_gamma(kernel) and isinstance(gamma, str):
-        # the words mean "whatever this kernel needs"; only a number is refused
+        # the words mean "choose for this kernel"; only a number raises an error
         gamma = None
     return kernels.parameters(kernel, X, gamma, seed, **options)
 
@@ -59,7 +59,7 @@ def resolve(kernel: str, gamma: Any, X: RowsLike, seed: int, **options: Any) -> 
 def candidates(
     kernel: str, X: RowsLike, seed: int, factors: Sequence[float] = GAMMA_FACTORS
 ) -> list[float]:
-    """The bandwidths that are tried: multiples of that of the median distance."""
+    """The candidate bandwidths: multiples of that of the median distance."""
     base = kernels.parameters(kernel, X, "median", seed)["gamma"]
     return [base * factor for factor in factors]
 
@@ -74,21 +74,21 @@ def loo(
     slack: float = 0.0,
     apart: Apart | None = None,
 ) -> tuple[float, list[dict[str, Any]]]:
-    """(gamma, steps): of LOO_FACTORS times the median's that of the least leave-one-out error of
-    kernel ridge regression, and all errors.
+    """(gamma, steps): among LOO_FACTORS times the median bandwidth, the one with the lowest
+    leave-one-out error of kernel ridge regression, and all errors.
 
-    X: (n, d) scaled inputs, of which LOO_ROWS at most are taken; Y: (n, k) encoded targets; lams:
-    ridge parameters, of which each bandwidth has its best; row_weights: (n,), None for ones. The
-    error of leaving row i out is (y_i - f(x_i)) / (1 - h_ii) with the hat matrix h (Allen 1974),
-    from one spectral decomposition for all lambdas. slack: of bandwidths whose error is above the
-    least by no more than this share, that closest to the median's is taken. apart: what keeps rows
-    apart; the errors are then those of parts that are held out in turn. Of too few rows, or a
-    kernel without exact values, the median is.
+    X: (n, d) scaled inputs, of which at most LOO_ROWS are used; Y: (n, k) encoded targets; lams:
+    ridge parameters; each bandwidth uses its best; row_weights: (n,), None for ones. The error of
+    leaving row i out is (y_i - f(x_i)) / (1 - h_ii) with the hat matrix h (Allen 1974), from one
+    spectral decomposition for all lambdas. slack: among bandwidths whose error exceeds the lowest
+    by at most this fraction, the one closest to the median bandwidth is used. apart: groups or
+    times; the errors are then those of held-out folds. For too few rows, or a kernel without exact
+    values, the median is returned.
     """
     found = candidates(kernel, X, seed, LOO_FACTORS)
     metric, most = kernels.get_kernel(kernel).metric, LOO_ROWS
     if metric in ("l1", "product"):
-        # of a product the rows are compared for each bandwidth anew
+        # a product kernel compares the rows again for each bandwidth
         passes = 1 if metric == "l1" else len(LOO_FACTORS)
         most = min(most, int(np.sqrt(LOO_COST / max(1, X.shape[1] * passes))))
     (rows,) = drawn(X.shape[0], seed, most)
@@ -97,7 +97,7 @@ def loo(
     if len(rows) < LOO_FEWEST or not metric or (some is not None and some.one):
         return found[median], []
     own = np.sqrt(np.ones(len(rows)) if row_weights is None else row_weights[rows])
-    # the points come in this order, each once
+    # the points arrive in this order, each once
     family = kernels.scaled_family(kernel, X[rows], {"gamma": found[median]}, LOO_FACTORS)
     if some is None:
         errors = lambda point, round, lams: _left_out(next(family), Y[rows], lams, own)
@@ -105,13 +105,13 @@ def loo(
     else:
         parts = some.up_to(PARTS, seed)
         errors = lambda point, round, lams: _in_parts(next(family), Y[rows], lams, own, parts)
-        measure = Measure("mean squared error of parts held out in turn")
+        measure = Measure("mean squared error over the held-out parts")
     tried = search(errors, _grid("kernel ridge regression", found, lams, len(rows)), measure)
     best = tried.best
     if slack:
         far = {value: abs(np.log(factor)) for value, factor in zip(found, LOO_FACTORS)}
         best = min(tried.within(slack), key=lambda one: (far[one.point.gamma], one.score))
-    # the lambda is that of so many rows, and of no further use
+    # this lambda is for so many rows, and not used further
     return best.point.gamma, [tried.step(lam=True, held_out=len(rows), best=best)]
 
 
@@ -122,10 +122,10 @@ def _grid(by: str, gammas: list[float], lams: Sequence[float], n_rows: int) -> G
 
 
 def _left_out(K: np.ndarray, Y: np.ndarray, lams: Sequence[float], own: np.ndarray) -> list[float]:
-    """Leave-one-out mean squared errors for each of lams of ridge regression with the kernel values
-    K (n, n), which are overwritten.
+    """Leave-one-out mean squared errors of ridge regression with the kernel values K (n, n), which
+    are overwritten, for each of lams.
 
-    Y: (n, k); own: the roots of the rows' weights (n,).
+    Y: (n, k); own: the square roots of the sample weights (n,).
     """
     K *= own
     K *= own[:, None]
@@ -144,8 +144,8 @@ def _left_out(K: np.ndarray, Y: np.ndarray, lams: Sequence[float], own: np.ndarr
 def _in_parts(
     K: np.ndarray, Y: np.ndarray, lams: Sequence[float], own: np.ndarray, parts: list[Part]
 ) -> list[float]:
-    """Mean squared errors, for each of lams, of ridge regression on the rows that each part keeps,
-    on those that it holds out; the rest is as of `_left_out`.
+    """Mean squared errors on the rows held out by each fold, of ridge regression on its other rows,
+    for each of lams; the rest as in `_left_out`.
     """
     K *= own
     K *= own[:, None]
@@ -172,18 +172,18 @@ def tuned(
     row_weights: np.ndarray | None = None,
     apart: Apart | None = None,
 ) -> tuple[float, list[dict[str, Any]]]:
-    """(gamma, steps): of the candidates the one with the least error of ridge regression, for the
-    best of `lams`, and the scores.
+    """(gamma, steps): the candidate with the lowest error of ridge regression with the best of
+    `lams`, and the scores.
 
-    X: (n, d) scaled inputs; Y: (n, k) encoded targets; lams: ridge parameters, for the sample as
-    for all n rows; row_weights: (n,), None for ones; apart: what keeps rows apart. Of fewer than
-    two rows, or groups, the median is taken, without scores. Raises UsageError for a kernel without
-    random features of that kind.
+    X: (n, d) scaled inputs; Y: (n, k) encoded targets; lams: ridge parameters, the same for the
+    sample and for all n rows; row_weights: (n,), None for ones; apart: groups or times. With fewer
+    than two rows or groups the median is returned, without scores. Raises UsageError for a kernel
+    without such random features.
     """
     if kernel not in MAPS:
         raise UsageError(
-            f"--gamma is tuned, by random features of kernel {kernel}, of which there are none;"
-            " choose validation or median"
+            f"--gamma is tuned, which needs random features, but kernel {kernel} has none; use"
+            " validation or median"
         )
     found = candidates(kernel, X, seed)
     size = min(ROWS, X.shape[0] // 2)
@@ -198,7 +198,7 @@ def tuned(
     )
     grid = _grid("ridge on random features", found, lams, len(train))
     tried = search(errors, grid, Measure("mean squared error"))
-    # the lambda is that of the sample, and of no further use
+    # this lambda is for the sample, and not used further
     return tried.best.point.gamma, [tried.step(lam=len(lams) > 1, held_out=len(test))]
 
 
@@ -213,8 +213,8 @@ def _errors(
     seed: int,
     row_weights: np.ndarray | None,
 ) -> list[float]:
-    """Mean squared errors on the test rows of ridge regression on FEATURES random features,
-    one for each of lams.
+    """Mean squared errors on the test rows of ridge regression on FEATURES random features, for
+    each of lams.
     """
     feature_map = sample(kernel, X.shape[1], FEATURES, seed, gamma=gamma)
     scale = 1 / np.sqrt(FEATURES)

@@ -1,5 +1,5 @@
-"""What rb and sparse-rb share: a linear model on random binning features, known by their
-bins' keys.
+"""Shared by rb and sparse-rb: a linear model on random binning features, identified by the keys of
+their bins.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from rfx.solvers.published.liblinear import solve_liblinear
 N_GRIDS = Option(
     "n_grids",
     int,
-    "Number R of random grids; a row is in one bin of each.",
+    "Number R of random grids; each row falls into one bin of each grid.",
     low=1,
     high=MOST,
     default=256,
@@ -50,20 +50,20 @@ OPTIONS = (
     LOSS,
     TOL,
     MAX_ITER,
-    MAX_MEMORY.but(help="MiB that features may take."),
+    MAX_MEMORY.but(help="Memory limit for features, in MiB."),
 )
 
 
 @dataclass(frozen=True)
 class BinnedModel:
-    """f(x) = the sum over grids of the weight of x's bin; a bin without training rows has none.
+    """f(x) = the sum over grids of the weight of x's bin; a bin without training rows has weight 0.
 
     Parameters
     ----------
     grids : BinningMap
-        The R grids that have a bin with a weight.
+        The R grids that have a bin with nonzero weight.
     bins : Bins
-        The bins with a weight.
+        The bins with nonzero weight.
     coef : array, (bins, k)
     """
 
@@ -73,7 +73,7 @@ class BinnedModel:
 
     @classmethod
     def of(cls, grids: BinningMap, bins: Bins, Z: Any, coef: Any) -> BinnedModel:
-        """The model of the bins of Z with a non-zero weight in any output, and their grids."""
+        """The model of the bins of Z with a nonzero weight in any output, and their grids."""
         coef = np.asarray(coef) * Z.scale
         used = np.any(coef != 0, axis=1)
         bins = bins.select(used)
@@ -82,7 +82,7 @@ class BinnedModel:
 
     @property
     def map(self) -> BinMap:
-        """The features of the bins with a weight, each 1 for the rows in its bin."""
+        """The features of the bins with nonzero weight, each 1 for the rows in its bin."""
         return BinMap(self.grids, self.bins)
 
     def decision(self, X: Any) -> np.ndarray:
@@ -90,7 +90,7 @@ class BinnedModel:
         return self.grids.decision(X, self.bins, self.coef)
 
     def steps(self) -> told.Steps:
-        """What `decision` computes of dense rows."""
+        """The computation steps of `decision` for dense rows."""
         if not len(self.coef):
             return told.constant(self.grids.n_inputs, np.zeros(self.coef.shape[1]))
         found: told.Steps = self.grids.steps(self.bins, self.coef)
@@ -119,12 +119,12 @@ class BinnedModel:
 class BinnedMethod(Method):
     """A method whose model is a `BinnedModel`.
 
-    default_loss: the loss where none is given, None for that of the task.
+    default_loss: the loss if none is given, None for that of the task.
     """
 
     default_loss: ClassVar[str | None] = None
     evaluates_steps = True
-    # the wider the kernel, the more grids it takes to estimate it as well
+    # the wider the kernel, the more grids are needed for the same accuracy
     loo_slack = 0.01
     arrays: ClassVar[dict[str, Array]] = {
         "coef": Array("f", "bins outputs"),
@@ -143,20 +143,20 @@ class BinnedMethod(Method):
         self.memory_left(problem.X, settings)
 
     def count(self, X: Any, settings: Settings) -> int:
-        """How many grids the rows X get."""
+        """The number of grids for the rows X."""
         found: int = settings.n_grids
         return found
 
     def entry_bytes(self, settings: Settings, number: int) -> int:
-        """What training takes for each row and grid, where a bin number takes `number` bytes."""
+        """Bytes of training per row and grid, for bin numbers of `number` bytes."""
         return number
 
     def vectors(self, settings: Settings, X: Any) -> int:
-        # up to three numbers a width, and the offset
+        # up to three numbers per width, and the offset
         return BinMap.width * self.count(X, settings)
 
     def memory_left(self, X: Any, settings: Settings) -> float:
-        """MiB that the bin numbers leave; UsageError where they do not fit, before any is made."""
+        """MiB left for the bin numbers; UsageError, before any computation, if they do not fit."""
         n_rows, available = X.share if isinstance(X, Rows) else (X.shape[0], None)
         size = self.entry_bytes(settings, 2 if n_rows < 2**16 else 4)
         limit = settings.max_memory or available or env.available_memory_mb()
@@ -165,7 +165,7 @@ class BinnedMethod(Method):
         if needed > limit:
             allowed = "--max-memory is" if settings.max_memory else "there are only"
             fitting = int(limit * 2**20 / (size * n_rows))
-            advice = f"at most {fitting:,} grids fit" if fitting else "not one grid fits"
+            advice = f"at most {fitting:,} grids fit" if fitting else "not even one grid fits"
             raise UsageError(
                 f"--n-grids is {number}; the bin numbers of {n_rows:,} rows take {needed:,.0f} "
                 f"MiB, but {allowed} {limit:,.0f} MiB; {advice}"
@@ -173,7 +173,7 @@ class BinnedMethod(Method):
         return limit - needed
 
     def grids(self, problem: Problem, settings: Settings) -> BinningMap:
-        """All grids, once it is certain that their bin numbers fit into memory."""
+        """All grids, after checking that their bin numbers fit into memory."""
         self.memory_left(problem.X, settings)
         gamma = kernel_params(problem, settings)["gamma"]
         count = self.count(problem.X, settings)
@@ -190,7 +190,7 @@ class BinnedMethod(Method):
 
 
 def numbered(grids: BinningMap, X: Any) -> tuple[Bins, Any]:
-    """The bins that the rows of X are in, and the features."""
+    """The bins that contain the rows of X, and the features."""
     if isinstance(X, Rows):
         return X.numbered(grids)
     ids, bins = grids.number(X)
@@ -198,7 +198,7 @@ def numbered(grids: BinningMap, X: Any) -> tuple[Bins, Any]:
 
 
 def step_callback(problem: Problem, grids: BinningMap, bins: Bins) -> StepCallback | None:
-    """The callback of a solver for the weights of these bins; see `callbacks.evaluating`."""
+    """A solver callback for the weights of these bins; see `callbacks.evaluating`."""
     return evaluating(problem, lambda X: grids.transform(X, bins).__matmul__)
 
 
@@ -223,7 +223,7 @@ def fitted(
     clock: Clock,
     details: dict[str, Any] | None = None,
 ) -> Fitted:
-    """The model of the bins with a weight, and what was measured of all bins.
+    """The model of the bins with nonzero weight, and measurements of all bins.
 
     Wu et al. 2016: kappa is D / R, and by eq. 10 at least the mean over grids of N over the rows in
     the fullest bin.

@@ -1,4 +1,4 @@
-"""What trials of one training share, kept by what determines it."""
+"""Values shared by the trials of one training, cached by their inputs."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ T = TypeVar("T")
 
 
 class Cache:
-    """One value of each kind, made anew when its key changes.
+    """One value of each kind, recomputed when its key changes.
 
-    Features of many inputs take longer to draw than everything else, and two sets of them may not
-    fit into memory. A new value of a kind therefore replaces the last one, which is dropped first.
+    Features of many inputs take longest to draw, and two sets of them may not fit into memory. So a
+    new value of a kind replaces the last one, which is dropped first.
     """
 
     def __init__(self) -> None:
         self._entries: dict[str, tuple[Hashable, Any]] = {}
 
     def get(self, kind: str, key: Hashable, make: Callable[[], T]) -> T:
-        """The value of that kind for the key: the one that is there, or what `make` returns."""
+        """The value of that kind for the key: the cached one, or the result of `make`."""
         if kind in self._entries and self._entries[kind][0] == key:
             kept: T = self._entries[kind][1]
             return kept
@@ -34,7 +34,7 @@ class Cache:
 
 
 class Same:
-    """A key for an object itself: equal to nothing but the same object."""
+    """A key for an object itself: equal only to the same object."""
 
     def __init__(self, value: object) -> None:
         self.value = value

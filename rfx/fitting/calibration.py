@@ -1,9 +1,9 @@
-"""Probabilities of classes: of a loss that has them, else from decision values by a curve that was
-fitted to held-out rows.
+"""Class probabilities: from a loss that defines them, else from decision values by a curve fitted
+to held-out rows.
 
 The curves are Platt's sigmoid, with his targets between 0 and 1 (Platt 1999, equation 2), and
-isotonic regression; both are fitted by scikit-learn. Several classes: one curve for each against
-the others, then divided by their sum.
+isotonic regression; both are fitted by scikit-learn. For several classes there is one curve for
+each class against the rest, and the results are normalised to sum to 1.
 """
 
 from __future__ import annotations
@@ -22,16 +22,19 @@ from rfx.errors import DataError, UsageError
 if TYPE_CHECKING:
     from rfx.fitting.pipeline import Pipeline
 
-KINDS = {"platt": "a sigmoid", "isotonic": "any rising curve, for a thousand rows or more"}
+KINDS = {
+    "platt": "a sigmoid",
+    "isotonic": "any increasing curve; use it for a thousand rows or more",
+}
 OWN = ("logistic", "softmax")
 
 
 @dataclass
 class Calibration:
-    """kind: of KINDS; rows: held-out rows that it was fitted to; by: how these were held out, in
-    words.
+    """kind: one of KINDS; rows: number of held-out rows used for fitting; by: how these were held
+    out, in words.
 
-    curves: for each output (platt) slope and intercept, (isotonic) decision values that rise and
+    curves: for each output (platt) slope and intercept, (isotonic) increasing decision values and
     their probabilities.
     """
 
@@ -50,11 +53,10 @@ class Calibration:
         by: str,
         schema: Schema | None = None,
     ) -> Calibration:
-        """Learn from decision values (n,) or (n, classes) of rows that the models did not see, with
-        labels y (n,).
+        """Learn from decision values (n,) or (n, classes) of held-out rows with labels y (n,).
 
         classes: the models' labels, ascending. by: how the rows were held out. schema: of the
-        labels, for messages. Raises DataError where one of two outcomes never occurs.
+        labels, for messages. Raises DataError if one of two outcomes never occurs.
         """
         columns = decision[:, None] if decision.ndim == 1 else decision
         labels = classes[-1:] if decision.ndim == 1 else classes
@@ -71,7 +73,7 @@ class Calibration:
         return cls(kind, len(y), by, curves)
 
     def probabilities(self, decision: np.ndarray) -> np.ndarray:
-        """(n, classes) probabilities of decision values (n,) or (n, classes)."""
+        """(n, classes) probabilities from decision values (n,) or (n, classes)."""
         columns = decision[:, None] if decision.ndim == 1 else decision
         found = [
             (
@@ -84,7 +86,7 @@ class Calibration:
         return _of_all(np.stack(found, axis=1))
 
     def steps(self) -> told.Steps:
-        """What takes decision values to a probability for each of them."""
+        """The computation steps from decision values to a probability for each of them."""
         if self.kind == "platt":
             slopes, intercepts = (
                 np.array([float(np.ravel(curve[place])[0]) for curve in self.curves])
@@ -99,7 +101,7 @@ class Calibration:
         return (told.Interpolate.of(curves),)
 
     def words(self) -> str:
-        """What is said of it."""
+        """A description in words."""
         return f"{self.kind} on {self.rows:,} rows, {self.by}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -113,8 +115,8 @@ class Calibration:
 
     @classmethod
     def from_dict(cls, saved: dict[str, Any], outputs: int) -> Calibration:
-        """Of a model file's header; raises DataError where it is not what `to_dict` gives
-        for so many outputs.
+        """Read from a model file's header; raises DataError if it is not a result of `to_dict` for
+        so many outputs.
         """
         try:
             curves: list[Any] = [
@@ -142,10 +144,10 @@ class Calibration:
 
 
 def _platt(values: np.ndarray, hit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Slope and intercept of the sigmoid: logistic regression, each row taken as both
-    outcomes by Platt's target.
+    """Slope and intercept of the sigmoid: logistic regression with each row used for both outcomes,
+    weighted by Platt's target.
     """
-    # the solver is at ease with numbers about one
+    # the solver works best with numbers of magnitude one
     scale = float(np.abs(values).max()) or 1.0
     target = np.where(hit, (hit.sum() + 1) / (hit.sum() + 2), 1 / ((~hit).sum() + 2))
     both = np.concatenate([values, values])[:, None] / scale
@@ -164,8 +166,8 @@ def _isotonic(values: np.ndarray, hit: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def _of_all(found: np.ndarray) -> np.ndarray:
-    """(n, classes) from the probabilities of the larger of two classes (n, 1), or of each
-    class against the others.
+    """(n, classes) from the probabilities of the larger of two classes (n, 1), or of each class
+    against the rest.
     """
     if found.shape[1] == 1:
         return np.hstack([1 - found, found])
@@ -182,19 +184,19 @@ def has(method: Pipeline) -> bool:
 
 
 def check(method: Pipeline) -> None:
-    """Raise UsageError where the trained method has no probabilities."""
+    """Raise UsageError if the trained method has no probabilities."""
     if not has(method):
         if method.task == "regression":
-            raise UsageError("--proba is for classes, but the model is of a regression")
+            raise UsageError("--proba is for classification, but the model is a regression")
         raise UsageError(
-            f"the model has no probabilities: its loss is {method.loss.name}; train it with"
+            f"the model has no probabilities, because its loss is {method.loss.name}; train it with"
             " --calibrate platt or isotonic, or with --loss logistic"
         )
 
 
 def probabilities(method: Pipeline, decision: np.ndarray) -> np.ndarray:
-    """(n, classes) probabilities, in the order of method.classes, of decision values;
-    raises as `check` does.
+    """(n, classes) probabilities of decision values, in the order of method.classes; raises like
+    `check`.
     """
     check(method)
     assert method.classes is not None
@@ -209,7 +211,9 @@ def probabilities(method: Pipeline, decision: np.ndarray) -> np.ndarray:
 
 
 def steps(method: Pipeline, outputs: int) -> told.Steps | None:
-    """What takes so many decision values of a row to its probabilities; None where it has none."""
+    """The computation steps from the decision values of a row to its probabilities; None if it has
+    none.
+    """
     if not has(method):
         return None
     assert method.classes is not None
@@ -224,11 +228,11 @@ def steps(method: Pipeline, outputs: int) -> told.Steps | None:
 
 
 def words(method: Pipeline) -> str | None:
-    """Where the model's probabilities come from; None where it has none."""
+    """The source of the model's probabilities; None if it has none."""
     if not has(method):
         return None
     return (
         method.calibration.words()
         if method.calibration is not None
-        else f"of the {method.loss.name} loss itself"
+        else f"from the {method.loss.name} loss itself"
     )

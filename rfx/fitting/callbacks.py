@@ -1,4 +1,4 @@
-"""Callbacks of solvers: the error on held-out rows at each step, and progress."""
+"""Solver callbacks: the error on held-out rows at each step, and progress."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import numpy as np
 
 from rfx.fitting.problem import Problem
 
-# Held-out rows -> a function of weights, (D,) or (D, k), that gives decision values (m,) or (m, k).
+# Held-out rows -> a function that maps weights, (D,) or (D, k), to decision values (m,) or (m, k).
 Decide = Callable[[Any], Callable[[Any], Any]]
 
-# Called by a solver with what it reports of a step, and a function that gives its weights so far.
+# Called by a solver with its report of a step, and a function that returns its current weights.
 StepCallback = Callable[[dict[str, Any], Callable[[], Any]], None]
 
 
 def evaluating(problem: Problem, decide: Decide, offset: Any = 0.0) -> StepCallback | None:
-    """The callback of a solver that reports weights; None where nobody listens.
+    """The callback of a solver that reports weights; None without a listener.
 
-    Where the problem has a curve, the entry of each step gets ``error``, outside of the solver's
-    clock. Outputs that are solved one after the other have zero decision values until their turn.
+    If the problem has a curve, the entry of each step gets ``error``, outside of the solver's
+    clock. Outputs solved one by one have zero decision values before their turn.
 
     Parameters
     ----------
@@ -53,8 +53,8 @@ def evaluating(problem: Problem, decide: Decide, offset: Any = 0.0) -> StepCallb
 
 
 def telling(problem: Problem, machines: int | None = None) -> StepCallback | None:
-    """The callback that passes steps on to the problem's listener, with ``outputs``, their
-    number, or that of the machines that are fitted in their place.
+    """The callback that forwards steps to the problem's listener, with ``outputs``, their number,
+    or that of the machines fitted instead.
     """
     progress = problem.progress
     if progress is None:

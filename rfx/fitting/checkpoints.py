@@ -1,5 +1,5 @@
-"""Checkpoints of a training: all it takes to go on to the same bits, written whole or not
-at all.
+"""Checkpoints of a training: the complete state for a bitwise identical continuation, written
+atomically.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ class Keeper:
     ----------
     path : str or path
     every : int or None
-        Steps between checkpoints; None for one at the end alone.
+        Steps between checkpoints; None for a single one at the end.
     resume : bool
-        Go on from the checkpoint that is there.
+        Resume from the existing checkpoint.
     """
 
     def __init__(self, path: Any, every: int | None = None, resume: bool = False) -> None:
         self.path, self.every, self.resume = Path(path), every, resume
 
     def due(self, t: int) -> bool:
-        """Whether step t is to be followed by a checkpoint."""
+        """Whether to write a checkpoint after step t."""
         return self.every is not None and t % self.every == 0
 
     def write(self, session: Session, stream: Stream) -> None:
-        """Write the state of a training and of the stream that it reads."""
+        """Write the state of a training and of its input stream."""
         known, learner = session.learned, session.learner
         scaler, target = known.inputs.scaler.to_dict(), known.target_scaler
         header = known.header() | {
@@ -88,10 +88,10 @@ class Keeper:
         model.write(self.path, header | {"digest": digest(header, arrays)}, arrays)
 
     def load(self, session: Session) -> State | None:
-        """The state in the checkpoint to go on from, checked in all its parts; None to begin anew.
+        """The checked state of the checkpoint to resume from; None to start from the beginning.
 
-        Raises DataError for a file that is no checkpoint or a damaged one, UsageError where it is
-        of another method or of other options.
+        Raises DataError for an invalid or damaged checkpoint, UsageError if its method or options
+        differ.
         """
         if not self.resume or not self.path.exists():
             return None
@@ -103,14 +103,14 @@ class Keeper:
             raise self._damaged(str(error)) from error
         if header.get("kind") != KIND:
             raise DataError(
-                f"{self.path} is not a checkpoint but a model file; give the file that --checkpoint"
+                f"{self.path} is not a checkpoint but a model file; use the file that --checkpoint"
                 " wrote"
             )
         with self._sound():
             said = header.pop("digest", None)
             header.pop("format", None)
             if said != digest(header, arrays):
-                raise self._damaged("its parts are not those that were written together")
+                raise self._damaged("its parts were not written together")
             self._check(session, header)
             try:
                 return State.of(session, header, arrays)
@@ -118,7 +118,7 @@ class Keeper:
                 raise self._damaged(str(error)) from error
 
     def restore(self, session: Session, stream: Stream, saved: State, rewindable: bool) -> None:
-        """Bring a training and its stream to where the checkpoint was written."""
+        """Restore a training and its stream to the state of the checkpoint."""
         with self._sound():
             saved.restore(session)
             try:
@@ -138,27 +138,27 @@ class Keeper:
                 flag = name.replace("_", "-")
                 raise UsageError(
                     f"--{flag} is {value}, but was {then} when the checkpoint {self.path} was"
-                    " written; give the same"
+                    " written; use the same value"
                 )
 
     @contextlib.contextmanager
     def _sound(self) -> Iterator[None]:
-        """DataError for what a damaged checkpoint raises while it is taken up."""
+        """Raise DataError for exceptions of a damaged checkpoint while it is restored."""
         try:
             yield
         except _DAMAGED as error:
             raise self._damaged(f"{type(error).__name__}: {error}") from error
 
     def _damaged(self, reason: str) -> DataError:
-        """The sentence about a checkpoint that can't be gone on from."""
+        """The message about a checkpoint that can't be resumed."""
         reason = " ".join(reason.split())[:300]
         return DataError(
             f"checkpoint {self.path} is damaged ({reason}), or of another version of rfx; delete it"
-            " to start anew, or leave out --resume"
+            " to start again, or omit --resume"
         )
 
 
-# What a damaged header or array makes Python and numpy raise
+# Exceptions of Python and numpy for damaged headers or arrays
 _DAMAGED = (
     KeyError,
     TypeError,
@@ -179,11 +179,11 @@ _ARRAYS = scaling.ARRAYS | {
 
 
 def digest(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> str:
-    """A hash of all that a checkpoint holds."""
+    """A hash of the checkpoint's content."""
     found = hashlib.blake2b(json.dumps(header, sort_keys=True).encode(), digest_size=16)
     for name in sorted(arrays):
         values = np.ascontiguousarray(arrays[name])
-        # numbers as they lie in the file, whatever order of bytes the machine has
+        # little-endian, as in the file, on every machine
         values = values.astype(values.dtype.newbyteorder("<"), copy=False)
         found.update(f"{name} {values.dtype.str} {np.shape(arrays[name])}".encode())
         found.update(values.tobytes())
@@ -222,17 +222,17 @@ def _table(value: object, name: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class State:
-    """What a checkpoint holds.
+    """The content of a checkpoint.
 
     Parameters
     ----------
     learned : Learned
     position : dict
-        Where the stream was.
+        The position of the stream.
     counts : list
         Samples, seconds, the sum of losses and its rows, the next point of the curve.
     weights : list
-        The rows with weights, and their sum.
+        The rows with weights, and the sum of their weights.
     solver : dict
         The arrays of the solver.
     curve : list of dict
@@ -249,7 +249,7 @@ class State:
     def of(cls, session: Session, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> State:
         """The state in a header and its arrays.
 
-        Raises DataError, KeyError or TypeError where a part is not of its type, shape or range.
+        Raises DataError, KeyError or TypeError if a part has a wrong type, shape or range.
         """
         learned = _learned(session, header, arrays)
         counts = samples, seconds, loss_sum, loss_rows, following = _listed(
@@ -271,7 +271,9 @@ class State:
         return cls(learned, _position(header["position"]), counts, weights, solver, header["curve"])
 
     def restore(self, session: Session) -> None:
-        """Give a training what it had learnt and counted; its solver's state is in `solver`."""
+        """Restore the learnt values and counters of a training; its solver's state is in
+        `solver`.
+        """
         session.learned = self.learned
         samples, seconds, loss_sum, loss_rows, following = self.counts
         session.samples, session.seconds, session.next_point = samples, seconds, following
@@ -281,7 +283,7 @@ class State:
 
 
 def _learned(session: Session, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Learned:
-    """What the first rows had taught."""
+    """The values learnt from the first rows."""
     task, settings = header["task"], session.settings
     if task not in ("binary", "multiclass", "regression"):
         raise DataError(f"its task is {task!r:.40}")
@@ -315,12 +317,12 @@ def _learned(session: Session, header: dict[str, Any], arrays: dict[str, np.ndar
 
 
 def _chosen(session: Session, found: Any) -> dict[str, float]:
-    """The numbers that words among the options had become."""
+    """The numbers chosen for options given as words."""
     settings = session.trainer.settings
     for name, value in _table(found, "chosen").items():
         known = name == "gamma" or name in session.method.searched
         if not known or type(settings.get(name)) in (int, float):
-            raise DataError(f"{name!r:.40} was chosen, which is no choice of the options")
+            raise DataError(f"{name!r:.40} was chosen, but is not an option with a choice")
         _number(value, name, 0)
     if isinstance(settings.get("nu"), str) and "nu" not in found:
         raise DataError("no nu was chosen")
@@ -330,9 +332,7 @@ def _chosen(session: Session, found: Any) -> dict[str, float]:
 def _check_arrays(
     known: dict[str, np.ndarray], task: str, sizes: dict[str, int], rows: int
 ) -> None:
-    """Refuse arrays of what was learnt that are missing, or not those of the task and so
-    many rows.
-    """
+    """Reject learnt arrays that are missing, or do not match the task and the number of rows."""
     missing = {"scaler_shift", "scaler_scale", "sample"} | (
         set() if task == "regression" else {"classes"}
     )
@@ -346,13 +346,13 @@ def _check_arrays(
             or np.any(np.diff(classes) <= 0)
             or (task == "binary" and len(classes) > 2)
         ):
-            raise DataError(f"its {len(classes)} labels are not those of the task {task}")
+            raise DataError(f"its {len(classes)} labels do not match the task {task}")
     if len(known["sample"]) > rows or ("pca_mean" in known) != ("pca_components" in known):
-        raise DataError("its sample or its principal components are not those of its rows")
+        raise DataError("its sample or its principal components do not match its rows")
 
 
 def _inputs(header: dict[str, Any], known: dict[str, np.ndarray]) -> Inputs:
-    """How raw inputs become those of the method."""
+    """The transform from raw inputs to those of the method."""
     unit, centred = header["unit"], header["centred"]
     if type(unit) is not bool or type(centred) not in (bool, type(None)):
         raise DataError("unit and centred must be true or false")
@@ -369,7 +369,7 @@ def _inputs(header: dict[str, Any], known: dict[str, np.ndarray]) -> Inputs:
 
 
 def _target(scaled: Any, task: str, n_targets: int) -> TargetScaler | None:
-    """The scaling of a regression's targets; other tasks have none."""
+    """The scaling of regression targets; other tasks have none."""
     if (scaled is None) != (task != "regression"):
         raise DataError(
             f"the task is {task}, but there is {'no' if scaled is None else 'a'} scaling of targets"
@@ -378,13 +378,13 @@ def _target(scaled: Any, task: str, n_targets: int) -> TargetScaler | None:
         return None
     target = TargetScaler.from_dict(_table(scaled, "target_scaler"), n_targets)
     if not (np.isfinite(target.shift).all() and np.all(np.asarray(target.scale) > 0)):
-        raise DataError("the scaling of targets is not of finite numbers")
+        raise DataError("the target scaling has numbers that are not finite")
     return target
 
 
 def _kernel(name: str | None, params: dict[str, Any], prepared: int) -> None:
-    """Refuse parameters that the kernel does not have, or that are not finite numbers in
-    its form.
+    """Reject parameters that the kernel does not have, or that are not finite numbers of its
+    form.
     """
     declared = {} if name is None else kernels.get_kernel(name).parameters
     for key, value in params.items():
@@ -411,13 +411,13 @@ def _position(found: dict[str, Any]) -> dict[str, Any]:
         _whole(_table(found, "position")[name], name)
     _whole(found["batch"], "batch", 1), _whole(found["window"], "window", 1)
     if type(found["shuffled"]) is not bool or type(found["seed"]) not in (int, type(None)):
-        raise DataError("the position has no shuffled or seed")
+        raise DataError("the position lacks shuffled or seed")
     _place(found["source"], "the place of the rows")
     return found
 
 
 def _place(found: object, name: str) -> None:
-    """Places of sources are tables of whole numbers, words and such tables."""
+    """Positions of sources are tables of integers, words and such tables."""
     if isinstance(found, dict):
         for key, value in found.items():
             _place(value, key)
@@ -429,12 +429,11 @@ def _place(found: object, name: str) -> None:
 
 
 def check_solver(then: dict[str, np.ndarray], now: dict[str, np.ndarray], n_inputs: int) -> None:
-    """Refuse, with a DataError, arrays of a solver that are not in the form that it has them at its
-    start.
+    """Raise DataError for arrays of a solver that differ in form from its initial ones.
 
-    then: those of the checkpoint; now: those of the same solver before its first step. What grows
-    with the rows that were seen (coef, before, rows) may be longer, all by the same. n_inputs:
-    columns of the rows that a solver keeps.
+    then: those of the checkpoint; now: those of the same solver before its first step. Arrays that
+    grow with the rows (coef, before, rows) may be longer, all by the same amount. n_inputs: columns
+    of the rows that a solver stores.
     """
     if then.keys() != now.keys():
         raise DataError(
@@ -444,7 +443,7 @@ def check_solver(then: dict[str, np.ndarray], now: dict[str, np.ndarray], n_inpu
     for name, values in now.items():
         found = then[name]
         grows = name in ("coef", "before", "rows")
-        # a solver without rows does not know how many columns they have
+        # a solver without rows does not know their number of columns
         shape = (0, n_inputs) if name == "rows" else values.shape
         if (
             found.dtype != values.dtype
@@ -458,8 +457,8 @@ def check_solver(then: dict[str, np.ndarray], now: dict[str, np.ndarray], n_inpu
         if found.dtype.kind == "f" and not np.isfinite(found).all():
             raise DataError(f"array solver_{name} has values that are not finite")
         if name == "t" and not (np.all(found >= 0) and np.all(found <= _MOST)):
-            raise DataError("array solver_t has values that are no counts")
+            raise DataError("array solver_t has values that are not counts")
         if grows:
             lengths.add(len(found))
     if len(lengths) > 1:
-        raise DataError("the solver's arrays are not of one length")
+        raise DataError("the solver's arrays have different lengths")

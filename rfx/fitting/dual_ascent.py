@@ -1,6 +1,6 @@
-"""What the methods by dual coordinate ascent share: a variable for every row.
+"""Shared by the methods of dual coordinate ascent: one variable per row.
 
-The rows are therefore finitely many and known beforehand.
+So the number of rows is finite and known beforehand.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rfx.options import Option
 GAP = Option(
     "gap",
     bool,
-    "Compute the duality gap at the end, which takes another pass over the rows.",
+    "Compute the duality gap at the end, with one more pass over the rows.",
     default=False,
 )
 
@@ -33,19 +33,20 @@ GAP = Option(
 SWEEPS = Option(
     "sweeps",
     int,
-    "Most times that the rows of a step are gone through, until their variables hardly move.",
+    "Maximum number of sweeps over the rows of a step; sweeps stop earlier when the variables"
+    " converge.",
     low=1,
     high=MOST,
     default=200,
 )
 
 DUAL = (GAP, SWEEPS)
-# More rows of a step are nearer to the optimum of all after few passes.
+# With more rows per step, few sweeps come closer to the optimum of all rows.
 DUAL_OF_FEATURES = (BATCH.but(default=4096), *DUAL)
 
 
 class DualLearner(Learner):
-    """A learner whose steps are told which rows of the set they are for."""
+    """A learner whose steps receive the numbers of their rows in the data set."""
 
     def step(self, X: Any, Y: np.ndarray, index: Any, own: Any) -> float:
         loss: float = self.solver.step(X, Y, index)
@@ -66,41 +67,42 @@ class DualMethod(StreamMethod):
         super().check(settings, given)
         if virtual_examples.endless(settings):
             raise UsageError(
-                f"--virtual has no end, but method {self.name} keeps a number for every row; give"
+                f"--virtual is endless, but method {self.name} stores a number per row; set"
                 " --virtual-copies"
             )
         if settings["replace"]:
             raise UsageError(
-                f"--replace may give a step the same row twice, which method {self.name} does not"
-                " take; leave it out"
+                f"--replace may draw a row twice in one step, which method {self.name} does not"
+                " support; omit it"
             )
 
     def check_stream(self, settings: Settings, source: Source) -> None:
         if not source.rewindable:
             raise UsageError(
-                f"method {self.name} has to know the number of rows beforehand, but {source.name}"
-                " is read once; give a file"
+                f"method {self.name} needs the number of rows beforehand, but {source.name} can be"
+                " read only once; use a file"
             )
         if settings["head"] is not None:
             raise UsageError(
-                f"--head is {settings['head']}, but method {self.name} has to count all rows; leave"
-                " it out"
+                f"--head is {settings['head']}, but method {self.name} has to count all rows; omit"
+                " it"
             )
         if settings.get("class_weight") is not None:
             raise UsageError(
-                f"method {self.name} has to know the weights of all rows beforehand; --class-weight"
-                " is not for --stream"
+                f"method {self.name} needs the weights of all rows beforehand; --class-weight does"
+                " not support --stream"
             )
         super().check_stream(settings, source)
 
     def check_further(self, settings: Settings) -> None:
         raise UsageError(
-            f"method {self.name} keeps a number for every row of a set; use fit, or another method"
+            f"method {self.name} stores a number for each row of a data set; use fit, or another"
+            " method"
         )
 
     def candidates(self, name: str, problem: Problem, settings: Settings) -> list[float]:
         values = super().candidates(name, problem, settings)
-        # variables between -1 and 1 make f as large as targets in any unit by a small nu
+        # variables between -1 and 1 make f as large as targets in any unit, if nu is small
         return [value / stream_choice.unit(problem) for value in values]
 
     def finished(
@@ -117,5 +119,5 @@ class DualMethod(StreamMethod):
 
         primal, dual = learner.solver.bounds(batches())
         n = learned.n_counted
-        # at the optimum rounding decides the sign of what is left
+        # at the optimum, rounding decides the sign of the remainder
         return {"objective": n * primal, "gap": n * max(0.0, primal - dual)}

@@ -1,4 +1,4 @@
-"""What the methods with kernel functions share: f(x) = sum_i coef_i k(s_i, x) + intercept."""
+"""Shared by the methods with kernel functions: f(x) = sum_i coef_i k(s_i, x) + intercept."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ from rfx.fitting.options import (
 from rfx.fitting.settings import Settings
 from rfx.model import Array
 
-# Of a model of pairs of classes.
+# For a model of pairs of classes.
 PAIRS_COEF, PAIRS_INTERCEPT = Array("f", "vectors pairs"), Array("f", "pairs")
-# Sparse rows that are dense at a time, at least, where kernel values are made (rfx.kernels.blocks).
+# Minimum number of sparse rows that are dense at a time when kernel values are computed
+# (rfx.kernels.blocks).
 SPARSE_ROWS = 128
 
 TRIED_KERNELS = ("laplacian-l2", "laplacian")
@@ -59,13 +60,13 @@ class ExpansionModel:
     coef : array, (m, k)
     intercept : array, (k,)
     dtype : type or None
-        The type of kernel values in a prediction; None for that of the rows.
+        The type of kernel values in predictions; None for that of the rows.
     n_classes : int
-        Of a machine for each pair of classes; 0 where each output has its own machine.
+        For one machine per pair of classes; 0 if each output has its own machine.
 
     Notes
     -----
-    A pair's value for its first class is f, limited to [-1, 1], and -f for the second. A class has
+    A pair's value for its first class is f, limited to [-1, 1], and -f for the second. A class gets
     the mean of its pairs' values.
     """
 
@@ -88,7 +89,7 @@ class ExpansionModel:
         dtype: Any = None,
         n_classes: int = 0,
     ) -> ExpansionModel:
-        """The model of the rows with a non-zero coefficient in any output."""
+        """The model of the rows with a nonzero coefficient in any output."""
         used = np.flatnonzero(np.any(coef != 0, axis=1))
         return cls(kernel, params, rows[used], coef[used], intercept, dtype, n_classes)
 
@@ -103,7 +104,7 @@ class ExpansionModel:
         return np.clip(found, -1.0, 1.0) @ of_pairs(self.n_classes) if self.n_classes else found
 
     def steps(self) -> told.Steps:
-        """What `decision` computes of dense rows."""
+        """The computation steps of `decision` for dense rows."""
         found: told.Steps = told.constant(self.support.shape[1], self.intercept)
         if len(self.coef):
             found = *self.kernel_steps(), told.linear(self.coef, self.intercept)
@@ -113,7 +114,7 @@ class ExpansionModel:
         return found
 
     def kernel_steps(self) -> told.Steps:
-        """What takes a row to its kernel values with the support."""
+        """The computation steps from a row to its kernel values with the support."""
         dense = self.support.toarray() if sp.issparse(self.support) else self.support
         found: told.Steps = kernels.get_kernel(self.kernel).steps(dense, self.params)
         return found
@@ -162,7 +163,7 @@ class ExpansionModel:
         n_classes = len(arrays["classes"]) if header.get("pairs") else 0
         if n_classes and len(arrays["intercept"]) != len(pairs(n_classes)):
             raise DataError(
-                f"its {len(arrays['intercept'])} machines are not of all pairs of classes"
+                f"its {len(arrays['intercept'])} machines do not match the pairs of classes"
             )
         return cls(settings.kernel, params, support, coef, arrays["intercept"], dtype, n_classes)
 
@@ -173,7 +174,7 @@ def pairs(n_classes: int) -> list[tuple[int, int]]:
 
 
 def of_pairs(n_classes: int) -> np.ndarray:
-    """(pairs, classes), what takes the values of pairs to the means of the classes."""
+    """(pairs, classes), the matrix from the values of pairs to the means of the classes."""
     found = np.zeros((len(pairs(n_classes)), n_classes))
     for place, (first, second) in enumerate(pairs(n_classes)):
         found[place, first], found[place, second] = 1.0, -1.0
@@ -202,7 +203,7 @@ class ExpansionMethod(Method):
 
     def saved_arrays(self, header: dict[str, Any]) -> dict[str, Array]:
         if header["n_inputs"] != header["info"]["n_inputs"]:
-            raise DataError("its rows are of another number of inputs")
+            raise DataError("its rows have another number of inputs")
         parameters = kernels.get_kernel(header["params"]["kernel"]).parameters
         found = self.arrays | {f"kernel_{name}": array for name, array in parameters.items()}
         if header.get("pairs"):

@@ -1,6 +1,4 @@
-"""The explicit features of the baselines of Dai et al. (2014): random ones (r-) and
-Nystrom's (n-).
-"""
+"""The explicit features of the baselines of Dai et al. (2014): random (r-) and Nystrom (n-)."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ COUNT = 1000
 
 
 class RandomFeatures(StreamMethod):
-    """w.z(x) with z the D random features of a map, divided by the root of D."""
+    """w.z(x) with z the D random features of a map, divided by the square root of D."""
 
     options: ClassVar[tuple[Option, ...]] = (
         *StreamMethod.options,
@@ -41,7 +39,7 @@ class RandomFeatures(StreamMethod):
 
     def saved_arrays(self, header: dict[str, Any]) -> dict[str, Array]:
         parts = form_of(header["map"]).saved_arrays()
-        # the map's inputs are the prepared rows, which principal components make fewer
+        # the map's inputs are the prepared rows, which principal components reduce
         own = {
             f"map_{name}": Array(part.kind, part.axes.replace("inputs", "prepared"))
             for name, part in parts.items()
@@ -54,7 +52,7 @@ class RandomFeatures(StreamMethod):
         MAPS[kernel].check_variant(kernel, count, settings.features)
 
     def features(self, learned: Learned, settings: Settings) -> FeatureMap:
-        """The map of the prepared rows."""
+        """The map for the prepared rows."""
         return sample(
             settings.kernel,
             learned.n_prepared,
@@ -95,7 +93,7 @@ def _map(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> FeatureMap:
 class NystromFeatures(StreamMethod):
     """w.z(x) with z the Nystrom features of landmarks drawn from the rows.
 
-    The results row has the seconds that making them took apart.
+    The results row reports the seconds for computing them separately.
     """
 
     options: ClassVar[tuple[Option, ...]] = (
@@ -110,7 +108,7 @@ class NystromFeatures(StreamMethod):
         return count
 
     def features(self, learned: Learned, settings: Settings) -> tuple[NystromMap, float]:
-        """The map of the landmarks, and the seconds that it took."""
+        """The map of the landmarks, and the seconds for computing it."""
         start = time.perf_counter()
         # the sample of the survey is in random order
         landmarks = np.asarray(learned.sample[: settings.n_features], np.float64)
@@ -138,12 +136,12 @@ class NystromFeatures(StreamMethod):
 
 
 def _support(settings: Settings, params: dict[str, Any], rows: Any, coef: np.ndarray) -> Support:
-    # coefficients of near-dependent landmarks cancel: float64
+    # coefficients of nearly dependent landmarks cancel: use float64
     return restored(settings, params, rows, coef, np.float64)
 
 
 class Scaled:
-    """Prepared rows -> features divided by the root of their number."""
+    """Prepared rows -> features divided by the square root of their number."""
 
     def __init__(self, feature_map: FeatureMap) -> None:
         self.map = feature_map
@@ -185,8 +183,8 @@ class RandomLearner(Learner):
 class NystromLearner(Learner):
     """The learner of a solver for weights `solver.w` over Nystrom features.
 
-    It predicts by the landmarks' coefficients, as its model file does: rank kernel values a row, no
-    rank^2 operations for z(x).
+    It predicts with the landmarks' coefficients, like its model file: rank kernel values per row,
+    without rank^2 operations for z(x).
     """
 
     def __init__(

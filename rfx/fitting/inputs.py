@@ -1,8 +1,8 @@
-"""The choice of scaling, kernel and metric on held-out rows.
+"""Choose scaling, kernel and metric on held-out rows.
 
-Every combination is tried by kernel ridge regression: on few rows first, and the best again on more
-rows and more held-out rows (`rfx.fitting.search`). The iterations of a metric are tried as lambdas
-are; no iteration is the untouched metric.
+Every combination is evaluated by kernel ridge regression: first on few rows, then the best again on
+more rows and more held-out rows (`rfx.fitting.search`). The iterations of a metric are tried like
+lambdas; zero iterations mean the original metric.
 """
 
 from __future__ import annotations
@@ -30,37 +30,36 @@ from rfx.fitting.search import Budget, Found, Grid, Measure, Round, search
 from rfx.fitting.settings import Settings
 from rfx.fitting.validation import drawn, evenly
 
-# Multiples of the median's bandwidth that are tried with each kernel, and the kernels that `auto`
-# and `rfm` try.
+# Multiples of the median bandwidth tried with each kernel, and the kernels that `auto` and `rfm`
+# try.
 WIDTHS = {"laplacian-l2": (0.3,), "laplacian": (2.0, 0.4), "gaussian": (2.0, 0.1)}
 KERNELS = ("laplacian-l2", "laplacian", "gaussian")
-# Multiples of the first round's lambda that the second tries.
+# Multiples of the first round's lambda for the second round.
 AROUND = (3.0, 1.0, 0.3, 0.1)
-# Below so many rows nothing is chosen.
+# Minimum number of rows for a choice.
 FEWEST = 50
-# Of classes the squared error counts this much beside the share of wrong labels: few rows have
-# many ties.
+# Weight of the squared error of classes relative to the error rate: small samples have many ties.
 TIE = 0.1
-# (tried, of all) as the choice goes on.
+# (tried, total) during the choice.
 Tell = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How many rows the choice takes.
+    """How many rows the choice uses.
 
     Parameters
     ----------
     screened, evaluated : int
-        Of the first round: rows to fit to and to evaluate on.
+        In the first round: rows to fit and to evaluate.
     kept : int
-        How many combinations go on to the second round.
+        Number of combinations in the second round.
     confirmed : int
-        Rows of the second round, without a fifth of them that is held out.
+        Rows of the second round, before a fifth of them is held out.
     learning : int
         How many of these learn a metric.
     held_out, parts : int
-        Rows that the second round holds out in all, in at most so many parts.
+        Rows that the second round holds out in total, in at most so many folds.
     """
 
     screened: int
@@ -73,7 +72,7 @@ class Effort:
 
     @property
     def rows(self) -> int:
-        """Rows that the choice sees."""
+        """Rows that the choice uses."""
         return self.confirmed + self.confirmed // 4
 
 
@@ -83,7 +82,7 @@ QUICK = Effort(500, 800, 2, 1600, 1000, 400, 2)
 
 @dataclass(frozen=True)
 class Choice:
-    """What was chosen.
+    """The result of the choice.
 
     Parameters
     ----------
@@ -92,9 +91,9 @@ class Choice:
     steps : int
         Iterations of the metric.
     lam, width : float
-        Ridge parameter, and the multiple of the median's bandwidth.
+        Ridge parameter, and the multiple of the median bandwidth.
     step : dict
-        What was tried, in the form of `search.Found.step`.
+        The trials, in the form of `search.Found.step`.
     """
 
     scaling: str
@@ -122,7 +121,7 @@ def choose(
     deadline: float = math.inf,
     tell: Tell | None = None,
 ) -> Choice | None:
-    """The combination with the least error on held-out rows; None where there are too few rows.
+    """The combination with the lowest error on held-out rows; None for too few rows.
 
     Parameters
     ----------
@@ -132,17 +131,17 @@ def choose(
         Encoded targets.
     task : str
     scalings, kernels, forms : sequences of str
-        To choose from; forms of a metric, beside none.
+        The candidates; forms of a metric, in addition to none.
     steps : int
-        Most iterations of a metric.
+        Maximum iterations of a metric.
     effort : Effort
     weights : array, (n,), or None
     apart : Apart or None
-        What keeps rows apart.
+        Groups or times.
     seed : int
-        Of the held-out rows.
+        Seed of the held-out rows.
     deadline : float
-        Value of time.monotonic() after which no combination is begun.
+        Value of time.monotonic() after which no combination is started.
     tell : callable, optional
     """
     if X.shape[0] < FEWEST or not X.shape[1]:
@@ -202,7 +201,7 @@ def _name(point: Settings) -> tuple[Any, ...]:
 
 
 def _folds(n: int, seed: int, effort: Effort, apart: Apart | None = None) -> list[Part]:
-    """Parts of n rows, a fifth of them held out in each, as many as hold out enough."""
+    """Folds of n rows, each with a fifth of them held out, as many as needed."""
     size = n // 5
     number = min(effort.parts, math.ceil(effort.held_out / size))
     if apart is not None:
@@ -239,7 +238,7 @@ class _Trials:
         return np.sort(rng.permutation(kept)[:screened]), np.sort(rng.permutation(out)[:evaluated])
 
     def errors(self, point: Settings, round: Round, counts: Sequence[int]) -> list[float]:
-        """The error for each number of iterations; infinite where it is not tried."""
+        """The error for each number of iterations; infinite if it is not tried."""
         found = self._screened(point, counts) if round.kept else self._confirmed(point, counts)
         if self.tell is not None:
             self.tell(next(self.tried) + 1, self.total)
@@ -261,7 +260,7 @@ class _Trials:
         values = [self._error(one) for one in found]
         for count, one in enumerate(found):
             self.best[name, count] = one.lam, self._widths(kernel)[0] if count else metric.WIDTH
-        # a metric adapts the inputs to the bandwidth; without one there is only the bandwidth
+        # a metric adapts the inputs to the bandwidth; without one, only the bandwidth can be chosen
         for width in self._widths(kernel):
             params = metric.bandwidth(kernel, sample.X, self.seed, width)
             one = metric.machine(sample, kernel, None, params)
@@ -272,11 +271,11 @@ class _Trials:
 
     @staticmethod
     def _widths(kernel: str) -> tuple[float, ...]:
-        """Multiples of the median's bandwidth that are tried besides `metric.WIDTH`."""
+        """Multiples of the median bandwidth tried in addition to `metric.WIDTH`."""
         return WIDTHS.get(kernel, (metric.WIDTH,))
 
     def _confirmed(self, point: Settings, counts: Sequence[int]) -> list[float]:
-        """Of every number of iterations with the first round's lambda, then of the best of them
+        """First every number of iterations with the first round's lambda, then the best of them
         with other bandwidths and lambdas.
         """
         name = _name(point)
@@ -290,7 +289,7 @@ class _Trials:
         known = min(*map(len, metrics), sum((name, count) in self.best for count in counts))
 
         def means(count: int, lams: Sequence[float], width: float) -> list[float]:
-            """Of each lambda, as far as all parts go."""
+            """The error of each lambda tried in all folds."""
             found = []
             for sample, of_counts in zip(samples, metrics):
                 own, kernel = of_counts[count], point["kernel"]
@@ -325,9 +324,9 @@ class Resolved:
     options : dict
         The options that were chosen.
     steps : list of dict
-        What was tried.
+        The trials.
     choice : Choice or None
-        Where scaling or kernel was chosen.
+        Whether scaling or kernel was chosen.
     """
 
     scaler: Scaler
@@ -336,7 +335,7 @@ class Resolved:
     choice: Choice | None = None
 
     def numbers(self, method: Method, problem: Problem, settings: Settings) -> dict[str, Any]:
-        """Bandwidth and lambda of a thorough choice where they are ``auto``; without one, or with
+        """Bandwidth and lambda from a thorough choice if they are ``auto``; without one, or with
         another loss, the words by which other methods choose them.
         """
         if not method.thorough:
@@ -358,16 +357,16 @@ class Resolved:
 def resolved(
     method: Method, settings: Settings, X: Any, scaler: Scaler, problem: Problem
 ) -> Resolved:
-    """What the options scaling, kernel and metric stand for: chosen on held-out rows, or learnt.
+    """Resolve the options scaling, kernel and metric: chosen on held-out rows, or learnt.
 
     Parameters
     ----------
     X : array, CSR matrix, or rows on workers, (n, d)
         Raw rows.
     scaler : Scaler
-        Of the option's scaling, where that is not to be chosen.
+        For the option's scaling, unless that is chosen.
     problem : Problem
-        Of the rows that this scaler gives.
+        The rows scaled by this scaler.
 
     """
     asked, kernel, budget = settings.metric, settings.get("kernel"), settings.get("budget_seconds")
@@ -414,7 +413,7 @@ def resolved(
 
 
 def _scalings(X: Any) -> Sequence[str]:
-    """Those that `auto` tries of rows X: zeros of text stay zeros."""
+    """The scalings that `auto` tries for rows X: zeros of text stay zeros."""
     return ("minmax01", "none") if keeps_sparse(X) else TRIED
 
 
@@ -427,7 +426,7 @@ def _telling(problem: Problem) -> Tell | None:
 
 
 def _forms(asked: str) -> Sequence[str]:
-    """The forms of a metric that a value of --metric stands for."""
+    """The forms of a metric for a value of --metric."""
     return {"none": (), AUTO: FORMS}.get(asked, (asked,))
 
 
@@ -440,7 +439,7 @@ def with_metric(
     weights: np.ndarray | None = None,
     apart: Apart | None = None,
 ) -> Resolved:
-    """The scaler with the metric that --metric asks for, learnt from scaled rows.
+    """The scaler with the metric requested by --metric, learnt from scaled rows.
 
     Parameters
     ----------

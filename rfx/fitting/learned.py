@@ -1,4 +1,4 @@
-"""What a survey of a stream's rows teaches before the first step."""
+"""Values learnt from a survey of a stream's rows before the first step."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from rfx.fitting import targets
 
 @dataclass(frozen=True)
 class Learned:
-    """What a survey of the rows teaches before the first step.
+    """Values learnt from a survey of the rows before the first step.
 
     Parameters
     ----------
     task, classes, target_scaler, loss
-        As of a `Preprocessing` and a `Problem`.
+        See `Preprocessing` and `Problem`.
     inputs : Inputs
         Scaling, unit length and principal components.
     kernel_params : dict
     n_rows, n_inputs, n_targets, n_prepared : int
-        Rows, raw inputs, targets of a row, and inputs once they are prepared.
+        Number of rows, raw inputs, targets per row, and prepared inputs.
     sample : array, (m, n_prepared)
-        Some of the rows, prepared, in random order.
+        Some of the prepared rows, in random order.
     steps : list of dict
         How options were chosen.
     weight_sum : float or None
@@ -35,7 +35,7 @@ class Learned:
     schema : Schema or None
         The labels' spelling, for messages.
     chosen : dict
-        The options that were words and have been chosen, and their values.
+        The options given as words, and their chosen values.
     """
 
     task: str
@@ -62,11 +62,11 @@ class Learned:
 
     @property
     def n_counted(self) -> float:
-        """How many rows the sample weights make of them."""
+        """The effective number of rows under the sample weights."""
         return self.n_rows if self.weight_sum is None else self.weight_sum
 
     def encode(self, y: np.ndarray) -> np.ndarray:
-        """Targets (n, outputs) of raw ones."""
+        """Encode raw targets as (n, outputs)."""
         softmax = self.loss.name == "softmax"
         return targets.encode(y, self.classes, self.target_scaler, softmax, self.schema)
 

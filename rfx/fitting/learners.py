@@ -1,8 +1,8 @@
-"""What boosting finds its features with, a search a step: perceptrons by a convex surrogate, stumps
-exactly (Yen et al. 2014, eq. 24).
+"""The searches by which boosting finds a feature per step: perceptrons by a convex surrogate,
+stumps exactly (Yen et al. 2014, eq. 24).
 
-Each keeps the features that joined as the arrays of their map, which computes them in training as
-it does in prediction.
+Each stores the selected features as the arrays of their map, which computes them in training and
+prediction.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from rfx.losses import SmoothLoss
 from rfx.solvers.stumps import StumpSearch
 from rfx.solvers.surrogate import fit_linear
 
-# A stream that no map draws its own numbers from.
+# A stream from which no map draws its own numbers.
 HALVES = 32
-# Thresholds that many times as far out as the farthest training row make constants.
+# Thresholds this many times farther than the farthest training row define constants.
 FARTHEST = 4.0
 
 
 class Learner(ABC):
-    """The features found for one output, for the kernel whose random features they would be;
-    params: that kernel's.
+    """The features found for one output, among the random features of a kernel; params: that
+    kernel's.
 
     X: (n, d) scaled rows in the type of the features.
     """
@@ -60,12 +60,12 @@ class Learner(ABC):
 
     @abstractmethod
     def find(self, u: np.ndarray) -> tuple[np.ndarray, float | None]:
-        """(signs (n, k) int8 of the features of this step, the largest |sum_n u_n phi(x_n)|
-        of all, None where it is not known).
+        """(signs (n, k) int8 of the features of this step, the largest |sum_n u_n phi(x_n)| of all
+        features, None if unknown).
         """
 
     def keep(self, which: Sequence[int | np.integer[Any]]) -> None:
-        """Let these features, numbers of those found last, join."""
+        """Add these features, given by their numbers among the last found."""
         new = self._last.select(np.asarray(which))
         self.found = self._map(
             **{
@@ -76,11 +76,11 @@ class Learner(ABC):
 
 
 class Perceptrons(Learner):
-    """sign(theta.x - a) with |theta| = 1, fitted to pseudo-labels by weighted loss (see
+    """sign(theta.x - a) with |theta| = 1, fitted to pseudo-labels with a weighted loss (see
     rfx.solvers.surrogate).
 
-    The first of a step is fitted to all rows; others, where `count` asks for more, to random halves
-    of the rows, by seed. exact: the threshold is the best for the direction that the fit gives,
+    The first feature of a step is fitted to all rows; further ones, if `count` exceeds one, to
+    random halves of the rows, by seed. exact: the threshold is the best for the fitted direction,
     else the fit's own.
     """
 
@@ -117,8 +117,8 @@ class Perceptrons(Learner):
         ), None
 
     def _fitted(self, part: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, float]:
-        """(direction of length 1, threshold) of the classifier of `part` of u; a constant's
-        where no row can be on the other side.
+        """(direction of length 1, threshold) of the classifier of `part` of u; a constant if no row
+        can be on the other side.
         """
         theta, b = fit_linear(self.X, part, self.loss)
         size, far = float(np.linalg.norm(theta)), FARTHEST * self.params["radius"]
@@ -132,7 +132,7 @@ class Perceptrons(Learner):
 
 
 class Stumps(Learner):
-    """sign(x_j - a): the best of each input, and of these the `count` best."""
+    """sign(x_j - a): the best feature of each input, and of these the `count` best."""
 
     kernel = "stump"
 

@@ -1,4 +1,4 @@
-"""What the methods with random features share: their options, drawing a map, the linear model."""
+"""Shared by the methods with random features: options, drawing of a map, and the linear model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from rfx.operators.mapped import MapMatrix, feature_matrix
 from rfx.options import Option
 
 PREDICTION_BYTES = 4 * 2**20
-# Features in the pool for each that is chosen, where --pool says nothing.
+# Pool size per selected feature, unless --pool is set.
 POOL_SHARE = 10
 
 
@@ -49,26 +49,26 @@ FEATURES = Option("features", str, "Variant of the kernel's features.", _variant
 CHOOSE = Option(
     "choose",
     str,
-    "How the features are chosen from a pool of more of them; by default there is no pool.",
+    "How features are selected from a larger pool; by default there is no pool.",
     {
         "leverage": (
-            "drawn by their ridge leverage on the training rows, which pays for smooth kernels and"
-            " for perceptrons"
+            "sampled by their ridge leverage on the training rows; useful for smooth kernels and"
+            " perceptrons"
         )
     },
 )
 POOL = Option(
     "pool",
     int,
-    f"Number of features in the pool that --choose takes them from; by default {POOL_SHARE} for"
-    " each.",
+    f"Number of features in the pool of --choose; by default {POOL_SHARE} for each selected"
+    " feature.",
     low=1,
     high=MOST,
 )
 OFFSET = Option(
     "offset",
     str,
-    "With squared loss: subtract the mean of the targets, labels too.",
+    "With squared loss: subtract the mean of the targets (or of the label codes).",
     {"none": "", "mean": ""},
     default="none",
 )
@@ -93,10 +93,10 @@ class LinearModel:
     Parameters
     ----------
     map : FeatureMap
-        The D features with a weight, unscaled.
+        The D features with nonzero weight, unscaled.
     coef : array, (D, k)
     offset : array, (k,), or None
-        Of models with --offset.
+        For models with --offset.
     """
 
     map: FeatureMap
@@ -107,7 +107,7 @@ class LinearModel:
     def of(
         cls, feature_map: FeatureMap, coef: Any, offset: np.ndarray | None = None
     ) -> LinearModel:
-        """The model of the features with a non-zero weight in any output."""
+        """The model of the features with a nonzero weight in any output."""
         coef = np.asarray(coef)
         used = np.flatnonzero(np.any(coef != 0, axis=1))
         if len(used) == feature_map.n_features:
@@ -116,7 +116,7 @@ class LinearModel:
 
     @property
     def letters(self) -> bytes | None:
-        """The letters of sequences that the map knows; None for other rows."""
+        """The alphabet of the map for sequences; None for other rows."""
         found = self.map.params.get("alphabet")
         return None if found is None else bytes(found)
 
@@ -125,7 +125,7 @@ class LinearModel:
         return self.shifted(linear_decision(self.map, self.coef, X))
 
     def steps(self) -> told.Steps:
-        """What `decision` computes of dense rows."""
+        """The computation steps of `decision` for dense rows."""
         offset = np.zeros(self.coef.shape[1]) if self.offset is None else self.offset
         if not len(self.coef):
             return told.constant(self.map.n_inputs, offset)
@@ -148,7 +148,7 @@ class LinearModel:
 
 
 class LinearMethod(Method):
-    """A method whose model is a `LinearModel`. `offsets` says which settings save an offset."""
+    """A method whose model is a `LinearModel`. `offsets`: which settings need a stored offset."""
 
     arrays: ClassVar[dict[str, Array]] = {"coef": Array("f", "features outputs")}
     tried_kernels = TRIED_KERNELS
@@ -159,18 +159,14 @@ class LinearMethod(Method):
         for kernel in self.kernels_of(settings):
             MAPS[kernel].check_variant(kernel, self.n_drawn(settings), settings.features)
         if "choose" in settings and pool and not settings.choose:
-            raise UsageError(
-                f"--pool is {pool}, which has no effect unless --choose says how features are"
-                " chosen from it"
-            )
+            raise UsageError(f"--pool is {pool}, which has no effect without --choose")
         if settings.get("choose") and self.n_drawn(settings) < settings.n_features:
             raise UsageError(
-                f"--pool is {pool}, which is fewer than the {settings.n_features} of --n-features"
-                " to choose from it"
+                f"--pool is {pool}, which is smaller than --n-features {settings.n_features}"
             )
 
     def n_drawn(self, settings: Settings) -> int:
-        """Features that are drawn: those of the pool, where there is one."""
+        """Number of features to draw: the pool, if there is one."""
         if settings.get("choose"):
             pool: int = settings.pool or POOL_SHARE * settings.n_features
             return pool
@@ -187,7 +183,7 @@ class LinearMethod(Method):
 
     def saved_arrays(self, header: dict[str, Any]) -> dict[str, Array]:
         if header["map"]["n_inputs"] != header["info"]["n_inputs"]:
-            raise DataError("its map is of another number of inputs")
+            raise DataError("its map has another number of inputs")
         own = {"offset": Array("f", "outputs")} if self.offsets(header["params"]) else {}
         parts = form_of(header["map"]).saved_arrays()
         return self.arrays | own | {f"map_{name}": array for name, array in parts.items()}
@@ -206,7 +202,7 @@ class LinearMethod(Method):
 def sampled(
     method: LinearMethod, problem: Problem, settings: Settings, lam: float, cache: Cache
 ) -> FeatureMap:
-    """The map of the settings' kernel, variant and seed, its features chosen where they say so.
+    """The map of the settings' kernel, variant and seed, with features selected if requested.
 
     lam is the ridge parameter of --choose leverage.
     """
@@ -224,9 +220,9 @@ def sampled(
 def drawn(
     X: Any, settings: Settings, count: int, params: dict[str, Any], cache: Cache
 ) -> FeatureMap:
-    """`count` features with these kernel parameters, adapted to X where the variant asks for it.
+    """`count` features with these kernel parameters, adapted to X if the variant requires it.
 
-    Trials, and the fit after them, take what was drawn last where it would be drawn again.
+    Trials, and the final fit, reuse the last features if they would be the same.
     """
     kernel, seed, variant, dtype = settings.kernel, settings.seed, settings.features, settings.dtype
     key = (kernel, X.shape[1], count, seed, dtype, variant, repr(sorted(params.items())))
@@ -241,9 +237,7 @@ def drawn(
 
 
 def target_offset(problem: Problem, settings: Settings) -> np.ndarray:
-    """(k,) what --offset subtracts from the targets; UsageError where the loss does not
-    allow it.
-    """
+    """(k,) the --offset to subtract from the targets; UsageError if the loss does not allow it."""
     if settings.offset != "mean":
         return np.zeros(problem.n_outputs)
     if problem.loss.name != "squared":
@@ -254,10 +248,10 @@ def target_offset(problem: Problem, settings: Settings) -> np.ndarray:
 
 
 def check_path(settings: Settings) -> None:
-    """Refuse --lam-path with a solver that starts every lambda anew."""
+    """Raise an error for --lam-path with a solver without warm starts."""
     if settings.solver != "rfx":
         raise UsageError(
-            f"--lam-path needs --solver rfx; {settings.solver} starts every lambda anew"
+            f"--lam-path needs --solver rfx; {settings.solver} starts every lambda from zero"
         )
 
 
@@ -268,7 +262,7 @@ def step_callback(
     scale: float = 1.0,
     offset: Any = 0.0,
 ) -> StepCallback | None:
-    """The callback of a solver for weights over scale * feature_map; see `callbacks.evaluating`."""
+    """A solver callback for weights over scale * feature_map; see `callbacks.evaluating`."""
     limit = settings.max_memory
     matvec = lambda X: feature_matrix(feature_map, X, scale, limit).matvec
     return evaluating(problem, matvec, offset)
@@ -278,7 +272,9 @@ def step_callback(
 
 
 def linear_decision(feature_map: FeatureMap, coef: np.ndarray, X: Any) -> np.ndarray:
-    """(n, k) float64 values of coef' phi(x) for the rows of X, by blocks that stay in cache."""
+    """(n, k) float64 values of coef' phi(x) for the rows of X, in blocks that fit the processor
+    cache.
+    """
     if not feature_map.n_features:
         return np.zeros((X.shape[0], coef.shape[1]))
     quick = feature_map.quick_decision(X, coef)
@@ -293,9 +289,9 @@ def linear_decision(feature_map: FeatureMap, coef: np.ndarray, X: Any) -> np.nda
 
 
 class ValidationRows:
-    """Decision values of the same rows by one map after another of the same features.
+    """Decision values of the same rows by successive maps of the same features.
 
-    The features are kept from the second model on: one lambda after the other is evaluated.
+    From the second model on, the features are cached, because lambdas are evaluated one by one.
     """
 
     def __init__(self, X: Any, memory_mb: float | None) -> None:
@@ -305,7 +301,7 @@ class ValidationRows:
 
     @classmethod
     def of(cls, X: Any, settings: Settings, cache: Cache) -> ValidationRows:
-        """Those of the rows X, kept in the cache."""
+        """The features of the rows X, cached."""
         return cache.get("validation rows", Same(X), lambda: cls(X, settings.max_memory))
 
     def decision(self, model: LinearModel) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""The contract of a method: what it declares, how it is fitted, how its model is read back."""
+"""The interface of a method: declarations, fitting, and restoring a model."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from rfx.solvers.base import Budget, Solution, for_output, stack
 
 
 class Model(Protocol):
-    """What a method has learnt. It never changes.
+    """A trained model. It is immutable.
 
-    ``arrays`` and ``header`` are what a model file holds of it; the method's ``restore`` makes it
-    again from these.
+    ``arrays`` and ``header`` are its content in a model file; the method's ``restore`` recreates it
+    from these.
     """
 
     def decision(self, X: Any) -> np.ndarray:
@@ -48,17 +48,17 @@ class Model(Protocol):
         ...
 
     def header(self) -> dict[str, Any]:
-        """What JSON holds of the model besides its arrays."""
+        """The model's JSON content in addition to its arrays."""
         ...
 
     def describe(self) -> dict[str, Any]:
-        """``model_size``, ``kernel_params`` and the like, as columns of a results row."""
+        """``model_size``, ``kernel_params`` and more, named as columns of a results row."""
         ...
 
     def steps(self) -> told.Steps:
-        """What `decision` computes of dense rows, for other programs.
+        """The computation steps of `decision` for dense rows, for other programs.
 
-        A model that has no such steps raises a UsageError that says why; one without the method
+        A model without such steps raises a UsageError with the reason; one without this method
         can't be exported.
         """
         ...
@@ -72,11 +72,11 @@ class Fitted:
     ----------
     model : Model
     solution : Solution
-        With the objective and its certificate; its coefficients are those of the solver.
+        With the objective and its certificate; its coefficients are the solver's.
     details : dict
-        What else a results row says of the fit, by column or name.
+        Further entries of a results row about the fit, by column or name.
     seconds : dict
-        Seconds by what took them; ``features`` is the time to make features.
+        Seconds by activity; ``features`` is the time for computing features.
     """
 
     model: Model
@@ -86,46 +86,45 @@ class Fitted:
 
 
 class Method:
-    """A way to learn. A subclass declares what it is and has no state.
+    """A learning method. A subclass declares its properties and has no state.
 
-    A subclass defines `fit` and `restore`, and `vectors` for the check of memory. Everything else
-    has a default.
+    A subclass defines `fit` and `restore`, and `vectors` for the memory check. Everything else has
+    a default.
 
     Attributes
     ----------
     name, summary : str
-        The name on the command line, and one line about it.
+        The name on the command line, and a one-line description.
     options : tuple of Option
-        What it takes besides what every method does.
+        Options in addition to those of every method.
     arrays : dict
-        The arrays of its model file, and what each must be.
+        The arrays of its model file, with their required forms.
     searched : dict
-        Options that may be chosen by validation, and the values that are tried. Those of gamma
-        are multiples of the median's.
+        Options that validation can choose, and their candidate values. Those of gamma are multiples
+        of the median bandwidth.
     stages : tuple
-        Options that are chosen together, one stage after another.
+        Options that are chosen together, stage by stage.
     held_out_share, held_out_rows, fewest_evaluated
-        The share of the rows that is held out to choose options, the most rows to fit to and to
-        evaluate on (None: all), and the fewest to evaluate on (see `validation.parts`).
+        The fraction of rows held out to choose options, the maximum rows to fit and to evaluate
+        (None: all), and the minimum to evaluate (see `validation.parts`).
     few_rows : dict
-        What options that are to be chosen by validation become where there are too few rows.
+        Fallback values of options chosen by validation, for too few rows.
     tried_kernels : tuple of str
-        Those that ``--kernel auto`` chooses among.
+        The candidates of ``--kernel auto``.
     thorough : bool
         Whether the choice of scaling, kernel and metric may take longer than the fit.
     loo_slack : float
         See `bandwidth.loo`.
     loo_multiples : tuple
-        The multiples of the bandwidth that `bandwidth.loo` finds, of which the best on held-out
-        rows is taken.
+        The multiples of the bandwidth from `bandwidth.loo` to try on held-out rows.
     evaluates_steps : bool
         Whether its solver reports weights, so that held-out rows can be evaluated at every step.
     simplest : bool
-        Whether of shares of wrong labels within a standard error of the least that of the first
-        values is taken, not the least.
+        Whether to take, among error rates within a standard error of the lowest, that of the first
+        values.
     weighted, incremental, several_targets, distributed : bool
-        Whether it takes sample weights, learns batch by batch, takes several targets a row, and
-        learns from rows on the workers of a cluster.
+        Whether it supports sample weights, batch learning, several targets per row, and rows on the
+        workers of a cluster.
     """
 
     name: ClassVar[str] = ""
@@ -148,7 +147,7 @@ class Method:
     incremental: ClassVar[bool] = False
     several_targets: ClassVar[bool] = False
     distributed: ClassVar[bool] = False
-    # what fits it; None for `rfx.fitting.training.Trainer`
+    # its trainer; None for `rfx.fitting.training.Trainer`
     trainer_class: ClassVar[Any] = None
 
     # ------------------------------------------------------------------ options
@@ -156,9 +155,7 @@ class Method:
     @classmethod
     @kept
     def declared(cls) -> dict[str, Option]:
-        """Its options by name: those of every method, its own, and those of the kernels it
-        takes.
-        """
+        """Its options by name: the common ones, its own, and those of its kernels."""
         found = {option.name: option for option in (*COMMON, *cls.all_options())}
         for kernel in found["kernel"].meanings() if "kernel" in found else ():
             if kernel == AUTO:
@@ -169,12 +166,12 @@ class Method:
 
     @classmethod
     def all_options(cls) -> tuple[Option, ...]:
-        """Its own options, with class_weight where it takes sample weights."""
+        """Its own options, with class_weight if it supports sample weights."""
         return (*cls.options, weights.CLASS_WEIGHT) if cls.weighted else cls.options
 
     @classmethod
     def defaults(cls, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The default of every option that it has beside those that are given, in their types."""
+        """The default of every option that is not given, in its type."""
         given = given or {}
         fixed = _fixes_inputs(given)
         found = {
@@ -192,7 +189,7 @@ class Method:
         Raises
         ------
         UsageError
-            For an option that the method does not have, or a value that it does not take.
+            For an unknown option or an invalid value.
         """
         known, found = cls.declared(), {}
         for name, value in given.items():
@@ -210,11 +207,11 @@ class Method:
         return found
 
     def kernels_of(self, settings: Settings) -> tuple[str, ...]:
-        """The settings' kernel, or those that it is chosen from."""
+        """The settings' kernel, or the candidates for it."""
         return self.tried_kernels if settings.kernel == AUTO else (settings.kernel,)
 
     def check(self, settings: Settings, given: dict[str, Any]) -> None:
-        """Refuse options, among those that were given, that others make meaningless.
+        """Raise an error for given options that have no effect with other options.
 
         Raises
         ------
@@ -222,12 +219,14 @@ class Method:
         """
         for name in given.keys() - self.defaults(given).keys():
             flag = f"--{name.replace('_', '-')}"
-            raise UsageError(f"{flag} is {given[name]}, which is not for kernel {settings.kernel}")
+            raise UsageError(
+                f"{flag} is {given[name]}, which does not apply to kernel {settings.kernel}"
+            )
         for other in ("lam", "rounds"):
             if "lam_path" in given and other in given:
                 raise UsageError(
-                    f"--{other} is {given[other]}, which --lam-path leaves without effect; give one"
-                    " of the two"
+                    f"--{other} is {given[other]}, which has no effect with --lam-path; use only"
+                    " one of them"
                 )
         if "metric_steps" in given and settings.metric == "none":
             raise UsageError(
@@ -236,19 +235,19 @@ class Method:
             )
         if "lam_path" in given and settings.get("gamma") == "validation":
             raise UsageError(
-                "--gamma is validation, which chooses by one lambda's error; --lam-path has"
-                " several: choose tuned or a number"
+                "--gamma is validation, which needs a single lambda, but --lam-path has several;"
+                " use tuned or a number"
             )
 
     def loss(self, settings: Settings, task: str) -> losses.Loss:
-        """The loss of the options, by default that of the task; UsageError where it does
-        not fit.
+        """The loss of the options, by default that of the task; UsageError if it does not match the
+        task.
         """
         name = settings.get("loss") or ("squared" if task == "regression" else "squared_hinge")
-        # squared is for classes, too: least squares on the targets +-1 (Wu et al. 2016)
+        # squared is also for classes: least squares on the targets +-1 (Wu et al. 2016)
         if task == "regression" and name != "squared":
             raise UsageError(
-                f"--loss is {name}, but the task is {task}; choose squared, or set --task"
+                f"--loss is {name}, but the task is {task}; use squared, or set --task"
             )
         return losses.get_loss(name)
 
@@ -256,35 +255,35 @@ class Method:
     def is_random(cls, settings: Mapping[str, Any]) -> bool:
         """Whether a fit with these options depends on the seed.
 
-        A plan makes one run, not one for each seed, where neither this nor the choice of the rows
-        does.
+        A plan runs once, not once per seed, if neither this nor the choice of rows depends on the
+        seed.
         """
         return True
 
     # ------------------------------------------------------------------ training
 
     def fit(self, problem: Problem, settings: Settings, cache: Cache) -> Fitted:
-        """Learn from the problem with settings that are all numbers.
+        """Learn from the problem with purely numeric settings.
 
         Raises
         ------
         UsageError, DataError
-            For options that do not fit the problem, and rows that can't be learnt.
+            For options that do not match the problem, and unusable rows.
         """
         raise TypeError(f"{type(self).__name__} does not define fit")
 
     def fit_path(
         self, problem: Problem, settings: Settings, lams: list[float], cache: Cache
     ) -> list[Fitted]:
-        """A fit for each lambda of --lam-path, from the largest to the smallest."""
+        """One fit for each lambda of --lam-path, in decreasing order."""
         raise UsageError(f"method {self.name} has no --lam-path")
 
     def vectors(self, settings: Settings, X: Any) -> int:
-        """About how many float64 vectors as long as a row of X training makes."""
+        """Approximate number of float64 vectors of the length of a row of X in training."""
         raise TypeError(f"{type(self).__name__} does not define vectors")
 
     def prepare(self, problem: Problem, settings: Settings) -> None:
-        """Refuse what can't be trained before any option is chosen."""
+        """Raise an error for an unsuitable problem before any option is chosen."""
 
     # ------------------------------------------------------------------ choice of options
 
@@ -296,44 +295,44 @@ class Method:
         return settings
 
     def evaluation(self, settings: Settings) -> Settings:
-        """Settings for the choice of options: rfx's solver in place of LIBLINEAR's processes."""
+        """Settings for the choice of options: rfx's solver instead of LIBLINEAR processes."""
         found = self.trial(settings)
         if settings.get("solver") == "liblinear":
             return found.updated(solver="rfx", tol=TOL)
         return found
 
     def with_choice(self, settings: Settings, chosen: dict[str, Any]) -> Settings:
-        """The settings with the values that were chosen for some options."""
+        """The settings with the chosen values of some options."""
         return settings.updated(**chosen)
 
     def candidates(self, name: str, problem: Problem, settings: Settings) -> list[float]:
-        """The values to try of an option other than gamma."""
+        """The candidate values of an option other than gamma."""
         values = self.searched[name]
         if name == "lam" and values == LAMS and settings.get("gamma") == "loo":
             return self.ridge_lams(problem)
         return list(values)
 
     def ridge_lams(self, problem: Problem) -> list[float]:
-        """The ridge parameters of --gamma loo, and the lambdas that are tried after it."""
+        """The ridge parameters of --gamma loo, and the lambdas tried after it."""
         return [*LAMS, *(SMALLER if problem.task == "regression" else ())]
 
     def tuning_lams(self, settings: Settings) -> list[float]:
-        """The ridge parameters of --gamma tuned, which takes the best of them."""
+        """The ridge parameters of --gamma tuned, of which it uses the best."""
         return list(LAMS) if isinstance(settings.lam, str) else [settings.lam]
 
     def target_error(
         self, problem: Problem, out: Problem, settings: Settings, share: float, cache: Cache
     ) -> float | None:
-        """The held-out error to come close to; None asks for the least.
+        """The held-out error to approximate; None minimises the error.
 
-        problem is that share of all training rows, out are the rows held out.
+        problem is that part of all training rows, out are the rows held out.
         """
         return None
 
     def decisions_along(
         self, problem: Problem, settings: Settings, lams: list[float], X_out: Any, cache: Cache
     ) -> Iterator[np.ndarray]:
-        """(m, k) decision values of the rows X_out for each lambda, of models of the problem."""
+        """(m, k) decision values of the rows X_out for each lambda, from models of the problem."""
         for lam in lams:
             yield self.fit(problem, settings.updated(lam=lam), cache).model.decision(X_out)
 
@@ -346,8 +345,8 @@ class Method:
         stop: Callable[[list[float]], bool],
         cache: Cache,
     ) -> list[float]:
-        """The error on the held-out rows for each lambda, largest first, until `stop` says
-        enough.
+        """The error on the held-out rows for each lambda, in decreasing order of lambda, until
+        `stop`.
         """
         errors: list[float] = []
         for values in self.decisions_along(problem, settings, lams, out.X, cache):
@@ -363,25 +362,25 @@ class Method:
         return (X,)
 
     def score(self, preprocessing: Preprocessing, decision: np.ndarray, y: Any) -> dict[str, Any]:
-        """``metric``, ``score`` and what else is reported of decision values and targets."""
+        """``metric``, ``score`` and other measures of decision values and targets."""
         return preprocessing.score(decision, y)
 
     # ------------------------------------------------------------------ model files
 
     def saved_arrays(self, header: dict[str, Any]) -> dict[str, Array]:
-        """What the arrays of a model file with that header must be, by name."""
+        """The required forms of the arrays of a model file with that header, by name."""
         return self.arrays
 
     def restore(
         self, header: dict[str, Any], arrays: dict[str, np.ndarray], settings: Settings
     ) -> Model:
-        """The model of a file's header and arrays, which have the declared forms."""
+        """The model from a file's header and arrays, which have the declared forms."""
         raise TypeError(f"{type(self).__name__} does not define restore")
 
 
 def _fixes_inputs(given: Mapping[str, Any]) -> bool:
-    """Whether the options that are given leave nothing to choose: a bandwidth has a meaning for one
-    scaling, and a kernel without one knows no other.
+    """Whether the given options leave nothing to choose: a bandwidth has a meaning for one scaling,
+    and without a kernel only for its default.
     """
     kernel, gamma = given.get("kernel", AUTO), given.get("gamma")
     if kernel not in (None, AUTO) and not bandwidth.has_gamma(str(kernel)):
@@ -393,14 +392,14 @@ def _fixes_inputs(given: Mapping[str, Any]) -> bool:
 
 
 def budget(problem: Problem, settings: Settings, **defaults: Any) -> Budget:
-    """What the options and the deadline allow a solver; defaults where an option is not set."""
+    """The limits for a solver from the options and the deadline; defaults for unset options."""
     given = {name: settings.get(name) for name in ("tol", "max_iter")}
     found = Budget(**given, memory_mb=settings.get("max_memory"), deadline=problem.deadline)
     return found.filled(**defaults)
 
 
 def kernel_params(problem: Problem, settings: Settings) -> dict[str, Any]:
-    """The parameters of the options' kernel, learnt from the problem's rows where they say so."""
+    """The parameters of the options' kernel, learnt from the problem's rows if requested."""
     own = {
         option.name: settings[option.name] for option in kernels.get_kernel(settings.kernel).options
     }
@@ -408,7 +407,7 @@ def kernel_params(problem: Problem, settings: Settings) -> dict[str, Any]:
 
 
 def scalars(params: dict[str, Any]) -> dict[str, Any]:
-    """The kernel parameters that are single numbers, as a results row has them."""
+    """The scalar kernel parameters, for a results row."""
     return {key: value for key, value in params.items() if np.isscalar(value)}
 
 

@@ -1,9 +1,9 @@
-"""The learning of a metric by recursive feature machines.
+"""Learn a metric by recursive feature machines.
 
 A kernel machine is fitted, the average outer product of its gradients becomes the metric of the
 next one, and so on (Radhakrishnan, Beaglehole, Pandit and Belkin 2024). Inputs along which the
-function changes much get a large weight. The iterate with the least error on held-out rows is kept,
-unless the untouched inputs are as good.
+function changes much get a large weight. The iterate with the lowest error on held-out rows is
+used, unless the original inputs are as good.
 """
 
 from __future__ import annotations
@@ -23,31 +23,31 @@ from rfx.fitting.validation import drawn, error, fewer
 from rfx.kernels.gradients import outer_product
 from rfx.operators import cholesky
 
-# Rows that a metric is learnt from, at most, and the share of them that is held out.
+# Maximum rows for learning a metric, and the fraction of them that is held out.
 ROWS, HELD_OUT = 2000, 0.2
-# Below so many rows none is learnt.
+# Minimum rows for learning a metric.
 FEWEST = 50
-# Iterations, and ridge parameters of a kernel that is 1 on the diagonal, largest first.
+# Iterations, and ridge parameters of a kernel with unit diagonal, largest first.
 STEPS, LAMS = 5, (10.0, 1.0, 0.1, 0.01, 0.001)
-# Smaller lambdas are not tried once the error is so many times the least.
+# Smaller lambdas are not tried once the error is this many times the lowest.
 WORSE = 1.2
-# Systems whose lambda is more than this times the rows are solved in float32.
+# Systems whose lambda exceeds this times the number of rows are solved in float32.
 SINGLE = 1e-6
-# The bandwidth of each machine is that of the median distance times this.
+# The bandwidth of each machine is that of the median distance times this factor.
 WIDTH = 0.5
-# More inputs than this have a diagonal metric only.
+# Number of inputs above which only a diagonal metric is used.
 MOST_INPUTS = 300
-# A metric is kept where it takes this share off the held-out mean squared error.
+# A metric must reduce the held-out mean squared error by at least this fraction.
 GAIN = 0.01
-# Numbers of the rows that are dense at a time, at most.
+# Maximum numbers of the rows that are dense at a time.
 VALUES = 1 << 25
-# The kernel that learns for kernels whose gradient is not known.
+# The kernel used for learning if a kernel's gradient is not implemented.
 KERNEL = "laplacian-l2"
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows to fit to and rows that are held out.
+    """Rows to fit and rows that are held out.
 
     Parameters
     ----------
@@ -99,10 +99,10 @@ class Machine:
     error : float
         Mean squared error on the held-out rows; of classes that of targets +-1.
     wrong : float
-        Share of wrong labels; of a regression the error.
+        Error rate; for regression, the error.
     coef : array, (n, k)
     metric : Metric or None
-        None for the inputs as they are.
+        None for the original inputs.
     """
 
     lam: float
@@ -114,16 +114,16 @@ class Machine:
 
 @dataclass(frozen=True)
 class Learnt:
-    """A metric and the evidence for it.
+    """A metric with its evaluation.
 
     Parameters
     ----------
     metric : Metric or None
-        None where none takes enough off the error.
+        None if none reduces the error enough.
     steps : int
         Its iterations.
     errors : dict
-        Form to the held-out mean squared errors of its iterates, from that of no metric on.
+        Form -> held-out mean squared errors of its iterates, starting with that of no metric.
     fitted, held_out : int
         Rows of each.
     """
@@ -139,7 +139,7 @@ class Learnt:
         return "none" if self.metric is None else self.metric.form
 
     def step(self) -> dict[str, Any]:
-        """What the choice leaves in a results row, in the form of `search.Found.step`."""
+        """The entry of the choice in a results row, in the form of `search.Found.step`."""
         tried = [
             [form if number else "none", number, value]
             for form, values in self.errors.items()
@@ -171,7 +171,7 @@ def path(
     params: dict[str, Any],
     lams: Sequence[float],
 ) -> Iterator[Machine]:
-    """Kernel ridge regression of the centred targets for one lambda after the other.
+    """Kernel ridge regression of the centred targets for successive lambdas.
 
     It ends before a lambda whose system is singular in float64.
 
@@ -184,7 +184,7 @@ def path(
     K, K_out = (kernels.block(kernel, rows, Z, params) for rows in (Z, Z_out))
     Y, Y_out, task, out = sample.Y, sample.Y_out, sample.task, sample.weights_out
     offset = np.average(Y, axis=0, weights=sample.weights)
-    # a row of weight 0 has no say
+    # a row of weight 0 has no influence
     with np.errstate(divide="ignore"):
         unit = 1.0 if sample.weights is None else np.minimum(1 / sample.weights, 1e30)
     for lam in lams:
@@ -209,7 +209,7 @@ def machine(
     params: dict[str, Any],
     lams: Sequence[float] = LAMS,
 ) -> Machine:
-    """That of the best of the lambdas, largest first; arguments as of `path`."""
+    """The machine of the best lambda, in decreasing order; arguments as in `path`."""
     best = Machine(lams[0], np.inf, np.inf, np.zeros(sample.Y.shape), metric)
     for found in path(sample, kernel, metric, params, lams):
         if found.error < best.error:
@@ -222,7 +222,7 @@ def machine(
 def machines(
     sample: Sample, kernel: str, form: str, steps: int = STEPS, seed: int = 0
 ) -> Iterator[Machine]:
-    """The machines of the recursion: that of no metric, and those of `steps` metrics.
+    """The machines of the recursion: without a metric, and with each of `steps` metrics.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ def machines(
     Yields
     ------
     Machine
-        Fewer where one is constant.
+        Fewer if one is constant.
     """
     metric: Metric | None = None
     lams: Sequence[float] = LAMS
@@ -240,14 +240,14 @@ def machines(
         params = bandwidth(kernel, Z, seed, WIDTH)
         found = machine(sample, kernel, metric, params, lams)
         yield found
-        # that of the next machine is not far from it
+        # that of the next machine is close to it
         lams = [lam for lam in LAMS if found.lam / 20 < lam < found.lam * 20]
         if number == steps:
             return
         rows, full = np.arange(len(Z)), form == "full"
         M = outer_product(kernel, Z, found.coef, params, rows, full, sample.weights)
         if metric is not None:
-            # of gradients with respect to A'x those with respect to x
+            # from gradients with respect to A'x to those with respect to x
             A = metric.map
             M = M * A**2 if A.ndim == 1 else A @ M @ A.T
         metric = Metric.of(M)
@@ -267,25 +267,25 @@ def learn(
     seed: int = 0,
     apart: Apart | None = None,
 ) -> Learnt:
-    """The metric of scaled rows and encoded targets, from a sample of ROWS rows at most.
+    """Learn the metric of scaled rows and encoded targets, from a sample of at most ROWS rows.
 
-    Of the forms and iterates the one with the least error on the held-out part of the sample is
-    taken, unless it takes less than GAIN off that of no metric.
+    The form and iterate with the lowest error on the held-out part of the sample is used, unless it
+    reduces the error without a metric by less than GAIN.
 
     Parameters
     ----------
     X : array, CSR matrix, or rows on workers, (n, d)
     Y : array, (n, k)
     kernel : str
-        The method's; where its gradient is not known, KERNEL learns.
+        The method's; if its gradient is not implemented, KERNEL is used.
     forms : sequence of str
     steps : int, optional
-        So many iterations of one form, whatever their error.
+        Exactly this many iterations of one form, whatever their error.
     weights : array, (n,), or None
     seed : int
         Of the sample.
     apart : Apart, optional
-        What keeps rows apart.
+        Groups or times.
     """
     n = X.shape[0]
     if n < FEWEST or not X.shape[1] or (apart is not None and apart.one):
@@ -315,14 +315,14 @@ def learn(
 
 
 def learner(kernel: str | None) -> str:
-    """The kernel that learns for a method's kernel, or for a method that has none."""
+    """The kernel used for learning, for a method's kernel or a method without one."""
     known = kernel is not None and kernels.get_kernel(kernel).has_gradient
     return kernel if kernel is not None and known else KERNEL
 
 
 def allowed(forms: Sequence[str], X: Any, kernel: str) -> list[str]:
-    """Those of the forms that rows X (n, d) and the kernel can have; diagonal where they can have
-    none of several.
+    """The forms possible for rows X (n, d) and the kernel; diagonal if none of several is
+    possible.
     """
     wide = X.shape[1] > MOST_INPUTS or scipy.sparse.issparse(X)
     diagonal = wide or kernels.get_kernel(kernel).metric == "l1"
@@ -331,7 +331,7 @@ def allowed(forms: Sequence[str], X: Any, kernel: str) -> list[str]:
 
 
 def most_rows(n_inputs: int) -> int:
-    """Rows of so many inputs that may be dense at a time."""
+    """Number of rows with so many inputs that may be dense at a time."""
     return max(FEWEST, VALUES // max(1, n_inputs))
 
 

@@ -1,4 +1,4 @@
-"""The options that several methods share. What one method alone has is declared in its own file."""
+"""Options shared by several methods. Options of a single method are declared in its own file."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -7,9 +7,9 @@ from rfx.fitting import validation
 from rfx.options import Option, Path
 
 AUTO = "auto"
-MOST = 10**9  # of a size or count; keeps absurd numbers from loops and memory
+MOST = 10**9  # limit of a size or count; excludes absurd numbers
 
-# Every method has these.
+# Options of every method.
 TASK = Option(
     "task",
     str,
@@ -31,7 +31,7 @@ METRIC = Option(
     str,
     "Metric of the scaled inputs, learnt by recursive feature machines.",
     {
-        "none": "the inputs as they are",
+        "none": "unchanged inputs",
         "diagonal": "a weight for each input",
         "full": "a matrix",
         AUTO: "the best of these on held-out rows",
@@ -41,21 +41,21 @@ METRIC = Option(
 METRIC_STEPS = Option(
     "metric_steps",
     int,
-    "Iterations of learning --metric; by default chosen on held-out rows.",
+    "Iterations of --metric; by default chosen on held-out rows.",
     low=1,
     high=20,
 )
 TARGET_SCALING = Option(
     "target_scaling",
     str,
-    "Scaling of a regression target: to [0, 1], or its mean to 0; the RMSE is in scaled units.",
+    "Scaling of a regression target: to [0, 1], or to mean 0. The RMSE is in scaled units.",
     scaling.TARGET_KINDS,
     default="none",
 )
 SEED = Option(
     "seed",
     int,
-    "Seed of everything random; the same seed gives the same model.",
+    "Random seed; the same seed gives the same model.",
     low=0,
     high=2**63 - 1,
     default=0,
@@ -66,7 +66,7 @@ TIMEOUT = Option(
 BUDGET_SECONDS = Option(
     "budget_seconds",
     float,
-    "Seconds after which no further scaling, kernel or metric is tried; by default all are.",
+    "Seconds after which no further scaling, kernel or metric is tried; by default all are tried.",
     low=0,
     high=2e6,
     open_low=True,
@@ -74,16 +74,16 @@ BUDGET_SECONDS = Option(
 COMMON = (TASK, CHOSEN_SCALING, METRIC, METRIC_STEPS, TARGET_SCALING, SEED, TIMEOUT)
 
 KERNEL = Option("kernel", str, "The kernel, exact or approximated.", default="gaussian")
-# Of methods that choose scaling and metric. A bandwidth has a meaning for one scaling only: where
-# it is given, nothing is chosen.
+# For methods that choose scaling and metric. A bandwidth has a meaning for one scaling only: if it
+# is given, nothing is chosen.
 CHOSEN_INPUTS = (
     CHOSEN_SCALING.but(
-        help=f"{SCALING.help} {SCALING.default} by default where --gamma is a number.",
+        help=f"{SCALING.help} {SCALING.default} by default if --gamma is a number.",
         default=AUTO,
         fixed=SCALING.default,
     ),
     METRIC.but(
-        help=f"{METRIC.help} {METRIC.default} by default where --gamma is a number.",
+        help=f"{METRIC.help} {METRIC.default} by default if --gamma is a number.",
         default=AUTO,
         fixed=METRIC.default,
     ),
@@ -97,7 +97,7 @@ GAMMA = Option(
         "paper": "1/2 (Gaussian), 1 (Laplacian)",
         "median": "from median distances",
         "tuned": (
-            "median times 1/4, 1, 4 or 16 by ridge regression on random features of held-out rows,"
+            "median times 1/4, 1, 4 or 16 by ridge regression on random features on held-out rows,"
             " the same for every method"
         ),
     },
@@ -110,17 +110,17 @@ GAMMA = Option(
 def chosen_kernel(
     known: Callable[[], Iterable[str]], tried: Sequence[str], fixed: str | None = None
 ) -> Option:
-    """--kernel with `auto` as its default, and another one beside a bandwidth that is a number.
+    """--kernel with `auto` as its default, and another default if the bandwidth is a number.
 
     Parameters
     ----------
     known : callable
-        Returns the kernels that the method has.
+        Returns the kernels of the method.
     tried : sequence of str
-        Those that ``auto`` chooses among.
+        The candidates of ``auto``.
     fixed : str, optional
     """
-    by_default = f" {fixed} by default where --gamma is a number." if fixed else ""
+    by_default = f" {fixed} by default if --gamma is a number." if fixed else ""
     return KERNEL.but(
         help=KERNEL.help + by_default,
         choices=lambda: {
@@ -160,7 +160,7 @@ LAM_L1 = LAM.but(help="Regularisation lambda_N of an un-normalised sum of losses
 LAM_PATH = Option(
     "lam_path",
     Path,
-    "Solve for a whole path of lambdas, over all D features at once; a model and a row each.",
+    "Solve for a whole path of lambdas, with all D features; each lambda yields a model and a row.",
 )
 LOSS = Option(
     "loss",
@@ -173,18 +173,18 @@ CG = {"cg": "plain conjugate gradients, for squared loss"}
 PRCD = {"prcd": "parallel randomised coordinate descent"}
 LIBLINEAR = {"liblinear": "LIBLINEAR, in a child process"}
 TOL = Option("tol", float, "Relative duality gap at which the solver stops.", low=0, open_low=True)
-MAX_ITER = Option("max_iter", int, "Most iterations of rfx's solvers.", low=1, high=MOST)
+MAX_ITER = Option("max_iter", int, "Maximum iterations of rfx's solvers.", low=1, high=MOST)
 DTYPE = Option(
     "dtype",
     str,
-    "Type of the features; sums are kept in float64.",
+    "Type of the features; sums are float64.",
     ("float32", "float64"),
     default="float32",
 )
 MAX_MEMORY = Option(
     "max_memory",
     float,
-    "MiB that features or kernel matrices may take before they are computed in blocks; by default a"
-    " third of what is free.",
+    "Memory limit in MiB for features or kernel matrices, above which they are computed in blocks;"
+    " by default a third of the free memory.",
     low=1,
 )

@@ -1,4 +1,4 @@
-"""A trained model with all it takes to predict from raw rows; this is what a model file holds."""
+"""A trained model with everything needed to predict from raw rows; the content of a model file."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ ARRAYS = scaling.ARRAYS | {"classes": model_file.Array("f", "classes")}
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Preprocessing and model of one training. It never changes.
+    """Preprocessing and model of one training. It is immutable.
 
     Parameters
     ----------
     method : Method
-        What trained it.
+        The method that trained it.
     settings : Settings
-        The options as they were asked for: words such as ``validation`` are still words.
+        The options as requested: words such as ``validation`` are still words.
     preprocessing : Preprocessing
     model : Model or None
         None for a pipeline that only labels and scores decision values.
     loss : Loss
     info : dict
-        How it was made, in the columns of a results row.
+        Training information, in the columns of a results row.
     trace : list of dict
-        What the solver reported step by step.
+        The solver's reports, step by step.
     calibration : Calibration or None
-        Turns decision values into probabilities.
+        Converts decision values to probabilities.
     path : tuple of Pipeline
-        With --lam-path: the pipelines of all lambdas, from the largest to the smallest.
+        With --lam-path: the pipelines of all lambdas, in decreasing order.
     """
 
     method: Method
@@ -83,7 +83,7 @@ class Pipeline:
 
     @property
     def letters(self) -> bytes | None:
-        """The letters that the model knows, where its rows are sequences."""
+        """The alphabet of the model, if its rows are sequences."""
         return getattr(self.model, "letters", None)
 
     def replace(self, **changes: Any) -> Pipeline:
@@ -104,13 +104,12 @@ class Pipeline:
         return [column.name for column in inputs]
 
     def importances(self) -> np.ndarray | None:
-        """Each input's share of the learnt metric, the average squared gradient by scaled inputs.
+        """Each input's share of the learnt metric, the average squared gradient over scaled inputs.
 
         Returns
         -------
         array, (columns,), or None
-            They sum to 1. A column of a table has the sum of the inputs that it became. None where
-            there is no metric.
+            They sum to 1. A table column has the sum of its inputs. None without a metric.
         """
         metric = self.preprocessing.scaler.metric
         if metric is None:
@@ -123,7 +122,7 @@ class Pipeline:
         return np.array([shares[a:b].sum() for a, b in itertools.pairwise(starts)])
 
     def with_info(self, **more: Any) -> Pipeline:
-        """The same pipeline, and those of its path, with more entries of ``info``."""
+        """The same pipeline, and those of its path, with additional entries of ``info``."""
         path = tuple(replace(point, info=point.info | more) for point in self.path)
         return replace(self, info=self.info | more, path=path)
 
@@ -131,7 +130,7 @@ class Pipeline:
 
     @parallel.one_blas_thread()
     def decision_function(self, X: Any) -> np.ndarray:
-        """(n,) or (n, classes) values before they become labels; for a regression scaled targets.
+        """(n,) or (n, classes) values before they become labels; for regression, scaled targets.
 
         Parameters
         ----------
@@ -141,7 +140,7 @@ class Pipeline:
         Raises
         ------
         DataError
-            For another number of inputs, and naming the row where a value is not finite.
+            For a wrong number of inputs, and, with the row, if a value is not finite.
         """
         views = [self._decision(rows) for rows in self.method.views(self.settings, X)]
         return sum(views[1:], views[0]) / len(views) if len(views) > 1 else views[0]
@@ -154,40 +153,40 @@ class Pipeline:
         if not finite.all():
             row = np.argmin(finite) + 1
             raise DataError(
-                f"the model has no finite value for row {row}: its inputs are too large"
+                f"the model has no finite value for row {row}, because its inputs are too large"
             )
         return values[:, 0] if values.shape[1] == 1 else values
 
     def labels(self, decision: np.ndarray) -> np.ndarray:
-        """What predict returns, from decision_function's values."""
+        """The result of predict, from decision_function's values."""
         return self.preprocessing.labels(decision)
 
     def predict(self, X: Any) -> np.ndarray:
-        """(n,) labels, or targets in their own units, of raw rows X (n, d)."""
+        """(n,) labels, or targets in their original units, of raw rows X (n, d)."""
         return self.labels(self.decision_function(X))
 
     def score(self, X: Any, y: Any) -> dict[str, Any]:
         """``metric`` and ``score`` on raw rows X and targets y; see `Preprocessing.score`.
 
-        Warns of labels that the model never saw: rows with them count as wrong.
+        Warns about unseen labels: rows with them count as wrong.
         """
         self.preprocessing.warn_of_unknown(y)
         return self.evaluate(self.decision_function(X), y)
 
     def evaluate(self, decision: np.ndarray, y: Any) -> dict[str, Any]:
-        """What score returns, from decision_function's values."""
+        """The result of score, from decision_function's values."""
         return self.method.score(self.preprocessing, decision, y)
 
     # ------------------------------------------------------------------ files
 
     def save(self, path: Any, **more: Any) -> int:
-        """Write the model file, or nothing where path is None.
+        """Write the model file, or nothing if path is None.
 
         Parameters
         ----------
         path : str, path or None
         **more
-            Entries of the header, as a reader finds them again.
+            Further entries of the header.
 
         Returns
         -------
@@ -220,7 +219,7 @@ class Pipeline:
         return model_file.write(path, header, arrays)
 
     def _plugins(self) -> list[dict[str, Any]]:
-        """What of this comes from other packages, and which: kind, name, package."""
+        """The plug-ins used: kind, name, package."""
         kernel = self.settings.get("kernel")
         known = [
             ("method", plugins.entries("rfx.methods"), self.name, type(self.method).__module__)
@@ -238,12 +237,12 @@ class Pipeline:
     def read(cls, method: Method, file: model_file.File) -> Pipeline:
         """The pipeline of an open model file of that method.
 
-        Only the arrays that the method declares are read, once their shapes fit.
+        Only the declared arrays are read, after their shapes are checked.
 
         Raises
         ------
         DataError, KeyError
-            Where the file is damaged or lacks something.
+            If the file is damaged or incomplete.
         """
         header = file.header
         forms, declared = file.forms(), ARRAYS | method.saved_arrays(header)
@@ -252,7 +251,7 @@ class Pipeline:
 
     @classmethod
     def of_state(cls, method: Method, header: dict[str, Any], arrays: dict[str, Any]) -> Pipeline:
-        """The pipeline of a model file's header and arrays; raises what `read` does."""
+        """The pipeline from a model file's header and arrays; raises like `read`."""
         known = sizes(method, header, arrays)
         model_file.check_arrays(arrays, ARRAYS | method.saved_arrays(header), known)
         settings = Settings.resolve(type(method), header["params"])
@@ -284,12 +283,12 @@ class Pipeline:
 
 
 def silent() -> np.errstate:
-    """A context without numpy's warnings of an overflow; the result is checked instead."""
+    """A context without numpy's overflow warnings; the result is checked instead."""
     return np.errstate(over="ignore", invalid="ignore", divide="ignore")
 
 
 def sizes(method: Method, header: dict[str, Any], arrays: dict[str, Any]) -> dict[str, int]:
-    """The sizes of a model file's axes that its header and labels tell."""
+    """The sizes of a model file's axes known from its header and labels."""
     if header["task"] not in (*CLASSIFICATION, "regression"):
         raise DataError(f"its task is {header['task']!r:.40}")
     found = {"inputs": header["info"]["n_inputs"], "outputs": 1}
@@ -306,7 +305,7 @@ def sizes(method: Method, header: dict[str, Any], arrays: dict[str, Any]) -> dic
 
 
 def n_targets(header: dict[str, Any]) -> int:
-    """The targets of a row in the header of a regression's model; one where it says nothing."""
+    """The number of targets per row in the header of a regression model; 1 if absent."""
     found = header.get("n_targets", 1)
     if type(found) is not int or found < 1:
         raise DataError(f"its number of targets is {found!r:.40}")

@@ -1,4 +1,4 @@
-"""From raw rows and targets to those of a problem, and from decision values back to predictions."""
+"""Convert raw rows and targets to a problem, and decision values to predictions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CLASSIFICATION = ("binary", "multiclass")
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """What training rows teach about inputs and targets.
+    """Properties of inputs and targets learnt from the training rows.
 
     Parameters
     ----------
@@ -54,14 +54,15 @@ class Preprocessing:
         classes: np.ndarray | None = None,
         schema: Schema | None = None,
     ) -> Preprocessing:
-        """From the scaling of the training rows, targets y (n,) and sample weights (n,) or None.
+        """Create from the scaling of the training rows, targets y (n,) and sample weights (n,) or
+        None.
 
-        classes: the different labels, ascending; by default those of y.
+        classes: the distinct labels, ascending; by default those of y.
 
         Raises
         ------
         DataError
-            For more than two labels of a binary task, and targets that can't be scaled.
+            For more than two labels in a binary task, and targets that can't be scaled.
         """
         dtype = input_dtype(settings)
         if task == "regression":
@@ -80,21 +81,23 @@ class Preprocessing:
         return self.scaler.transform(X, dtype=self.dtype)
 
     def targets(self, y: Any) -> np.ndarray:
-        """Targets (n, k): scaled, or +-1 for each class against the others (one column for two)."""
+        """Targets (n, k): scaled, or +-1 for each class against the rest (one column for two
+        classes).
+        """
         if self.target_scaler is not None:
             column: np.ndarray = self.target_scaler.transform(y)[:, None]
             return column
         classes = self.classes
         assert classes is not None
         if len(classes) <= 2:
-            # the larger label is +1; where there is one class only, it keeps its sign
+            # the larger label is +1; a single class keeps its sign
             single = len(classes) < 2 and classes[0] <= 0
             positive = np.inf if single else classes[-1]
             return np.where(y == positive, 1.0, -1.0)[:, None]
         return np.where(y[:, None] == classes[None, :], 1.0, -1.0)
 
     def labels(self, decision: np.ndarray) -> np.ndarray:
-        """(n,) labels, or targets in their own units, of decision values (n,) or (n, k)."""
+        """(n,) labels, or targets in their original units, of decision values (n,) or (n, k)."""
         if self.target_scaler is not None:
             return self.target_scaler.inverse(decision)
         classes = self.classes
@@ -109,19 +112,20 @@ class Preprocessing:
         return found
 
     def score(self, decision: np.ndarray, y: Any) -> dict[str, Any]:
-        """``metric`` and ``score``: accuracy for classes, RMSE in units of the scaled target.
+        """``metric`` and ``score``: accuracy for classification, RMSE in units of the scaled
+        target.
 
         Raises
         ------
         DataError
-            Where no label of y is among the classes.
+            If no label of y is among the classes.
         """
         if self.target_scaler is not None:
             error = decision - self.target_scaler.transform(np.asarray(y, float))
             if error.shape != decision.shape:
                 raise DataError(
-                    f"targets of the shape {np.shape(y)} don't go with a model whose values have"
-                    f" the shape {decision.shape}"
+                    f"targets of shape {np.shape(y)} do not match the model's values of shape"
+                    f" {decision.shape}"
                 )
             return {"metric": "rmse", "score": float(np.sqrt(np.mean(error**2)))}
         assert self.classes is not None
@@ -131,9 +135,9 @@ class Preprocessing:
         return {"metric": "accuracy", "score": float(np.mean(self.labels(decision) == y))}
 
     def warn_of_unknown(self, y: Any) -> None:
-        """Warn of number labels y (n,) that are not among the classes.
+        """Warn about numeric labels y (n,) that are not among the classes.
 
-        Of words the reader of their file warns.
+        For words, the file reader warns.
         """
         words = self.schema is not None and self.schema.labels is not None
         if self.classes is None or words:
@@ -141,11 +145,11 @@ class Preprocessing:
         new = np.setdiff1d(y, self.classes)
         if len(new):
             found = listed(new, self.schema)
-            message = f"the rows have labels that the model never saw: {found}; {NEVER_SEEN}"
+            message = f"the rows have labels that were absent in training: {found}; {NEVER_SEEN}"
             warnings.warn(message, RfxWarning, stacklevel=2)
 
     def error(self, decision: np.ndarray, y: Any) -> float:
-        """The share of wrong labels, or the RMSE in units of the scaled target."""
+        """The error rate, or the RMSE in units of the scaled target."""
         found: float = self.score(decision, y)["score"]
         return found if self.task == "regression" else 1.0 - found
 

@@ -1,6 +1,4 @@
-"""The problem that a method solves: scaled rows, encoded targets, loss, weights, and who
-listens.
-"""
+"""The problem that a method solves: scaled rows, encoded targets, loss, weights, and listeners."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from rfx.data.tabular.apart import Apart
 from rfx.losses import Loss
 
 T = TypeVar("T")
-# Called with what a solver reports of a step, or with what selection has tried so far.
+# Called with a solver's report of a step, or with the trials of a selection so far.
 Progress = Callable[[dict[str, Any]], None]
 
 
@@ -28,8 +26,8 @@ class Curve:
     X : array or CSR matrix, (m, d)
         Scaled rows.
     error : callable
-        Decision values (m,) or (m, k) to the error: the share of wrong labels, or the root mean
-        squared error in units of the scaled target.
+        Maps decision values (m,) or (m, k) to the error: the error rate, or the root mean squared
+        error in units of the scaled target.
     """
 
     X: Any
@@ -38,29 +36,29 @@ class Curve:
 
 @dataclass(frozen=True)
 class Problem:
-    """What is learnt from.
+    """The training data.
 
     Parameters
     ----------
     X : array, CSR matrix, or rows on workers, (n, d)
         Scaled inputs.
     Y : array, (n, k)
-        Scaled targets of a regression; for classes -1 and +1, a column for each class against the
-        others, one column for two classes.
+        Scaled targets of a regression; for classes -1 and +1, one column for each class against the
+        rest, one column for two classes.
     loss : Loss
         The loss of one row and output.
     task : str
         ``regression``, ``binary`` or ``multiclass``.
     weights : array, (n,), or None
-        Sample weights; None stands for ones.
+        Sample weights; None means ones.
     deadline : float or None
-        Value of time.monotonic() at which training ends.
+        Value of time.monotonic() at which training must end.
     progress : callable or None
-        Told of every step.
+        Receives every step.
     curve : Curve or None
         Held-out rows to evaluate at every step.
     apart : Apart or None
-        What keeps rows apart where some are held out.
+        Groups or times for held-out splits.
     """
 
     X: Any
@@ -75,7 +73,7 @@ class Problem:
 
     @property
     def undivided(self) -> bool:
-        """Whether no row may be held out, for all are of one group or time."""
+        """Whether no row can be held out because all belong to one group or time."""
         return self.apart is not None and self.apart.one
 
     @property
@@ -94,7 +92,7 @@ class Problem:
         return count
 
     def rows(self, index: np.ndarray) -> Problem:
-        """The problem of some of the rows, by their numbers, to which nobody listens."""
+        """The problem of some of the rows, by their numbers, without listener."""
         weights = None if self.weights is None else self.weights[index]
         apart = None if self.apart is None else self.apart.rows(index)
         some = replace(self, X=self.X[index], Y=np.asarray(self.Y[index]), weights=weights)
@@ -110,7 +108,7 @@ class Problem:
 
 
 class Clock:
-    """Seconds by the name of what took them."""
+    """Seconds by activity."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}

@@ -1,10 +1,11 @@
-"""The search for options: points of a grid are evaluated on held-out rows, within a budget.
+"""Search for options: points of a grid are evaluated on held-out rows, within a budget.
 
-`--lam validation`, `--gamma loo`, `--gamma tuned` and `rfx tune` are grids and budgets of it. A
-point is fitted once for all its lambdas, and on a falling path none is tried after some that only
-got worse (`Stop`). A grid with several rounds is searched by successive halving (Jamieson and
-Talwalkar 2016): few rows and small models first, and the best points go on. Then the bandwidth is
-halved and doubled about the best as long as that helps, and the size doubled as long as it pays.
+`--lam validation`, `--gamma loo`, `--gamma tuned` and `rfx tune` define grids and budgets. A point
+is fitted once for all its lambdas, and a decreasing path of lambdas ends after several that only
+increase the error (`Stop`). A grid with several rounds is searched by successive halving (Jamieson
+and Talwalkar 2016): few rows and small models first, and the best points continue. Then the
+bandwidth is halved and doubled around the best as long as that helps, and the size is doubled as
+long as it pays.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from rfx import parallel
 from rfx.errors import RfxError, UsageError
 from rfx.fitting.settings import Settings
 
-# Lambdas in a row with more than the least error after which smaller ones are not tried.
+# Consecutive lambdas above the lowest error after which smaller ones are not tried.
 WAIT = 2
-# The size goes on being doubled while that takes this share off the error.
+# The size is doubled as long as that reduces the error by this fraction.
 GAIN = 0.01
 
 
 @dataclass(frozen=True)
 class Stop:
-    """When a falling path of lambdas has gone far enough, by the errors so far.
+    """When to end a decreasing path of lambdas, based on the errors so far.
 
     Parameters
     ----------
@@ -48,7 +49,7 @@ class Stop:
 
 @dataclass(frozen=True)
 class Measure:
-    """What trials are compared by.
+    """The value by which trials are compared.
 
     Parameters
     ----------
@@ -56,7 +57,7 @@ class Measure:
     larger : bool
         Whether larger values are better; by default it is an error.
     target : float or None
-        The value to come close to; None asks for the best.
+        The value to approximate; None takes the best.
     """
 
     name: str
@@ -64,7 +65,7 @@ class Measure:
     target: float | None = None
 
     def loss(self, value: float) -> float:
-        """What is least for the best value; infinite for one that is not finite."""
+        """A key that is smallest for the best value; infinite for one that is not finite."""
         if not math.isfinite(value):
             return math.inf
         if self.target is not None:
@@ -72,7 +73,7 @@ class Measure:
         return -value if self.larger else value
 
     def error(self, value: float) -> float:
-        """The value, or what it lacks to 1 where larger is better."""
+        """The value, or its distance from 1 if larger is better."""
         return 1 - value if self.larger else value
 
 
@@ -83,10 +84,10 @@ class Round:
     Parameters
     ----------
     rows, parts : int
-        Rows that each model is fitted to, and the parts of held-out rows.
+        Rows to fit each model, and the folds of held-out rows.
     number : int
     kept : int or None
-        How many points go on to the next round; None in the last.
+        Number of points in the next round; None in the last.
     """
 
     rows: int
@@ -97,7 +98,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Size:
-    """A method's option that more of makes better and slower.
+    """A method's option whose larger values improve accuracy and take longer.
 
     Parameters
     ----------
@@ -105,7 +106,7 @@ class Size:
     values : tuple of int
         Its value in each round, by the round's number.
     most : int
-        From here on it is not doubled.
+        Upper limit for doubling.
     """
 
     option: str
@@ -115,25 +116,24 @@ class Size:
 
 @dataclass(frozen=True)
 class Grid:
-    """What is tried.
+    """The candidates.
 
     Parameters
     ----------
     points : sequence of Settings
-        Each a method, or what else is fitted, with its options but lambda, in the order in which
-        they are tried.
+        Each is a method, or another model, with its options except lambda, in the order of trials.
     lams : dict
-        Method to its lambdas, largest first.
+        Lambdas of each method, largest first.
     rounds : sequence of Round
     sizes : dict
-        Method to its Size, where it has one.
+        The Size of a method, if it has one.
     halved : str or None
-        Option that is halved and doubled about the best.
+        The option that is halved and doubled around the best.
     above : int or None
-        How many lambdas above the best so far a path starts at, unless its first is then its
-        best; None has all of them tried.
+        Number of lambdas above the best so far at which a path starts, unless its first is then its
+        best; None tries all of them.
     lenient : bool
-        Leave out points that can't be fitted, unless it is the first of the only method.
+        Skip points that can't be fitted, except the first of a single method.
     """
 
     points: Sequence[Settings]
@@ -145,25 +145,25 @@ class Grid:
     lenient: bool = False
 
     def size(self, point: Settings) -> int:
-        """The point's size; 1 where its method has none."""
+        """The point's size; 1 if its method has none."""
         return point[self.sizes[point.method].option] if point.method in self.sizes else 1
 
     def at(self, point: Settings, number: int) -> Settings:
-        """The point with the size that it has in a round."""
+        """The point with its size in a round."""
         size = self.sizes.get(point.method)
         return point if size is None else point.updated(**{size.option: size.values[number]})
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What a search may cost.
+    """The limits of a search.
 
     Parameters
     ----------
     deadline : float
-        Value of time.monotonic() that no trial but the first is expected to pass.
+        Value of time.monotonic() that no trial except the first is expected to exceed.
     trials : int or None
-        The most trials.
+        Maximum number of trials.
     """
 
     deadline: float = math.inf
@@ -172,14 +172,14 @@ class Budget:
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of a point in a round.
+    """The result of a point in a round.
 
     Parameters
     ----------
     point : Settings
     round : Round
     path : tuple of (lambda, value)
-        As far as it went.
+        The values of the lambdas tried.
     lam, score
         The best of them.
     seconds : float
@@ -193,29 +193,29 @@ class Trial:
     seconds: float
 
     def like(self, point: Settings) -> bool:
-        """Whether it is of the method and kernel of another point."""
+        """Whether it has the same method and kernel as another point."""
         return (self.point.method, self.point.get("kernel")) == (point.method, point.get("kernel"))
 
 
 @dataclass(frozen=True)
 class Found:
-    """The best trial, and all of them as evidence."""
+    """The best trial, and all trials as evidence."""
 
     best: Trial
     trials: list[Trial]
     measure: Measure
 
     def within(self, slack: float) -> list[Trial]:
-        """Those whose error is above the least by no more than this share."""
+        """The trials whose error exceeds the lowest by at most this fraction."""
         loss = self.measure.loss
         most = (1 + slack) * loss(self.best.score)
         return [trial for trial in self.trials if loss(trial.score) <= most]
 
     def step(self, lam: bool, held_out: int, best: Trial | None = None) -> dict[str, Any]:
-        """What the choice of a trial, by default the best, leaves in a results row.
+        """The entry of a trial, by default the best, in a results row.
 
-        lam: whether lambda was chosen, too, besides the points' options. held_out: how many rows
-        were evaluated on.
+        lam: whether lambda was also chosen, in addition to the points' options. held_out: number of
+        evaluation rows.
         """
         best = best or self.best
 
@@ -233,7 +233,7 @@ class Found:
         }
 
 
-# What `search` calls.
+# The arguments of callbacks of `search`.
 Fit: TypeAlias = Callable[[Settings, Round, Sequence[Any]], list[float]]
 Known: TypeAlias = Callable[[Settings, Round], Trial | None]
 Tell: TypeAlias = Callable[[Trial, bool], None]
@@ -248,33 +248,33 @@ def search(
     tell: Tell = lambda trial, known: None,
     together: bool = False,
 ) -> Found:
-    """Try the points of the grid as far as the budget goes.
+    """Try the points of the grid within the budget.
 
     Parameters
     ----------
     fit : callable
-        (point, round, lambdas) to the value for each lambda, as far as it is worth to go.
+        Maps (point, round, lambdas) to the value for each lambda worth trying.
     grid : Grid
     measure : Measure
         Of the values.
     budget : Budget, optional
-        By default as much as the grid takes.
+        By default unlimited.
     known : callable, optional
-        (point, round) to a trial of an earlier search, which then costs nothing, or None.
+        Maps (point, round) to a trial of an earlier search, which then costs nothing, or None.
     tell : callable, optional
         Called with each trial, and whether it was known.
     together : bool
-        Share the points of a round among the threads.
+        Distribute the points of a round over threads.
 
     Returns
     -------
     Found
-        With the best trial of the last round that was reached; of equal ones the first.
+        With the best trial of the last completed round; of equal ones the first.
 
     Raises
     ------
     UsageError
-        Where not one point could be tried.
+        If no point could be tried.
     """
     return _Search(fit, grid, measure, budget or Budget(), known, tell, together).run()
 
@@ -307,14 +307,13 @@ class _Search:
     def _best(self) -> Trial:
         if not self.trials:
             raise UsageError(
-                "not one combination of options could be tried; give a longer --budget-seconds or"
-                " more --trials"
+                "no combination of options finished; use a longer --budget-seconds or more --trials"
             )
         last = max(trial.round.number for trial in self.trials)
         return min((one for one in self.trials if one.round.number == last), key=self._loss)
 
     def _refined(self, best: Trial) -> Trial:
-        """Half and twice the bandwidth as long as one of them is better."""
+        """Try half and twice the bandwidth as long as one of them is better."""
         option = self.grid.halved
         while option is not None and option in best.point:
             value = best.point[option]
@@ -329,7 +328,7 @@ class _Search:
         return best
 
     def _grown(self, best: Trial) -> Trial:
-        """Twice the size as long as that takes GAIN off the error."""
+        """Double the size as long as that reduces the error by GAIN."""
         error, known = self.measure.error, self.grid.sizes.get(best.point.method)
         while known is not None and (size := best.point[known.option]) < known.most:
             point = best.point.updated(**{known.option: 2 * size})
@@ -340,7 +339,7 @@ class _Search:
         return self._best()
 
     def _each(self, points: Sequence[Settings], round: Round) -> list[Trial]:
-        """A trial of each point that the budget has room for and that can be fitted."""
+        """A trial of each point that can be fitted within the budget."""
         found = []
         ready = self._fitted_together(points, round) if self.together else {}
         for number, point in enumerate(points):
@@ -355,8 +354,8 @@ class _Search:
         return found
 
     def _fitted_together(self, points: Sequence[Settings], round: Round) -> dict[int, Trial | None]:
-        """Trials by the number of their points, made by all threads; each that has begun before
-        the deadline is made.
+        """Trials by the number of their points, run by all threads; every trial started before the
+        deadline is completed.
         """
         made: dict[int, Trial | None] = {}
 
@@ -385,7 +384,7 @@ class _Search:
         return Trial(point, round, path, lam, score, time.monotonic() - start)
 
     def _last_lams(self, point: Settings) -> Sequence[Any]:
-        """The lambdas from a little above the best so far on."""
+        """The lambdas from slightly above the best so far."""
         lams = self.grid.lams[point.method]
         before = [trial for trial in self.trials if trial.like(point)]
         if self.grid.above is None or not before:
@@ -402,9 +401,9 @@ class _Search:
         return late and bool(self.trials)
 
     def _expected(self, point: Settings, round: Round) -> float:
-        """Seconds that a trial takes, by the last of its method and kernel.
+        """Estimated seconds of a trial, from the last of its method and kernel.
 
-        They grow with rows and parts, and with the size to the power 1.5.
+        They are proportional to rows and folds, and to the size to the power 1.5.
         """
         size, alike = self.grid.size, [trial for trial in self.trials if trial.like(point)]
         if not alike:

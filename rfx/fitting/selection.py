@@ -1,7 +1,7 @@
-"""Options chosen on the training rows: words such as ``validation`` become numbers.
+"""Choose options on the training rows: words such as ``validation`` become numbers.
 
-Every combination of the values is fitted to some rows and evaluated on the others, for several
-lambdas at once where a method can. No test row takes part. The model is then fitted to all rows.
+Every combination of values is fitted to some rows and evaluated on the others, for several lambdas
+at once if the method supports it. Test rows are not used. The model is then fitted to all rows.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from rfx.fitting.validation import SAMPLE, evenly, parts
 log = logging.getLogger(__name__)
 _TOO_FEW = "too few %s for validation; using %s = %g (set it with --%s)"
 _CALLED = {"lam": "lambda"}
-# Standard errors of the least share of wrong labels within which others count as no worse.
+# Standard errors above the lowest error rate within which values count as no worse.
 SURE = 0.5
-# Below so many rows nothing is chosen by validation.
+# Minimum rows for validation.
 FEWEST = 5
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Settings that are all numbers, and the evidence for them.
+    """Purely numeric settings, and the evidence for them.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class Choice:
     chosen : dict
         The options that were chosen, and their values.
     steps : list of dict
-        What was tried, on which rows, with which errors (see `search.Found.step`).
+        The trials, with their rows and errors (see `search.Found.step`).
     seconds : float
     """
 
@@ -57,12 +57,12 @@ class Choice:
 
 
 def choose(method: Method, problem: Problem, settings: Settings, cache: Cache) -> Choice:
-    """Replace every word among the settings that stands for a choice by the number it becomes.
+    """Replace every word among the settings by the number that it selects.
 
     Raises
     ------
     UsageError
-        Where there are too few rows to choose by.
+        For too few rows.
     """
     start = time.perf_counter()
     chosen: dict[str, Any] = {}
@@ -94,7 +94,7 @@ def choose(method: Method, problem: Problem, settings: Settings, cache: Cache) -
 def _gamma(
     method: Method, problem: Problem, settings: Settings, others: bool
 ) -> tuple[dict[str, Any], list[dict[str, Any]], dict[str, list[float]]]:
-    """(gamma where it is known now, what was tried for it, its values to try by validation)."""
+    """(gamma if it is known now, its trials, its candidate values for validation)."""
     kernel, word, seed = settings.kernel, settings.gamma, settings.seed
     X, Y = problem.X, problem.Y
     if word == "loo":
@@ -113,7 +113,7 @@ def _gamma(
         factors = method.searched["gamma"]
         return {}, [], {"gamma": bandwidth.candidates(kernel, X, seed, factors)}
     if others and isinstance(word, str):
-        # of all rows: a model of some of them has the bandwidth of the model it chooses for
+        # from all rows: a model of some of them uses the bandwidth of the model it selects for
         return {"gamma": bandwidth.resolve(kernel, word, X, seed)["gamma"]}, [], {}
     return {}, [], {}
 
@@ -126,10 +126,10 @@ def _validated(
     asked: Settings,
     cache: Cache,
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The values of the grid's options with the least error on held-out rows, and what was tried.
+    """The values of the grid's options with the lowest error on held-out rows, and the trials.
 
     grid: option -> values, gamma's as numbers. Options of a later stage have their first value
-    until then. Of equal errors the first is taken.
+    until then. For equal errors the first is used.
     """
     given = " and ".join(f"--{name.replace('_', '-')} is {asked[name]!r}" for name in grid)
     share, fewest = method.held_out_share, method.fewest_evaluated
@@ -145,7 +145,7 @@ def _validated(
     own = _HeldOut(method, problem, total, method.evaluation(settings), folds, Stop(), cache)
     target = own.target()
     if target is not None:
-        # of several parts the mean error is the one to come close to: no part alone tells
+        # with several folds, the mean error is the one to approximate
         own = replace(own, stop=Stop(True, target if len(folds) == 1 else None))
     error = "mean squared error" if problem.task == "regression" else "share of wrong labels"
     measure = Measure(error, target=target)
@@ -162,9 +162,9 @@ def _validated(
 
 @dataclass(frozen=True)
 class _HeldOut:
-    """Held-out rows of a problem, for models of the other rows: (fitted, held out) in each part.
+    """Held-out rows of a problem, for models of the other rows: (fitted, held out) in each fold.
 
-    total: rows of the training, of which the problem may have some only.
+    total: number of training rows, of which the problem may have only some.
     """
 
     method: Method
@@ -176,7 +176,7 @@ class _HeldOut:
     cache: Cache
 
     def target(self) -> float | None:
-        """The error to come close to, a mean over the parts; None asks for the least."""
+        """The error to approximate, a mean over the folds; None minimises the error."""
         found = []
         for kept, out in self.folds:
             some, others = self.problem.rows(kept), self.problem.rows(out)
@@ -188,7 +188,7 @@ class _HeldOut:
     def step(
         self, grid: dict[str, list[float]], best: dict[str, Any], measure: Measure
     ) -> dict[str, Any]:
-        """What was tried of the grid's options and chosen; the others are as in `best`."""
+        """The trials and choice of the grid's options; the others as in `best`."""
         method, progress = self.method, self.problem.progress
         others = {option: values for option, values in grid.items() if option != "lam"}
         lams = grid.get("lam", [best.get("lam", self.settings.get("lam"))])
@@ -200,7 +200,7 @@ class _HeldOut:
         least = math.inf
 
         def tell(error: float | None) -> None:
-            """Of one lambda more; without an error it is one that is not tried."""
+            """Count one more lambda; without an error it is skipped."""
             nonlocal least
             tried = next(count)
             if progress is not None and error is not None:
@@ -221,7 +221,7 @@ class _HeldOut:
         return step if measure.target is None else step | {"target": measure.target}
 
     def _best(self, found: Found, count_out: int) -> Trial:
-        """The trial that is taken; count_out: rows that were evaluated on."""
+        """The selected trial; count_out: number of evaluation rows."""
         least = found.best.score
         if not self.method.simplest or self.problem.task == "regression" or least > 1:
             return found.best
@@ -245,7 +245,7 @@ class _HeldOut:
             rows.append(self.method.errors_along(some, others, settings, own, stop, self.cache))
             for _ in lams[len(rows[-1]) :]:
                 tell(None)
-        # where one part went on to smaller lambdas than another, the other's last error stands
+        # if one fold tried smaller lambdas than another, the other's last error is used
         most = max(map(len, rows))
         rows = [own + own[-1:] * (most - len(own)) for own in rows]
         found: list[float] = np.average(rows, 0, [len(out) for _, out in self.folds]).tolist()

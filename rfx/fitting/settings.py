@@ -1,6 +1,4 @@
-"""The options of one training: each converted, each with its default filled in, none of
-them changed.
-"""
+"""The options of one training, converted, with defaults, immutable."""
 
 from __future__ import annotations
 
@@ -16,15 +14,15 @@ if TYPE_CHECKING:
 class Settings(Mapping[str, Any]):
     """Every option of a method by name, as an item (``settings["lam"]``) or an attribute.
 
-    Words that stand for a choice, such as ``validation``, stay words until
-    `rfx.fitting.selection.choose` returns new settings with numbers in their place.
+    Words such as ``validation`` remain words until `rfx.fitting.selection.choose` returns new
+    settings with numbers.
 
     Parameters
     ----------
     method : str
         Name of the method that the options belong to.
     options : dict
-        Option name to value, in the type that the option declares.
+        Option name to value, in the declared type.
     """
 
     method: str
@@ -32,19 +30,19 @@ class Settings(Mapping[str, Any]):
 
     @classmethod
     def resolve(cls, method: type[Method], given: Mapping[str, Any]) -> Settings:
-        """Convert the options that are given and fill in the defaults of the others.
+        """Convert the given options and add the defaults of the others.
 
         Parameters
         ----------
         method : type of Method
             Declares the options.
         given : mapping
-            Option name to value, a text or a number; None stands for the default.
+            Option name to value, a text or a number; None means the default.
 
         Raises
         ------
         UsageError
-            For an option that the method does not have, or a value that it does not take.
+            For an unknown option or an invalid value.
         """
         converted = method.converted(given)
         return cls(method.name, method.defaults(converted) | converted)

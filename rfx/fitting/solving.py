@@ -1,5 +1,5 @@
-"""Which solver a linear model with L2 regularisation gets: by its options, its loss, and
-the task.
+"""Select the solver of a linear model with L2 regularisation, by its options, its loss, and the
+task.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ def solve(Z: Any, problem: Problem, settings: Settings, callback: Any = None) ->
     settings : Settings
         With lam, solver, tol, max_iter and max_memory.
     callback : callable or None
-        Told of every step.
+        Receives every step.
 
     Raises
     ------
     UsageError
-        For a solver that does not have the loss.
+        For a solver that does not support the loss.
     """
     solver, lam, limits = settings.solver, settings.lam, budget(problem, settings)
     Z, Y, loss = weights.problem(Z, problem.Y, problem.loss, problem.weights)
     if not Z.shape[1]:
-        # no feature, no weight: every prediction is zero, and that is the minimum
+        # without features, every prediction is zero, and that is the minimum
         values = loss.value(np.zeros_like(Y), Y).sum(axis=0)
         certificate, empty = Certificate("gap", 0.0), np.zeros((0, Y.shape[1]))
         return Solution(empty, float(values.sum()), certificate, 0, "converged")
     if solver == "cg":
         if loss.name != "squared":
             raise UsageError(
-                f"--solver is cg, which is for squared loss, not {loss.name}; add --loss squared or"
-                " choose rfx"
+                f"--solver is cg, which is for squared loss, not {loss.name}; use --loss squared or"
+                " --solver rfx"
             )
         return solve_ridge_cg(Z, Y, lam, loss, limits, callback=callback)
     if solver == "liblinear":
@@ -94,7 +94,8 @@ def coefficients_along(
 def solve_path(Z: Any, problem: Problem, settings: Settings, lams: list[float]) -> list[Solution]:
     """A solution for each lambda by rfx's own solvers.
 
-    Squared loss takes one Gram matrix for all of them, else each starts at the last.
+    Squared loss uses one Gram matrix for all of them; other losses start each at the previous
+    solution.
     """
     limits = budget(problem, settings)
     Z, Y, loss = weights.problem(Z, problem.Y, problem.loss, problem.weights)

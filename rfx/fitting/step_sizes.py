@@ -1,4 +1,4 @@
-"""The options of step sizes, which doubly-sgd and norma share."""
+"""Step size options shared by doubly-sgd and norma."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STEP = Option(
         "root": "theta / sqrt(t + t0)",
         "decay": "step0 / (1 + step1 t)",
         "constant": "step0",
-        "normalized": "step0 / root mean square of the loss's derivatives on the batch, at most 1",
+        "normalized": "step0 / root mean square of the loss derivatives on the batch, at most 1",
     },
     default="root",
 )
@@ -36,17 +36,17 @@ STEPS = (STEP, THETA, T0, STEP0, STEP1)
 
 
 def check_steps(settings: Settings) -> None:
-    """Refuse, with a UsageError, steps that no choice of the words among them makes possible."""
+    """Raise UsageError for step sizes that are impossible with any resolved option."""
     if isinstance(settings.nu, str) and settings.step == "theorem":
         raise UsageError(
-            f"--step is theorem, whose steps go by --nu, but that is {settings.nu}; give a number"
+            f"--step is theorem, which needs --nu, but --nu is {settings.nu}; set it to a number"
         )
     numbers = {"nu": FEW_ROWS["nu"]} if isinstance(settings.nu, str) else {}
     steps_of(settings.updated(**numbers))
 
 
 def steps_of(settings: Settings) -> Steps:
-    """The steps of options that are numbers; UsageError where the theorem does not allow them."""
+    """The steps of numeric options; UsageError if the theorem does not allow them."""
     kind, nu, theta, t0 = settings.step, settings.nu, settings.theta, settings.t0
     if kind == "theorem":
         theta = (1 / nu if nu else None) if theta is None else theta
@@ -57,6 +57,6 @@ def steps_of(settings: Settings) -> Steps:
 
 
 def descent_of(settings: Settings) -> Descent:
-    """The descent of options that are numbers."""
+    """The descent of numeric options."""
     damping = settings.get("damping", DAMPING)
     return Descent(steps_of(settings), settings.precondition, damping, settings.averaging)

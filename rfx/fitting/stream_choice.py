@@ -1,14 +1,14 @@
-"""How the methods that learn batch by batch choose options: by short trainings on a sample.
+"""Choose options of batch-learning methods by short trainings on a sample.
 
-The sample are at most ROWS of the rows that are surveyed before the first step, drawn at random,
-scaled, and under the metric where one is learnt. A fifth of them is held out. Every value that is
-tried learns from the others, in as many passes as the method takes by default. nu is chosen first,
-with the bandwidth that kernel ridge regression has the least leave-one-out error with, then the
-bandwidth, of that and larger multiples of gamma. What predicts the held-out rows best is taken; of
-shares of wrong labels, which are uncertain on so few rows, the first of the values that are within
-half a standard error of the least: the largest nu, the smallest gamma. nu is of the mean loss, so
-that it is the same for the sample as for all rows. A stream that can be read twice is surveyed in
-full, one that can't in its first rows.
+The sample contains at most ROWS of the rows surveyed before the first step, drawn at random,
+scaled, and mapped by the metric if one is learnt. A fifth of them is held out. Every candidate
+learns from the others, with the method's default number of epochs. First nu is chosen, with the
+bandwidth of lowest leave-one-out error of kernel ridge regression; then the bandwidth, among that
+and larger multiples of gamma. The candidate with the lowest held-out error is used. Because error
+rates are uncertain on so few rows, the first candidate within half a standard error of the lowest
+is used: the largest nu, the smallest gamma. nu refers to the mean loss, so it is the same for the
+sample and for all rows. A stream that can be read twice is surveyed in full, otherwise only its
+first rows.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from rfx.fitting.validation import LAMS
 if TYPE_CHECKING:
     from rfx.fitting.streaming import Learner, StreamMethod
 
-# Rows of the sample; words for the bandwidth other than loo are resolved by SAMPLE of them.
+# Rows of the sample; other words for the bandwidth than loo are resolved on SAMPLE of them.
 ROWS = 6144
-# Losses whose derivatives are as large in every unit of the targets.
+# Losses whose derivatives do not depend on the unit of the targets.
 BOUNDED = ("absolute", "epsilon_insensitive")
 
 
 def choose(
     method: StreamMethod, problem: Problem, settings: Settings, n_rows: int | None
 ) -> selection.Choice:
-    """Replace every word among the settings that stands for a choice by the number it becomes.
+    """Replace every word among the settings by the number that it selects.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def choose(
         Prepared rows of the sample in random order, and their encoded targets.
     settings : Settings
     n_rows : int or None
-        Of the whole set; None where their number is not known.
+        Of the whole set; None if unknown.
     """
     if settings.get("gamma") == "tuned" and bandwidth.has_gamma(settings.kernel):
         known, first = n_rows or problem.n_rows, problem.rows(np.arange(problem.n_rows)[:SAMPLE])
@@ -71,17 +71,17 @@ def choose(
 
 
 def _trial_passes(method: StreamMethod, settings: Settings, n_rows: int | None) -> int:
-    """Passes over the sample: the method's by default, whatever the training is given.
+    """Epochs over the sample: the method's default, whatever the training uses.
 
-    A training that goes on for more passes than it was begun with then has the same options as one
-    that was given as many from the beginning.
+    So a training resumed with more epochs has the same options as one that requested as many from
+    the beginning.
     """
     count: int = method.passes(settings.updated(epochs=None), n_rows)
     return count
 
 
 def trained(method: StreamMethod, problem: Problem, settings: Settings) -> Learner:
-    """A learner of prepared rows in memory, in a random order of every pass's own."""
+    """A learner of prepared rows in memory, with a random order in each epoch."""
     weights = BatchWeights(problem.weights)
     n_inputs, seed = problem.n_inputs, settings.seed
     order = np.random.default_rng(seed).permutation(problem.n_rows)
@@ -109,14 +109,14 @@ def trained(method: StreamMethod, problem: Problem, settings: Settings) -> Learn
 
 
 def thetas(problem: Problem, settings: Settings) -> list[float]:
-    """The lengths of the first step to try, in the unit of the targets where the loss makes that
-    matter."""
+    """The candidate lengths of the first step, in the unit of the targets if the loss requires
+    it."""
     tried = THETAS[:1] if settings.precondition else THETAS
     return [value * unit(problem) for value in tried]
 
 
 def unit(problem: Problem) -> float:
-    """How far the targets are from 0 where the loss has the same derivatives in every unit; else
+    """The distance of the targets from 0 if the loss has the same derivatives in every unit; else
     1.
     """
     if problem.loss.name not in BOUNDED:

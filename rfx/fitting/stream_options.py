@@ -1,4 +1,4 @@
-"""The options of the methods that learn batch by batch."""
+"""The options of the methods that learn in batches."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from rfx.fitting.settings import Settings
 from rfx.kernels import KERNELS
 from rfx.options import Option
 
-# Rows from which all is learnt that must be known beforehand, of an input that can be read once.
+# Number of first rows for learning preprocessing, if the input can be read only once.
 HEAD = 10_000
-# What --nu validation tries; and what is tried of theta, the length of the first step, where steps
-# are not preconditioned. Without enough rows to choose by, nu and theta are FEW_ROWS.
+# The candidates of --nu validation; and those of theta, the length of the first step, without
+# preconditioning. With too few rows to choose, nu and theta are FEW_ROWS.
 NUS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7)
 THETAS = (1.0, 4.0, 16.0)
 FEW_ROWS = {"nu": 1e-4, "theta": 1.0}
-# By default there are as many passes over fewer rows than MANY_ROWS, and one over more.
+# Default epochs for fewer rows than MANY_ROWS; one for more.
 PASSES, MANY_ROWS = 3, 100_000
 
 NU = Option(
@@ -35,7 +35,7 @@ NU = Option(
     low=0,
     default="validation",
 )
-BATCH = Option("batch", int, "Rows in a step (batch size).", low=1, high=MOST, default=1024)
+BATCH = Option("batch", int, "Rows per step (batch size).", low=1, high=MOST, default=1024)
 EPOCHS = Option(
     "epochs",
     int,
@@ -46,7 +46,7 @@ EPOCHS = Option(
 BUFFER = Option(
     "buffer",
     int,
-    "Rows of a file or of standard input that are shuffled with one another; 0: none.",
+    "Size of the shuffle buffer, in rows, for files and standard input; 0: no shuffling.",
     low=0,
     high=MOST,
     default=16384,
@@ -61,14 +61,14 @@ FEATURES = Option(
 REPLACE = Option(
     "replace",
     bool,
-    "Draw the rows with replacement, as the theorems have it; else every pass has each once.",
+    "Draw rows with replacement, as in the theorems; otherwise every epoch uses each row once.",
     default=False,
 )
 HEAD_ROWS = Option(
     "head",
     int,
-    "Rows at the beginning that scaling, labels, components and gamma are learnt from; by default"
-    f" all, of standard input {HEAD:,}.",
+    "Number of first rows that scaling, labels, components and gamma are learnt from; by default"
+    f" all rows, for standard input {HEAD:,}.",
     low=1,
     high=MOST,
 )
@@ -79,13 +79,13 @@ PCA_TO = Option(
 CENTRED = Option(
     "pca_centred",
     bool,
-    "Principal components about the mean of the rows; false: about the origin.",
+    "Centre the rows for the principal components.",
     default=True,
 )
 SECONDS = Option(
     "budget_seconds",
     float,
-    "Seconds of training after which it ends well.",
+    "Seconds of training, after which it stops normally.",
     low=0,
     open_low=True,
     high=2e6,
@@ -93,12 +93,12 @@ SECONDS = Option(
 SAMPLES = Option(
     "budget_samples",
     int,
-    "Stop after this many rows, over however many passes.",
+    "Maximum number of rows to process, over all epochs.",
     low=1,
     high=10**12,
 )
 EPSILON = Option(
-    "epsilon", float, "Half the width of the tube of epsilon_insensitive.", low=0, default=0.1
+    "epsilon", float, "Half width of the tube of the epsilon_insensitive loss.", low=0, default=0.1
 )
 PRECONDITION = Option(
     "precondition",
@@ -120,21 +120,21 @@ AVERAGING = Option(
 PROJECT = Option(
     "project",
     bool,
-    "Project on the ball of radius 1/sqrt(nu), which the minimum of the hinge loss lies in.",
+    "Project onto the ball of radius 1/sqrt(nu), which contains the minimum of the hinge loss.",
     default=False,
 )
-# Newton's steps on features cost as much for more rows.
+# Newton steps on features cost as much for more rows.
 PEGASOS = (BATCH.but(default=4096), PROJECT, PRECONDITION, AVERAGING)
 OPTIONS = (
     KERNEL.but(
         choices=lambda: [name for name in MAPS if not set(KERNELS[name].parameters) - {"gamma"}]
     ),
     GAMMA.adding(
-        {"median-matlab": "1 / median distance^2, as the program of Dai et al. has it"},
+        {"median-matlab": "1 / median distance^2, as in the program of Dai et al."},
         {
             "loo": (
-                f"{CHOSEN_GAMMA.meanings()['loo']}; that, or 4 or 16 times as much, which fewer"
-                " passes learn, on held-out rows of a sample"
+                f"{CHOSEN_GAMMA.meanings()['loo']}; then the best on held-out rows of a sample"
+                " among that value and 4 and 16 times as much, which need fewer epochs"
             )
         },
     ).but(default="loo"),
@@ -169,12 +169,12 @@ OPTIONS = (
     TARGET_SCALING.but(help=f"{TARGET_SCALING.help} By default mean.", default=None),
     DTYPE,
 )
-# Options that a training that is taken up again may change.
+# Options that may change when a training is resumed.
 CHANGEABLE = frozenset(("budget_seconds", "budget_samples", "timeout", "epochs"))
 
 
 def passes(settings: Settings, n_rows: int | None) -> int:
-    """Passes over the rows; n_rows: of a set, None where their number is not known."""
+    """Number of epochs; n_rows: of a set, None if unknown."""
     given: int | None = settings.epochs
     if given is not None:
         return given

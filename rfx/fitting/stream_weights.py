@@ -1,5 +1,5 @@
-"""Weights of rows for the methods that learn batch by batch: the loss is the weighted mean,
-sum_n w_n L(f(x_n), y_n) / sum_n w_n.
+"""Sample weights for the methods that learn in batches: the loss is the weighted mean, sum_n w_n
+L(f(x_n), y_n) / sum_n w_n.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class BatchWeights:
-    """What each batch's losses are multiplied by: the rows' weights over their mean, that of all
-    rows or of those so far.
+    """The factors of each batch's losses: the rows' weights divided by their mean, over all rows or
+    over those so far.
 
-    own: (n,) weights of all rows of the set, by their numbers; None where these are not known
-    beforehand. by_label: what rows of a label weigh, 1 for those that are not named.
+    own: (n,) weights of all rows of the set, by their numbers; None if unknown beforehand.
+    by_label: weights of labels, 1 for unlisted ones.
     """
 
     def __init__(
@@ -35,28 +35,28 @@ class BatchWeights:
 
     @classmethod
     def of_stream(cls, class_weight: str | None, schema: Schema | None = None) -> BatchWeights:
-        """By the option class_weight alone. Raises UsageError for `balanced`, which has to
-        know all rows.
+        """Create from the option class_weight alone. Raises UsageError for `balanced`, which needs
+        all rows.
         """
         by_label = weights.by_code(class_weight, schema)
         if isinstance(by_label, str):
             raise UsageError(
-                "--class-weight is balanced, which has to count all rows beforehand; in a stream"
-                " give LABEL:WEIGHT"
+                "--class-weight balanced needs the counts of all rows beforehand; with --stream use"
+                " LABEL:WEIGHT"
             )
         return cls(by_label=by_label)
 
     def check(
         self, task: str, classes: np.ndarray, class_weight: str | None, schema: Schema | None
     ) -> None:
-        """Refuse, with a UsageError, weights of labels that were not learnt."""
+        """Raise UsageError for weights of unknown labels."""
         if self.by_label and task == "regression":
             raise weights.not_for_regression(class_weight)
         if self.by_label:
             weights.of_labels(classes, self.by_label, schema)
 
     def relative(self) -> np.ndarray | None:
-        """(n,) the rows' own weights over their mean; None where there are none."""
+        """(n,) the rows' own weights divided by their mean; None without weights."""
         return None if self.own is None else self.own * (self.rows / self.sum)
 
     def of(self, y: np.ndarray, index: np.ndarray) -> np.ndarray | None:
@@ -66,9 +66,9 @@ class BatchWeights:
     def of_some(
         self, y: np.ndarray, index: np.ndarray, given: np.ndarray | None = None
     ) -> np.ndarray | None:
-        """(m,) weights of a sample of the rows, which leave no trace; None for ones.
+        """(m,) weights of a sample of the rows, without updating the mean; None for ones.
 
-        given: (n,) weights of all rows by their numbers, where they are not the set's own.
+        given: (n,) weights of all rows by their numbers, if they differ from the set's own.
         """
         weights = self.own if given is None else given
         found = np.ones(len(y)) if weights is None else weights[index]
@@ -77,8 +77,8 @@ class BatchWeights:
         return None if np.all(found == 1) or not found.sum() else found
 
     def further(self, y: np.ndarray, given: np.ndarray | None = None) -> np.ndarray | None:
-        """(m,) of rows that follow, with the targets y (m,), which enter the mean; given:
-        (m,) their weights, None for ones.
+        """(m,) weights of further rows, with the targets y (m,), which update the mean; given: (m,)
+        their sample weights, None for ones.
         """
         found = np.ones(len(y)) if given is None else given
         for label, weight in self.by_label.items():
@@ -98,19 +98,19 @@ def counted(
     sample_weight: Any,
     apart: Apart | None = None,
 ) -> tuple[Any, np.ndarray, np.ndarray | None, Apart | None, str | None]:
-    """(X, y, weights, apart, task) with the first four as `rfx.fitting.weights.counted` has
-    them, of y (n,) or (n, k).
+    """(X, y, weights, apart, task) with the first four as in `rfx.fitting.weights.counted`, for y
+    (n,) or (n, k).
 
-    task is None where there are no weights.
+    task is None without weights.
 
-    Raises what it does, and UsageError for virtual examples.
+    Raises the same exceptions, and UsageError for virtual examples.
     """
     if sample_weight is None and settings.get("class_weight") is None:
         return X, y, None, apart, None
     if settings.virtual != "none":
         raise UsageError(
-            f"--virtual is {settings.virtual}, which makes new rows, and these have no sample"
-            " weights; leave them out"
+            f"--virtual is {settings.virtual}, whose generated rows have no sample weights; omit"
+            " the weights"
         )
     task = settings.task or ("regression" if y.ndim == 2 else guess_task(y))
     return *weights.counted(method, settings, task, schema, X, y, sample_weight, apart), task

@@ -1,8 +1,8 @@
-"""Methods that learn batch by batch, from arrays, files, standard input, or rows without end.
+"""Methods that learn in batches, from arrays, files, standard input, or endless streams.
 
-Training can be stopped, saved and taken up again at any batch. The objective is a mean: nu/2
-||f||^2 + E L(f(x), y) with nu = lam / n (Dai et al. 2014, equation 1). With sample weights it is
-the weighted mean, so that a row of weight 2 counts as two.
+Training can be stopped, saved and resumed at any batch. The objective is a mean: nu/2 ||f||^2 + E
+L(f(x), y) with nu = lam / n (Dai et al. 2014, equation 1). With sample weights it is the weighted
+mean, so that weight 2 counts a row twice.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ from rfx.fitting.validation import error
 from rfx.model import Array
 from rfx.options import Option
 
-# What gives (X, y) of all rows, part by part, each time that it is called.
+# Returns an iterator of (X, y) over all rows each time it is called.
 Chunks = Callable[[], Iterator[tuple[Any, np.ndarray]]]
 
-# Rows for one prediction at a time; a curve has a point each time the samples grew by this factor.
+# Rows per prediction call; a curve has a point each time the samples grew by this factor.
 ROWS, GROWTH = 8192, 1.3
 # Seconds between reports of progress.
 TELL = 0.2
 
 
 class Learner:
-    """A solver while it learns, and how its state becomes a model; it can be pickled.
+    """A solver while it learns, and the conversion of its state to a model; it can be pickled.
 
     Parameters
     ----------
@@ -70,7 +70,9 @@ class Learner:
         self.solver = solver
 
     def step(self, X: Any, Y: np.ndarray, index: Any, own: Any) -> float:
-        """One step over prepared rows with these numbers and weights; the mean loss before it."""
+        """One step over prepared rows with these numbers and weights; returns the mean loss before
+        it.
+        """
         loss: float = self.solver.step(X, Y, own)
         return loss
 
@@ -84,15 +86,15 @@ class Learner:
         return found
 
     def follow(self, X: Any) -> Callable[[], np.ndarray]:
-        """A function of no arguments that gives f of prepared rows, again and again."""
+        """A function without arguments that repeatedly returns f of prepared rows."""
         return lambda: self.predict(X)
 
     def describe(self) -> dict[str, Any]:
-        """``n_features``, ``model_size`` and the like."""
+        """``n_features``, ``model_size`` and more."""
         raise TypeError(f"{type(self).__name__} does not define describe")
 
     def header(self) -> dict[str, Any]:
-        """What the model file's header has of it."""
+        """Its part of the model file's header."""
         return {}
 
     def training_bytes(self) -> int | None:
@@ -111,7 +113,7 @@ def n_bytes(values: Any) -> int:
 
 @dataclass(frozen=True)
 class StreamModel:
-    """f of prepared rows, with the preparation behind the scaling.
+    """f of prepared rows, with the preparation after scaling.
 
     Parameters
     ----------
@@ -128,7 +130,7 @@ class StreamModel:
     dtype : numpy.dtype
         The type of the scaled rows.
     own_steps : callable or None
-        () -> the steps from prepared rows to f; None for a model that comes from no file.
+        () -> the steps from prepared rows to f; None for a model that was not loaded from a file.
     """
 
     inputs: Inputs
@@ -141,9 +143,11 @@ class StreamModel:
     own_steps: Callable[[], told.Steps] | None = None
 
     def steps(self) -> told.Steps:
-        """What `decision` computes of dense rows; UsageError for a model that is not of a file."""
+        """The computation steps of `decision` for dense rows; UsageError for a model that was not
+        loaded from a file.
+        """
         if self.own_steps is None:
-            raise UsageError("the model can't be exported before it is saved; save and load it")
+            raise UsageError("save and load the model before exporting it")
         return self.inputs.steps(self.dtype) + self.own_steps()
 
     def decision(self, X: Any) -> np.ndarray:
@@ -168,7 +172,7 @@ class StreamModel:
 
 @dataclass(frozen=True)
 class Restored:
-    """What a model file says of the rows that a streaming method learnt from."""
+    """The model file's entries about the rows that a streaming method learnt from."""
 
     inputs: Inputs
     kernel_params: dict[str, Any]
@@ -178,9 +182,9 @@ class Restored:
 
 
 class StreamMethod(Method):
-    """A method that learns batch by batch.
+    """A method that learns in batches.
 
-    A subclass defines `learner`, how its solver is made, and `predictor`, how f is made again from
+    A subclass defines `learner`, which creates its solver, and `predictor`, which recreates f from
     the arrays of a model file.
 
     Attributes
@@ -188,13 +192,13 @@ class StreamMethod(Method):
     default_losses : dict
         By task.
     without : tuple
-        Losses that it does not have.
+        Losses that it does not support.
     passes : callable
-        (settings, rows of a set or None) -> passes over them.
+        (settings, rows of a set or None) -> epochs.
     resumable : bool
         Whether it can write checkpoints.
     counts_rows : bool
-        Whether it has to know the number of rows beforehand, as dual coordinate ascent does.
+        Whether it needs the number of rows beforehand, like dual coordinate ascent.
     """
 
     options: ClassVar[tuple[Option, ...]] = OPTIONS
@@ -202,7 +206,7 @@ class StreamMethod(Method):
     searched: ClassVar[dict[str, tuple[float, ...]]] = {"nu": NUS}
     stages = (("nu", "theta"), ("gamma",))
     simplest = True
-    # a few passes learn a narrower kernel better
+    # few epochs learn a narrower kernel better
     loo_multiples = (1.0, 4.0, 16.0)
     few_rows = FEW_ROWS
     fewest_evaluated = 100
@@ -225,33 +229,33 @@ class StreamMethod(Method):
         if settings.scaling == AUTO:
             raise UsageError(
                 f"--scaling is auto, but method {self.name} scales rows before it has all of them;"
-                " name a scaling"
+                " specify a scaling"
             )
         if settings.metric != "none" and (settings.unit or settings.pca):
             raise UsageError(
-                f"--metric is {settings.metric}, which is of scaled rows, but --unit and --pca"
-                " change them; give one of the two"
+                f"--metric is {settings.metric}, which is learnt for scaled rows, but --unit and"
+                " --pca change them; use only one of them"
             )
 
     def check_source(self, settings: Settings, source: Source) -> None:
-        """Refuse, with a UsageError, a source that the method can't learn from."""
+        """Raise UsageError for a source that the method can't learn from."""
 
     def check_stream(self, settings: Settings, source: Source) -> None:
-        """Refuse, with a UsageError, what needs the rows in memory."""
+        """Raise UsageError for options that need the rows in memory."""
         for name, given in (
             ("virtual", settings.virtual != "none"),
             ("replace", settings["replace"]),
         ):
             if given:
-                raise UsageError(f"--{name} needs the rows in memory; leave out --stream")
+                raise UsageError(f"--{name} needs the rows in memory; omit --stream")
 
     def check_further(self, settings: Settings) -> None:
-        """Refuse, with a UsageError, settings that partial_fit can't have."""
+        """Raise UsageError for settings that partial_fit does not support."""
 
     def loss(self, settings: Settings, task: str) -> losses.Loss:
         name = settings.loss or self.default_losses[task]
         if name in self.without:
-            raise UsageError(f"--loss is {name}, which method {self.name} does not have")
+            raise UsageError(f"--loss is {name}, which method {self.name} does not support")
         of_numbers = ("squared", "absolute", "epsilon_insensitive")
         if task == "regression" and name not in of_numbers:
             raise UsageError(
@@ -266,11 +270,11 @@ class StreamMethod(Method):
         return 0
 
     def n_landmarks(self, settings: Settings) -> int:
-        """Rows of the survey's sample that are needed, if more than its own number."""
+        """Required rows of the survey's sample, if more than its default."""
         return 0
 
     def kernel_params(self, settings: Settings, X: Any) -> dict[str, Any]:
-        """The kernel's parameters, by some of the prepared rows."""
+        """The kernel's parameters, from some of the prepared rows."""
         return bandwidth.resolve(settings.kernel, settings.gamma, X, settings.seed)
 
     # ------------------------------------------------------------------ choice of options
@@ -288,7 +292,7 @@ class StreamMethod(Method):
         stop: Callable[[list[float]], bool],
         cache: Cache,
     ) -> list[float]:
-        """The error on the held-out rows, infinite where training fails; lams are not used, for nu
+        """The error on the held-out rows, infinite if training fails; lams are not used, because nu
         is one of the settings."""
         try:
             decision = stream_choice.trained(self, problem, settings).predict(out.X)
@@ -308,13 +312,13 @@ class StreamMethod(Method):
         own: stream_weights.BatchWeights,
         rewindable: bool,
     ) -> Learner:
-        """The solver at the beginning; rewindable: whether rows can be read again."""
+        """The solver at the start; rewindable: whether rows can be read again."""
         raise TypeError(f"{type(self).__name__} does not define learner")
 
     def finished(
         self, learned: Learned, settings: Settings, learner: Learner, source: Source | None
     ) -> dict[str, Any]:
-        """What the results row says besides, once training has ended; may read the source again."""
+        """Further entries of the results row, after training; may read the source again."""
         return {}
 
     def predictor(
@@ -334,7 +338,7 @@ class StreamMethod(Method):
         settings: Settings,
         known: Restored,
     ) -> told.Steps:
-        """What `predictor` computes of dense prepared rows."""
+        """The computation steps of `predictor` for dense prepared rows."""
         raise UsageError(f"models of {self.name} can't be exported: there are no steps for them")
 
     def views(self, settings: Settings, X: Any) -> Iterable[Any]:
@@ -390,10 +394,10 @@ def _with_metric(
     task: str,
     apart: Apart | None,
 ) -> list[dict[str, Any]]:
-    """Learn the metric that --metric asks for from the first rows of the survey's sample, whose
-    rows and inputs have it from then on; what was tried.
+    """Learn the metric requested by --metric from the first rows of the survey's sample, and apply
+    it to the sample; return the trials.
 
-    Y, own, apart: encoded targets and weights of these first rows, and what keeps them apart.
+    Y, own, apart: encoded targets and weights of these first rows, and their groups or times.
     """
     if settings.metric == "none":
         return []
@@ -412,21 +416,21 @@ class StreamTrainer(Trainer):
     Parameters
     ----------
     keeper : Keeper or None
-        Where checkpoints are written, and whether to go on from one.
+        Where to write checkpoints, and whether to resume from one.
     """
 
     method: StreamMethod
     keeper: checkpoints.Keeper | None = None
 
     def keep(self, path: Any, every: int | None = None, resume: bool = False) -> StreamTrainer:
-        """The trainer that writes a checkpoint to `path` every so many steps and at the end.
+        """The trainer that writes a checkpoint to `path` after this many steps and at the end.
 
-        resume: begin with the one that is there. UsageError where the method can't write any.
+        resume: start from the existing one. UsageError if the method can't write checkpoints.
         """
         if not self.method.resumable:
             raise UsageError(
-                f"method {self.name} writes no checkpoints: scikit-learn does not give Adam's"
-                " state; drop --checkpoint"
+                f"method {self.name} can't write checkpoints, because scikit-learn does not expose"
+                " Adam's state; omit --checkpoint"
             )
         return replace(self, keeper=checkpoints.Keeper(path, every, resume))
 
@@ -464,33 +468,33 @@ class StreamTrainer(Trainer):
         progress: Progress | None = None,
         apart: Apart | None = None,
     ) -> tuple[Session, Pipeline]:
-        """The session and the pipeline of rows in memory, in a random order of every epoch's own.
+        """The session and the pipeline for rows in memory, with a random order in each epoch.
 
         Parameters
         ----------
         X : array or CSR matrix, (n, d)
         y : array, (n,) or (n, k)
-            Several targets a row are a regression's.
+            Several targets per row require regression.
         sample_weight : array, (n,), or None
         held_out : (X, y) or None
-            Raw rows to evaluate as training goes on, outside of its clock. ``trace`` then has
-            ``error``: the share of wrong labels or the mean absolute error.
+            Raw rows to evaluate during training, outside of its clock. ``trace`` then has
+            ``error``: the error rate or the mean absolute error.
         squared : bool
-            The error of a regression is the mean square instead.
+            The error of a regression is the mean squared error instead.
         progress : callable or None
         apart : Apart or None
-            What keeps rows apart where some are held out to choose options.
+            Groups or times for held-out splits.
         """
         start, s = time.perf_counter(), self.settings
         every = targets.checked(X, y)
         if apart is not None and s.get("virtual", "none") != "none":
             raise UsageError(
-                f"--virtual is {s.virtual}, which makes new rows; leave it out, or --{apart.by}"
+                f"--virtual is {s.virtual}, which generates new rows; omit it or --{apart.by}"
             )
         X, y, own, apart, task = stream_weights.counted(
             self.method, s, self.schema, X, every, sample_weight, apart
         )
-        # a class whose rows all have weight zero stays a class
+        # a class whose rows all have weight zero remains a class
         classes = np.unique(every) if len(y) < len(every) and task != "regression" else None
         classes = classes if self.classes is None else self.classes
         batch_weights = stream_weights.BatchWeights(own)
@@ -499,7 +503,7 @@ class StreamTrainer(Trainer):
         if virtual_examples.endless(s):
             if s.budget_samples is None and s.budget_seconds is None:
                 raise UsageError(
-                    "--virtual has no end; give --budget-samples or --budget-seconds, or"
+                    "--virtual is endless; set --budget-samples, --budget-seconds or"
                     " --virtual-copies"
                 )
             source = virtual_examples.source(s.virtual, X, y, s.seed)
@@ -546,9 +550,9 @@ class StreamTrainer(Trainer):
 
 
 class Session:
-    """One training while it goes on: the only thing here that changes.
+    """One training in progress: the only mutable object here.
 
-    `run` goes through a source to its end; `further` takes steps over more rows. Both return a
+    `run` processes a source to its end; `further` makes steps over more rows. Both return a
     pipeline.
     """
 
@@ -577,13 +581,13 @@ class Session:
         self._evaluating = 0.0
 
     def __getstate__(self) -> dict[str, Any]:
-        # who listens does not go into a pickle
+        # the listener is not pickled
         return self.__dict__ | {"_live": None, "progress": None, "held_out": None, "apart": None}
 
     @property
     def learned(self) -> Learned:
-        """What the survey of the rows taught."""
-        assert self._learned is not None, "the session has not begun"
+        """The results of the survey of the rows."""
+        assert self._learned is not None, "the session has not started"
         return self._learned
 
     @learned.setter
@@ -593,8 +597,8 @@ class Session:
 
     @property
     def learner(self) -> Learner:
-        """The solver, and how it becomes a model."""
-        assert self._learner is not None, "the session has not begun"
+        """The solver, and its conversion to a model."""
+        assert self._learner is not None, "the session has not started"
         return self._learner
 
     # ------------------------------------------------------------------ the two ways to train
@@ -609,7 +613,7 @@ class Session:
     ) -> Pipeline:
         """Learn from the source.
 
-        chunks() gives (X, y) for the survey of the rows; classes are labels known beforehand.
+        chunks() returns (X, y) for the survey of the rows; classes are labels known beforehand.
         """
         s, keeper = self.settings, self.trainer.keeper
         self.method.check_source(s, source)
@@ -639,10 +643,10 @@ class Session:
 
     @parallel.one_blas_thread()
     def further(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Pipeline:
-        """Steps over the rows X (n, d), y (n,) or (n, k), in their order, in batches.
+        """Make steps over the rows X (n, d), y (n,) or (n, k), in order, in batches.
 
-        The first call also learns scaling, gamma and, unless `classes` gives them, the labels. The
-        loss of each row is multiplied by its weight over the mean of all so far.
+        The first call also learns scaling, gamma and, unless `classes` is given, the labels. The
+        loss of each row is multiplied by its weight divided by the mean weight so far.
         """
         self.method.check_further(self.settings)
         y = targets.checked(X, y, None if self._learned is None else self.learned.n_targets)
@@ -669,10 +673,10 @@ class Session:
         counted: bool = False,
         sample_weight: np.ndarray | None = None,
     ) -> None:
-        """The survey of the rows, and what follows from it.
+        """Survey the rows and initialise the training.
 
-        name: what messages call the rows; counted: whether they are all that there are;
-        sample_weight: (n,) where the session does not know it yet.
+        name: of the rows, for messages; counted: whether they are all rows; sample_weight: (n,) if
+        the session does not know it yet.
         """
         s, method = self.settings, self.method
         n_kept = max(SAMPLE, method.n_landmarks(s))
@@ -695,7 +699,7 @@ class Session:
         self.batch_weights.check(task, labels, s.get("class_weight"), schema)
         loss = method.loss(s, task)
         softmax = loss.name == "softmax"
-        # first the metric, which changes distances, then the options that go by them
+        # first the metric, which changes distances, then the options that depend on them
         Y = targets.encode(found.y, labels, scaler, softmax, schema)
         own = self.batch_weights.of_some(found.y, found.index, sample_weight)
         apart = None if self.apart is None else self.apart.rows(found.index)
@@ -725,10 +729,9 @@ class Session:
         )
 
     def _chosen(self, problem: Problem, n_rows: int | None) -> Choice:
-        """The options that are words, chosen on the first of the sample's prepared rows that have a
-        weight.
+        """The options given as words, chosen on the first rows of the sample with nonzero weight.
 
-        n_rows: of all; None where that is not known.
+        n_rows: of all rows; None if unknown.
         """
         own, start = problem.weights, time.perf_counter()
         rows = np.arange(problem.n_rows) if own is None else np.flatnonzero(own)
@@ -739,7 +742,7 @@ class Session:
         return choice
 
     def start(self, rewindable: bool, state: dict[str, np.ndarray] | None = None) -> None:
-        """Make the solver; state: its arrays in a checkpoint."""
+        """Create the solver; state: its arrays in a checkpoint."""
         self._learner = self.method.learner(
             self.learned, self.settings, self.batch_weights, rewindable
         )
@@ -749,7 +752,7 @@ class Session:
         self._live, self._evaluating = self._tracked(), 0.0
 
     def _tracked(self) -> Callable[[], np.ndarray] | None:
-        """A function of no arguments: decision values of the held-out rows."""
+        """A function without arguments: decision values of the held-out rows."""
         if self.held_out is None:
             return None
         s, follow = self.settings, self.learner.follow
@@ -804,7 +807,7 @@ class Session:
         return "converged"
 
     def _share(self) -> float | None:
-        """The share of the training that is done, where its end is known."""
+        """The fraction of the training that is done, if its end is known."""
         s = self.settings
         ends = [self.samples / s.budget_samples] if s.budget_samples else []
         ends += [self.seconds / s.budget_seconds] if s.budget_seconds else []
@@ -813,7 +816,7 @@ class Session:
         return min(1.0, max(ends)) if ends else None
 
     def _point(self, last: bool = False) -> None:
-        """A point of the curve where one is due."""
+        """Add a point of the curve if one is due."""
         if self.samples < self.next_point and not last:
             return
         self.next_point = max(self.samples + 1, self.samples * GROWTH)
@@ -831,7 +834,7 @@ class Session:
         self._evaluating += time.perf_counter() - start
 
     def _error(self, values: np.ndarray, y: np.ndarray) -> float:
-        """Share of wrong labels, or mean absolute error in the targets' own units."""
+        """Error rate, or mean absolute error in the targets' original units."""
         decision = values[:, 0] if values.shape[1] == 1 else values
         found = self.preprocessing().labels(decision)
         if self.learned.task != "regression":
@@ -849,7 +852,7 @@ class Session:
     def pipeline(
         self, seconds: float, status: str = "converged", more: dict[str, Any] | None = None
     ) -> Pipeline:
-        """The pipeline of what has been learnt so far."""
+        """The pipeline of the training so far."""
         s, known, learner = self.settings, self.learned, self.learner
         self._check_finite()
         about = known.header() | learner.header()
@@ -902,8 +905,8 @@ class Session:
         arrays = self.learner.parameters().values()
         if not (np.isfinite(self.mean_loss) and all(np.isfinite(part).all() for part in arrays)):
             raise DataError(
-                f"training {self.method.name} gave numbers that are not finite (mean loss "
-                f"{self.mean_loss:g}); smaller steps or another --gamma may help"
+                f"training {self.method.name} diverged: its numbers are not finite (mean loss"
+                f" {self.mean_loss:g}); try smaller steps or another --gamma"
             )
 
 

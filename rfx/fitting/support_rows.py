@@ -1,4 +1,6 @@
-"""What streaming methods with an exact kernel share: their kernels, the rows that a model keeps."""
+"""Shared by streaming methods with an exact kernel: their kernels, and the rows stored in a
+model.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ SUPPORT = {"coef": Array("f", "vectors outputs"), "support": Array("f", "vectors
 
 
 def kernel_option() -> Option:
-    """--kernel for kernels that have exact values and need no range of the rows."""
+    """--kernel for kernels with exact values that do not need the range of the rows."""
     known = kernels.KERNELS
     return KERNEL.but(
         choices=lambda: [name for name, own in known.items() if own.metric and not needs_range(own)]
@@ -43,7 +45,7 @@ def restored(
 
 
 def support_steps(arrays: dict[str, np.ndarray], settings: Settings, known: Restored) -> told.Steps:
-    """What `restored` computes of a dense row."""
+    """The computation steps of `restored` for a dense row."""
     kernel = kernels.get_kernel(settings.kernel)
     if not len(arrays["coef"]):
         return told.constant(known.n_prepared, np.zeros(known.n_outputs))
@@ -51,7 +53,7 @@ def support_steps(arrays: dict[str, np.ndarray], settings: Settings, known: Rest
 
 
 class SupportMethod(StreamMethod):
-    """A streaming method whose model is rows and their coefficients."""
+    """A streaming method whose model consists of rows and their coefficients."""
 
     options: ClassVar[tuple[Option, ...]] = (*StreamMethod.options, kernel_option())
     arrays = StreamMethod.arrays | SUPPORT
@@ -77,7 +79,7 @@ class SupportMethod(StreamMethod):
 
 
 class SupportLearner(Learner):
-    """The learner of a solver that keeps rows in `solver.support`."""
+    """The learner of a solver that stores rows in `solver.support`."""
 
     def parameters(self) -> dict[str, np.ndarray]:
         return {"support": self.solver.support.rows, "coef": self.solver.coef}

@@ -1,4 +1,4 @@
-"""Targets of the methods that learn batch by batch: (n,) labels or numbers, or (n, k) numbers."""
+"""Targets of the methods that learn in batches: (n,) labels or numbers, or (n, k) numbers."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from rfx.fitting.settings import Settings
 
 
 def checked(X: Any, y: Any, n_targets: int | None = None) -> np.ndarray:
-    """y as float64, (n,) or for k > 1 targets a row (n, k), of the rows X (n, d).
+    """y as float64, (n,) or for k > 1 targets per row (n, k), of the rows X (n, d).
 
-    n_targets is what k has to be, None for any. Raises DataError where there are no rows, or
-    another number of targets.
+    n_targets is the required k, None for any. Raises DataError if there are no rows, or another
+    number of targets.
     """
     found: np.ndarray = np.asarray(y, np.float64)
     if found.ndim == 2 and found.shape[1] == 1:
         found = found[:, 0]
     if X.shape[0] == 0 or X.shape[0] != len(found):
         raise DataError(
-            f"training needs rows and as many targets, but there are {X.shape[0]} rows and"
+            f"training needs rows and one target per row, but there are {X.shape[0]} rows and"
             f" {len(found)} targets"
         )
     if found.ndim not in (1, 2) or found.size == 0:
-        raise DataError(f"targets of shape {found.shape} are not one or several numbers a row")
+        raise DataError(f"targets of shape {found.shape} are not one or several numbers per row")
     if n_targets is not None and count(found) != n_targets:
         raise DataError(
             f"the rows have {count(found)} targets each, but the model was trained on {n_targets}"
@@ -38,23 +38,23 @@ def checked(X: Any, y: Any, n_targets: int | None = None) -> np.ndarray:
 
 
 def check_inputs(n_inputs: int) -> None:
-    """Refuse, with a DataError, rows without any input, from which no method can learn."""
+    """Raise DataError for rows whose inputs are all zero, from which no method can learn."""
     if not n_inputs:
         raise DataError(
-            "no row has an input, such as 3:0.5 in LIBSVM text, so that there is nothing to learn"
-            " from; check the file"
+            "all inputs of all rows are zero or missing (LIBSVM text needs inputs such as 3:0.5);"
+            " check the file"
         )
 
 
 def check_size(Y: np.ndarray) -> None:
-    """Refuse, with a DataError, scaled targets (n,) or (n, k) whose squares are not finite."""
+    """Raise DataError for scaled targets (n,) or (n, k) whose squares are not finite."""
     with np.errstate(over="ignore"):
         ends = (Y.min(axis=0), Y.max(axis=0))
         squares = sum(float(np.sum(np.square(part))) for part in ends)
     if not np.isfinite(squares):
         raise DataError(
-            f"the targets are as large as {np.abs(Y).max():.3g}, and their squares are not finite; "
-            "give them in a larger unit, or --target-scaling minmax01"
+            f"the targets are up to {np.abs(Y).max():.3g}, and their squares overflow; use a larger"
+            " unit, or --target-scaling minmax01"
         )
 
 
@@ -66,7 +66,7 @@ def count(y: np.ndarray) -> int:
 def learn(
     settings: Settings, found: Any, classes: Any = None
 ) -> tuple[str, Any, TargetScaler | None]:
-    """(task, labels or None, target scaler or None) from a Survey and labels known beforehand."""
+    """(task, labels or None, target scaler or None) from a Survey and known labels."""
     labels = found.labels
     if classes is not None:
         labels = np.unique(np.asarray(classes, np.float64))
@@ -80,8 +80,8 @@ def learn(
         return task, None, found.target_scaler(settings.target_scaling or "mean")
     if found.n_targets > 1:
         raise UsageError(
-            f"the task is {task}, but the rows have {found.n_targets} targets each, which are a"
-            " regression's"
+            f"the task is {task}, but the rows have {found.n_targets} targets each, which requires"
+            " regression"
         )
     if labels is None:
         raise DataError(
@@ -113,8 +113,8 @@ def encode(
     unknown = classes[place] != y
     if unknown.any():
         raise DataError(
-            f"the label {label_text(schema, y[np.argmax(unknown)])} was not among the rows that"
-            f" labels were learnt from ({listed(classes, schema)}); raise --head"
+            f"the label {label_text(schema, y[np.argmax(unknown)])} did not occur in the first"
+            f" rows, from which labels are learnt ({listed(classes, schema)}); increase --head"
         )
     if len(classes) <= 2:
         positive = classes[-1] if len(classes) == 2 or classes[0] > 0 else np.inf

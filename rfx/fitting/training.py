@@ -1,4 +1,4 @@
-"""One training: raw rows to a pipeline."""
+"""Train a pipeline from raw rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from rfx.fitting.selection import Choice, choose
 from rfx.fitting.settings import Settings
 from rfx.options import Path
 
-# The options by whose values a model whose inputs were chosen can be trained again.
+# The options with which a model with chosen inputs can be trained again.
 INPUTS = ("scaling", "kernel", "metric", "metric_steps")
 CHOSEN = (*INPUTS, "gamma", "lam")
 
@@ -40,9 +40,9 @@ class Trainer:
     method : Method
     settings : Settings
     schema : Schema or None
-        How the rows were read from a table, and how labels are spelled; it goes into the pipeline.
+        How the rows were read from a table, and the spelling of labels; stored in the pipeline.
     classes : array, (n_classes,), or None
-        The labels that there are, ascending, where the rows may lack some.
+        All labels, ascending, if the rows may lack some.
     """
 
     method: Method
@@ -52,13 +52,12 @@ class Trainer:
 
     @classmethod
     def of(cls, method: Method, given: dict[str, Any]) -> Trainer:
-        """With the options that are given; None stands for a default.
+        """With the given options; None means a default.
 
         Raises
         ------
         UsageError
-            For an unknown option, a value out of range, an option that another one makes
-            meaningless.
+            For an unknown option, a value out of range, or an option without effect.
         """
         settings = Settings.resolve(type(method), given)
         method.check(settings, method.converted(given))
@@ -97,24 +96,24 @@ class Trainer:
         progress : callable or None
             Called with a dict for every step.
         apart : Apart or None
-            What keeps rows apart where some are held out to choose options.
+            Groups or times for held-out splits.
 
         Returns
         -------
         Pipeline
-            With --lam-path that of the smallest lambda, whose ``path`` has all of them.
+            With --lam-path, that of the smallest lambda, whose ``path`` has all of them.
 
         Raises
         ------
         UsageError
-            For options that do not fit the task.
+            For options that do not match the task.
         DataError
-            For rows or targets that can't be learnt, and where a number is not finite.
+            For unusable rows or targets, and if a number is not finite.
         """
         method, settings = self.method, self.settings
         if held_out is not None and (not method.evaluates_steps or settings.get("lam_path")):
             what = f"method {self.name}" + (" with --lam-path" if method.evaluates_steps else "")
-            raise UsageError(f"curves are not supported for {what}; drop --curve")
+            raise UsageError(f"curves are not supported for {what}; omit --curve")
         start = time.perf_counter()
         begun = begin(self, X, y, sample_weight, progress, apart)
         return self.finish(begun, start, held_out, progress)
@@ -126,7 +125,7 @@ class Trainer:
         held_out: tuple[Any, Any] | None = None,
         progress: Progress | None = None,
     ) -> Pipeline:
-        """Choose what is left to choose and fit; start: by `time.perf_counter`, the rest as of
+        """Choose the remaining options and fit; start: from `time.perf_counter`, the rest as in
         `fit`.
         """
         method = self.method
@@ -207,8 +206,8 @@ class Trainer:
     ) -> Iterator[tuple[Pipeline, np.ndarray]]:
         """Decision values of the raw rows X_out for each lambda, largest first.
 
-        The models are of the raw rows X with targets y. They are only evaluated: they are solved
-        to a relative gap of `validation.TOL` where --tol says nothing.
+        The models are fitted to the raw rows X with targets y and are only evaluated: they are
+        solved to a relative gap of `validation.TOL` unless --tol is given.
 
         Yields
         ------
@@ -227,20 +226,20 @@ class Trainer:
 
 @dataclass(frozen=True)
 class Begun:
-    """A problem, and what its rows taught before any option of the method is chosen.
+    """A problem, and the values learnt before any option of the method is chosen.
 
     Parameters
     ----------
     problem : Problem
     preprocessing : Preprocessing
     settings : Settings
-        With the scaling, the kernel and the metric that were chosen.
+        With the chosen scaling, kernel and metric.
     asked : Settings
-        The same, but with the words of all other options.
+        The same, with all other options unchanged.
     steps : list of dict
-        What was tried.
+        The trials.
     seconds : float
-        That the choice took.
+        Of the choice.
     """
 
     problem: Problem
@@ -259,19 +258,19 @@ def begin(
     progress: Progress | None = None,
     apart: Apart | None = None,
 ) -> Begun:
-    """The problem of raw rows and targets, and what they taught; raises what `Trainer.fit` does."""
+    """The problem of raw rows and targets, and the learnt values; raises like `Trainer.fit`."""
     method, settings, schema = trainer.method, trainer.settings, trainer.schema
     y = as_floats(y)
     if X.shape[0] == 0 or X.shape[0] != len(y):
         raise DataError(
-            f"training needs rows and as many targets, but there are {X.shape[0]} rows and {len(y)}"
-            " targets"
+            f"training needs rows and one target per row, but there are {X.shape[0]} rows and"
+            f" {len(y)} targets"
         )
     targets.check_inputs(X.shape[1])
     if y.ndim != 1:
         raise UsageError(
-            f"the targets have the shape {y.shape}, but method {method.name} takes one a row;"
-            " doubly-sgd takes several"
+            f"the targets have shape {y.shape}, but method {method.name} supports one target per"
+            " row; use doubly-sgd for several"
         )
     task = settings.task or guess_task(y)
     every = y
@@ -287,9 +286,9 @@ def begin(
     deadline = None if settings.timeout is None else time.monotonic() + settings.timeout
     known = "none" if settings.scaling == AUTO else settings.scaling
     scaler = Scaler.fit(X, known, own)
-    # rows on Dask workers have targets only once they are scaled
+    # rows on Dask workers get their targets only after scaling
     rows = scaler.transform(X, dtype=input_dtype(settings))
-    # a class whose rows all have weight zero stays a class
+    # a class whose rows all have weight zero remains a class
     classes = trainer.classes if task != "regression" else None
     if classes is None and own is not None and task != "regression":
         classes = np.unique(every)
@@ -313,13 +312,13 @@ def begin(
 
 
 def _check_finite(method: Method, lam: float | None, fitted: Fitted) -> None:
-    """Refuse a certificate or a model with a number that is not finite."""
+    """Raise an error for a certificate or a model with a number that is not finite."""
     solution = fitted.solution
     certificate = [solution.objective, solution.gap or 0.0]
     parts = [np.asarray(certificate), *fitted.model.arrays().values()]
     if not all(np.isfinite(part).all() for part in parts):
         raise DataError(
-            f"training {method.name} with --lam {lam:g} gave numbers that are not finite "
-            f"(objective {solution.objective:g}); another --lam or --gamma, or scaled inputs, "
-            "may help"
+            f"training {method.name} with --lam {lam:g} diverged: its numbers are not finite"
+            f" (objective {solution.objective:g}); try another --lam or --gamma, or scale the"
+            " inputs"
         )

@@ -1,4 +1,4 @@
-"""Held-out rows of the training data, the error on them, and the values that are tried."""
+"""Held-out rows of the training data, the error on them, and candidate values."""
 
 from __future__ import annotations
 
@@ -16,41 +16,42 @@ if TYPE_CHECKING:
     from rfx.fitting.problem import Problem
     from rfx.fitting.settings import Settings
 
-# The values that are tried: multiples of the bandwidth of the median distance; lambdas of L2
-# regularisation, largest first.
+# Candidates: multiples of the median bandwidth; lambdas of L2 regularisation, largest first.
 GAMMA_FACTORS = (0.25, 1.0, 4.0, 16.0)
 LAMS = (100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
-# Besides, where a regression's bandwidth is chosen without a fit of the method: there they are
-# cheap, and targets may have no noise.
+# Additional candidates when a regression's bandwidth is chosen without fitting the method: trials
+# are cheap there, and targets may have no noise.
 SMALLER = (0.003, 0.001)
-# Lambdas of L1 regularisation of a regression, as multiples of the range of the targets.
+# Lambdas of L1 regularisation for regression, as multiples of the range of the targets.
 L1_SHARES = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03)
-# Lambda where there are too few rows to choose it by.
+# Lambda for too few rows.
 FEW_LAM = 1.0
-# Relative duality gap of models that are only evaluated, where --tol says nothing.
+# Relative duality gap of models that are only evaluated, unless --tol is given.
 TOL = 1e-2
-# Rows to fit to and to evaluate on, at most, where an option is `auto`.
+# Maximum rows to fit and to evaluate, for options that are `auto`.
 SAMPLE = 10_000
-# Of the training rows, where a method says nothing else.
+# Default fraction of the training rows.
 HELD_OUT = 0.2
-# Rows that a choice is evaluated on, at least: where one part has fewer, all parts are in turn.
+# Minimum evaluation rows: if a single split has fewer, cross-validation is used.
 FEWEST_EVALUATED = 500
-L1_HELP = "of a regression 10, 3, 1, …, 0.03 times the targets' range, where they are not scaled"
-GAMMA_HELP = "the best of median times 1/4, 1, 4, 16 for this very method on held-out rows"
+L1_HELP = "for regression 10, 3, 1, …, 0.03 times the range of unscaled targets"
+GAMMA_HELP = "the best of median times 1/4, 1, 4, 16 on held-out rows, with this method"
 LAM_HELP = "the best of 100, 30, 10, …, 0.03, 0.01 on held-out rows"
 
 
 def drawn(count: int, seed: int, *sizes: int) -> list[np.ndarray]:
-    """Rows of `count`, for each size as many others or those that are left, sorted."""
+    """For each size, that many random rows of `count`, disjoint and sorted, or those that are
+    left.
+    """
     order = np.random.default_rng(seed).permutation(count)
     return [np.sort(piece) for piece in np.split(order, np.cumsum(sizes))[: len(sizes)]]
 
 
 def held_out(count: int, share: float, seed: int, option: str, apart: Apart | None = None) -> Part:
-    """(kept, held out): `share` of the rows, drawn by `seed`, are held out.
+    """(kept, held out): a fraction `share` of the rows, drawn by `seed`, is held out.
 
-    apart: what keeps the two apart. Raises UsageError naming `option` (its flag and value) where
-    either would be without a row.
+    apart: groups or times. Raises UsageError with `option` (flag and value) if either part would be
+    empty.
     """
     if apart is not None:
         if apart.one:
@@ -67,8 +68,8 @@ def held_out(count: int, share: float, seed: int, option: str, apart: Apart | No
 def parts(
     count: int, share: float, fewest: int, seed: int, option: str, apart: Apart | None = None
 ) -> list[Part]:
-    """What `held_out` gives, and where that leaves fewer than `fewest` rows those of a
-    cross-validation, 1 / share parts."""
+    """The split of `held_out`, or if that has fewer than `fewest` rows, the 1 / share folds of a
+    cross-validation."""
     first = held_out(count, share, seed, option, apart)
     number = round(1 / share)
     if apart is not None:
@@ -88,13 +89,12 @@ def folds(
     schema: Schema | None = None,
     apart: Apart | None = None,
 ) -> list[Part]:
-    """cv parts in turn, or the share `holdout` once; drawn by the seed.
+    """cv folds, or a single fraction `holdout`; drawn by the seed.
 
-    Classes have their share of every part, as far as that goes. schema: of the labels, for
-    messages. apart: what keeps the rows that are fitted to apart from those held out, as far as
-    which classes are rather shared out; of time there are cv windows, the longest first, of which
-    each ends where the rows that it holds out begin. Raises DataError where there are too few rows
-    for that, or a class has but one.
+    Folds are stratified by class as far as possible. schema: of the labels, for messages. apart:
+    groups or times, which have precedence over stratification; for times there are cv windows, the
+    longest first, each ending where its held-out rows begin. Raises DataError if there are too few
+    rows, or a class has only one.
     """
     option = f"--cv {cv}" if cv else f"--holdout {holdout:g}"
     if apart is not None:
@@ -105,15 +105,15 @@ def folds(
         if counts.min() < 2:
             label = label_text(schema, labels[np.argmin(counts)])
             raise DataError(
-                f"{option} needs two rows of each class at least, but only 1 row has the label"
-                f" {label:.40}; leave that row out"
+                f"{option} needs at least two rows of each class, but only 1 row has the label"
+                f" {label:.40}; remove that row"
             )
         order = order[np.argsort(y[order], kind="stable")]
     places = np.arange(len(y))
     if cv:
         part = places % cv
         if len(y) < cv:
-            raise DataError(f"{option} needs {cv} rows at least, but there are {len(y)}")
+            raise DataError(f"{option} needs at least {cv} rows, but there are {len(y)}")
     else:
         assert holdout is not None
         before, after = (np.floor(edge * holdout + 1e-9) for edge in (places, places + 1))
@@ -134,7 +134,7 @@ def _apart(
     holdout: float | None,
     option: str,
 ) -> list[Part]:
-    """The parts of `folds` where rows are kept apart."""
+    """The parts of `folds` with groups or times."""
     lacking = apart.too_few if apart.one else apart.lacking(cv or 1)
     if lacking is not None:
         raise DataError(f"{option} {lacking}")
@@ -145,21 +145,21 @@ def _apart(
 
 
 def fewer(part: Part, most: int, most_held_out: int, seed: int) -> Part:
-    """At most so many rows of a part to fit to, and to evaluate on, drawn by the seed."""
+    """At most so many rows of a part to fit and to evaluate, drawn by the seed."""
     kept, out = part
     rng = np.random.default_rng(seed)
     return np.sort(rng.permutation(kept)[:most]), np.sort(rng.permutation(out)[:most_held_out])
 
 
 def evenly(count: int, most: int | None) -> np.ndarray:
-    """At most `most` of so many places, evenly spaced; all where most is None."""
+    """At most `most` of so many positions, evenly spaced; all if most is None."""
     return np.arange(count) if most is None or count <= most else np.arange(most) * count // most
 
 
 def l1_lams(lams: Iterable[float], problem: Problem, settings: Settings) -> list[float]:
-    """The lambdas of L1 regularisation to try.
+    """The candidate lambdas of L1 regularisation.
 
-    A regression whose targets are not scaled has L1_SHARES of the targets' range.
+    A regression with unscaled targets uses L1_SHARES of the targets' range.
     """
     if problem.task != "regression" or settings.target_scaling != "none":
         return list(lams)
@@ -169,8 +169,8 @@ def l1_lams(lams: Iterable[float], problem: Problem, settings: Settings) -> list
 def error(
     task: str, decision: np.ndarray, Y: np.ndarray, weights: np.ndarray | None = None
 ) -> float:
-    """Mean squared error for regression, share of wrong labels for classification; decision, Y: (n,
-    k), Y as +-1 for classes.
+    """Mean squared error for regression, error rate for classification; decision, Y: (n, k), Y as
+    +-1 for classes.
 
     weights: (n,) of the rows, None for ones.
     """

@@ -1,4 +1,4 @@
-"""Virtual examples as a source of rows without end, made of training rows that are in memory."""
+"""Virtual examples as an endless source of rows, generated from training rows in memory."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from rfx.errors import UsageError
 from rfx.fitting.options import MOST
 from rfx.options import Option
 
-# Rows that become dense at a time.
+# Rows that are dense at a time.
 ROWS = 8192
-# Numbers of examples, or the number of one change of all rows, to the changed rows.
+# Maps example numbers, or the number of one transformation of all rows, to the transformed rows.
 Change: TypeAlias = Callable[[np.ndarray | int], np.ndarray]
 
 VIRTUAL = Option(
@@ -26,29 +26,29 @@ VIRTUAL = Option(
     "Train on an endless stream of transformed copies of the rows (virtual examples).",
     {
         "none": "",
-        "digits": "square images are turned, scaled, shifted and bent",
+        "digits": "square images are rotated, scaled, shifted and distorted",
         "images": (
-            "square images, of one colour or of three planes, are shifted by up to an eighth of"
-            " their side and mirrored"
+            "square images, grey or of three colour planes, are shifted by up to an eighth of their"
+            " side and mirrored"
         ),
-        "molecules": "the atoms of Coulomb matrices (upper triangles) are put in any order",
-        "molecules-sorted": "in the order of row norms with noise",
+        "molecules": "atoms of Coulomb matrices (upper triangles) are permuted",
+        "molecules-sorted": "in the order of noisy row norms",
     },
     default="none",
 )
 COPIES = Option(
     "virtual_copies",
     int,
-    "Virtual examples that are made of each row, once, and are then the training set; by default"
-    " new ones without end.",
+    "Number of virtual examples to generate once from each row; they form the training set. By"
+    " default new examples are generated without end.",
     low=1,
     high=MOST,
 )
 VIEWS = Option(
     "views",
     int,
-    "Predict by the mean of f over so many virtual examples of a row, changed in the same ways as"
-    " every other; by default by the row.",
+    "Predict by the mean of f over this many virtual examples of a row, the same transformations"
+    " for all rows; by default on the row itself.",
     low=1,
     high=1000,
 )
@@ -56,17 +56,15 @@ OPTIONS = (VIRTUAL, COPIES, VIEWS)
 
 
 def check(params: Mapping[str, Any]) -> None:
-    """Refuse with a UsageError copies and views of rows that nothing changes."""
+    """Raise UsageError for copies and views without a transformation."""
     for option in ("virtual_copies", "views"):
         if params[option] is not None and params["virtual"] == "none":
             given = f"--{option.replace('_', '-')} is {params[option]}"
-            raise UsageError(
-                f"{given}, but without --virtual there is nothing to make; give it, too"
-            )
+            raise UsageError(f"{given}, which has no effect without --virtual; add it")
 
 
 def endless(params: Mapping[str, Any]) -> bool:
-    """Whether the options ask for virtual examples without end."""
+    """Whether the options request endless virtual examples."""
     return params["virtual"] != "none" and params["virtual_copies"] is None
 
 
@@ -81,7 +79,7 @@ def fixed(
     targets: list[np.ndarray] = []
     for start in range(0, len(rows), ROWS):
         part = stream.read(min(ROWS, len(rows) - start))
-        assert part is not None, "the examples have no end"
+        assert part is not None, "the examples are endless"
         made, own = part[:2]
         rows[start : start + len(made)] = made
         targets.append(own)
@@ -89,7 +87,7 @@ def fixed(
 
 
 def source(kind: str, X: Any, y: np.ndarray, seed: int) -> GeneratedSource:
-    """Example i comes from (seed, i) and from row i mod n of the rows X (n, d), array or CSR, in a
+    """Example i is determined by (seed, i) and row i mod n of the rows X (n, d), array or CSR, in a
     random order; its target is that row's."""
     order = shuffled(len(y), seed, 0)
     change = _change(kind, X, order, seed)
@@ -102,8 +100,8 @@ def source(kind: str, X: Any, y: np.ndarray, seed: int) -> GeneratedSource:
 
 
 def views(params: Mapping[str, Any], X: Any) -> Iterator[Any]:
-    """The rows X (n, d) that f is averaged over: as they are, or their virtual examples 0,
-    1, … one after the other.
+    """The rows X (n, d) over which f is averaged: unchanged, or their virtual examples 0, 1, … in
+    turn.
     """
     if params["views"] is None:
         yield X
@@ -119,8 +117,8 @@ def mean_over_views(params: Mapping[str, Any], X: Any, function: Callable[[Any],
 
 
 def _change(kind: str, X: Any, order: np.ndarray, seed: int) -> Change:
-    """index -> the virtual examples of the rows X[order] of these numbers, or of one
-    number: that change of all of them.
+    """index -> the virtual examples of the rows X[order] with these numbers; for one number, that
+    transformation of all of them.
     """
     if kind == "digits":
         images, n_inputs = _images(X, order), X.shape[1]
@@ -149,8 +147,8 @@ def _change(kind: str, X: Any, order: np.ndarray, seed: int) -> Change:
 
 
 def _images(X: Any, order: np.ndarray) -> np.ndarray:
-    """(n, side, side) square images of rows that may lack their last pixels, in bytes where
-    that loses nothing.
+    """(n, side, side) square images of rows that may lack their last pixels, in bytes if that is
+    exact.
     """
     side = int(np.ceil(np.sqrt(X.shape[1])))
     images = np.zeros((X.shape[0], side * side), np.uint8 if _is_bytes(X) else np.float32)
@@ -161,8 +159,8 @@ def _images(X: Any, order: np.ndarray) -> np.ndarray:
 
 
 def _planes(X: Any, order: np.ndarray) -> tuple[np.ndarray, int]:
-    """Images (n, side + 2 border, side + 2 border, planes) of rows of one plane or three,
-    with a border of zeros; and their side.
+    """Images (n, side + 2 border, side + 2 border, planes) of rows with one plane or three, with a
+    border of zeros; and their side.
     """
     planes = next(
         (count for count in (1, 3) if X.shape[1] == count * math.isqrt(X.shape[1] // count) ** 2),
@@ -190,6 +188,6 @@ def _planes(X: Any, order: np.ndarray) -> tuple[np.ndarray, int]:
 
 
 def _is_bytes(X: Any) -> bool:
-    """Whether all numbers are whole and from 0 to 255."""
+    """Whether all numbers are integers from 0 to 255."""
     values = X.data if sp.issparse(X) else X
     return bool(np.all((values >= 0) & (values <= 255)) and np.array_equal(values, np.rint(values)))

@@ -1,9 +1,8 @@
-"""Weights of rows: sum_n w_n L(f(x_n), y_n). A row of weight 2 counts as two of it, one of weight 0
-as none.
+"""Sample weights: sum_n w_n L(f(x_n), y_n). Weight 2 counts a row twice, weight 0 ignores it.
 
-Weights come with the rows (`sample_weight`) or with their labels (the option class_weight). For the
-squared loss the rows of the features and their targets are multiplied by the roots of the weights;
-the other losses take weights with the labels (`rfx.losses.Weighted`).
+Weights come from the rows (`sample_weight`) or their labels (the option class_weight). For the
+squared loss, features and targets are multiplied by the square roots of the weights; the other
+losses combine weights with labels (`rfx.losses.Weighted`).
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ CLASS_WEIGHT = Option(
     "Weights of the classes, such as 1:10,-1:1; unlisted labels have weight 1; a label with a comma"
     " needs double quotes; balanced: inversely proportional to the number of rows of a class.",
 )
-# What class_weight may be: as the option has it, or {label: weight}.
+# Values of class_weight: the option's text, or {label: weight}.
 ByLabel: TypeAlias = str | Mapping[Any, float]
-# Labels that a message names.
+# Maximum labels named in a message.
 _SHOWN = 20
-# Solvers that take none.
+# Solvers without support for weights.
 WITHOUT = ("liblinear", "libsvm", "prcd")
 
 
@@ -50,9 +49,9 @@ def counted(
     sample_weight: Any,
     apart: Apart | None = None,
 ) -> tuple[Any, np.ndarray, np.ndarray | None, Apart | None]:
-    """(X, y, weights, apart) of the rows that count; weights are None where all are 1.
+    """(X, y, weights, apart) of the rows with nonzero weight; weights are None if all are 1.
 
-    Raises UsageError where the method, its solver or its task takes no weights.
+    Raises UsageError if the method, its solver or its task does not support weights.
     """
     class_weight = settings.get("class_weight")
     if class_weight is not None and task == "regression":
@@ -64,7 +63,8 @@ def counted(
         return X, y, None, apart
     if settings.get("solver") in WITHOUT:
         raise UsageError(
-            f"--solver is {settings.solver}, which takes no sample weights; choose rfx"
+            f"--solver is {settings.solver}, which does not support sample weights; use --solver"
+            " rfx"
         )
     if np.all(weights > 0):
         return X, y, weights, apart
@@ -73,58 +73,58 @@ def counted(
 
 
 def check_method(method: Method) -> None:
-    """Refuse, with a UsageError, a method that takes no sample weights."""
+    """Raise UsageError for a method that does not support sample weights."""
     if not method.weighted:
         raise UsageError(
-            f"method {method.name} takes no sample weights; leave them out, or choose another"
+            f"method {method.name} does not support sample weights; omit them, or use another"
             " method"
         )
 
 
 def not_for_regression(class_weight: str | None) -> UsageError:
-    """What is raised for class_weight where there are no classes."""
+    """The error for class_weight without classes."""
     return UsageError(
-        f"--class-weight is {class_weight}, but the task is regression; it is for classes"
+        f"--class-weight is {class_weight}, but the task is regression; it is for classification"
     )
 
 
 def of_rows(
     y: np.ndarray, sample_weight: Any = None, class_weight: ByLabel | None = None
 ) -> np.ndarray | None:
-    """The weights (n,) of rows with the targets y (n,), without class_weight also (n, k), None
-    where all are 1.
+    """The weights (n,) of rows with the targets y (n,), without class_weight also (n, k); None if
+    all are 1.
 
-    sample_weight: (n,) numbers of 0 or more, on workers above 0, None for ones. class_weight: as
-    the option has it, or {label: weight}; None for ones. Raises DataError for weights that are not
-    so, UsageError for a label that no row has.
+    sample_weight: (n,) numbers of 0 or more, on workers above 0, None for ones. class_weight: the
+    option's text, or {label: weight}; None for ones. Raises DataError for invalid weights,
+    UsageError for a label without rows.
     """
     if sample_weight is None and class_weight is None:
         return None
     weights = np.ones(len(y)) if sample_weight is None else as_floats(sample_weight)
     if weights.shape != (len(y),):
         raise DataError(
-            f"there are {len(np.atleast_1d(weights)):,} weights of rows for {len(y):,} rows; there"
-            " must be one for each"
+            f"there are {len(np.atleast_1d(weights)):,} sample weights for {len(y):,} rows; there"
+            " must be one per row"
         )
     wrong = ~(np.isfinite(weights) & (weights >= 0))
     if wrong.any():
         raise DataError(
-            f"the weight of row {np.argmax(wrong) + 1} is {weights[wrong][0]:g}; weights are"
-            " numbers of 0 or more"
+            f"the weight of row {np.argmax(wrong) + 1} is {weights[wrong][0]:g}; weights must be 0"
+            " or more"
         )
     if class_weight is not None:
         weights = weights * _by_label(y, class_weight, weights)
     if not np.any(weights > 0):
-        raise DataError("all weights of rows are zero; at least one row has to count")
+        raise DataError("all sample weights are zero; at least one must be positive")
     return None if np.all(weights == 1) else weights
 
 
 def by_code(class_weight: str | None, schema: Schema | None) -> dict[float, float] | str | None:
-    """The option class_weight with encoded targets for its labels: {target: weight}, `balanced`, or
-    None.
+    """The option class_weight with encoded targets instead of labels: {target: weight}, `balanced`,
+    or None.
 
-    Labels are found by their spelling, else by their number. Raises UsageError for one that is not
-    among those of the schema.
+    Labels are matched by their spelling, else by their number. Raises UsageError for an unknown
+    label.
     """
     if class_weight is None or class_weight == LabelWeights.BALANCED:
         return class_weight
@@ -141,7 +141,7 @@ def by_code(class_weight: str | None, schema: Schema | None) -> dict[float, floa
             raise _no_label(label, [] if labels is None else labels)
         if float(code) in found:
             raise UsageError(
-                f"--class-weight is {class_weight:.80}, which names the label {label:.40} twice"
+                f"--class-weight is {class_weight:.80}, which lists the label {label:.40} twice"
             )
         found[float(code)] = weight
     return found
@@ -173,11 +173,11 @@ def _by_label(y: np.ndarray, class_weight: ByLabel, weights: np.ndarray) -> np.n
 def of_labels(
     labels: np.ndarray, class_weight: ByLabel, schema: Schema | None = None
 ) -> np.ndarray:
-    """The weights (k,) of the different labels (k,) by LABEL:WEIGHT,… or {label: weight}, 1 for
-    those that are not named.
+    """The weights (k,) of the distinct labels (k,) from LABEL:WEIGHT,… or {label: weight}, 1 for
+    unlisted labels.
 
-    schema: of labels that are encoded, for messages. Raises UsageError for a label that is not
-    among them, or a weight that is none.
+    schema: of encoded labels, for messages. Raises UsageError for an unknown label or an invalid
+    weight.
     """
     known = {label: place for place, label in enumerate(labels.tolist())}
     if isinstance(class_weight, str):
@@ -194,25 +194,24 @@ def of_labels(
             raise _no_label(shown, [_shown(schema, known) for known in known])
         if not (np.isfinite(weight) and weight >= 0):
             raise UsageError(
-                f"--class-weight is {weight} for the label {shown:.40}; weights are numbers of 0 or"
-                " more"
+                f"--class-weight is {weight} for the label {shown:.40}; weights must be 0 or more"
             )
         factors[places[label]] = weight
     return factors
 
 
 def mean(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """The mean (k,) of values (n, k) at weights (n,) or None."""
+    """The mean (k,) of values (n, k) with weights (n,) or None."""
     found: np.ndarray = values.mean(axis=0) if weights is None else weights @ values / weights.sum()
     return found
 
 
 def targets(Y: np.ndarray, loss: Loss, weights: np.ndarray | None) -> tuple[np.ndarray, SmoothLoss]:
-    """(Y, loss) with the weights (n,) of the rows of Y (n, k) in them; as they are where weights is
+    """(Y, loss) that include the weights (n,) of the rows of Y (n, k); unchanged if weights is
     None.
 
-    The loss counts as smooth, since callers take second derivatives of smooth losses alone; hinge
-    passes through unchanged.
+    The loss is typed as smooth, because callers use second derivatives of smooth losses only; hinge
+    is unchanged.
     """
     smooth = cast(SmoothLoss, loss)
     if weights is None:
@@ -225,8 +224,8 @@ def targets(Y: np.ndarray, loss: Loss, weights: np.ndarray | None) -> tuple[np.n
 def problem(
     Z: Any, Y: np.ndarray, loss: Loss, weights: np.ndarray | None
 ) -> tuple[Any, np.ndarray, SmoothLoss]:
-    """(Z, Y, loss) of the same problem, with the weights (n,) of the rows of Z (n, D) and Y
-    (n, k) in them; None for ones.
+    """(Z, Y, loss) of the same problem that include the weights (n,) of the rows of Z (n, D) and Y
+    (n, k); None for ones.
     """
     if weights is not None and loss.name == "squared":
         Z = scaled_rows(Z, np.sqrt(weights))
@@ -234,5 +233,5 @@ def problem(
 
 
 def part(weights: np.ndarray | None, rows: np.ndarray | slice) -> np.ndarray | None:
-    """The weights of some of the rows; None where all are 1."""
+    """The weights of some of the rows; None if all are 1."""
     return None if weights is None else weights[rows]

@@ -1,4 +1,4 @@
-"""Exact kernels: what each declares, its parameters, and its values by blocks."""
+"""Exact kernels: declarations, parameters, and values in blocks."""
 
 from rfx.kernels.base import KERNELS, GammaKernel, Kernel, get_kernel, parameters
 from rfx.kernels.blocks import Prepared, block, decision, diagonal, prepare, scaled_family

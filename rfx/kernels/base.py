@@ -1,6 +1,4 @@
-"""What a kernel is: a class that declares its name, how it compares rows and what it needs;
-and all of them by name.
-"""
+"""Kernel classes, which declare a name, a comparison of rows and parameters; and their registry."""
 
 import logging
 
@@ -15,23 +13,23 @@ from rfx.plugins import Registry
 
 log = logging.getLogger(__name__)
 _MEDIAN_PAIRS = 2000
-WIDE = 1000  # columns of CSR rows that are compared as such
+WIDE = 1000  # columns above which CSR rows are compared as CSR
 
 
 class Kernel:
-    """A kernel k(x, y) of rows: a function of how two scaled rows compare.
+    """A kernel k(x, y): a function of a comparison of two scaled rows.
 
-    name, formula. metric: how scaled rows are compared, `squared` (||x - y||_2^2), `l2` (||x -
+    name, formula. metric: the comparison of scaled rows, `squared` (||x - y||_2^2), `l2` (||x -
     y||_2), `l1` (||x - y||_1), `dot` (x.y) or `product`, by the kernel's own `compare`; "" for a
-    kernel without exact values, which its feature map alone stands for. parameters: what it needs
-    besides its name, as a model file has it; optional: those that not every model has. options:
-    those of its own that a method gets with it.
+    kernel without exact values, defined only by its feature map. parameters: those stored in a
+    model file; optional: those that some models lack. options: its own options, added to methods
+    that use it.
 
-    has_gradient: its derivative is known (see `rfx.kernels.gradients`).
+    has_gradient: its derivative is implemented (see `rfx.kernels.gradients`).
 
-    clips: its scaling is not the same for all rows, so that a shift of all of them changes it.
-    lengths: `finish` needs ||x||^2 and ||y||^2, too. exact_in_float64: in float32 its values would
-    lose too much.
+    clips: its scaling is not the same for all rows, so it is not invariant to a shift of all of
+    them. lengths: `finish` also needs ||x||^2 and ||y||^2. exact_in_float64: float32 would be too
+    inaccurate.
     """
 
     name = ""
@@ -47,51 +45,52 @@ class Kernel:
 
     @property
     def centred(self) -> bool:
-        """Does a shift of all rows change nothing?"""
+        """Whether the kernel is invariant to a shift of all rows."""
         return self.metric in ("squared", "l2", "l1", "product") and not self.clips
 
     def learn(self, X, given: dict, seed: int) -> dict:
         """The parameters for scaled training rows X (n, d), dense or CSR; given: the options that
-        were set, gamma among them.
+        were set, including gamma.
 
-        Raises UsageError for a gamma where there is none.
+        Raises UsageError for a gamma if the kernel has none.
         """
         if given.get("gamma") is not None:
             having = ", ".join(
                 name for name, kernel in KERNELS.items() if "gamma" in kernel.parameters
             )
             raise UsageError(
-                f"gamma is {given['gamma']!r}, but kernel {self.name!r} has no gamma; the kernels"
-                f" that have one: {having}"
+                f"gamma is {given['gamma']!r}, but kernel {self.name!r} has no gamma; kernels with"
+                f" gamma: {having}"
             )
         return {}
 
     def scale(self, Z, params: dict) -> None:
-        """Change float64 rows Z (n, d) in place to those that the metric compares."""
+        """Transform float64 rows Z (n, d) in place to those that the metric compares."""
 
     def finish(self, tile, params: dict, n_inputs: int, lengths) -> None:
-        """Kernel values in place of what the metric gave; lengths: of the tile's rows and
-        columns, None where not asked for.
+        """Replace metric values by kernel values; lengths: of the tile's rows and columns, None if
+        not needed.
         """
 
     def steps(self, rows, params: dict) -> told.Steps:
-        """What takes a row x (d,) to its kernel values with each of the rows (m, d), dense.
+        """The computation steps from a row x (d,) to its kernel values with each of the rows (m,
+        d), dense.
 
         Raises
         ------
         UsageError
-            Where the kernel does not tell it.
+            If the kernel does not define them.
         """
         Z = np.array(rows, np.float64)
         self.scale(Z, params)
         return *self.scaling(params, Z.shape[1]), *self.comparison(Z), *self.finishing(params, Z)
 
     def scaling(self, params: dict, n_inputs: int) -> told.Steps:
-        """What `scale` does to a row."""
+        """The steps of `scale` for a row."""
         return ()
 
     def comparison(self, rows) -> told.Steps:
-        """What the metric gives of a row and each of the rows, both scaled."""
+        """The steps of the metric for a row and each of the rows, both scaled."""
         if self.metric == "dot":
             return (told.linear(rows.T),)
         if self.metric == "l2":
@@ -99,18 +98,18 @@ class Kernel:
         return (told.Compare(rows, self.metric),)
 
     def finishing(self, params: dict, rows) -> told.Steps:
-        """What `finish` does to values of the metric for the scaled rows (m, d)."""
+        """The steps of `finish` for metric values of the scaled rows (m, d)."""
         raise UsageError(f"kernel {self.name} can't be exported: there are no steps for it")
 
     def slope(self, tile) -> None:
-        """-k'(s) / s in place of what the metric gave, of scaled rows with distance s; 0 where
-        there is no derivative at s = 0.
+        """Replace metric values of scaled rows with distance s by -k'(s) / s; 0 if there is no
+        derivative at s = 0.
         """
         raise TypeError(f"{type(self).__name__} does not define slope")
 
     def compare(self, rows, columns, place: int, out) -> None:
-        """Of metric `product`: out (n, m) <- the kernel of rows (n, d) and m columns from
-        number `place` on of (d, ...), both scaled.
+        """For metric `product`: out (n, m) <- the kernel of rows (n, d) and m columns from number
+        `place` on of (d, ...), both scaled.
         """
         raise TypeError(f"{type(self).__name__} does not define compare")
 
@@ -122,10 +121,10 @@ class Kernel:
 
 
 class GammaKernel(Kernel):
-    """A kernel of a bandwidth gamma.
+    """A kernel with a bandwidth gamma.
 
-    paper_gamma: what `--gamma paper` stands for, of Yen et al. (2014) what they seem to have used:
-    untuned, inputs in [0, 1].
+    paper_gamma: the value of `--gamma paper`, which Yen et al. (2014) apparently used: untuned,
+    inputs in [0, 1].
     """
 
     parameters = {"gamma": Array("f")}
@@ -135,9 +134,9 @@ class GammaKernel(Kernel):
         """gamma: a number in (0, inf), 'paper' (also None), 'median' (see `median`) or
         'median-matlab'.
 
-        median-matlab is how the program of Dai et al. (2014) reads the median trick for exp(-gamma
-        ||x - y||^2): gamma is one over the squared median, twice that of 'median'; for other
-        kernels they are the same.
+        median-matlab is the median heuristic in the program of Dai et al. (2014) for exp(-gamma ||x
+        - y||^2): gamma is one over the squared median, twice that of 'median'; for other kernels
+        they are the same.
         """
         gamma = given.get("gamma")
         if gamma is None or gamma == "paper":
@@ -152,7 +151,7 @@ class GammaKernel(Kernel):
             value = np.nan
         if not (np.isfinite(value) and value > 0):
             raise UsageError(
-                f"gamma is {gamma!r}, but kernel {self.name!r} takes a number in (0, inf), 'paper'"
+                f"gamma is {gamma!r}, but kernel {self.name!r} needs a number in (0, inf), 'paper'"
                 f" ({self.paper_gamma:g}) or 'median'"
             )
         return {"gamma": value}
@@ -161,12 +160,12 @@ class GammaKernel(Kernel):
         """1 / (2 median ||x - y||_2^2) or 1 / median ||x - y|| over 2,000 random pairs of different
         rows; 1 / median |x.y| for dot, 1 / median ||x - y||_1 for product.
 
-        Where the median is zero, it is over the pairs that are not; where there are none,
-        `paper_gamma` and a warning.
+        If the median is zero, only nonzero pairs are used; if there are none, `paper_gamma` is used
+        with a warning.
         """
         n_rows = X.shape[0]
         if n_rows < 2:
-            return self._without_median("there is one row only")
+            return self._without_median("there is only one row")
         rng = np.random.default_rng(seed)
         first = rng.integers(n_rows, size=_MEDIAN_PAIRS)
         second = (first + rng.integers(1, n_rows, size=_MEDIAN_PAIRS)) % n_rows
@@ -175,15 +174,13 @@ class GammaKernel(Kernel):
         if median == 0:
             if not distances.any():
                 return self._without_median(
-                    "no two rows have anything in common"
-                    if self.metric == "dot"
-                    else "the rows are all the same"
+                    "all rows are orthogonal" if self.metric == "dot" else "all rows are equal"
                 )
             median = float(np.median(distances[distances > 0]))
         return 0.5 / median if self.metric == "squared" else 1.0 / median
 
     def _without_median(self, why):
-        log.warning("gamma 'median' can't be had, for %s; it is %g", why, self.paper_gamma)
+        log.warning("gamma 'median' is undefined because %s; using %g", why, self.paper_gamma)
         return self.paper_gamma
 
     def scale(self, Z, params):
@@ -198,8 +195,8 @@ class GammaKernel(Kernel):
 
 
 def _distances(left, right, metric) -> np.ndarray:
-    """(n,) distances, squared where the metric is, or sizes of inner products, of rows left
-    and right (n, d).
+    """(n,) distances, squared if the metric is, or magnitudes of inner products, of rows left and
+    right (n, d).
     """
     if metric == "dot":
         return np.abs(np.einsum("ij,ij->i", left, right))
@@ -211,8 +208,8 @@ def _distances(left, right, metric) -> np.ndarray:
 
 
 def _pair_distances(X, first, second, metric) -> np.ndarray:
-    """`_distances` of the rows of X, array or CSR, of these numbers: of wide CSR without an
-    array of them.
+    """`_distances` of the rows of X, array or CSR, with these numbers: for wide CSR without making
+    an array.
     """
     if not (sp.issparse(X) and X.shape[1] > WIDE):
         return _distances(_dense(X, first), _dense(X, second), metric)
@@ -239,7 +236,7 @@ def squared_norms(X) -> np.ndarray:
 
 
 def _declares(value) -> dict[str, Kernel]:
-    """The kernels that a module of this folder has in KERNELS, or a feature map is for."""
+    """The kernels in KERNELS of a module of this folder, or those of a feature map."""
     found = (
         value
         if isinstance(value, tuple)
@@ -256,7 +253,7 @@ KERNELS = Registry("kernel", "rfx.kernels", _declares, "rfx.feature_maps")
 def get_kernel(name: str) -> Kernel:
     """The kernel of that name.
 
-    Raises UsageError naming the known kernels.
+    Raises UsageError with the known kernels.
     """
     try:
         return KERNELS[name]
@@ -267,11 +264,9 @@ def get_kernel(name: str) -> Kernel:
 
 
 def parameters(name: str, X, gamma: float | str | None = None, seed: int = 0, **options) -> dict:
-    """What the kernel needs besides its name, learnt from the scaled training inputs X (n, d),
-    dense or CSR.
+    """The kernel's parameters, learnt from the scaled training inputs X (n, d), dense or CSR.
 
     gamma: a number, 'paper', 'median' or None; options: the kernel's own. Raises UsageError for an
-    unknown kernel, or a value that it does not take, DataError for rows that it can't be learnt
-    from.
+    unknown kernel or an invalid value, DataError for unsuitable rows.
     """
     return get_kernel(name).learn(X, {"gamma": gamma} | options, seed)

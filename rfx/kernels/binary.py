@@ -1,5 +1,5 @@
-"""Columns of two values, such as categories one-hot, as bits: how far two rows are apart in
-them is a count of bits that differ.
+"""Two-valued columns, such as one-hot categories, as bits: the distance of two rows in them is a
+count of differing bits.
 """
 
 from dataclasses import dataclass
@@ -11,16 +11,16 @@ from numba.extending import intrinsic
 
 from rfx.compiled import njit
 
-# Columns of two values, equally far apart, below which comparing numbers takes no longer, and rows
-# that few columns of others pass.
+# Minimum number of two-valued columns with the same gap for bits to be faster, and rows that few
+# other columns exceed.
 _FEWEST, _HEAD = 8, 256
 _WORD = 32
 
 
 @dataclass(frozen=True, eq=False)
 class Binary:
-    """Columns of two values that are `gap` apart: their numbers, these values (k,), and the
-    numbers of all others.
+    """Two-valued columns whose values differ by `gap`: their numbers, these values (k,), and the
+    numbers of all other columns.
     """
 
     columns: np.ndarray
@@ -34,8 +34,8 @@ class Binary:
         return -(-len(self.columns) // _WORD)
 
     def bits(self, X) -> np.ndarray | None:
-        """(n, words) uint32 of the rows of X (n, d), dense or CSR: a bit is set for the
-        upper value; None where there are other values.
+        """(n, words) uint32 of the rows of X (n, d), dense or CSR: a bit is set for the upper
+        value; None if there are other values.
         """
         out = np.zeros((X.shape[0], self.words), np.uint32)
         step = max(1, (1 << 20) // max(1, X.shape[1]))
@@ -54,8 +54,8 @@ class Binary:
 
 
 def find(X) -> Binary | None:
-    """The columns of X (n, d), dense or CSR, that have two values, of those with the
-    commonest gap; None where they are few.
+    """The two-valued columns of X (n, d), dense or CSR, with the most frequent gap; None if they
+    are few.
     """
     if X.shape[1] < _FEWEST or X.shape[0] < 2:
         return None
@@ -70,7 +70,7 @@ def find(X) -> Binary | None:
 
 
 def _dense_values(X):
-    """(least, largest, whether these are all there is and two) of each column."""
+    """(minimum, maximum, whether these are the only two values) of each column."""
     low, high = X.min(axis=0), X.max(axis=0)
     two = (low < high) & ((X[:_HEAD] == low) | (X[:_HEAD] == high)).all(axis=0)
     for j in np.flatnonzero(two):
@@ -82,14 +82,14 @@ def _sparse_values(X):
     low, high = (values.toarray().ravel() for values in (X.min(axis=0), X.max(axis=0)))
     other = (X.data != low[X.indices]) & (X.data != high[X.indices])
     strange = np.bincount(X.indices[other], minlength=X.shape[1]) > 0
-    # zeros that are not stored
+    # implicit zeros
     strange |= (low < 0) & (high > 0) & (np.bincount(X.indices, minlength=X.shape[1]) < X.shape[0])
     return low.astype(np.float64), high.astype(np.float64), (low < high) & ~strange
 
 
 @intrinsic
 def _count(typing, word):
-    """The bits that are set in an unsigned word of 32."""
+    """The number of bits set in an unsigned 32-bit word."""
 
     def made(context, builder, signature, given):
         return builder.ctpop(given[0])
@@ -107,10 +107,10 @@ def add_differing(left, right, place, unit, out):
         for w in range(0, words - 1, 2):
             a, b, A, B = left[i, w], left[i, w + 1], right[w, place:end], right[w + 1, place:end]
             for j in range(len(sums)):
-                # numba gives the first argument
+                # numba passes the first argument
                 sums[j] += unit[0] * np.int32(_count(a ^ A[j]) + _count(b ^ B[j]))  # type: ignore[call-arg]
         if words % 2:
             a, A = left[i, words - 1], right[words - 1, place:end]
             for j in range(len(sums)):
-                # numba gives the first argument
+                # numba passes the first argument
                 sums[j] += unit[0] * np.int32(_count(a ^ A[j]))  # type: ignore[call-arg]

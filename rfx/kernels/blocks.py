@@ -1,9 +1,9 @@
-"""Exact kernels by blocks: k(x, y) between rows of two arrays, in float32 or float64, with all
+"""Exact kernels in blocks: k(x, y) between rows of two arrays, in float32 or float64, with all
 threads.
 
 A kernel is a distance (or inner product) between scaled rows followed by an elementwise function.
-`prepare` does the scaling once, so that a solver that asks for many blocks of the same rows pays
-for the distances alone.
+`prepare` does the scaling once, so that a solver that requests many blocks of the same rows only
+pays for the distances.
 """
 
 import copy
@@ -19,43 +19,42 @@ from rfx.kernels.base import WIDE, get_kernel, squared_norms
 from rfx.kernels.loops import mend_close, squared_from_dot, sum_differences
 from rfx.parallel import DENSE, for_ranges, matmul, one_blas_thread
 
-# A chunk of a block is finished (distance, then exponential) while it is still in the cache of the
-# core that made it.
+# A chunk of a block is finished (distance, then exponential) while it is still in its core's cache.
 _CHUNK = 1 << 17
-# Of a wider block so many columns at a time, which are read once for all rows of a chunk.
+# Columns of a wider block processed at a time, read once for all rows of a chunk.
 _WIDEST = _CHUNK // 8
-# Up to so many inputs a Gaussian's distances are sums of differences, above they come from inner
-# products.
+# Maximum inputs for which a Gaussian's distances are sums of differences; above, inner products are
+# used.
 _THIN = 32
 _COLUMN_TILE = 512
 _LEAST_ROWS = 16
-# Multiplications that take as long as a kernel value of a distance.
+# Multiplications equivalent to a kernel value of a distance.
 _FINISH = 16
-# Squared distances of less than this part of ||x||^2 + ||y||^2, in float32, are summed again from
-# differences where their root counts.
+# Squared distances below this fraction of ||x||^2 + ||y||^2, in float32, are recomputed from
+# differences if their square root matters.
 _CLOSE = 1 / 64
-# CSR rows are kept dense when they take less than this, else made dense block by block.
+# CSR rows are stored dense if they need less than this, else made dense block by block.
 _DENSE_BYTES = 1 << 30
 
 
 class Prepared:
-    """Rows ready for a kernel's distance: shifted by a common centre, scaled, clipped, in one
+    """Rows prepared for a kernel's distance: shifted by a common centre, scaled, clipped, in one
     dtype.
 
-    n_rows, shape: of the rows. `take(rows)` gives a part; `dense(rows)` an array of scaled rows.
+    n_rows, shape: of the rows. `take(rows)` returns a part; `dense(rows)` an array of scaled rows.
     """
 
     def __init__(self, name: str, X, params: dict, dtype=None, centre=None):
-        """X: (n, d), dense or CSR. centre: another Prepared whose shift to share, so that both can
-        meet in `block`.
+        """X: (n, d), dense or CSR. centre: another Prepared with the shift to use, so that both can
+        be compared in `block`.
 
-        Raises DataError when a value is nan or infinite, UsageError for a kernel without exact
+        Raises DataError if a value is nan or infinite, UsageError for a kernel without exact
         values.
         """
         self.kernel = get_kernel(name)
         if not self.kernel.metric:
             raise UsageError(
-                f"kernel {name!r} has no exact values, only random features; choose method rf or"
+                f"kernel {name!r} has no exact values, only random features; use method rf or"
                 " sparse-rf"
             )
         self.name, self.params = name, params
@@ -66,8 +65,8 @@ class Prepared:
         if centre is not None:
             self.centre = centre.centre
         elif self.kernel.centred:
-            # Distances don't see a shift, but rounding does: norms about the mean are as small as
-            # norms can be.
+            # Distances are invariant to a shift, but rounding is not: norms about the mean are
+            # smallest.
             self.centre = (
                 np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
                 if X.shape[0]
@@ -93,8 +92,8 @@ class Prepared:
             self._X = None
 
     def _find_binary(self, X, few):
-        """The columns that are compared as bits; None for what is no distance, or one that
-        a shift of all rows changes.
+        """The columns compared as bits; None if the metric is not a distance, or not invariant to a
+        shift.
         """
         apart = self.kernel.metric in ("l1", "squared", "l2") and self.kernel.centred
         return binary.find(X) if apart and (few or self._X is None) else None
@@ -116,18 +115,18 @@ class Prepared:
         return self._typed(Z, self.dtype)
 
     def _typed(self, Z, dtype) -> np.ndarray:
-        """Scaled rows Z in dtype; DataError where they are not finite in it."""
+        """Scaled rows Z in dtype; DataError if they are not finite in it."""
         with np.errstate(over="ignore"):
             Z = np.ascontiguousarray(Z, dtype=dtype)
         if not np.isfinite(Z).all():
             raise DataError(
                 f"the inputs times --gamma are not finite in {np.dtype(dtype)}; scale the inputs,"
-                " or choose a smaller --gamma"
+                " or use a smaller --gamma"
             )
         return Z
 
     def dense(self, rows=slice(None)) -> np.ndarray:
-        """Scaled rows (len(rows), d) as an array; a view where it can be."""
+        """Scaled rows (len(rows), d) as an array; a view if possible."""
         return self._Z[rows] if self._Z is not None else self._scaled(self._X[rows].toarray())
 
     def take(self, rows) -> "Prepared":
@@ -141,8 +140,8 @@ class Prepared:
         return part
 
     def astype(self, dtype) -> "Prepared":
-        """The same rows in float32 or float64; these rows themselves where nothing changes,
-        the last copy is kept.
+        """The same rows in float32 or float64; unchanged if possible, and the last copy is
+        cached.
         """
         if np.dtype(dtype) == self.dtype:
             return self
@@ -154,31 +153,31 @@ class Prepared:
         return self._cast
 
     def columns(self) -> np.ndarray:
-        """The scaled rows as columns (d, n), contiguous, kept for the next call."""
+        """The scaled rows as columns (d, n), contiguous, cached."""
         if self._columns is None:
             self._columns = np.ascontiguousarray(self.dense().T)
         return self._columns
 
     def narrow(self) -> tuple:
-        """((n, d - k) scaled rows without the k columns that are compared as bits, (n,
-        words) these bits).
+        """((n, d - k) scaled rows without the k columns compared as bits, (n, words) these
+        bits).
         """
         return np.ascontiguousarray(self.dense()[:, self._binary.rest]), self._bits
 
     def narrow_columns(self) -> tuple:
-        """`narrow` as columns, contiguous, kept for the next call."""
+        """`narrow` as columns, contiguous, cached."""
         if self._narrow is None:
             self._narrow = tuple(np.ascontiguousarray(part.T) for part in self.narrow())
         return self._narrow
 
     def unit(self, dtype) -> np.ndarray:
-        """(1,) what a bit that differs adds to a distance."""
+        """(1,) the contribution of a differing bit to a distance."""
         gap = np.full((1, 1), self._binary.gap)
         self.kernel.scale(gap, self.params)
         return (gap[0] if self.kernel.metric == "l1" else gap[0] ** 2).astype(dtype)
 
     def norms(self) -> np.ndarray:
-        """(n,) squared lengths of the scaled rows, summed in float64, kept for the next call."""
+        """(n,) squared lengths of the scaled rows, summed in float64, cached."""
         if self._norms is None:
             self._norms = np.empty(self.n_rows)
             for rows in self._steps():
@@ -190,7 +189,7 @@ def prepare(name: str, X, params: dict, dtype=None, like: Prepared | None = None
     """X (n, d), dense or CSR, scaled once for many calls of `block`.
 
     dtype: of the scaled rows and of the blocks: float32 or float64, by default X's. like: prepared
-    rows that these will be compared with.
+    rows with which these will be compared.
     """
     return Prepared(
         name, X, params, like.dtype if dtype is None and like is not None else dtype, like
@@ -200,10 +199,10 @@ def prepare(name: str, X, params: dict, dtype=None, like: Prepared | None = None
 def block(name: str, X, Y, params: dict, out=None, dtype=None) -> np.ndarray:
     """K (n, m) with K[i, j] = k(X[i], Y[j]).
 
-    X (n, d) and Y (m, d): dense, CSR, or Prepared (Y's shift and dtype then rule). out: array to
-    write to, of the dtype wanted. dtype: float32 or float64; by default out's, else Y's. Equal rows
-    get exactly k(x, x). Neither block shape nor thread count changes a value by more than the
-    rounding of a dot product.
+    X (n, d) and Y (m, d): dense, CSR, or Prepared (then Y's shift and dtype apply). out: array to
+    write to, of the desired dtype. dtype: float32 or float64; by default out's, else Y's. Equal
+    rows get exactly k(x, x). Block shape and thread count change values only within the rounding of
+    a dot product.
     """
     dtype = dtype if out is None else out.dtype
     if not isinstance(Y, Prepared):
@@ -239,7 +238,7 @@ def block(name: str, X, Y, params: dict, out=None, dtype=None) -> np.ndarray:
 
 
 def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
-    """Kernel values of rows that are dense, a chunk at a time and a thread at a time."""
+    """Kernel values of dense rows, in chunks distributed over threads."""
     kernel, n_inputs = X.kernel, X.shape[1]
     as_bits, by_product = _means(X, Y)
     work = np.dtype(np.float64) if by_product and kernel.exact_in_float64 else out.dtype
@@ -253,16 +252,17 @@ def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
     else:
         rows, columns = X.dense(), Y.columns()
     row_norms = column_norms = None
-    # Of a difference of float32 numbers the root says less the smaller it is.
+    # For a difference of float32 numbers, the relative error of the square root grows as it gets
+    # smaller.
     mended = by_product and kernel.metric == "l2" and work == np.float32
     others = Y.dense() if mended else None
     if by_product and (kernel.metric != "dot" or kernel.lengths):
         row_norms, column_norms = X.norms().astype(work), Y.norms().astype(work)
-    # A product wants a squarish tile, because BLAS copies both factors first; differences want long
+    # A product needs a squarish tile, because BLAS copies both factors first; differences need long
     # rows, but several of them.
     width = min(out.shape[1], 1024 if by_product else _WIDEST)
     height = max(1, _CHUNK // width)
-    # The same chunks for any number of threads, because BLAS rounds by a product's shape.
+    # The same chunks for any number of threads, because BLAS rounding depends on a product's shape.
     height = min(height, max(_LEAST_ROWS, -(-out.shape[0] // 16)))
     in_place = work == out.dtype and out.flags.c_contiguous and width == out.shape[1]
 
@@ -312,7 +312,7 @@ def _fill(X: Prepared, Y: Prepared, out: np.ndarray) -> None:
 
 
 def _means(X: Prepared, Y: Prepared) -> tuple[bool, bool]:
-    """(whether columns of two values are compared as bits, whether the rows are compared by inner
+    """(whether two-valued columns are compared as bits, whether the rows are compared by inner
     products).
 
     Differences are exact where norms cancel, and for few inputs they are also faster than a thin
@@ -328,9 +328,8 @@ def scaled_family(name: str, X, params: dict, factors):
     """Yields, for each of the factors, K (n, n) in float64 of the rows of X (n, d), dense or CSR,
     with the gamma of params times it.
 
-    The rows are compared once: what a kernel makes of a distance or inner product is all that
-    depends on gamma, but for kernels that are a product over the inputs. The same array is written
-    to every time. Raises as `prepare` does.
+    The rows are compared once: only the function of a distance or inner product depends on gamma,
+    except for product kernels. The same array is overwritten every time. Raises like `prepare`.
     """
     kernel, (n, d) = get_kernel(name), X.shape
     if kernel.metric == "product":
@@ -380,11 +379,11 @@ def diagonal(name: str, X, params: dict) -> np.ndarray:
 
 
 def decision(name: str, params: dict, SV, coef, X, out=None, dtype=None) -> np.ndarray:
-    """sum_j coef_j k(SV_j, x) for every row x of X, by blocks of kernel values.
+    """sum_j coef_j k(SV_j, x) for every row x of X, in blocks of kernel values.
 
     SV (m, d) and X (n, d): dense, CSR or Prepared; coef (m,) or (m, n_outputs). Returns float64
-    (n,) or (n, n_outputs), in `out` when given. dtype of the kernel values: float32 or float64, by
-    default X's; sums over the support vectors are float64 between blocks of 2,048 of them.
+    (n,) or (n, n_outputs), in `out` if given. dtype of the kernel values: float32 or float64, by
+    default X's; sums over blocks of 2,048 support vectors are float64.
     """
     coef = np.asarray(coef)
     if out is None:

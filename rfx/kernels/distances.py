@@ -48,8 +48,8 @@ class LaplacianL2(Laplacian):
 
 
 class Matern3(GammaKernel):
-    """Of smoothness 3/2 (Rasmussen and Williams 2006, equation 4.17), gamma one over its
-    length scale.
+    """Smoothness 3/2 (Rasmussen and Williams 2006, equation 4.17), with gamma one over its length
+    scale.
     """
 
     name = "matern-3/2"
@@ -73,8 +73,8 @@ class Matern3(GammaKernel):
 
 
 class Matern5(GammaKernel):
-    """Of smoothness 5/2 (Rasmussen and Williams 2006, equation 4.17), gamma one over its
-    length scale.
+    """Smoothness 5/2 (Rasmussen and Williams 2006, equation 4.17), with gamma one over its length
+    scale.
     """
 
     name = "matern-5/2"

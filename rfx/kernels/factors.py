@@ -1,8 +1,7 @@
-"""Kernels that are a product over the inputs of one function of |x_j - y_j|, convex and falling
-from 1 to 0.
+"""Product kernels: one function of |x_j - y_j| per input, convex and decreasing from 1 to 0.
 
-Those are what random binning has features for (Rahimi and Recht 2007, section 4; Wu et al. 2016,
-equation 6): a factor k is the mean of max(0, 1 - t/width) over widths with the density width
+These are the kernels with random binning features (Rahimi and Recht 2007, section 4; Wu et al.
+2016, equation 6): a factor k is the mean of max(0, 1 - t/width) over widths with the density width
 k''(width). The Laplacian, whose product is a function of a distance, is in rfx.kernels.distances.
 """
 
@@ -12,7 +11,7 @@ from rfx import steps as told
 from rfx.compiled import njit
 from rfx.kernels.base import GammaKernel
 
-# What is beyond it, in units of 1/gamma, is as far: keeps infinity away from zero.
+# Larger distances, in units of 1/gamma, are treated as this: avoids infinity times zero.
 _FAR = 500.0
 _TILE = 512
 _HAT, _RATIONAL, _ERLANG = range(3)
@@ -39,8 +38,8 @@ class Factors(GammaKernel):
 
 @njit(cache=True, nogil=True)
 def _products(rows, columns, place, out, factor, far, tile):
-    """By tiles of columns that are kept in cache; numbers of the arrays' type, as with
-    Python's the loops would be in float64.
+    """By tiles of columns that stay in cache; with numbers of the arrays' type, because Python's
+    would make the loops float64.
     """
     zero, one = far - far, far / far
     half = one / (one + one)

@@ -1,9 +1,9 @@
 """Gradients of kernel expansions f(x) = sum_j coef_j k(x, x_j) with respect to x, in closed form.
 
-A kernel of the distance s of scaled rows z has grad f(z) = sum_j coef_j k'(s_j) / s_j (z - z_j), in
-which `Kernel.slope` gives -k'(s) / s. The kernel of a 1-norm has the derivative
--sum_j coef_j k(x, x_j) sign(z_k - z_jk) in each input k. Where the distance is 0 the kernel may
-have no derivative: a row adds nothing to the gradient at itself.
+A kernel of the distance s of scaled rows z has grad f(z) = sum_j coef_j k'(s_j) / s_j (z - z_j),
+where `Kernel.slope` gives -k'(s) / s. The kernel of a 1-norm has the derivative -sum_j coef_j k(x,
+x_j) sign(z_k - z_jk) in each input k. At distance 0 the kernel may have no derivative: a row
+contributes nothing to the gradient at itself.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ _VALUES = 1 << 22
 def gradients(
     name: str, X: np.ndarray, coef: np.ndarray, params: dict[str, Any], rows: np.ndarray
 ) -> Iterator[np.ndarray]:
-    """Blocks (m, d) of gradients at some of the rows, one block of rows and output after another.
+    """Blocks (m, d) of gradients at some of the rows, by blocks of rows and by outputs.
 
     Parameters
     ----------
     name : str
         The kernel.
     X : array, (n, d)
-        Scaled rows, as the kernel takes them.
+        Scaled rows, as the kernel expects.
     coef : array, (n, k)
     params : dict
         The kernel's parameters.
     rows : array of int
-        The numbers of the rows to take the gradients at.
+        The numbers of the rows at which to compute the gradients.
 
     Raises
     ------
     UsageError
-        For a kernel whose derivative is not known.
+        For a kernel whose derivative is not implemented.
     """
     if not get_kernel(name).has_gradient:
         known = [other for other, kernel in KERNELS.items() if kernel.has_gradient]
         raise UsageError(
-            f"kernel {name} has no known gradient, so that no metric can be learnt with it; choose"
+            f"kernel {name} has no implemented gradient, so no metric can be learnt with it; use"
             f" one of {', '.join(known)}"
         )
     prepared = prepare(name, X, params, np.float64)
@@ -116,14 +116,14 @@ def outer_product(
     full: bool,
     weights: np.ndarray | None = None,
 ) -> np.ndarray:
-    """The average outer product of the gradients, sum over the outputs.
+    """The average outer product of the gradients, summed over the outputs.
 
     Parameters
     ----------
     name, X, coef, params, rows
-        As of `gradients`.
+        See `gradients`.
     full : bool
-        Whether the whole matrix is wanted, or its diagonal.
+        Whether to compute the whole matrix or its diagonal.
     weights : array, (len(rows),), or None
         Of the average.
 

@@ -1,4 +1,4 @@
-"""Compiled distances between many pairs of rows, from differences or from inner products."""
+"""Compiled distances between many pairs of rows, from differences or inner products."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ def sum_differences(
     rows: np.ndarray, columns: np.ndarray, place: int, out: np.ndarray, squared: bool, tile: int
 ) -> None:
     """out[i, j] = sum_k (rows[i, k] - columns[k, place + j])^2, or of absolute differences; by
-    tiles of columns kept in cache.
+    tiles of columns in cache.
 
-    Two rows go together, so that columns are read once for both; of an odd number, the last with
-    itself.
+    Two rows are processed together, so that columns are read once for both; for an odd number, the
+    last is paired with itself.
     """
     n_rows, n_inputs = rows.shape
     whole = n_inputs - n_inputs % 4
@@ -64,11 +64,11 @@ def sum_differences(
 def squared_from_dot(
     dots: np.ndarray, row_norms: np.ndarray, column_norms: np.ndarray, numbers: np.ndarray
 ) -> None:
-    """Dot products to squared distances, ||x||^2 + ||y||^2 - 2 x.y; zero where nothing but rounding
-    is left.
+    """Dot products to squared distances, ||x||^2 + ||y||^2 - 2 x.y; zero if only rounding errors
+    remain.
 
-    numbers: 0, 2 and the rounding of a squared distance of 1, in the type of all others: with
-    Python's the loop is one in float64.
+    numbers: 0, 2 and the rounding of a squared distance of 1, in the type of all others, because
+    Python's would make the loop float64.
     """
     zero, two, tolerance = numbers
     for i in range(dots.shape[0]):
@@ -89,8 +89,8 @@ def mend_close(
     others: np.ndarray,
     close: np.ndarray,
 ) -> None:
-    """Squared distances of rows (n, d) and others (m, d) anew from differences, where they
-    are less than close[0] of the norms' sum.
+    """Squared distances of rows (n, d) and others (m, d) recomputed from differences, if they are
+    less than close[0] of the norms' sum.
     """
     for i in range(squared.shape[0]):
         found, norm = squared[i], row_norms[i]

@@ -1,5 +1,5 @@
-"""Kernels of the inner product of two rows: linear, polynomial, exponential, arc-cosine;
-and of the words of sequences.
+"""Kernels of the inner product of two rows: linear, polynomial, exponential, arc-cosine; and of the
+words of sequences.
 """
 
 import numpy as np
@@ -103,15 +103,15 @@ class ArcCosine(Kernel):
         return np.where(lengths > 0, (1.0, 1.0, 3.0)[self.order] * lengths**self.order, 0.0)
 
 
-_LETTERS = 5  # of the longest words of a Kmers kernel, if nothing is said
+_LETTERS = 5  # default maximum word length of a Kmers kernel
 
 
 class Kmers(Kernel):
-    """How many words of up to k letters two sequences have in common, each at its place, as a share
-    of all the words there are.
+    """The fraction of all words of up to k letters that two sequences have in common, each at the
+    same position.
 
-    Rows are codes of letters (see rfx.data.libsvm.sequences). It has no values by blocks: its
-    feature map is all there is.
+    Rows are letter codes (see rfx.data.libsvm.sequences). It has no values in blocks, only a
+    feature map.
     """
 
     name = "kmers"
@@ -134,7 +134,7 @@ class Kmers(Kernel):
         codes = found.astype(np.int64)
         if len(codes) > 100 or np.any(codes != found):
             raise UsageError(
-                "--kernel is kmers, which is for sequences of letters with --scaling none; the"
+                "--kernel is kmers, which is for sequences of letters with --scaling none, but the"
                 " inputs are other numbers"
             )
         return {"k": int(given.get("k") or _LETTERS), "alphabet": codes.tolist()}

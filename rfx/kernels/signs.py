@@ -17,7 +17,7 @@ class Perceptron(Kernel):
     (Yen et al. 2014, section 5).
 
     R is the largest length of a training row, c_d = E|theta_1| for theta uniform on the unit
-    sphere. params["unit"] is there, and 1, with the scale `unit` only.
+    sphere. params["unit"] exists, with value 1, only for the scale `unit`.
     """
 
     name = "perceptron"
@@ -46,7 +46,7 @@ class Perceptron(Kernel):
 
     def finish(self, tile, params, n_inputs, lengths):
         if params.get("unit"):
-            # rows that are all 0 have R = 0, and all features in common
+            # rows that are all 0 have R = 0, and share all features
             tile *= perceptron_constant(n_inputs) / params["radius"] if params["radius"] else 0.0
         np.subtract(tile.dtype.type(self.diagonal(params, n_inputs, None)), tile, out=tile)
 

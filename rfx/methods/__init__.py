@@ -1,4 +1,4 @@
-"""The methods, one file each, and the registry that finds them by name when they are asked for."""
+"""The methods, one file each, and their registry, which imports them on demand."""
 
 import difflib
 
@@ -8,8 +8,8 @@ from rfx.plugins import Registry
 
 
 def _declares(value) -> dict[str, type]:
-    """The method that a class at the top of a module is."""
-    from rfx.fitting.method import Method  # brings numba; names are looked up without it
+    """The method declared by a class at the top of a module."""
+    from rfx.fitting.method import Method  # imports numba; names are looked up without it
 
     return (
         {value.name: value}
@@ -18,7 +18,7 @@ def _declares(value) -> dict[str, type]:
     )
 
 
-# What some methods may be called, too. Keys, rows of results and models have the short names.
+# Long names of some methods. Keys, results rows and models use the short names.
 LONG_NAMES = {
     "random-features": "rf",
     "sparse-random-features": "sparse-rf",
@@ -36,19 +36,19 @@ def names() -> list[str]:
 
 
 def short(name: str) -> str:
-    """The short name of a method that is called by its long one; any other name as it is."""
+    """The short name of a method; other names unchanged."""
     return METHODS.resolved(name)
 
 
 def long_names(among) -> list[str]:
-    """The long names of those methods of these short names that have one."""
+    """The long names of these short names, if any."""
     return [long for long, name in LONG_NAMES.items() if name in among]
 
 
 def get(name: str):
     """The class of the method of that name, long or short.
 
-    Raises UsageError naming the known methods.
+    Raises UsageError with the known methods.
     """
     try:
         return METHODS[name]
@@ -57,26 +57,24 @@ def get(name: str):
 
 
 def unknown(name: str, among: list[str], what: str) -> UsageError:
-    """What is raised for a method that is not among those of these short names; what: is
-    wrong with it.
-    """
+    """The error for a method that is not among these short names; what: the problem."""
     near = or_near(name, among, "choose one of", long_names(among))
     return UsageError(f"method {name!r:.80} {what}{near}")
 
 
 def no_option(name: str, flag: str, more: list[str]) -> UsageError:
-    """What is raised for an option that neither the method of that name has nor its command, whose
-    own options are `more`.
+    """The error for an option that neither the method of that name has nor its command, whose own
+    options are `more`.
     """
     flags = [option.flag for option in options_of(name)]
-    # an option that only another method has is like some of the command's by chance
+    # an option of another method resembles a command option only by chance
     near = difflib.get_close_matches(flag, more, cutoff=0.8)
     return UsageError(f"method {name} has no option {flag}{or_near(flag, flags, 'it has', near)}")
 
 
 def options_of(name: str | None) -> list:
-    """The options of one method; with None those of all, an option that several have once,
-    allowing what each of them does.
+    """The options of one method; with None those of all methods, each option once, accepting the
+    values of all of them.
     """
     if name is not None:
         return list(get(name).declared().values())
@@ -88,10 +86,9 @@ def options_of(name: str | None) -> list:
 
 
 def create(name: str, **options):
-    """A trainer of the method of that name; options set to None keep their defaults.
+    """A trainer of the method of that name; options set to None have their defaults.
 
-    Raises UsageError for an option that has no place there, or that another option makes
-    meaningless.
+    Raises UsageError for an unknown option, or one without effect.
     """
     from rfx.fitting.training import Trainer
 
@@ -100,8 +97,8 @@ def create(name: str, **options):
 
 
 def _check_plugins(path, header) -> None:
-    """Refuse, with a DataError, a model that needs a method or a kernel of a package that
-    is not installed.
+    """Raise DataError for a model that needs a method or a kernel of a package that is not
+    installed.
     """
     from rfx.kernels import KERNELS
 
@@ -125,7 +122,7 @@ def _check_plugins(path, header) -> None:
 def load(path):
     """The pipeline of a model file.
 
-    Raises DataError when the file is no model of rfx, or a damaged one.
+    Raises DataError if the file is not an rfx model, or is damaged.
     """
     from rfx import model
     from rfx.fitting.pipeline import Pipeline

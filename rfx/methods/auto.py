@@ -1,9 +1,9 @@
-"""`auto`: the method, scaling, kernel and metric with the least error on held-out rows.
+"""`auto`: the method, scaling, kernel and metric with the lowest error on held-out rows.
 
-Scaling, kernel and metric are chosen as for `rfm` (`rfx.fitting.inputs`). With these inputs methods
-are compared on held-out rows. Up to some thousand rows they are the exact machines: with squared
-loss and, of classes, with squared hinge loss, the latter also with the plain Gaussian kernel. Of
-more rows they are those whose cost grows with the rows alone, compared on a sample.
+Scaling, kernel and metric are chosen as in `rfm` (`rfx.fitting.inputs`). With these inputs, methods
+are compared on held-out rows. Up to some thousand rows these are the exact machines: with squared
+loss and, for classification, squared hinge loss, the latter also with the plain Gaussian kernel.
+For more rows they are methods with linear cost, compared on a sample.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from rfx.fitting.training import CHOSEN, INPUTS, Begun, Trainer, begin
 from rfx.fitting.validation import LAMS, drawn, fewer, parts
 from rfx.options import Option
 
-# Up to so many rows the exact machines are fitted to all of them.
+# Maximum rows for exact machines fitted to all of them.
 EXACT = 20_000
-# Rows of the sample that methods are compared on, fitted to and evaluated on, at most.
+# Maximum rows of the sample for comparing methods, to fit and to evaluate.
 FITTED, EVALUATED = 8000, 4000
 # Lambdas of the machine with squared hinge loss.
 FEW_LAMS = (*LAMS[::2], 0.001)
-# It is tried with the Gaussian kernel on standardised inputs, too, as a grid search over a support
-# vector machine has it: gamma times the number of inputs (0.25 is the median's).
-# Of more rows than PLAIN its small lambdas take too long.
+# It is also tried with the Gaussian kernel on standardised inputs, as in a usual grid search for a
+# support vector machine: gamma times the number of inputs (0.25 is the median's). Above PLAIN rows
+# its small lambdas take too long.
 PLAIN_GAMMAS, PLAIN = (0.25, 0.06), 5000
-# Where fewer rows are held out, methods are compared by cross-validation.
+# With fewer held-out rows, methods are compared by cross-validation.
 FEWEST_HELD_OUT = 400
-# What is compared of more rows: methods with their options.
+# The candidates for more rows: methods with their options.
 LARGE: tuple[tuple[str, dict[str, Any]], ...] = (
     ("rf", {"kernel": "gaussian", "n_features": 2000}),
     ("rf", {"kernel": "laplacian-l2", "n_features": 2000}),
@@ -49,7 +49,7 @@ LARGE: tuple[tuple[str, dict[str, Any]], ...] = (
     ("nystrom", {"kernel": "laplacian-l2", "n_features": 1000}),
     ("sparse-rf", {"kernel": "gaussian", "n_features": 2000}),
 )
-# Options that are handed on to the method, and those that a command that repeats it needs.
+# Options passed on to the method, and those needed to repeat the training.
 _PASSED = (
     "task",
     "scaling",
@@ -62,13 +62,13 @@ _PASSED = (
     "class_weight",
 )
 _EXPLICIT = (*CHOSEN, "loss", "n_features", "n_grids")
-# What tells candidates apart, in the record of what was tried.
+# The properties that distinguish candidates in the record of trials.
 _COMPARED = ("kernel", "gamma")
 
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A method with its options, and the lambdas that are tried."""
+    """A method with its options and candidate lambdas."""
 
     name: str
     options: dict[str, Any]
@@ -95,7 +95,7 @@ class AutoTrainer(Trainer):
     ) -> Pipeline:
         if held_out is not None:
             raise UsageError(
-                "curves are not supported for method auto; name a method, such as --method rf"
+                "curves are not supported for method auto; choose a method, such as --method rf"
             )
         start = time.perf_counter()
         passed = {name: self.settings[name] for name in _PASSED if name in self.settings}
@@ -142,7 +142,7 @@ class AutoTrainer(Trainer):
         return all(self.settings.get(name) == AUTO for name in ("scaling", "metric"))
 
     def _given(self, begun: Begun) -> dict[str, Any]:
-        """The options that every candidate has."""
+        """The common options of all candidates."""
         given = {name: begun.asked.get(name) for name in INPUTS if name != "kernel"}
         more = {name: self.settings.get(name) for name in _PASSED if name not in INPUTS}
         found = given | more | {"task": begun.problem.task}
@@ -150,8 +150,8 @@ class AutoTrainer(Trainer):
 
 
 def _parts(n: int, seed: int, apart: Apart | None) -> list[Part]:
-    """The rows that methods are fitted to, and those that they are compared on; of few rows those
-    of a cross-validation.
+    """The rows for fitting methods, and those for comparing them; for few rows, those of a
+    cross-validation.
     """
     if n > EXACT:
         if apart is not None and not apart.one:
@@ -166,9 +166,9 @@ def _parts(n: int, seed: int, apart: Apart | None) -> list[Part]:
 
 
 def _candidates(n: int, begun: Begun, weighted: bool, free: bool) -> list[_Candidate]:
-    """What is compared for so many rows; the first is taken where there are too few to hold out.
+    """The candidates for so many rows; the first is used if there are too few to hold out.
 
-    weighted: only methods that take sample weights. free: scaling and metric may be others than
+    weighted: only methods that support sample weights. free: scaling and metric may differ from
     those chosen.
     """
     if n > EXACT:
@@ -203,8 +203,8 @@ def _compared(
     held_out_parts: Sequence[Part],
     apart: Apart | None,
 ) -> tuple[_Candidate, dict[str, Any]]:
-    """The candidate with the least mean error on the rows that the parts hold out, with its lambda,
-    and what was tried.
+    """The candidate with the lowest mean error on the held-out rows, with its lambda, and the
+    trials.
     """
     points = [one.point for one in candidates]
     classes = None if apart is None or given["task"] == "regression" else np.unique(y)
@@ -223,7 +223,7 @@ def _compared(
             scaled = [lam * share for lam in lams]
             for fitted, decision in trainer.along(X[kept], y[kept], scaled, X[out], sides):
                 mine.append(fitted.preprocessing.error(decision, y[out]))
-                # the first part says how far the path goes
+                # the first fold determines the length of the path
                 if len(mine) == len(found) or (not len(found) and stop(mine)):
                     break
             found = np.asarray(mine) + (found if len(found) else 0.0)
@@ -231,7 +231,7 @@ def _compared(
 
     lams = {one.name: one.lams for one in candidates}
     fitted_rows, held_out = len(held_out_parts[0][0]), sum(len(out) for _, out in held_out_parts)
-    what = "share of wrong labels" if given["task"] != "regression" else "RMSE"
+    what = "error rate" if given["task"] != "regression" else "RMSE"
     grid = Grid(points, lams, [Round(fitted_rows)], lenient=True)
     found = search(errors, grid, Measure(what))
     own = candidates[points.index(found.best.point)]
@@ -253,10 +253,10 @@ def _compared(
 
 
 class Auto(Method):
-    """The best method for the rows."""
+    """The best method for the data."""
 
     name = "auto"
-    summary = "the method, scaling, kernel and metric with the least error on held-out rows"
+    summary = "the method, scaling, kernel and metric with the lowest error on held-out rows"
     weighted = True
     trainer_class = AutoTrainer
     options: ClassVar[tuple[Option, ...]] = (

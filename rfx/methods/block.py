@@ -1,16 +1,16 @@
 """`block`: the kernel made block-diagonal by a random partition of the inputs (Wu et al. 2016,
 section 5.2).
 
-The paper calls it "independent block approximation", gives it a rank R and says no more. R is read
-as the rows of a block: with that, as for the other methods, there are N R kernel values, and a
-prediction takes R of them, as the authors' times of prediction grow. A row to be predicted
+The paper calls it "independent block approximation" and gives it a rank R, without details. R is
+interpreted as the number of rows per block: then, as for the other methods, there are N R kernel
+values, and a prediction needs R of them, consistent with the authors' prediction times. A new row
 therefore belongs to one block, and the partition must be one of the inputs: their accuracy on
-letter at R = 8 is 71.66 percent, and eight rows drawn at random know eight of its 26 classes at
-most. `hyperplanes` is that reading: random hyperplanes cut the inputs into blocks, and a row is
-predicted by the block that it falls into; with it ours are 73.6 percent on letter at R = 8 and
-97.88 on ijcnn1 at R = 1024, as theirs. `uniform` is the name read to the letter: rows are dealt out
-at random, a row to be predicted belongs to no block, and its prediction is the mean over all of
-them (divide and conquer, Zhang, Duchi and Wainwright 2015), at N kernel values.
+letter at R = 8 is 71.66 percent, while eight random rows contain at most eight of its 26 classes.
+`hyperplanes` is that interpretation: random hyperplanes cut the inputs into blocks, and the block
+that contains a row predicts it; ours are 73.6 percent on letter at R = 8 and 97.88 on ijcnn1 at R =
+1024, like theirs. `uniform` is the literal interpretation: rows are assigned at random, a new row
+belongs to no block, and its prediction is the mean over all blocks (divide and conquer, Zhang,
+Duchi and Wainwright 2015), with N kernel values.
 """
 
 from dataclasses import dataclass
@@ -59,14 +59,16 @@ class Block(ExpansionMethod):
             "How rows are assigned to blocks.",
             {
                 "hyperplanes": (
-                    "blocks cut by random hyperplanes, a row predicted by the block that it falls"
-                    " into"
+                    "blocks cut by random hyperplanes; the block that contains a row predicts it"
                 ),
-                "uniform": "rows dealt out uniformly, a row predicted by the mean of all blocks",
+                "uniform": "rows assigned uniformly at random; the mean of all blocks predicts a"
+                " row",
             },
             default="hyperplanes",
         ),
-        Option("block_size", int, "Most rows R of a block.", low=1, high=MOST, default=1000),
+        Option(
+            "block_size", int, "Maximum number R of rows per block.", low=1, high=MOST, default=1000
+        ),
         CHOSEN_LAM,
         LOSS,
         SOLVER.adding(LIBLINEAR).but(default=None),
@@ -113,15 +115,15 @@ class Block(ExpansionMethod):
                 raise DataError("it has another number of blocks than its partition")
             check_within("partition_children", children, -cuts - 1, cuts)
             if np.any((children >= 0) & (children <= np.arange(cuts)[:, None])):
-                raise DataError("array partition_children goes round in circles")
+                raise DataError("array partition_children contains a cycle")
         return BlockModel(**vars(own), starts=starts, partition=partition)
 
 
 @dataclass(frozen=True)
 class BlockModel(ExpansionModel):
-    """An expansion whose support lies block after block, block b from starts[b] on.
+    """An expansion whose support is stored block by block, block b from starts[b] on.
 
-    partition is None where a row is predicted by the mean of all blocks.
+    partition is None if the mean of all blocks predicts a row.
     """
 
     starts: np.ndarray = None  # type: ignore[assignment]
@@ -166,12 +168,12 @@ class BlockModel(ExpansionModel):
 
 
 def _check_memory(n_rows: int, settings: Settings) -> None:
-    """Refuse blocks whose kernel values do not fit."""
+    """Raise an error for blocks whose kernel values do not fit into memory."""
     need, limit = _block_mb(min(settings.block_size, n_rows)), _limit(settings)
     if need > limit:
         raise UsageError(
-            f"--block-size is {settings.block_size}, which takes {need:.0f} MiB a block, more "
-            f"than the {limit:.0f} MiB of --max-memory; choose smaller blocks, or method kernel"
+            f"--block-size is {settings.block_size}, which needs {need:.0f} MiB per block, more"
+            f" than --max-memory of {limit:.0f} MiB; use smaller blocks, or method kernel"
         )
 
 
@@ -194,7 +196,7 @@ def _cut(X: Any, settings: Settings) -> tuple[Partition | None, list[np.ndarray]
 def _solved(
     problem: Problem, params: dict, blocks: list[np.ndarray], settings: Settings
 ) -> list[Solution]:
-    """A Solution for each block; blocks not begun at the deadline keep f = 0."""
+    """A Solution for each block; blocks not started at the deadline keep f = 0."""
     kernel, limits = settings.kernel, budget(problem, settings)
     rows = kernels.prepare(kernel, problem.X, params, np.float64)
     solutions: list[Any] = [None] * len(blocks)
@@ -231,17 +233,17 @@ def _solved(
 def _published(
     problem: Problem, params: dict, blocks: list[np.ndarray], settings: Settings
 ) -> Solution:
-    """LIBLINEAR's Solution of all blocks at once, its coef (n, k) block after block.
+    """LIBLINEAR's Solution of all blocks at once, its coef (n, k) block by block.
 
-    Within a block f = K c. With a root K = L L' that is the linear machine over the rows of L, c
-    such that L'c = w; the roots side by side are one CSR matrix.
+    Within a block f = K c. With a factor K = L L' that is the linear machine over the rows of L,
+    with c such that L'c = w; the factors together are one CSR matrix.
     """
-    # kept, handed over as nodes of 16 bytes and read by the child
+    # stored, passed as nodes of 16 bytes, and read by the child
     need = sum(44 * len(block) ** 2 for block in blocks) / 2**20
     if need > env.available_memory_mb():
         raise UsageError(
-            f"--solver is liblinear, for which the kernel values of all blocks take {need:,.0f}"
-            " MiB; choose smaller blocks or rfx"
+            f"--solver is liblinear, for which the kernel values of all blocks need {need:,.0f}"
+            " MiB; use smaller blocks or --solver rfx"
         )
     kernel, limits = settings.kernel, budget(problem, settings)
     rows = kernels.prepare(kernel, problem.X, params, np.float64)

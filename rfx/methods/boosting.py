@@ -1,9 +1,9 @@
 """`boosting`: fully corrective boosting with L1 regularisation, Figure 1 of Yen et al. (2014).
 
-lam ||w||_1 + sum L(w.phi(x), y) over all features phi of a kind (eq. 8), greedily (eq. 24), all
-weights anew each step; no bias. The features are those that the kernel's random features are drawn
-from, in its scale, so that the objective is that of sparse-rf. Several classes are learnt one
-against the others, each with features of its own.
+lam ||w||_1 + sum L(w.phi(x), y) over all features phi of a kind (eq. 8), found greedily (eq. 24),
+with all weights fitted again in each step; no bias. The features are those from which the kernel's
+random features are drawn, in the same scale, so that the objective is that of sparse-rf. Several
+classes are learnt one against the rest, each with its own features.
 """
 
 from typing import Any, ClassVar, cast
@@ -39,36 +39,37 @@ from rfx.solvers.base import Solution, for_output, stack
 from rfx.solvers.boosting import TOL as STEP_TOL
 from rfx.solvers.boosting import solve_boosting
 
-# The gap that steps of several features are solved to.
+# The gap for steps of several features.
 SEVERAL_TOL = 1e-3
 BASES = {
-    "perceptron": "each found roughly, by a convex surrogate",
+    "perceptron": "each found approximately, by a convex surrogate",
     "stump": "each found exactly",
 }
 
 
 class Boosting(LinearMethod):
-    """Features found greedily, one a step, with L1 regularisation."""
+    """Features found greedily, one per step, with L1 regularisation."""
 
     name = "boosting"
     summary = (
-        "features found greedily, one a step, with L1 regularisation, all weights anew each step"
+        "features found greedily, one per step, with L1 regularisation; every step fits all weights"
+        " again"
     )
     evaluates_steps = weighted = True
     searched = {"lam": LAMBDAS}
-    # a model of all rows costs far more than one that chooses lambda has to
+    # a model of all rows costs far more than one used to choose lambda
     held_out_rows = 4000
     options: ClassVar[tuple[Option, ...]] = (
         KERNEL.but(
             help="The kernel whose features are found.", choices=BASES, default="perceptron"
         ),
-        N_FEATURES.but(help="Most features D that are found; of several classes, for each."),
-        Option("per_step", int, "Features found in a step.", low=1, high=MOST, default=20),
+        N_FEATURES.but(help="Maximum number D of features, per class if there are several."),
+        Option("per_step", int, "Number of features found per step.", low=1, high=MOST, default=20),
         Option(
             "surrogate",
             str,
-            "The loss of the linear classifier that stands for the best perceptron, on the"
-            " pseudo-labels' weights.",
+            "The loss of the linear classifier that approximates the best perceptron, fitted to"
+            " weighted pseudo-labels.",
             ("logistic", "squared", "squared_hinge"),
             default="logistic",
         ),
@@ -89,11 +90,11 @@ class Boosting(LinearMethod):
         LOSS,
         TOL.but(
             help=(
-                "Relative duality gap of the weights at every step, over the features found; by"
-                f" default {SEVERAL_TOL:g}, of one feature a step {STEP_TOL:g}."
+                "Relative duality gap of the weights at every step, over the features found so far;"
+                f" by default {SEVERAL_TOL:g}, with one feature per step {STEP_TOL:g}."
             )
         ),
-        MAX_ITER.but(help="Most iterations of rfx's solver in a step."),
+        MAX_ITER.but(help="Maximum iterations of rfx's solver per step."),
         DTYPE,
         MAX_MEMORY,
     )
@@ -111,7 +112,7 @@ class Boosting(LinearMethod):
                 )
 
     def vectors(self, settings: Settings, X: Any) -> int:
-        # rows that were sparse are made dense
+        # sparse rows are made dense
         sparse = memory.stays_sparse(X, settings.scaling)
         return settings.n_features + (X.shape[0] if sparse else 0)
 
@@ -152,7 +153,7 @@ def _learner(X: np.ndarray, params: dict, settings: Settings) -> Learner:
 
 
 def _listeners(problem: Problem, learners: list[Learner]):
-    """k -> the callback for the weights of output k, whose features grow from step to step."""
+    """k -> the callback for the weights of output k, whose features grow with the steps."""
     rows: list[_Rows] = []
 
     def decide(X):
@@ -172,7 +173,7 @@ def _joined(
     settings: Settings,
     clock: Clock,
 ) -> Fitted:
-    """The model of all outputs, of the features with a weight, and their solutions in one."""
+    """The model of all outputs with the features of nonzero weight, and their combined solution."""
     found = [learner.found.arrays for learner in learners]
     arrays = {name: np.concatenate([part[name] for part in found], axis=-1) for name in found[0]}
     if "scales" in arrays:
@@ -183,7 +184,7 @@ def _joined(
         start += len(solution.coef)
     details: dict[str, Any] = {"n_features": settings.n_features, "n_found": len(coef)}
     if settings.kernel == "stump":
-        # the gap is over all stumps, and what --tol is about over those found
+        # the gap covers all stumps, while --tol refers to those found
         details["round_gap"] = float(sum(s.trace[-1]["gap"] for s in solutions))
     first = learners[0].found
     feature_map = type(first)(first.name, first.n_inputs, first.params, arrays)
@@ -192,7 +193,7 @@ def _joined(
 
 
 class _Rows:
-    """Decision values of held-out rows by a learner's features, which are made as they join."""
+    """Decision values of held-out rows by a learner's features, computed as they are added."""
 
     def __init__(self, X: Any, learner: Learner) -> None:
         self.X, self.learner = _dense(X, learner.X.dtype), learner

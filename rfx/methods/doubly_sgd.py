@@ -1,7 +1,7 @@
 """`doubly-sgd`: doubly stochastic gradients (Dai et al. 2014).
 
-Every step takes random rows and features that were never used. f = sum_j coef_j phi_j over features
-that are made again from (seed, j) whenever they are needed; no bias.
+Every step uses random rows and new features. f = sum_j coef_j phi_j over features that are
+recomputed from (seed, j) when needed; no bias.
 """
 
 from collections.abc import Callable
@@ -36,19 +36,19 @@ from rfx.solvers.stochastic.doubly import Blocks, DoublySGD
 from rfx.solvers.stochastic.expansion import ROWS
 from rfx.solvers.stochastic.steps import DAMPING, Descent, Steps
 
-KEPT = "the rows of a set that are met again, and for fresh blocks"
+KEPT = "rows that repeat and blocks that are always new"
 MEMORY = Option(
     "max_memory",
     float,
-    "MiB of what is kept between steps: sampled frequencies, and with --max-blocks the features of "
-    "rows that are met again. What has no room is made again from the seed.",
+    "MiB for data cached between steps: sampled frequencies, and with --max-blocks the features of"
+    " rows that are reused. The rest is recomputed from the seed.",
     low=1,
     default=256.0,
 )
 
 
 class DoublyLearner(Learner):
-    """The learner of an expansion that grows."""
+    """The learner of a growing expansion."""
 
     def __init__(self, solver: DoublySGD, settings: Settings) -> None:
         super().__init__(solver)
@@ -75,18 +75,18 @@ class DoublySgd(StreamMethod):
 
     name = "doubly-sgd"
     summary = (
-        "doubly stochastic gradients: random rows and fresh random features in every step, for rows"
-        " without end"
+        "doubly stochastic gradients: random rows and new random features in every step, for data"
+        " of any size"
     )
     options: ClassVar[tuple[Option, ...]] = (
         *StreamMethod.options,
         FEATURES,
-        Option("block", int, "Features in a step.", low=1, high=MOST, default=256),
+        Option("block", int, "Number of features per step.", low=1, high=MOST, default=256),
         Option(
             "max_blocks",
             int,
-            "Blocks of features after which a step takes one of them again, drawn at random: not "
-            "the paper's algorithm but what the authors' program for graphics cards does.",
+            "Number of blocks of features, after which a step reuses a random one of them. The"
+            " paper's algorithm has no limit; the authors' GPU program has one.",
             low=1,
             high=MOST,
         ),
@@ -95,7 +95,7 @@ class DoublySgd(StreamMethod):
         Option(
             "damping",
             float,
-            "Added to the diagonal of that covariance, besides nu.",
+            "Added to the diagonal of that covariance, in addition to nu.",
             low=0,
             open_low=True,
             default=DAMPING,
@@ -105,9 +105,9 @@ class DoublySgd(StreamMethod):
         Option(
             "keep_values",
             bool,
-            "Keep f of every row, so that a step computes only the blocks since the row's last: for"
-            " rows that are met again and again with fresh blocks. Memory then grows with the rows,"
-            " a number each.",
+            "Store f of every row, so that a step computes only the blocks added since the row's"
+            " last step. Use it when rows repeat and blocks are always new. Memory grows by one"
+            " number per row.",
             default=False,
         ),
     )
@@ -123,7 +123,7 @@ class DoublySgd(StreamMethod):
             return
         if virtual_examples.endless(s):
             raise UsageError(
-                f"--virtual is {s.virtual}, without end, but --keep-values is for {KEPT}; give"
+                f"--virtual is {s.virtual}, which is endless, but --keep-values is for {KEPT}; set"
                 " --virtual-copies"
             )
         for option in ("head", "max_blocks"):
@@ -134,14 +134,13 @@ class DoublySgd(StreamMethod):
     def check_further(self, settings: Settings) -> None:
         if settings.keep_values:
             raise UsageError(
-                "--keep-values is for the rows of a set that is known beforehand; use fit, or leave"
-                " it out"
+                "--keep-values needs a data set that is known beforehand; use fit, or omit it"
             )
 
     def check_source(self, settings: Settings, source: Source) -> None:
         if settings.keep_values and not source.rewindable:
             raise UsageError(
-                f"{source.name} is read once, but --keep-values is for {KEPT}; give a file"
+                f"{source.name} can be read only once, but --keep-values is for {KEPT}; use a file"
             )
 
     # ------------------------------------------------------------------ training
@@ -154,7 +153,7 @@ class DoublySgd(StreamMethod):
             known, needed = learned.n_rows, 8 * learned.n_rows * (learned.n_outputs + 1) / 2**20
             if needed > s.max_memory:
                 raise UsageError(
-                    f"--keep-values takes {needed:,.0f} MiB for {known:,} rows, more than"
+                    f"--keep-values needs {needed:,.0f} MiB for {known:,} rows, more than"
                     f" --max-memory {s.max_memory:g}"
                 )
         solver = DoublySGD(
@@ -194,10 +193,10 @@ class DoublySgd(StreamMethod):
 
 
 def held_mb(learned: Learned, settings: Settings, rewindable: bool) -> float:
-    """MiB of the features of all rows in all blocks, where keeping them pays.
+    """MiB of the features of all rows in all blocks, if caching them pays.
 
-    Rows have to be met at least three times; 0 where the features have no room, and for batches
-    whose values of f are summed in another order than from features that are kept.
+    Rows must be used at least three times; 0 if the features do not fit, and for batches whose
+    values of f are summed in another order than from cached features.
     """
     s = settings
     rounds = s.budget_samples / learned.n_rows if s.budget_samples else passes(s, learned.n_rows)

@@ -1,6 +1,6 @@
 """`k-sdca`: dual coordinate ascent with the exact kernel (Shalev-Shwartz and Zhang 2013).
 
-f = 1/(nu n) sum_i a_i k(x_i, .); all rows are kept. A baseline of Dai et al. (2014).
+f = 1/(nu n) sum_i a_i k(x_i, .); all rows are stored. A baseline of Dai et al. (2014).
 """
 
 from typing import ClassVar
@@ -17,14 +17,14 @@ from rfx.solvers.stochastic.sdca import KernelSDCA
 
 
 class KSdcaLearner(DualLearner, SupportLearner):
-    """Steps over the rows of a set, a model of rows."""
+    """Steps over the rows of a set; the model consists of rows."""
 
 
 class KSdca(DualMethod, SupportMethod):
     """Dual coordinate ascent with the exact kernel."""
 
     name = "k-sdca"
-    summary = "dual coordinate ascent with the exact kernel, the rows kept"
+    summary = "dual coordinate ascent with the exact kernel, storing the rows"
     options: ClassVar[tuple[Option, ...]] = (*SupportMethod.options, *DUAL)
 
     def learner(

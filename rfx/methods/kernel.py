@@ -1,11 +1,11 @@
 """`kernel`: the exact kernel machine: lam/2 ||f||^2 + sum L(f(x) [+ b], y), eq. 1 of Yen et al.
 (2014).
 
-Ridge regression for a regression, a support vector machine for classes. With squared loss classes
-are fitted by ridge, too, one against the others as targets +-1 (Wu et al. 2016); with logistic loss
-by kernel logistic regression. A support vector machine of several classes is one for each pair of
-them, as in LIBSVM. Equation 1 has no bias, and neither have these two. A support vector
-machine has one unless `--bias false` is given: LIBSVM, which the paper used, always has.
+Ridge regression for regression, a support vector machine for classification. With squared loss,
+classes are fitted by ridge regression too, one against the rest with targets +-1 (Wu et al. 2016);
+with logistic loss, by kernel logistic regression. A support vector machine of several classes has
+one machine per pair, as in LIBSVM. Equation 1 has no bias, and neither have these two. A support
+vector machine has one unless `--bias false` is given: LIBSVM, which the paper used, always has one.
 """
 
 import logging
@@ -35,12 +35,13 @@ from rfx.solvers.kernel.svm import solve_kernel_svm
 from rfx.solvers.published.libsvm import solve_libsvm
 
 log = logging.getLogger(__name__)
-# Validation fits this many rows at most, for each fit takes the square of their number.
+# Maximum rows for validation, because each fit takes the square of their number.
 ROWS = 5000
-# From so many rows on a pass over all kernel values takes seconds, and a fit takes many passes.
+# Number of rows from which a pass over all kernel values takes seconds, and a fit takes many
+# passes.
 MANY = 50_000
-# Up to so many classes there is a support vector machine for each pair of them, beyond one for each
-# class: its coefficients are a column for each machine.
+# Maximum classes for one support vector machine per pair, otherwise one per class: its coefficients
+# are one column per machine.
 PAIRED = 30
 
 
@@ -56,19 +57,19 @@ class Kernel(ExpansionMethod):
         *OPTIONS,
         DTYPE.but(default="float64"),
         CHOSEN_LAM.but(
-            help=f"{CHOSEN_LAM.help} Validation of this or of gamma fits to {ROWS:,} rows at most."
+            help=f"{CHOSEN_LAM.help} Validation of lambda or gamma uses at most {ROWS:,} rows."
         ),
         LOSS.but(
             choices=("squared", "squared_hinge", "hinge", "logistic"),
             help=(
-                f"{LOSS.help} Of three to {PAIRED} classes the hinge losses have a machine for each"
-                " pair of them; the other losses one for each class."
+                f"{LOSS.help} With 3 to {PAIRED} classes, the hinge losses train one machine per"
+                " pair of classes; the other losses train one per class."
             ),
         ),
         Option(
             "bias",
             bool,
-            "A free bias b, as LIBSVM has it (classification); the paper's objective has none.",
+            "Unpenalised bias b, as in LIBSVM (classification); the paper's objective has none.",
         ),
         SOLVER.adding({"libsvm": "LIBSVM, in a child process"}),
         TOL.but(help=f"{TOL.help} The `-e` of LIBSVM."),
@@ -76,9 +77,7 @@ class Kernel(ExpansionMethod):
 
     @classmethod
     def is_random(cls, settings: Mapping[str, Any]) -> bool:
-        """The exact kernel machine is not, where validation and medians of samples have nothing
-        to choose.
-        """
+        """Deterministic, unless validation or medians of samples choose options."""
         kernel = kernels.KERNELS.get(settings.get("kernel"))
         if kernel is None or settings.get("solver") != "rfx" or settings.get("metric") != "none":
             return True
@@ -109,7 +108,8 @@ class Kernel(ExpansionMethod):
         model = ExpansionModel.of(
             settings.kernel, params, problem.X, coef, intercept, n_classes=n_classes
         )
-        # ||f||, with which the objective tells the sum of losses, too (Yen et al. 2014, Figure 1)
+        # ||f||, which also determines the sum of losses from the objective (Yen et al. 2014, Figure
+        # 1)
         return Fitted(model, solution, {} if norm is None else {"norm": norm})
 
 
@@ -122,7 +122,9 @@ def _without_bias(params: dict, Y: Any, loss: Any, problem: Problem, settings: S
             " 2014, eq. 1)"
         )
     if settings.solver != "rfx":
-        raise UsageError(f"--solver is {settings.solver}, which has no {what} here; choose rfx")
+        raise UsageError(
+            f"--solver is {settings.solver}, which does not support {what} here; use --solver rfx"
+        )
     X, factors = problem.X, 1.0
     K = KernelMatrix(settings.kernel, X, params)
     if loss.name == "squared" and problem.weights is not None:
@@ -141,13 +143,13 @@ def _without_bias(params: dict, Y: Any, loss: Any, problem: Problem, settings: S
 
 def _machines(params: dict, problem: Problem, settings: Settings, n_classes: int):
     """(solution, intercept (m,), norm) of the support vector machines: one for each pair of
-    classes, fitted to their rows, or one for each output where n_classes is 0.
+    classes, fitted to their rows, or one for each output if n_classes is 0.
     """
     bias = True if settings.bias is None else settings.bias
     if problem.curve is not None:
         raise UsageError(
-            "curves are not supported for a support vector machine, whose bias is known at its end"
-            " only; drop --curve"
+            "curves are not supported for a support vector machine, whose bias is known only at the"
+            " end; omit --curve"
         )
     if settings.solver == "libsvm" and not bias:
         raise UsageError(
@@ -203,10 +205,10 @@ def _machines(params: dict, problem: Problem, settings: Settings, n_classes: int
 
 
 def _norm(solution: Solution, K: Any, Y: Any, loss: Any, lam: float) -> float | None:
-    """The root of sum_k ||f_k||_H^2; None without a duality gap.
+    """The square root of sum_k ||f_k||_H^2; None without a duality gap.
 
-    Where the gap is that of the dual point -lam alpha, it needs no pass over kernel values: the
-    dual, objective - gap, is -sum L*(-lam alpha) - lam/2 ||f||^2. Newton's gap may be of another
+    If the gap is that of the dual point -lam alpha, no pass over kernel values is needed: the dual,
+    objective - gap, is -sum L*(-lam alpha) - lam/2 ||f||^2. Newton's gap may belong to another
     point.
     """
     if solution.certificate is None or solution.certificate.kind != "gap":

@@ -1,10 +1,10 @@
 """`lkrf`: learning kernels with random features (Sinha and Duchi 2016).
 
-lam/2 ||w||^2 + sum L(w.z(x), y) over features z that are chosen from a pool; no bias. The pool's
-features are scored by their alignment with the targets. The distribution q over them with the
-largest mean score within D_f(q || uniform) <= rho is found, and used in one of the ways of USES.
-With --sparse the penalty is lam ||w||_1, and features are not divided by the root of their number.
-The model keeps the chosen features only.
+lam/2 ||w||^2 + sum L(w.z(x), y) over features z selected from a pool; no bias. The pool's features
+are scored by their alignment with the targets. The distribution q over them with the largest mean
+score subject to D_f(q || uniform) <= rho is computed, and applied in one of the ways of USES. With
+--sparse the penalty is lam ||w||_1, and features are not divided by the square root of their
+number. The model stores only the selected features.
 """
 
 from collections.abc import Callable
@@ -48,33 +48,31 @@ from rfx.solvers.base import Solution
 from rfx.solvers.l1.newton import solve_l1
 
 POOL = 20_000
-# What validation chooses from: multiples of the pool's size and of the median's bandwidth, numbers
-# of features, lambdas.
+# Candidates for validation: multiples of the pool's size and of the median bandwidth, numbers of
+# features, lambdas.
 RHO_SHARES = (0.005, 0.01, 0.02, 0.05, 0.1)
 GAMMA_FACTORS = (1.0, 0.25, 4.0, 16.0)
 COUNTS = (64, 256, 1024, 4096)
 LAMS = (1.0, 0.1, 0.01, 10.0, 100.0)
-# Most rows to fit to and to evaluate on.
+# Maximum rows to fit and to evaluate.
 ROWS, HELD_OUT = 5000, 0.5
 
 USES = {
-    "support": (
-        "the support once where it is as small as D, as the authors' program does, else draws"
-    ),
+    "support": ("support if it has at most D features, like the authors' program, else draws"),
     "draw": "draws with replacement",
-    "weights": "the whole support, each feature times the root of its probability",
+    "weights": "the whole support, each feature times the square root of its probability",
 }
 
 
 class LKRF(LinearMethod):
-    """Random features chosen from a pool by their alignment with the targets."""
+    """Random features selected from a pool by their alignment with the targets."""
 
     name = "lkrf"
     summary = (
         "random features chosen from a pool by their alignment with the targets: learns the kernel"
     )
     weighted = distributed = True
-    # bandwidth and bound together, for they depend on one another, then the others one by one
+    # bandwidth and bound together, because they interact, then the others one by one
     searched = {"gamma": GAMMA_FACTORS, "rho": RHO_SHARES, "lam": LAMS, "n_features": COUNTS}
     stages = (("gamma", "rho"), ("lam",), ("n_features",))
     held_out_share, held_out_rows, fewest_evaluated = HELD_OUT, ROWS, 0
@@ -83,15 +81,13 @@ class LKRF(LinearMethod):
         Option(
             "pool",
             int,
-            f"Number N_w of features to choose from; by default {POOL}, of coordinates and words"
-            " all there are.",
+            f"Number N_w of features to choose from; by default {POOL}, and for coordinates and"
+            " words all of them.",
             low=1,
             high=MOST,
         ),
         N_FEATURES.but(
-            help=(
-                "Number D of random features that are drawn; by default as many as the support has."
-            ),
+            help=("Number D of random features to draw; by default as many as the support has."),
             choices={"validation": "64, 256, 1024 or 4096"},
             default=None,
         ),
@@ -105,17 +101,17 @@ class LKRF(LinearMethod):
         Option(
             "rho",
             float,
-            "Bound on the divergence: 0 leaves the pool as it is; by default 0.005 N_w, as the"
-            " authors have it (chi2).",
+            "Bound on the divergence: 0 leaves the pool unchanged; by default 0.005 N_w, as in the"
+            " authors' program (chi2).",
             {"validation": "0.005, 0.01, 0.02, 0.05 or 0.1 times N_w (chi2)"},
             low=0,
         ),
-        Option("rho_share", float, "The same bound, as a multiple of N_w.", low=0),
+        Option("rho_share", float, "The same bound as a multiple of N_w.", low=0),
         Option("use", str, "How the distribution is used.", USES, default="support"),
         Option(
             "centred",
             bool,
-            "Score with labels less their mean, as regression always does.",
+            "Compute scores with centred labels, as regression always does.",
             default=False,
         ),
         OFFSET,
@@ -123,13 +119,13 @@ class LKRF(LinearMethod):
         Option(
             "joint",
             int,
-            "Instead of by scores, learn the distribution together with the weights by so many"
-            " alternations, as a comparison (chi2).",
+            "Alternate this many times between learning the distribution and the weights, for"
+            " comparison, instead of using scores (chi2).",
             low=1,
             high=MOST,
         ),
         Option(
-            "joint_rows", int, "Training rows that --joint takes.", low=2, high=MOST, default=2000
+            "joint_rows", int, "Training rows that --joint uses.", low=2, high=MOST, default=2000
         ),
         LAM.but(choices={"validation": "0.01, 0.1, 1, 10 or 100"} | ON_SAMPLE, default=AUTO),
         SOLVER.adding(CG, LIBLINEAR),
@@ -141,22 +137,22 @@ class LKRF(LinearMethod):
         s = settings
         if "rho" in given and "rho_share" in given:
             raise UsageError(
-                f"--rho is {s.rho} and --rho-share is {s.rho_share:g}; give one of the two"
+                f"--rho is {s.rho} and --rho-share is {s.rho_share:g}; use only one of them"
             )
         if s.divergence != "chi2" and s.rho_share is None and s.rho in (None, "validation"):
-            raise UsageError(f"--divergence is {s.divergence}, for which --rho must be a number")
+            raise UsageError(f"--divergence is {s.divergence}, which needs a number as --rho")
         if s.use == "weights" and "n_features" in given:
             raise UsageError(
-                f"--n-features is {s.n_features}, which --use weights leaves without effect"
+                f"--n-features is {s.n_features}, which has no effect with --use weights"
             )
         if s.joint and (s.divergence != "chi2" or s.sparse or s.centred):
-            raise UsageError("--joint is for --divergence chi2, without --sparse and --centred")
+            raise UsageError("--joint requires --divergence chi2, without --sparse and --centred")
         if "joint_rows" in given and not s.joint:
-            raise UsageError(
-                f"--joint-rows is {s.joint_rows}, which is without effect unless --joint is given"
-            )
+            raise UsageError(f"--joint-rows is {s.joint_rows}, which has no effect without --joint")
         if s.sparse and s.solver != "rfx":
-            raise UsageError(f"--solver is {s.solver}, which has no --sparse; choose rfx")
+            raise UsageError(
+                f"--solver is {s.solver}, which does not support --sparse; use --solver rfx"
+            )
 
     def n_drawn(self, settings: Settings) -> int:
         return settings.pool or POOL
@@ -183,7 +179,7 @@ class LKRF(LinearMethod):
         support = int(np.count_nonzero(q))
         features = clock.timed("features", _chosen, pool, q, count, settings)
         solved = clock.timed("seconds_solve", _solved, features, problem, settings)
-        # of the support once, more were asked for than there are
+        # of the support once; more were requested than there are
         used = min(count or support, support) if settings.use == "support" else count or support
         steps = {name: value for name, value in clock.seconds.items() if name != "features"}
         details = {
@@ -204,7 +200,7 @@ class LKRF(LinearMethod):
     # ------------------------------------------------------------------ choice of options
 
     def with_choice(self, settings: Settings, chosen: dict[str, Any]) -> Settings:
-        # what validation chooses of rho are multiples of the pool's size
+        # the candidates of rho are multiples of the pool's size
         if "rho" in chosen:
             chosen = dict(chosen)
             chosen |= {"rho": None, "rho_share": chosen["rho"]}
@@ -219,7 +215,7 @@ class LKRF(LinearMethod):
         stop: Callable[[list[float]], bool],
         cache: Cache,
     ) -> list[float]:
-        # the pool and its scores stay as they are as long as gamma does
+        # the pool and its scores are reused as long as gamma is the same
         pool, scores = cache.get(
             "scored pool", settings.gamma, lambda: _scored(problem, settings, cache)
         )
@@ -228,7 +224,7 @@ class LKRF(LinearMethod):
         for lam in lams:
             model = _solved(features, problem, settings.updated(lam=lam)).model
             errors.append(error(problem.task, model.decision(out.X), out.Y, out.weights))
-            # its lambdas are in no order, so that all are tried
+            # its lambdas are unordered, so all are tried
             stop(errors)
         return errors
 
@@ -247,7 +243,7 @@ def _scores(pool: FeatureMap, problem: Problem, settings: Settings) -> np.ndarra
     Y, own = problem.Y, problem.weights
     if own is None:
         return alignment.scores(pool, problem.X, Y, centred)
-    # sums over rows that count as often as their weights say
+    # sums over rows that count as often as their weights
     Y = Y - weights.mean(Y, own) if centred else Y
     return alignment.scores(pool, problem.X, Y * own[:, None])
 
@@ -274,9 +270,7 @@ def _alternated(
     distribution; each step is exact.
     """
     if problem.weights is not None:
-        raise UsageError(
-            f"--joint is {settings.joint}, which takes no sample weights; leave them out"
-        )
+        raise UsageError("--joint does not support sample weights; omit one of them")
     rows = evenly(problem.n_rows, settings.joint_rows)
     settings = settings.updated(lam=settings.lam * len(rows) / problem.n_rows)
     some = problem.rows(rows)
@@ -294,9 +288,9 @@ def _alternated(
 
 
 def _chosen(pool: FeatureMap, q: np.ndarray, count: int | None, settings: Settings) -> FeatureMap:
-    """The features that the distribution q over the pool becomes.
+    """The features selected by the distribution q over the pool.
 
-    count of them are asked for, None for as many as have weight.
+    count of them are requested, None for all with nonzero probability.
     """
     support = int(np.count_nonzero(q))
     if settings.use == "weights":

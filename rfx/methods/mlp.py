@@ -1,7 +1,7 @@
 """`mlp`: scikit-learn's multilayer perceptron on the same batches.
 
-It stands in for the networks beside doubly-sgd in Dai et al. (2014), Figure 1. f = dense layers of
-rectified linear units, trained by Adam; --nu is of nu/2 ||weights||^2, without the intercepts.
+It replaces the networks compared with doubly-sgd in Dai et al. (2014), Figure 1. f = dense layers
+of rectified linear units, trained by Adam; --nu is of nu/2 ||weights||^2, without the intercepts.
 """
 
 import math
@@ -24,11 +24,11 @@ from rfx.options import Option, Widths
 from rfx.solvers.stochastic.network import Network, forward
 
 LAYERS = Option(
-    "layers", Widths, "Widths of the hidden layers, the first one first.", default="100"
+    "layers", Widths, "Widths of the hidden layers, starting at the inputs.", default="100"
 )
 RATE = Option("rate", float, "Adam's step.", low=0, open_low=True, default=3e-3)
-# In float32 the squares of small gradients are denormal numbers, which make a step ten times as
-# long.
+# In float32 the squares of small gradients are denormal numbers, which make a step ten times
+# slower.
 _DTYPE = DTYPE.but(default="float64")
 _LEFT_OUT = (
     "kernel",
@@ -69,8 +69,8 @@ class Mlp(StreamMethod):
 
     name = "mlp"
     summary = (
-        "a network of dense layers, scikit-learn's, trained by Adam on the same batches: what"
-        " doubly-sgd is compared with"
+        "scikit-learn's network of dense layers, trained by Adam on the same batches: the baseline"
+        " for doubly-sgd"
     )
     options: ClassVar[tuple[Option, ...]] = (
         *(option for option in StreamMethod.options if option.name not in _LEFT_OUT),
@@ -132,7 +132,7 @@ class Mlp(StreamMethod):
 def _layers(
     parameters: np.ndarray, settings: Settings, known: Restored
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """(weights, intercepts) of each layer; DataError where the parameters are too few or many."""
+    """(weights, intercepts) of each layer; DataError if the number of parameters is wrong."""
     layers, start = [], 0
     shapes = _shapes(known.n_prepared, settings, known.n_outputs)
     wanted = sum((inputs + 1) * width for inputs, width in shapes)

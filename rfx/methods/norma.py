@@ -1,7 +1,7 @@
 """`norma`: stochastic functional gradients with the exact kernel (Kivinen, Smola, Williamson 2004).
 
-f = sum_i coef_i k(x_i, .) over the rows so far that had a share in the gradient; all are kept. A
-baseline of Dai et al. (2014).
+f = sum_i coef_i k(x_i, .) over the rows so far with a nonzero gradient; all are stored. A baseline
+of Dai et al. (2014).
 """
 
 from typing import Any, ClassVar
@@ -30,8 +30,8 @@ class NormaMethod(SupportMethod):
 
     name = "norma"
     summary = (
-        "stochastic gradients with the exact kernel, the rows kept: what doubly-sgd would be"
-        " without its second approximation"
+        "stochastic gradients with the exact kernel, storing the rows: doubly-sgd without random"
+        " features"
     )
     options: ClassVar[tuple[Option, ...]] = (
         *SupportMethod.options,
@@ -44,7 +44,7 @@ class NormaMethod(SupportMethod):
 
     @staticmethod
     def passes(settings: Settings, n_rows: int | None) -> int:
-        """One by default: it would keep a row once for each pass."""
+        """One by default: it would store a row once per epoch."""
         return settings.epochs or 1
 
     def check(self, settings: Settings, given: dict[str, Any]) -> None:

@@ -1,9 +1,9 @@
-"""`nystrom`: the kernel approximated by its values with landmarks, L2-regularised.
+"""`nystrom`: the kernel approximated by its values at landmarks, with L2 regularisation.
 
 Williams and Seeger (2001): lam/2 ||w||^2 + sum L(w.z(x), y) with z(x).z(y) = k_m(x)'K_mm^-1 k_m(y)
-over at most D landmarks; no bias. The model is the landmarks and the coefficients K_mm^(-1/2) w, so
-that predicting takes D kernel values a row. A baseline of Wu et al. (2016, section 5.2), who take
-the landmarks at random.
+over at most D landmarks; no bias. The model consists of the landmarks and the coefficients
+K_mm^(-1/2) w, so that a prediction needs D kernel values per row. A baseline of Wu et al. (2016,
+section 5.2), who draw the landmarks at random.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ from rfx.options import Option
 LANDMARKS = Option(
     "landmarks",
     str,
-    "How landmarks are found.",
+    "How landmarks are chosen.",
     {
         "uniform": "rows drawn uniformly",
         "kmeans": "centres of k-means",
@@ -36,7 +36,7 @@ LANDMARKS = Option(
     },
     default="uniform",
 )
-# The coefficients of near-dependent landmarks cancel.
+# The coefficients of nearly dependent landmarks cancel.
 DECISION_DTYPE = np.float64
 
 

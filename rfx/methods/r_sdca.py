@@ -1,6 +1,6 @@
 """`r-sdca`: dual coordinate ascent on random features (Shalev-Shwartz and Zhang 2013).
 
-One dual variable a row, maximised exactly in its turn; a baseline of Dai et al. (2014).
+One dual variable per row, each maximised exactly in turn; a baseline of Dai et al. (2014).
 """
 
 from typing import ClassVar
@@ -16,7 +16,7 @@ from rfx.solvers.stochastic.sdca import LinearSDCA
 
 
 class RSdcaLearner(DualLearner, RandomLearner):
-    """Steps over the rows of a set, a model of random features."""
+    """Steps over the rows of a set; the model consists of random features."""
 
 
 class RSdca(DualMethod, RandomFeatures):

@@ -1,10 +1,10 @@
 """`rb`: random binning features, L2-regularised (Wu et al. 2016, equation 8).
 
-lam/2 ||w||^2 + sum L(w.z(x), y) with z of value 1/sqrt(R) in one bin of each of R grids; no bias.
-The loss is squared by default, for classes too, as in the paper; lam is not multiplied by the
-number of rows. With --grow, the share of the rows that is held out, R is doubled up to --n-grids as
-long as that lowers their error. The results row says with which R (`n_grids`) the model was then
-fitted to all rows, and `growth` has the error of every R tried.
+lam/2 ||w||^2 + sum L(w.z(x), y), where z is 1/sqrt(R) in one bin of each of R grids; no bias. The
+loss is squared by default, for classes too, as in the paper; lam is not multiplied by the number of
+rows. With --grow, the fraction of rows to hold out, R doubles up to --n-grids as long as that
+reduces their error. The results row has the R (`n_grids`) with which the model was then fitted to
+all rows, and `growth` has the error of every R tried.
 """
 
 from collections.abc import Iterator
@@ -36,21 +36,21 @@ from rfx.options import Option
 from rfx.solvers.base import Budget, for_output, stack
 from rfx.solvers.dual_l2 import DualSolution, solve_dual_l2, solve_dual_ridge
 
-# --grow: the first number of grids; what twice the grids must take off the held-out error, as a
-# share of it, to go on.
+# --grow: the first number of grids; the minimum relative reduction of the held-out error for
+# doubling again.
 FIRST, GAIN = 16, 0.01
-# Relative duality gap while R grows: enough to tell errors apart.
+# Relative duality gap while R grows: sufficient to compare errors.
 GROW_TOL = 1e-2
-# Most grids by which gamma and lambda are validated.
+# Maximum grids for the validation of gamma and lambda.
 TRIED = 128
-# Grids where --n-grids says nothing: MANY; of more rows as many as make PAIRS of a row and a grid,
-# but FEW at least.
+# Grids if --n-grids is not given: MANY; for more rows, PAIRS pairs of a row and a grid, but at
+# least FEW.
 MANY, FEW, PAIRS = 1024, 256, 2**24
 GROW = Option(
     "grow",
     float,
-    "Share of the training rows to hold out: R is doubled from 16 up to --n-grids while that lowers"
-    " their error by 1 % of it or more; the model is then fitted to all rows.",
+    "Fraction of the training rows to hold out. R doubles from 16 up to --n-grids as long as that"
+    " reduces their error by at least 1 %; the model is then fitted to all rows.",
     low=0,
     high=0.5,
     open_low=True,
@@ -72,13 +72,13 @@ class RB(BinnedMethod):
         N_GRIDS.but(
             default=None,
             help=(
-                f"{N_GRIDS.help} By default {MANY}, of more than {PAIRS // MANY} rows fewer, of"
-                f" {PAIRS // FEW} and more {FEW}."
+                f"{N_GRIDS.help} By default {MANY}; fewer above {PAIRS // MANY} rows, and {FEW}"
+                f" from {PAIRS // FEW} rows."
             ),
         ),
         CHOSEN_LAM,
         GROW,
-        # without a default: a new one would make other runs of those that were made before
+        # without a default: a new default would change the keys of earlier runs
         SOLVER.adding(LIBLINEAR).but(default=None),
     )
 
@@ -86,7 +86,7 @@ class RB(BinnedMethod):
         return settings.n_grids or min(MANY, max(FEW, PAIRS // X.shape[0]))
 
     def entry_bytes(self, settings: Settings, number: int) -> int:
-        # while R grows there is a copy of the rows that are not held out, and one of the numbers
+        # while R grows there is a copy of the training part, and one of the numbers
         return 3 * number if settings.grow else number
 
     def fit(self, problem: Problem, settings: Settings, cache: Cache) -> Fitted:
@@ -106,14 +106,14 @@ class RB(BinnedMethod):
         return fitted(grids, bins, Z, solution, clock, details)
 
     def trial(self, settings: Settings) -> Settings:
-        # more grids estimate the same kernel better, and cost as much more
+        # more grids estimate the same kernel better, at the same cost per grid
         grids = min(settings.n_grids or TRIED, TRIED)
         return super().trial(settings).updated(grow=None, n_grids=grids)
 
     def decisions_along(
         self, problem: Problem, settings: Settings, lams: list[float], X_out: Any, cache: Cache
     ) -> Iterator[np.ndarray]:
-        # all lambdas over the same grids, each started at the one before
+        # all lambdas over the same grids, each started at the previous solution
         grids, limits = self.grids(problem, settings), budget(problem, settings)
         bins, Z = numbered(grids, problem.X)
         dual = None
@@ -142,10 +142,11 @@ def _solved(
 def _grown(
     grids: BinningMap, problem: Problem, settings: Settings, clock: Clock
 ) -> tuple[Bins, BinnedMatrix, np.ndarray, list]:
-    """(bins, features, dual to start from, error by R) of as many grids as held-out rows ask for.
+    """(bins, features, initial dual, error by R) with the number of grids determined by held-out
+    rows.
 
-    Every Z Z' estimates the same kernel, so that the dual of R grids is as it stands a start for
-    2R, and zero is one for the rows held out.
+    Every Z Z' estimates the same kernel, so the dual of R grids is a starting point for 2R, and
+    zero is one for the held-out rows.
     """
     given = f"--grow is {settings.grow:g}"
     kept, out = held_out(problem.n_rows, settings.grow, settings.seed, given, problem.apart)

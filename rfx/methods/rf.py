@@ -1,4 +1,4 @@
-"""`rf`: random features as a Monte-Carlo approximation of the kernel, L2-regularised.
+"""`rf`: random features as a Monte-Carlo approximation of the kernel, with L2 regularisation.
 
 Yen et al. (2014), equation 5: lam/2 ||w||^2 + sum L(w.z(x), y) with z = D^(-1/2) [phi_1 .. phi_D].
 There is no bias; --offset mean subtracts the targets' mean.
@@ -49,11 +49,11 @@ class RF(LinearMethod):
         CHOOSE,
         POOL,
         CHOSEN_LAM,
-        OFFSET.but(help=f"{OFFSET.help} By default nothing.", choices=("mean",), default=None),
+        OFFSET.but(help=f"{OFFSET.help} By default none.", choices=("mean",), default=None),
         LAM_PATH.but(
             help=(
-                f"{LAM_PATH.help} With squared loss from one Gram matrix, else each started at the"
-                " one before."
+                f"{LAM_PATH.help} Squared loss uses one Gram matrix; other losses start each lambda"
+                " at the previous solution."
             )
         ),
         SOLVER.adding(CG, LIBLINEAR),
@@ -62,7 +62,7 @@ class RF(LinearMethod):
 
     def fit(self, problem: Problem, settings: Settings, cache: Cache) -> Fitted:
         clock, offset = Clock(), target_offset(problem, settings)
-        # Newton's method for one output can hold many features as 8-bit codes
+        # Newton's method for one output can store many features as 8-bit codes
         newton = problem.loss.name != "squared" and settings.solver == "rfx"
         worth_mb = WORTH_MB if newton and problem.n_outputs == 1 else math.inf
         feature_map, Z = clock.timed("features", _features, problem, settings, cache, worth_mb)
@@ -85,7 +85,7 @@ class RF(LinearMethod):
     ) -> Iterator[np.ndarray]:
         rows = ValidationRows.of(X_out, settings, cache)
         if settings.solver != "rfx" or settings.choose:
-            # the features, or the solver's start, depend on lambda
+            # the features, or the solver's starting point, depend on lambda
             for lam in lams:
                 model = self.fit(problem, settings.updated(lam=lam), cache).model
                 assert isinstance(model, LinearModel)

@@ -1,7 +1,7 @@
 """`rfm`: the recursive feature machine, an exact kernel machine with a learnt metric.
 
-Radhakrishnan, Beaglehole, Pandit and Belkin (2024): kernel ridge regression with k(A'x, A'z), in
-which M = A A' is the average outer product of the gradients of the machine before it
+Radhakrishnan, Beaglehole, Pandit and Belkin (2024): kernel ridge regression with k(A'x, A'z), where
+M = A A' is the average outer product of the gradients of the previous machine
 (`rfx.fitting.metric`). Scaling, kernel, metric, bandwidth and lambda are chosen on held-out rows.
 """
 
@@ -21,7 +21,7 @@ from rfx.losses import Loss, get_loss
 from rfx.methods.kernel import Kernel
 from rfx.options import Option
 
-OF_THE_CHOICE = "that of the choice of scaling, kernel and metric"
+OF_THE_CHOICE = "chosen together with scaling, kernel and metric"
 
 
 class RFM(Kernel):
@@ -54,7 +54,7 @@ class RFM(Kernel):
         return replace(fitted, model=replace(model, intercept=offset))
 
     def loss(self, settings: Settings, task: str) -> Loss:
-        """Squared where nothing is said: classes are fitted as targets +-1."""
+        """Squared by default: classes are fitted as targets +-1."""
         if settings.get("loss") is None:
             return get_loss("squared")
         return super().loss(settings, task)

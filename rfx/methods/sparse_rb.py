@@ -1,8 +1,8 @@
-"""`sparse-rb`: random binning features, L1-regularised (Wu et al. 2016, section 4.2).
+"""`sparse-rb`: random binning features with L1 regularisation (Wu et al. 2016, section 4.2).
 
-lam ||w||_1 + sum L(w.z(x), y) with z of value 1/sqrt(R) in one bin of each of R grids; no bias.
-Only bins with a non-zero weight are in the model. Solver prcd is the paper's coordinate descent
-over single bins.
+lam ||w||_1 + sum L(w.z(x), y), where z is 1/sqrt(R) in one bin of each of R grids; no bias. Only
+bins with nonzero weight are in the model. Solver prcd is the paper's coordinate descent over single
+bins.
 """
 
 from dataclasses import replace
@@ -30,10 +30,10 @@ from rfx.options import Option
 from rfx.solvers.l1.bins import solve_rb_l1
 from rfx.solvers.l1.prcd import solve_prcd
 
-# MiB for the Gram matrix of the bins in use: at most, and at least even where --max-memory leaves
+# MiB for the Gram matrix of the used bins: the maximum, and a minimum even if --max-memory leaves
 # less.
 MOST, LEAST = 2048.0, 64.0
-# What validation chooses from.
+# The candidates of validation.
 LAMBDAS = (100.0, 10.0, 1.0, 0.1)
 
 
@@ -61,7 +61,7 @@ class SparseRB(BinnedMethod):
         return super().candidates(name, problem, settings)
 
     def entry_bytes(self, settings: Settings, number: int) -> int:
-        # prcd keeps the rows of every bin, too
+        # prcd also stores the rows of every bin
         return number + 4 if settings.solver == "prcd" else number
 
     def fit(self, problem: Problem, settings: Settings, cache: Cache) -> Fitted:

@@ -1,8 +1,8 @@
 """`sparse-rf`: Sparse Random Features, Algorithm 1 of Yen et al. (2014).
 
 lam ||w||_1 + sum L(w.phi(x), y) over unscaled features phi (eq. 9), in T rounds of D/T new
-features; no bias. Only features with a non-zero weight are in the model. Solver prcd is the
-coordinate descent of Wu et al. (2016) over all features at once, without rounds.
+features; no bias. Only features with nonzero weight are in the model. Solver prcd is the coordinate
+descent of Wu et al. (2016) over all features at once, without rounds.
 """
 
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ from rfx.solvers.l1.prcd import solve_prcd
 from rfx.solvers.published.liblinear import solve_liblinear
 
 LAMBDAS = (1000.0, 100.0, 10.0, 1.0)
-# Options that rf shares, for --lam match-rf.
+# Options shared with rf, for --lam match-rf.
 SHARED = (
     "kernel",
     "gamma",
@@ -81,14 +81,14 @@ class SparseRF(LinearMethod):
             choices={
                 "validation": f"the best of 1000, 100, 10, 1 on held-out rows; {L1_HELP}",
                 "match-rf": (
-                    "closest to rf there, as Yen et al. choose it, of those until the error is at"
-                    " most rf's or rises"
+                    "closest to rf on held-out rows, as in Yen et al.; the search ends when the"
+                    " error is at most rf's or rises"
                 ),
             }
             | ON_SAMPLE,
             default=AUTO,
         ),
-        LAM_PATH.but(help=f"{LAM_PATH.help} Each is started at the one before."),
+        LAM_PATH.but(help=f"{LAM_PATH.help} Each starts at the previous solution."),
         SOLVER.adding(LIBLINEAR, PRCD),
         TOL.but(help=f"{TOL.help} The `-e` of LIBLINEAR."),
         Option(
@@ -105,8 +105,8 @@ class SparseRF(LinearMethod):
         super().check(settings, given)
         if (settings.gamma, settings.lam) == ("validation", "match-rf"):
             raise UsageError(
-                "--lam is match-rf, the lambda for which the error is that of rf, by which --gamma"
-                " validation can't choose; choose tuned"
+                "--lam is match-rf, which chooses lambda to match rf's error; --gamma validation"
+                " can't be combined with it, use --gamma tuned"
             )
 
     def fit(self, problem: Problem, settings: Settings, cache: Cache) -> Fitted:
@@ -148,7 +148,7 @@ class SparseRF(LinearMethod):
         return super().candidates(name, problem, settings)
 
     def tuning_lams(self, settings: Settings) -> list[float]:
-        # of ridge regression, whose lambda is another one than that of L1
+        # for ridge regression, whose lambda has another meaning than that of L1
         return [1.0]
 
     def target_error(
@@ -166,7 +166,7 @@ class SparseRF(LinearMethod):
 def _solve(
     feature_map: FeatureMap, problem: Problem, settings: Settings, clock: Clock, callback: Any
 ) -> tuple[Solution, dict[str, Any]]:
-    """The solution over the unscaled features, and what else a results row says of it."""
+    """The solution over the unscaled features, and further entries of a results row."""
     Z, lam, seed = computed(feature_map, problem.X), settings.lam, settings.seed
     limits = budget(problem, settings)
     memory_mb: float = settings.max_memory or told_memory_mb(Z.size_mb)
@@ -182,12 +182,12 @@ def _solve(
     if settings.solver == "liblinear":
 
         def published(part, y, lam, loss, budget):
-            # its tolerance is another one, and the same in all rounds
+            # its tolerance has another meaning, and is the same in all rounds
             return solve_liblinear(part, y, lam, loss, limits, penalty="l1", seed=seed)
 
         inner = in_parts(published)
     if Z.heights is not None:
-        # so few bytes that all rounds share them
+        # few enough bytes to share them among all rounds
         Z = clock.timed("features", Z.hold, memory_mb / 2)
     Z, Y, loss = weights.problem(Z, problem.Y, problem.loss, problem.weights)
 
@@ -197,7 +197,7 @@ def _solve(
         )
 
     solution = each_output(Y, solve, callback)
-    # what --tol is about: the gap that is reported is over all features, dropped ones too
+    # --tol refers to the reported gap, over all features including dropped ones
     last = solution.trace[-1]["iteration"]
     gap = sum(entry["gap"] for entry in solution.trace if entry["iteration"] == last)
     return solution, {"round_gap": gap} if last > 1 else {}

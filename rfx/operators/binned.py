@@ -1,10 +1,9 @@
 """The binning feature matrix Z as bin numbers: Z w by gathering, Z'u by scattering grid by grid, Z
-Z'a in one turn.
+Z'a in one pass.
 
-Bin numbers lie grid after grid, (R, N), so that what is gathered from or scattered to is the
-weights of a few grids and stays in cache. Threads share rows (gathering) or grids (scattering);
-sums over grids are made in a fixed number of parts, so that no result depends on the number of
-threads.
+Bin numbers are stored grid by grid, (R, N), so that gathering and scattering use the weights of a
+few grids, which fit into cache. Threads share rows (gathering) or grids (scattering); sums over
+grids have a fixed number of parts, so that results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ if TYPE_CHECKING:
 _PARTS = 8
 _TOGETHER = 4
 _ROWS = 8192
-# Share of the rows with a value up to which these are picked out rather than all read.
+# Maximum fraction of rows with a nonzero value for which these are selected instead of reading all.
 _PICKED = 0.8
-# Row weights that are not few values already are rounded to powers of this, down to this share of
-# the largest.
+# Row weights that are not few values already are rounded to powers of this, down to this fraction
+# of the largest.
 _RATIO, _SMALLEST = 1.25, 1e-4
 _FEW = 4
 
@@ -44,8 +43,8 @@ class BinnedMatrix(Matrix):
     """Z (N, D) with the value `scale` in the bin of each row and grid.
 
     ids: (R, N) numbers of the rows' bins within their grids, uint16 or int32. starts: (R + 1,)
-    int64, the column where each grid begins. scale: by default 1/sqrt(R) (erratum Wu 4 of
-    docs/papers.md), which makes Z Z' the estimate of the kernel.
+    int64, the first column of each grid. scale: by default 1/sqrt(R) (erratum Wu 4 of
+    docs/papers.md), so that Z Z' estimates the kernel.
     """
 
     dtype = np.dtype(np.float64)
@@ -78,7 +77,7 @@ class BinnedMatrix(Matrix):
             yield rows, out
 
     def to_csr(self) -> sp.csr_matrix:
-        """The same as a sparse matrix, for programs that read those: R values a row."""
+        """The same as a sparse matrix, for other programs: R values per row."""
         indices = (self.ids.T + self.starts[:-1]).astype(
             np.int32 if self.shape[1] < 2**31 else np.int64
         )
@@ -94,7 +93,7 @@ class BinnedMatrix(Matrix):
         return out
 
     def by_columns(self, max_mb: float) -> BinnedMatrix:
-        """With the rows of every bin: 4 bytes for each row and grid, whatever max_mb."""
+        """Include the rows of every bin: 4 bytes for each row and grid, whatever max_mb."""
         if self._lists is not None:
             return self
         rows, ends = np.empty(self.ids.shape, np.int32), np.empty(self.shape[1] + 1, np.int64)
@@ -120,7 +119,7 @@ class BinnedMatrix(Matrix):
         yield slice(0, self.shape[1]), self.scale, *lists
 
     def matvec(self, W: np.ndarray) -> np.ndarray:
-        """Grids without a weight are not read."""
+        """Grids without nonzero weight are skipped."""
         if W.ndim == 2:
             return np.stack(
                 [self.matvec(np.ascontiguousarray(column)) for column in W.T], axis=1
@@ -139,7 +138,7 @@ class BinnedMatrix(Matrix):
         return out
 
     def rmatvec(self, U: np.ndarray) -> np.ndarray:
-        """Rows with a zero are passed over where they are many."""
+        """Rows with a zero are skipped if they are many."""
         if U.ndim == 2:
             return np.stack([self.rmatvec(column) for column in U.T], axis=1).reshape(
                 self.shape[1], U.shape[1]
@@ -167,7 +166,7 @@ class BinnedMatrix(Matrix):
         return self.rmatvec(F if weights is None else (F.T * weights).T)
 
     def outer(self, U: np.ndarray) -> np.ndarray:
-        """Each grid's sums are made and gathered while they and its numbers are in cache."""
+        """Each grid's sums are computed and gathered while they and its numbers are in cache."""
         a = self.scale**2 * np.ascontiguousarray(U, dtype=np.float64)
         if a.ndim == 2 and a.shape[1] == 1:
             # several grids at a time, which takes a third of the seconds
@@ -204,8 +203,8 @@ class BinnedMatrix(Matrix):
         return meetings(self.ids, self.starts, self.scale**2 * weights, left, right)
 
     def gram_weights(self, weights: np.ndarray) -> np.ndarray:
-        """Few values, within 12 % of those given (or up to 1e-4 of the largest): bins of
-        rows of one weight are counted together.
+        """Few values, within 12 % of those given (or up to 1e-4 of the largest): bins of rows with
+        equal weight are counted together.
         """
         largest = weights.max(initial=0.0)
         if largest <= 0 or len(np.unique(weights[:1024])) <= _FEW >= len(np.unique(weights)):
@@ -223,8 +222,8 @@ def _gather(
     scale: float,
     out: np.ndarray,
 ) -> None:
-    """out_i <- scale sum_{r in grids} w[starts_r + ids_ri], four grids at a time so that
-    out is read and written less often.
+    """out_i <- scale sum_{r in grids} w[starts_r + ids_ri], four grids at a time so that out is
+    accessed less often.
     """
     whole = len(grids) - len(grids) % 4
     for k in range(0, whole, 4):
@@ -243,8 +242,8 @@ def _gather(
 
 @njit(cache=True, nogil=True)
 def _scatter(ids: np.ndarray, starts: np.ndarray, u: np.ndarray, out: np.ndarray) -> None:
-    """out[starts_r + ids_ri] <- out[..] + u_i, four grids at a time so that additions to
-    one bin do not wait for another's.
+    """out[starts_r + ids_ri] <- out[..] + u_i, four grids at a time so that additions to one bin do
+    not wait for another's.
     """
     grids = len(ids)
     whole = grids - grids % 4
@@ -272,8 +271,8 @@ def _scatter(ids: np.ndarray, starts: np.ndarray, u: np.ndarray, out: np.ndarray
 def _scatter_picked(
     ids: np.ndarray, starts: np.ndarray, rows: np.ndarray, values: np.ndarray, out: np.ndarray
 ) -> None:
-    """The same for the rows whose value is not zero: out[starts_r + ids[r, rows_t]] <-
-    out[..] + values_t.
+    """The same for the rows with a nonzero value: out[starts_r + ids[r, rows_t]] <- out[..] +
+    values_t.
     """
     grids = len(ids)
     whole = grids - grids % 4
@@ -301,7 +300,7 @@ def _scatter_picked(
 def _around(
     ids: np.ndarray, sizes: np.ndarray, u: np.ndarray, held: np.ndarray, out: np.ndarray
 ) -> None:
-    """out <- out + sum over grids of the bins' sums of u, given back to the rows; held: (4,
+    """out <- out + sum over grids of the bins' sums of u, scattered back to the rows; held: (4,
     most bins) scratch.
     """
     grids = len(ids)
@@ -353,8 +352,8 @@ def _around_columns(
 def _sort(
     ids: np.ndarray, starts: np.ndarray, before: int, rows: np.ndarray, ends: np.ndarray
 ) -> None:
-    """Counting sort of each grid's rows by bin; ends[j] <- where column j begins among all
-    grids' rows.
+    """Counting sort of each grid's rows by bin; ends[j] <- the start of column j among all grids'
+    rows.
     """
     for r in range(len(ids)):
         size = starts[r + 1] - starts[r]

@@ -1,10 +1,9 @@
-"""How often two bins meet in a row: Z' diag(h) Z for chosen bins, by counting the bits that two
-sets of rows have in common.
+"""Z' diag(h) Z for selected bins, by counting the rows that two bins share as common bits.
 
-Random binning features are constant where they are not zero, so that an entry of the Gram matrix is
-the sum of the weights h of the rows that are in both bins. Rows of equal weight make one run of
-bits; the processor counts the bits of 64 rows at once, for the squared and the squared hinge loss,
-where the weights are 0 and 1 or 2, some twenty times as fast as a float32 product.
+Random binning features are constant where they are nonzero, so an entry of the Gram matrix is the
+sum of the weights h of the rows in both bins. Rows of equal weight form one run of bits; the
+processor counts the bits of 64 rows at once. For the squared and the squared hinge loss, whose
+weights are 0 and 1 or 2, this is about twenty times as fast as a float32 product.
 """
 
 from __future__ import annotations
@@ -19,8 +18,7 @@ from rfx.compiled import njit
 if TYPE_CHECKING:
     from rfx.operators.blocks import GramOrPair
 
-# Numbers of 64 bits of a bin that are counted before the next bin is looked at: what stays in the
-# first cache.
+# 64-bit words of a bin that are counted before the next bin: what fits into the first-level cache.
 _LENGTH, _PARTS = 256, 16
 _M1, _M2, _M4, _ONES = (
     np.uint64(x)
@@ -66,8 +64,8 @@ def meetings(
 def _bits(
     ids: np.ndarray, starts: np.ndarray, weights: np.ndarray, columns: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(bits (columns, numbers), runs, values): the rows in each column, those of weight
-    values[k] in numbers runs[k] .. runs[k + 1].
+    """(bits (columns, words), runs, values): the rows in each column, those of weight values[k] in
+    words runs[k] .. runs[k + 1].
     """
     rows = np.flatnonzero(weights)
     values, kind = np.unique(weights[rows], return_inverse=True)
@@ -75,8 +73,8 @@ def _bits(
     counts = np.bincount(kind, minlength=len(values))
     runs = np.concatenate([[0], np.cumsum(-(-counts // 64))])
     firsts = np.cumsum(counts) - counts
-    # where each row's bit is: its place among the rows of its weight, after the numbers of the
-    # weights before
+    # the position of each row's bit: its rank among the rows of its weight, after the words of
+    # earlier weights
     places = np.arange(len(rows)) + (64 * runs[:-1] - firsts)[kind[order]]
     bits = np.zeros((len(columns), int(runs[-1])), np.uint64)
     sorted_rows = rows[order]
@@ -98,8 +96,8 @@ def _bits(
 
 
 def _evenly(start: int, stop: int, count: int) -> tuple[int, int]:
-    """Rows of a triangle of `count` rows that hold the parts start .. stop-1 of _PARTS
-    parts of equal size.
+    """Rows of a triangle of `count` rows in the parts start .. stop-1 of _PARTS parts of equal
+    size.
     """
     first, last = (int(round(count * np.sqrt(part / _PARTS))) for part in (start, stop))
     return first, last
@@ -124,8 +122,8 @@ def _fill(
     table: np.ndarray,
     bits: np.ndarray,
 ) -> None:
-    """bits[columns_k] <- the places of the rows that are in bin bins_k of the grid; table:
-    scratch of -1, given back so.
+    """bits[columns_k] <- the positions of the rows in bin bins_k of the grid; table: scratch of -1,
+    restored.
     """
     for k in range(len(bins)):
         table[bins[k]] = columns[k]
@@ -139,7 +137,7 @@ def _fill(
 
 @njit(cache=True, nogil=True, inline="always")
 def _ones(x: np.uint64) -> np.uint64:
-    # written like this it becomes one instruction where the processor counts bits
+    # this form compiles to one instruction if the processor can count bits
     x = x - ((x >> _S1) & _M1)
     x = (x & _M2) + ((x >> _S2) & _M2)
     return (((x + (x >> _S4)) & _M4) * _ONES) >> _S56
@@ -149,8 +147,8 @@ def _ones(x: np.uint64) -> np.uint64:
 def _triangle(
     bits: np.ndarray, runs: np.ndarray, values: np.ndarray, out: np.ndarray, start: int, stop: int
 ) -> None:
-    """out[i, j] <- the weight of the bits that i and j have in common, for j <= i (and some
-    above), start <= i < stop.
+    """out[i, j] <- the weight of the common bits of i and j, for j <= i (and some above), start <=
+    i < stop.
     """
     for k in range(len(values)):
         for low in range(runs[k], runs[k + 1], _LENGTH):
@@ -171,7 +169,7 @@ def _triangle(
 def _rectangle(
     left: np.ndarray, right: np.ndarray, runs: np.ndarray, values: np.ndarray, out: np.ndarray
 ) -> None:
-    """out[i, j] <- out[i, j] + the weight of the bits that left_i and right_j have in common."""
+    """out[i, j] <- out[i, j] + the weight of the common bits of left_i and right_j."""
     for k in range(len(values)):
         for low in range(runs[k], runs[k + 1], _LENGTH):
             high = min(low + _LENGTH, runs[k + 1])
@@ -191,8 +189,8 @@ def _rectangle(
 def _count(
     own: np.ndarray, others: np.ndarray, start: int, stop: int, value: float, out: np.ndarray
 ) -> None:
-    """out_j <- out_j + value times the bits that `own` and others_j have in common; four at
-    a time, a few beyond `stop` too.
+    """out_j <- out_j + value times the common bits of `own` and others_j; four at a time, a few
+    beyond `stop` too.
     """
     j = start
     while j < stop and j + 4 <= len(others):

@@ -1,5 +1,5 @@
-"""Features that are +h_j or -h_j, perceptrons and stumps, in memory as a bit each: nothing
-is lost, in a 32nd of the room of float32.
+"""Features that are +h_j or -h_j, perceptrons and stumps, stored as one bit each: exact, in 1/32 of
+the memory of float32.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from rfx.operators.blocks import GramOrPair
     from rfx.types import Index
 
-# Bytes of signs, a byte each, that stay in cache.
+# Bytes of signs, one byte each, that fit into cache.
 _UNPACKED = 1 << 19
-# The eight signs of a byte, a byte each.
+# The eight signs of a byte, one byte each.
 _SIGNS = (
     (
         2
@@ -114,9 +114,7 @@ class BitMatrix(WalkedMatrix):
         unit: np.ndarray,
         out: np.ndarray,
     ) -> None:
-        """Signs for `weighted_gram`, which has nothing to do with heights; rows: numbers of
-        rows of `bits`.
-        """
+        """Signs for `weighted_gram`, which ignores heights; rows: numbers of rows of `bits`."""
         _pick_signs(self.bits, rows, columns, scale, unit, out)
 
     def hold(self, max_mb: float = np.inf) -> Matrix:

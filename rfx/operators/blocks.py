@@ -1,6 +1,4 @@
-"""How rows are divided: blocks that take so many bytes, ranges of numbers, and rows that
-are drawn.
-"""
+"""Division of rows: blocks of a given number of bytes, ranges, and random rows."""
 
 from __future__ import annotations
 
@@ -16,19 +14,18 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
 BLOCK_BYTES = 32 * 2**20
-# what `Matrix.gram` gives: an array, or with `right` a pair of them
+# result of `Matrix.gram`: an array, or with `right` a pair of them
 GramOrPair: TypeAlias = np.ndarray | Any
-# The most rows of which some are drawn by a permutation of all, and the stream of numbers that more
-# are drawn by.
+# Maximum rows from which some are drawn by a permutation of all, and the random stream for larger
+# numbers.
 _PERMUTED, _DRAW = 1 << 22, 48
 
 
 def drawn(size: int, count: int, start: int = 0, stop: int | None = None) -> np.ndarray:
-    """Those of `count` different numbers below `size`, ascending, that lie in start .. stop-1.
+    """The numbers in start .. stop-1 among `count` distinct random numbers below `size`, ascending.
 
-    They depend on (size, count) alone, so each part of the rows can tell which of its own are
-    drawn: the first of a permutation, or where that would take much memory, one of each of `count`
-    equal stretches.
+    They depend only on (size, count), so each part of the rows knows which of its own are drawn:
+    the first of a permutation, or if that needs much memory, one of each of `count` equal ranges.
     """
     stop = size if stop is None else stop
     if count >= size:
@@ -37,7 +34,7 @@ def drawn(size: int, count: int, start: int = 0, stop: int | None = None) -> np.
         places = np.sort(np.random.default_rng(0).permutation(size)[:count])
         return places[(places >= start) & (places < stop)]
     first, last = start * count // size, min(count, -(-stop * count // size) + 1)
-    # whole numbers, for their products do not fit into 64 bits of a float
+    # integers, because their products do not fit into a float's 64 bits
     ends = np.array([k * size // count for k in range(first, last + 1)], np.int64)
     places = ends[:-1] + (uniforms(0, _DRAW, first, last, 1)[:, 0] * np.diff(ends)).astype(np.int64)
     return places[(places >= start) & (places < stop)]
@@ -49,14 +46,14 @@ def ranges(size: int, width: int) -> Iterator[slice]:
 
 
 def block_size(length: int, dtype: DTypeLike, target: int | None = None) -> int:
-    """How many rows of that length take about `target` bytes (BLOCK_BYTES by default), at
-    least 256.
+    """The number of rows of that length in about `target` bytes (BLOCK_BYTES by default), at least
+    256.
     """
     return max(256, int((target or BLOCK_BYTES) // max(1, length * np.dtype(dtype).itemsize)))
 
 
 def default_memory_mb() -> float:
-    """What a solver may use for features when nothing is said: a third of what is free, in
-    the machine and in the process's cgroup.
+    """Default memory of a solver for features: a third of the free memory, of the machine and of
+    the process's cgroup.
     """
     return env.available_memory_mb() / 3

@@ -1,6 +1,4 @@
-"""Matrices that are computed anew at every use, some of whose rows or columns are cached in
-memory.
-"""
+"""Matrices that are recomputed at every use, with some rows or columns cached in memory."""
 
 from __future__ import annotations
 
@@ -25,10 +23,10 @@ _CHUNK = 2048
 
 @singledispatch
 def cache_rows(Z: Matrix, max_mb: float, kind: DTypeLike | None = None) -> Matrix:
-    """Z, but what `rows` gives stays in memory, up to `max_mb`, and is not computed again.
+    """Z, with the results of `rows` cached, up to `max_mb`.
 
-    kind: int8 or int16 for rows that are cached as codes (rfx.operators.coded), all of them at once
-    where they fit; None for features.
+    kind: int8 or int16 for rows cached as codes (rfx.operators.coded), all at once if they fit;
+    None for features.
     """
     if not Z.computed:
         return Z
@@ -38,12 +36,11 @@ def cache_rows(Z: Matrix, max_mb: float, kind: DTypeLike | None = None) -> Matri
 
 
 class CachedRows(Matrix):
-    """A matrix whose `rows` stay in memory, as many as `max_mb` allows: those asked for before are
-    not computed again.
+    """A matrix that caches the results of `rows`, as many as `max_mb` allows.
 
-    Newcomers take the places of rows that are no longer asked for, so that what `rows` gives is
-    valid until it is called again. Where all rows fit, the first walk through them keeps them.
-    kind: int8 or int16 for rows that are held as codes; None for features.
+    New rows replace those no longer requested, so the result of `rows` is valid until the next
+    call. If all rows fit, the first pass over them caches them. kind: int8 or int16 for rows stored
+    as codes; None for features.
     """
 
     def __init__(self, inner: Matrix, max_mb: float, kind: DTypeLike | None = None) -> None:
@@ -73,7 +70,7 @@ class CachedRows(Matrix):
             yield rest[rows], part
 
     def _filled(self, store: _Plain | Codes) -> Iterator[tuple[Index, Matrix]]:
-        """`parts`, each kept."""
+        """`parts`, each cached."""
         numbers = np.arange(self.shape[0])
         for rows, Z in self.inner.row_blocks():
             store.put(numbers[rows], Z)
@@ -127,7 +124,7 @@ class CachedRows(Matrix):
 
 
 class _Plain:
-    """Room for `count` rows of features, as `Codes` has it for codes."""
+    """Space for `count` rows of features, like `Codes` for codes."""
 
     def __init__(self, count: int, width: int, dtype: DTypeLike) -> None:
         self.Z = np.empty((count, width), dtype)
@@ -143,10 +140,10 @@ class _Plain:
 
 
 class CachedColumns(Matrix):
-    """A matrix of which some columns are held and all others are zero.
+    """A matrix with some columns in memory and all others zero.
 
     columns: sorted integer array. before: CachedColumns of the same matrix, whose columns are not
-    computed again.
+    recomputed.
     """
 
     _at: np.ndarray
@@ -156,7 +153,7 @@ class CachedColumns(Matrix):
         self, inner: Matrix, columns: np.ndarray, before: CachedColumns | None = None
     ) -> None:
         self.shape, self.dtype, self.held = inner.shape, inner.dtype, columns
-        # the last column is zero: that of all columns that are not held
+        # the last column is zero: it represents all columns not stored
         Z = np.empty((self.shape[0], len(columns) + 1), self.dtype)
         Z[:, -1] = 0
         self._at = np.full(self.shape[1], len(columns))
@@ -220,8 +217,8 @@ class SplitRows(Matrix):
     """Rows from several matrices with the same columns."""
 
     def __init__(self, pieces: Iterable[tuple[np.ndarray, Matrix]]) -> None:
-        """pieces: (row numbers, matrix of these rows), every row in one of them; what is
-        computed, and needs more memory, goes first.
+        """pieces: (row numbers, matrix of these rows), with every row in one of them; computed
+        ones, which need more memory, come first.
         """
         self.pieces = sorted(
             [(np.asarray(numbers), Z) for numbers, Z in pieces if len(numbers)],
@@ -305,9 +302,7 @@ class SplitRows(Matrix):
 
 
 def _added(found: Iterator[Any]) -> Any:
-    """The sum of arrays, or of tuples of them, in the place of the first: Gram matrices are
-    large.
-    """
+    """The sum of arrays, or of tuples of them, stored in the first: Gram matrices are large."""
     total = next(found)
     for more in found:
         for own, other in [(total, more)] if isinstance(total, np.ndarray) else zip(total, more):
@@ -316,8 +311,8 @@ def _added(found: Iterator[Any]) -> Any:
 
 
 def hold_part(Z: Matrix, max_mb: float) -> Matrix:
-    """Z with as many of its first rows in memory as take at most `max_mb`; Z itself where
-    it is there already, or none fits.
+    """Z with as many of its first rows in memory as fit into `max_mb`; Z itself if it is in memory
+    already, or none fits.
     """
     count = min(Z.shape[0], int(max_mb * 2**20 / max(1, Z.shape[1] * Z.dtype.itemsize)))
     if not Z.computed or not count:

@@ -1,4 +1,4 @@
-"""Conjugate gradients for several right-hand sides in step."""
+"""Conjugate gradients for several right-hand sides at once."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ def conjugate_gradients(
     max_iter: int,
     deadline: float | None = None,
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """x with H x close to `residual`, from x = 0, one column at a time in step (Polak-Ribiere
-    form).
+    """x with H x close to `residual`, from x = 0, all columns at once (Polak-Ribiere form).
 
     product: p -> H p. precondition: r -> M^-1 r; the flexible form of beta keeps the directions
     conjugate when M^-1 is only symmetric up to float32 rounding (Notay 2000). enough(x, r): whether
     the residual (n,) or (n, k) is small enough. deadline: value of time.monotonic() after which no
-    new step starts; a product that raises Late ends it, too. Returns (x, residual, iterations).
+    new step starts; a product that raises Late ends it too. Returns (x, residual, iterations).
     """
     r = residual.copy()
     x = np.zeros_like(r)
@@ -59,7 +58,5 @@ def dots(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def ratio(a: Any, b: Any) -> np.ndarray:
-    """a / b, and 0 where b is not positive: a column that is solved, or where rounding has
-    taken over.
-    """
+    """a / b, and 0 if b is not positive: a column that is solved, or dominated by rounding."""
     return np.where(b > 0, a / np.where(b > 0, b, 1.0), 0.0)

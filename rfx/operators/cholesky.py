@@ -1,8 +1,8 @@
-"""Cholesky factorisation in place by tiles, for matrices that take gigabytes.
+"""Cholesky factorisation in place by tiles, for matrices of several gigabytes.
 
-OpenBLAS's own parallel factorisation ends the process with a segmentation fault from some 16,000
-float64 rows on (seen with 0.3.30); here every call of LAPACK or BLAS is for one tile and by one
-thread, and threads share the tiles.
+OpenBLAS's own parallel factorisation crashes with a segmentation fault from about 16,000 float64
+rows on (observed with 0.3.30); here every call of LAPACK or BLAS uses one tile and one thread, and
+threads share the tiles.
 """
 
 from __future__ import annotations
@@ -15,17 +15,16 @@ from rfx import parallel
 from rfx.operators.triangular import solve_rows
 
 _TILE = 768
-# Rows up to which one thread takes no longer than two do by tiles.
+# Maximum rows for which one thread is as fast as two with tiles.
 _ALONE = 2048
-# Unknowns up to which potrs and trsv take no time that counts (0.02 and 0.04 ms at 300).
+# Maximum unknowns for which potrs and trsv take negligible time (0.02 and 0.04 ms at 300).
 _SMALL = 512
 
 
 def positive(A: np.ndarray) -> np.ndarray:
-    """The factor, for `solve`, of A (n, n), Fortran order, float32 or float64, which it takes the
-    place of.
+    """The factor, for `solve`, of A (n, n), Fortran order, float32 or float64, which it overwrites.
 
-    Raises LinAlgError where A is not positive definite.
+    Raises LinAlgError if A is not positive definite.
     """
     if len(A) <= _ALONE:
         found: np.ndarray = linalg.cho_factor(A, lower=True, overwrite_a=True, check_finite=False)[
@@ -41,9 +40,9 @@ def solve(factor: np.ndarray, b: np.ndarray) -> np.ndarray:
     """x with L L'x = b, for L in the lower triangle of `factor` (n, n), Fortran order, and b (n,)
     or (n, k), in the factor's type.
 
-    One right-hand side goes through a large triangle by trsv, which takes a quarter of the time of
-    potrs (n = 4,096 and 7,812); small systems go by potrs, for where minimisers are many it is
-    rounding that says at which of them a solver ends.
+    One right-hand side of a large triangle uses trsv, which takes a quarter of the time of potrs (n
+    = 4,096 and 7,812). Small systems use potrs, because with several minimisers rounding decides
+    which one a solver reaches.
     """
     single = factor.dtype == np.float32
     if len(factor) > _SMALL and (b.ndim == 1 or b.shape[1] == 1):
@@ -58,11 +57,11 @@ def solve(factor: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def factor_in_place(A: np.ndarray) -> int:
-    """L over the lower triangle of A (n, n), Fortran order, float32 or float64; what is above the
-    diagonal stays.
+    """L in the lower triangle of A (n, n), Fortran order, float32 or float64; entries above the
+    diagonal are unchanged.
 
-    Returns 0, or the order of the first leading minor that is not positive definite, A being half
-    done then. The result does not depend on the number of threads.
+    Returns 0, or the order of the first leading minor that is not positive definite; A is then
+    partly overwritten. The result does not depend on the number of threads.
     """
     potrf = lapack.spotrf if A.dtype == np.float32 else lapack.dpotrf
     n = len(A)
@@ -98,7 +97,7 @@ def factor_in_place(A: np.ndarray) -> int:
                 for rows, columns in pairs[start:stop]:
                     product = (A[columns, own] @ A[rows, own].T).T
                     tile = A[rows, columns]
-                    # what is above the diagonal may be anything, such as a signalling nan
+                    # entries above the diagonal may be anything, such as a signalling nan
                     where = np.tri(len(tile), dtype=bool) if rows is columns else True
                     np.subtract(tile, product, out=tile, where=where)
 

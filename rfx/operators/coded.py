@@ -1,8 +1,8 @@
-"""Features in memory as whole numbers of 8 or 16 bits, a factor a row: two or four times as many
-rows fit, and reading takes less.
+"""Features in memory as 8-bit or 16-bit integers with a factor per row: two or four times as many
+rows fit, and reading is faster.
 
-A code is off by up to half a unit, at random as far as sums over features or rows can tell, so that
-an answer is found with codes; what it is worth the features themselves say.
+The error of a code is at most half a unit and behaves randomly in sums over features or rows. A
+solution is found with codes; its quality is measured with the features themselves.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ if TYPE_CHECKING:
 
 # the type of codes
 Kind: TypeAlias = type[np.signedinteger[Any]]
-# MiB of features from which codes of them take less time than new memory does.
+# MiB of features above which computing codes takes less time than new memory.
 WORTH_MB = 1024
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
-# Rows whose float32 sum joins the float64 one.
+# Rows whose float32 sum is added to the float64 one.
 _TOGETHER = 512
 _SAMPLE = 64
 # Entries that are compared with as many others at a time.
 _LANES = 64
-# The code of a row's largest entry where others are to come: with 16 bits, these may be larger by a
+# The code of a row's largest entry if more columns follow: with 16 bits, these may be larger by a
 # few hundredths.
 _FIRST = {np.int8: 127, np.int16: 32000}
 _float = np.float32
 
 
 def code_type(Z: Matrix, error: float) -> Kind | None:
-    """The smallest type of codes that change no row of Z by more than the root of `error` in all;
-    None where there is none.
+    """The smallest type of codes that changes no row of Z by more than the square root of `error`
+    in total; None if there is none.
 
-    The rows that tell are 64 that are drawn.
+    It is determined from 64 random rows.
     """
     if Z.exact:
         return None
@@ -60,7 +60,7 @@ def code_type(Z: Matrix, error: float) -> Kind | None:
 
 
 def coded(Z: Matrix, kind: DTypeLike, room: int = 0) -> CodedMatrix:
-    """All rows of Z as codes of that type, in memory, with room for that many columns, for
+    """All rows of Z as codes of that type, in memory, with space for that many columns, for
     `recoded`.
     """
     store, numbers = Codes.empty(*Z.shape, kind, Z.dtype, room), np.arange(Z.shape[0])
@@ -75,11 +75,11 @@ def coded(Z: Matrix, kind: DTypeLike, room: int = 0) -> CodedMatrix:
 
 
 def recoded(before: CodedMatrix, kept: np.ndarray, new: Matrix) -> CodedMatrix | None:
-    """The columns `kept` (k,), ascending, of `before`, all of whose rows are in its store, then
-    those of `new` as codes of the same units.
+    """The columns `kept` (k,), ascending, of `before`, whose store has all rows, followed by those
+    of `new` as codes of the same units.
 
-    It takes the place of `before`. None where there is no room, or a new feature is too large for
-    its row's unit.
+    It replaces `before`. None if there is no space, or a new feature is too large for its row's
+    unit.
     """
     store, numbers = before.store, np.arange(before.shape[0])
     if not store.keep(kept, len(kept) + new.shape[1]):
@@ -91,8 +91,8 @@ def recoded(before: CodedMatrix, kept: np.ndarray, new: Matrix) -> CodedMatrix |
 
 
 class Codes:
-    """codes (n, at least D), int8 or int16, of n rows of D = `width` features of type
-    `dtype`, each with its unit (n,).
+    """codes (n, at least D), int8 or int16, of n rows with D = `width` features of type `dtype`,
+    each with its unit (n,).
     """
 
     def __init__(
@@ -109,8 +109,8 @@ class Codes:
     def empty(
         cls, count: int, width: int, kind: DTypeLike, dtype: DTypeLike, room: int = 0
     ) -> Codes:
-        """Room for `count` rows of `width` features, or `room` if that is more; kind: int8
-        or int16.
+        """Space for `count` rows of `width` features, or `room` if that is more; kind: int8 or
+        int16.
         """
         return cls(
             np.empty((count, max(width, room)), kind), np.zeros(count, np.float32), dtype, width
@@ -120,7 +120,7 @@ class Codes:
         return len(self.codes)
 
     def put(self, places: np.ndarray, Z: np.ndarray) -> None:
-        """The rows of Z (k, width), C-contiguous, at these places (k,)."""
+        """Store the rows of Z (k, width), C-contiguous, at these positions (k,)."""
         kind = self.codes.dtype.type
         largest = _FIRST[kind] if self.width < self.codes.shape[1] else np.iinfo(kind).max
         parallel.for_ranges(
@@ -130,8 +130,8 @@ class Codes:
         )
 
     def put_beside(self, places: np.ndarray, Z: np.ndarray, start: int) -> bool:
-        """The rows of Z (k, columns), C-contiguous, at these places from column `start` on,
-        by the units there; whether these will do.
+        """Store the rows of Z (k, columns), C-contiguous, at these positions from column `start`
+        on, with the existing units; return whether these suffice.
         """
         limit = np.iinfo(self.codes.dtype).max
         own = parallel.for_ranges(
@@ -142,8 +142,8 @@ class Codes:
         return all(own)
 
     def keep(self, kept: np.ndarray, width: int) -> bool:
-        """Have `width` columns, the first of them those of the numbers `kept` (k,),
-        ascending; whether there is room for them.
+        """Change to `width` columns, the first of which are `kept` (k,), ascending; return whether
+        there is space for them.
         """
         fits = width <= self.codes.shape[1]
         if fits:
@@ -155,12 +155,12 @@ class Codes:
         return found
 
     def at(self, places: np.ndarray) -> CodedMatrix:
-        """The rows at these places (k,)."""
+        """The rows at these positions (k,)."""
         return CodedMatrix(self, places)
 
 
 class CodedMatrix(WalkedMatrix):
-    """Rows, by an integer array, of Codes; its parts are features again."""
+    """Rows, selected by an integer array, of Codes; its parts are features again."""
 
     cost = READ / 2
 
@@ -206,8 +206,8 @@ class CodedMatrix(WalkedMatrix):
         weights: np.ndarray | None = None,
         dtype: DTypeLike | None = None,
     ) -> GramOrPair:
-        """As ever, but without a dtype factors of rows (weight and unit) that differ by a
-        hundredth at most may be taken as one.
+        """As usual, but without a dtype, row factors (weight and unit) that differ by at most a
+        hundredth may be treated as equal.
         """
         used = slice(None) if weights is None else np.flatnonzero(weights)
         rows = self.index[used]
@@ -256,7 +256,7 @@ class CodedMatrix(WalkedMatrix):
         return out
 
     def normal(self, P: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
-        """As ever, but with float32 sums over the features and over up to 512 rows: for
+        """As usual, but with float32 sums over the features and over up to 512 rows: sufficient for
         directions.
         """
         if P.ndim > 1:
@@ -288,8 +288,8 @@ class CodedMatrix(WalkedMatrix):
 
 @njit(cache=True, nogil=True, fastmath=_FAST | {"nnan"})
 def _largest(z: np.ndarray, room: np.ndarray) -> np.float32:
-    """The largest size of an entry, by way of those of every 64th in `room`, which a
-    processor compares all at once.
+    """The largest magnitude of an entry, from those of every 64th in `room`, which a processor
+    compares all at once.
     """
     room[:] = 0
     whole = len(z) - len(z) % _LANES

@@ -1,5 +1,5 @@
-"""Rows and columns of square matrices that take hundreds of megabytes: numpy's own indexing
-takes several times as long.
+"""Rows and columns of square matrices of hundreds of megabytes: numpy's indexing takes several
+times as long.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def keep_corner(M: np.ndarray, chosen: np.ndarray) -> None:
 
 @njit(cache=True, nogil=True)
 def _pick(M: np.ndarray, rows: np.ndarray, columns: np.ndarray, out: np.ndarray) -> None:
-    # with both ascending, what is read has not been written yet where `out` is the corner of M
+    # with both ascending, the source has not been overwritten yet if `out` is the corner of M
     for i in range(len(rows)):
         row, to = M[rows[i]], out[i]
         for k in range(len(columns)):

@@ -1,8 +1,8 @@
 """Gram matrices and their factors as preconditioners of H = lam I + Z' diag(d) Z.
 
-Factors are made in one array, in the features' type: a float32 factor is a preconditioner, never
-the answer. It is none where its own rounding is not small beside lam; one of rows is then made in
-float64.
+Factors are stored in one array, in the features' type: a float32 factor is only a preconditioner.
+It is useless if its own rounding is not small relative to lam; then a float64 factor of rows is
+computed.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 _TILE = 1024
 _ROWS_PER_COLUMN = 8
-# The more entries that a factor has than its matrix for it to take longer in products than it
+# The ratio of entries of a factor and its matrix above which its products take longer than it
 # saves.
 _FULLER = 10
-# The rounding of a float32 Gram matrix of rows, as a part of lam, from which its factor costs more
-# steps than one in float64 takes time (docs/benchmarks.md), and the products by which its largest
-# eigenvalue is looked for.
+# The rounding of a float32 Gram matrix of rows, relative to lam, above which the extra steps with
+# its factor cost more than a float64 factor (docs/benchmarks.md), and the products for estimating
+# its largest eigenvalue.
 _LOST, _PRODUCTS = 0.1, 4
 
 
@@ -37,7 +37,7 @@ class Gram:
     """A positive semidefinite n x n Gram matrix and the Cholesky factor of (Gram + diagonal), in
     one array.
 
-    The Gram matrix stays in the upper triangle (its diagonal apart), the factor is made in the
+    The Gram matrix stays in the upper triangle (its diagonal separately), and the factor uses the
     lower one, so that a second diagonal needs neither another pass over the features nor another
     array.
     """
@@ -49,8 +49,8 @@ class Gram:
 
     @classmethod
     def of(cls, matrix: np.ndarray) -> Gram:
-        """Of a Gram matrix whose upper triangle is that of `matrix` (n, n), which it takes
-        over where it is in Fortran order.
+        """Create from a Gram matrix whose upper triangle is that of `matrix` (n, n), which is
+        reused if in Fortran order.
         """
         own = cls.__new__(cls)
         cls.__init__(own, 0, matrix.dtype)
@@ -68,8 +68,8 @@ class Gram:
     def factor(self, diagonal: float | np.ndarray) -> Gram:
         """Factor Gram + diagonal (a number or an (n,) array).
 
-        A diagonal too small for the type is raised, `diagonal` says to what: the factor is then a
-        preconditioner for the rest of the spectrum only.
+        A diagonal too small for the type is increased, to the value in `diagonal`: the factor is
+        then a preconditioner for the rest of the spectrum only.
         """
         if self._diagonal is None:
             self._diagonal = self.matrix.diagonal().astype(np.float64)
@@ -86,7 +86,7 @@ class Gram:
             shift = max(8 * floor, 8 * shift)
 
     def largest(self, weights: np.ndarray | None = None) -> float:
-        """The largest eigenvalue of diag(weights)^1/2 Gram diag(weights)^1/2 from below,
+        """A lower estimate of the largest eigenvalue of diag(weights)^1/2 Gram diag(weights)^1/2,
         weights (n,); before the first `factor`.
         """
         multiply = blas.ssymv if self.matrix.dtype == np.float32 else blas.dsymv
@@ -140,11 +140,11 @@ def row_gram(Z: Matrix, dtype: DTypeLike | None = None) -> Gram:
 
 
 class Factor(ABC):
-    """r -> M^-1 r for r (D,) or (D, k), M close to lam I + Z' diag(d) Z with the lam of `prepare`;
-    d: (N,) or None for ones.
+    """r -> M^-1 r for r (D,) or (D, k), with M close to lam I + Z' diag(d) Z for the lam of
+    `prepare`; d: (N,) or None for ones.
 
-    gram: None for a factor of low rank. Else its own, smaller system: weights(gram.solve(right(Y)))
-    is close to M^-1 Z'Y, d = 1.
+    gram: None for a factor of low rank. Otherwise its own, smaller system:
+    weights(gram.solve(right(Y))) is close to M^-1 Z'Y, d = 1.
     """
 
     gram: Gram | None = None
@@ -164,12 +164,12 @@ class Factor(ABC):
         return self.Z.rmatvec(Y)
 
     def weights(self, x: np.ndarray) -> np.ndarray:
-        """The weights (D,) or (D, k) that a solution x of the factor's own system stands for."""
+        """The weights (D,) or (D, k) for a solution x of the factor's own system."""
         return x
 
 
 class ColumnFactor(Factor):
-    """By the D x D factor."""
+    """With the D x D factor."""
 
     gram: Gram
 
@@ -186,10 +186,10 @@ class ColumnFactor(Factor):
 
 
 class RowFactor(Factor):
-    """By the N x N factor: (r - Z'(lam / d + Z Z')^-1 Z r) / lam (Woodbury).
+    """With the N x N factor: (r - Z'(lam / d + Z Z')^-1 Z r) / lam (Woodbury).
 
-    Of the two terms that nearly cancel the second has the rounding of the Gram matrix, so that the
-    difference says nothing of r where that is as large as lam.
+    The two terms nearly cancel, and the second has the rounding of the Gram matrix, so the
+    difference is meaningless if that is as large as lam.
     """
 
     gram: Gram
@@ -200,7 +200,7 @@ class RowFactor(Factor):
         self._rounding = float(np.finfo(self.gram.matrix.dtype).eps) * self.gram.largest(weights)
 
     def loses(self, lam: float) -> bool:
-        """Whether for this lam the factor is one in float64, or none."""
+        """Whether for this lam the factor is float64, or there is none."""
         return self.Z.dtype == np.float32 and self._rounding > _LOST * lam
 
     def widened(self) -> RowFactor:
@@ -226,7 +226,7 @@ class RowFactor(Factor):
 
 
 class DiagonalFactor(Factor):
-    """By the diagonal: for features that are nearly all zero, whose columns hardly overlap."""
+    """With the diagonal: for features that are nearly all zero, whose columns hardly overlap."""
 
     def prepare(self, lam: float) -> DiagonalFactor:
         self.diagonal = lam + self.Z.squares(self.d)
@@ -237,7 +237,7 @@ class DiagonalFactor(Factor):
 
 
 class NystromFactor(Factor):
-    """By a low-rank approximation of Z' diag(d) Z: the randomised Nystrom preconditioner.
+    """With a low-rank approximation of Z' diag(d) Z: the randomised Nystrom preconditioner.
 
     Frangella, Tropp and Udell (2023), SIAM J. Matrix Anal. Appl. 44(2), algorithm 2.1 and equation
     (1.3): one pass with `rank` columns, then (l + lam) U (L + lam)^-1 U' + (I - U U'), l the
@@ -250,8 +250,8 @@ class NystromFactor(Factor):
         rank = min(rank, size)
         test = _test_matrix(size, rank, dtype)
         sketch = Z.total(partial(_sketch, rank), weights)
-        # a shift of the size of the rounding keeps the small factor positive definite; it is taken
-        # off again
+        # a shift of the size of the rounding keeps the small factor positive definite; it is
+        # subtracted again
         shift = (
             float(np.finfo(dtype).eps)
             * np.sqrt(size)
@@ -273,7 +273,7 @@ class NystromFactor(Factor):
 
     def prepare(self, lam: float) -> NystromFactor:
         floor = self.values[0] if len(self.values) else 0.0
-        # 1 / lam outside the span, as the exact inverse has it there
+        # 1 / lam outside the span, like the exact inverse
         self.scale = 1.0 / (floor + lam)
         self.shrink = 1.0 / (self.values + lam) - self.scale
         return self
@@ -296,8 +296,8 @@ def _test_matrix(size: int, rank: int, dtype: DTypeLike) -> np.ndarray:
 
 
 def _sketch(rank: int, Z: Matrix, weights: np.ndarray | None) -> np.ndarray:
-    """Z' diag(weights) Z times the test matrix, which is made where it is needed: it has D
-    x rank numbers.
+    """Z' diag(weights) Z times the test matrix, which is generated when needed: it has D x rank
+    numbers.
     """
     test = _test_matrix(Z.shape[1], rank, Z.dtype)
     sketch = np.zeros_like(test)
@@ -319,11 +319,11 @@ def _inner(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 
 def choose_factor(Z: Matrix, max_memory_mb: float, lam: float) -> Factor:
-    """A preconditioner of lam I + Z'Z for any lam, `lam` being the smallest asked for, that takes
-    less than `max_memory_mb`.
+    """A preconditioner of lam I + Z'Z for any lam, with `lam` the smallest one, in less than
+    `max_memory_mb`.
 
-    The smaller of the two Gram matrices where it fits, else the largest low rank that does (1,024
-    at most).
+    The smaller of the two Gram matrices if it fits, else the largest low rank that does (at most
+    1,024).
     """
     n_rows, n_columns = Z.shape
     if min(Z.shape) ** 2 * Z.dtype.itemsize / 2**20 <= max_memory_mb:
@@ -341,9 +341,9 @@ def sampled_factor(
     """A preconditioner of lam I + Z' diag(weights) Z from about `rows` of the N rows, in less than
     `max_memory_mb`.
 
-    With m rows drawn for an effective dimension d the condition number is about ((1 + sqrt(d/m)) /
+    With m rows drawn for an effective dimension d, the condition number is about ((1 + sqrt(d/m)) /
     (1 - sqrt(d/m)))^2. weights: (N,), None for ones. The rows' own Gram matrix is the smaller one
-    as long as rows < D. Of a matrix with far fewer entries than these have, the diagonal.
+    as long as rows < D. For a matrix with far fewer entries than these, the diagonal is used.
     """
     n_rows, n_columns = Z.shape
     if _FULLER * Z.n_entries < min(rows, n_rows, n_columns) ** 2:
@@ -352,8 +352,8 @@ def sampled_factor(
     available = max_memory_mb * 2**20 / itemsize
     rows = min(rows, n_rows)
     if n_columns <= rows and n_columns**2 <= available:
-        # here a row adds nothing to the size of the factor, so that there can be several times D of
-        # them, for the same time
+        # here rows do not increase the size of the factor, so there can be several times D of them
+        # in the same time
         part, weights = _draw(
             Z, weights, max(rows, min(_ROWS_PER_COLUMN * n_columns, rows**2 // n_columns))
         )
@@ -371,13 +371,13 @@ def sampled_factor(
 
 
 def _wide_rows(n_columns: int, available: float) -> int:
-    """Rows that fit with a Gram matrix of them whose numbers are twice as long."""
+    """Rows that fit with a Gram matrix of them in twice the precision."""
     return int((np.sqrt(n_columns**2 + 8 * available) - n_columns) / 4)
 
 
 def _draw(Z: Matrix, weights: np.ndarray | None, count: int) -> tuple[Matrix, np.ndarray | None]:
-    """`count` rows without replacement, their weights raised so that the sum keeps its
-    expectation.
+    """`count` rows without replacement, with weights increased to preserve the expectation of the
+    sum.
     """
     n_rows = Z.shape[0]
     if count >= n_rows:
@@ -390,5 +390,5 @@ def _draw(Z: Matrix, weights: np.ndarray | None, count: int) -> tuple[Matrix, np
 
 
 def _rank(n_columns: int, dtype: np.dtype[Any], max_memory_mb: float) -> int:
-    """Columns of which the test matrix, the sketch and the vectors can be kept."""
+    """Number of columns for which the test matrix, the sketch and the vectors fit."""
     return max(1, min(1024, int(max_memory_mb * 2**20 / (3 * n_columns * dtype.itemsize))))

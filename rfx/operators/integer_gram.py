@@ -1,9 +1,9 @@
-"""Gram matrices of codes of 8 bits, exactly, in whole numbers: four products by one instruction,
-where the processor has it.
+"""Exact integer Gram matrices of 8-bit codes: four products per instruction, if the processor
+supports it.
 
-AVX-512 VNNI's vpdpbusd adds four products of an unsigned and a signed byte to each of 16 sums of 32
-bits. One factor is therefore shifted by 128, of which 128 times the other one's sums are taken off
-again at the end.
+AVX-512 VNNI's vpdpbusd adds four products of an unsigned and a signed byte to each of 16 32-bit
+sums. One factor is therefore shifted by 128, and 128 times the sums of the other one are subtracted
+at the end.
 """
 
 from __future__ import annotations
@@ -23,28 +23,30 @@ from rfx.compiled import njit
 if TYPE_CHECKING:
     from rfx.operators.blocks import GramOrPair
 
-# A tile of sums, in registers: rows, and vectors of 16 columns; columns of a panel, a tile wide.
+# A tile of sums in registers: rows, and vectors of 16 columns; columns of a panel, one tile wide.
 _HEIGHT, _VECTORS = 8, 3
 _WIDTH = 16 * _VECTORS
-# Rows that are packed at a time, four by four.
+# Rows packed at a time, in groups of four.
 _ROWS = 1024
-# Rows that 32 bits hold the sums of: 255 * 127 each at most.
+# Rows whose sums fit into 32 bits: at most 255 * 127 each.
 _MOST = 64 * _ROWS
-# Factors of rows that differ by less than this are one and the same: codes themselves are off by up
-# to a 254th of a row's largest entry.
+# Row factors that differ by less than this are treated as equal: codes themselves are off by up to
+# a 254th of a row's largest entry.
 _SAME = 1e-2
 
 
 @lru_cache
 def available() -> bool:
-    """Whether the processor has the instruction, and machine code is made for this processor."""
-    settings: Any = config  # whose names are not written down in the module
+    """Whether the processor has the instruction, and machine code is compiled for this
+    processor.
+    """
+    settings: Any = config
     own = settings.CPU_NAME is None and settings.CPU_FEATURES is None and not settings.DISABLE_JIT
     return own and binding.get_host_cpu_features().get("avx512vnni", False)
 
 
 def one_factor(factors: np.ndarray) -> float | None:
-    """The size that all of `factors` (n,) have but for their signs, None where they have not."""
+    """The common magnitude of `factors` (n,), None if they differ."""
     sizes = np.abs(factors)
     largest = sizes.max(initial=0.0)
     return float(sizes.mean()) if largest > 0 and sizes.min() >= (1 - _SAME) * largest else None
@@ -60,8 +62,8 @@ def integer_gram(
     """Sum over i of signs_i c_i c_i' for c_i = codes[rows_i, left]; with `right`, a pair: that and
     the same with codes[rows_i, right].
 
-    In float64. codes: int8, -127 to 127. rows, left, right: integer arrays. signs: those of numbers
-    other than zero.
+    In float64. codes: int8, -127 to 127. rows, left, right: integer arrays. signs: of nonzero
+    numbers.
     """
     sides = [left] if right is None else [left, right]
     starts = [0, -(-len(left) // _WIDTH) * _WIDTH]
@@ -69,7 +71,7 @@ def integer_gram(
         starts[1] + (0 if right is None else -(-len(right) // _WIDTH) * _WIDTH), np.intp
     )
     for side, start in zip(sides, starts):
-        # what is beyond a side's columns is not looked at
+        # entries beyond a side's columns are ignored
         columns[start : start + len(side)] = side
     found = [np.zeros((len(left), len(side))) for side in sides]
     sums = np.zeros((starts[1], len(columns)), np.int32)
@@ -96,8 +98,8 @@ def integer_gram(
 
 
 def _aligned(panels: int) -> np.ndarray:
-    """(panels, steps of four rows, columns) words of 32 bits, at an address that vectors
-    may be read from.
+    """(panels, steps of four rows, columns) 32-bit words, at an address suitable for vector
+    loads.
     """
     shape = (panels, _ROWS // 4, _WIDTH)
     room = np.empty(int(np.prod(shape)) + 16, np.uint32)
@@ -116,8 +118,8 @@ def _pack(
     first: int,
     last: int,
 ) -> None:
-    """Panels first .. last-1 of codes[rows][:, columns], four rows a word, zeros for rows
-    beyond the last; shifts: 128 times their sums.
+    """Panels first .. last-1 of codes[rows][:, columns], four rows per word, with zeros after the
+    last row; shifts: 128 times their sums.
     """
     byte = np.uint32(255)
     for p in range(first, last):
@@ -157,15 +159,15 @@ def _pack(
 
 @intrinsic
 def _add_tile(typing: Any, a: Any, b: Any, steps: Any, stride: Any, c: Any, width: Any) -> Any:
-    """c <- c + A'B for one tile: the addresses of A (uint8), of B (int8) and of c (int32),
-    rows of which are `width` apart.
+    """c <- c + A'B for one tile: the addresses of A (uint8), of B (int8) and of c (int32), whose
+    rows are `width` apart.
     """
 
     def made(context: Any, builder: Any, signature: Any, given: Any) -> Any:
         a, b, steps, stride, c, width = given
         word, size = ir.IntType(32), ir.IntType(64)
         vector = ir.VectorType(word, 16)
-        get_function: Any = cgutils.get_or_insert_function  # which has no types
+        get_function: Any = cgutils.get_or_insert_function  # untyped
         dot = get_function(
             builder.module, ir.FunctionType(vector, [vector] * 3), "llvm.x86.avx512.vpdpbusd.512"
         )
@@ -236,7 +238,7 @@ def _add_tiles(
             for i in range(min(j + 1, height // _WIDTH)):
                 for r in range(0, _WIDTH, _HEIGHT):
                     place = c + 4 * ((i * _WIDTH + r) * width + j * _WIDTH)
-                    # numba gives the first
+                    # numba passes the first
                     _add_tile(
                         a + i * steps * stride + 4 * r,
                         b + j * steps * stride,
@@ -257,8 +259,8 @@ def _unpack(
     first: int,
     last: int,
 ) -> None:
-    """Rows first .. last-1 of total <- total + sign (sums - shifts), the columns of sums
-    from `place` on, as far as sums are there.
+    """Rows first .. last-1 of total <- total + sign (sums - shifts), for the columns of sums from
+    `place` on, as far as they exist.
     """
     for i in range(first, last):
         for j in range(0 if place else i, total.shape[1]):

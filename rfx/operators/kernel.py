@@ -1,5 +1,5 @@
-"""The matrix of an exact kernel's values among N rows, as an operator: no entry is kept
-unless it is asked for.
+"""The matrix of an exact kernel's values among N rows, as an operator that stores entries only on
+request.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rfx.types import Inputs
 
-# Rows and columns of one tile of values that are made, used and forgotten.
+# Rows and columns of one tile of values, which is computed, used and discarded.
 _TILE = 2048
 
 
@@ -24,8 +24,7 @@ class KernelMatrix:
     """K with K[i, j] = k(x_i, x_j), symmetric and positive semidefinite.
 
     name, params: the kernel. X: (N, d) rows, dense or CSR. shape: (N, N). diagonal: (N,) float64.
-    factors: what rows and columns are multiplied by, (N,), None for ones; prepared rows are without
-    them.
+    factors: multiply rows and columns, (N,), None for ones; prepared rows do not include them.
     """
 
     factors: np.ndarray | None = None
@@ -37,17 +36,17 @@ class KernelMatrix:
         self._prepared: kernels.Prepared | None = None
 
     def prepared(self, dtype: DTypeLike = np.float64) -> kernels.Prepared:
-        """The rows, ready for blocks of values in float32 or float64; kept for the next call."""
+        """The rows, prepared for blocks of values in float32 or float64; cached."""
         if self._prepared is None or (dtype == np.float64 and self._prepared.dtype != dtype):
             self._prepared = kernels.prepare(self.name, self.X, self.params, dtype)
         return self._prepared.astype(dtype)
 
     def matvec(self, V: np.ndarray, dtype: DTypeLike = np.float64) -> np.ndarray:
-        """K V in float64 for V (N,) or (N, k), with values in `dtype`; a tile above the
-        diagonal serves its mirror image too.
+        """K V in float64 for V (N,) or (N, k), with values in `dtype`; a tile above the diagonal is
+        also used for its mirror image.
         """
         rows, n_rows, shape = self.prepared(dtype), len(V), V.shape
-        # a single column as a vector: that is another routine of BLAS, several times as fast
+        # a single column as a vector: that uses another BLAS routine, several times as fast
         V = np.ascontiguousarray(V.ravel() if V.size == n_rows else V, dtype=dtype)
         product = np.zeros(V.shape)
         buffer = np.empty(min(_TILE, n_rows) ** 2, dtype)
@@ -63,9 +62,7 @@ class KernelMatrix:
         return product.reshape(shape)
 
     def upper(self, dtype: DTypeLike) -> np.ndarray:
-        """(N, N) array that holds the values on and above the diagonal; what is below is
-        arbitrary.
-        """
+        """(N, N) array with the values on and above the diagonal; entries below are arbitrary."""
         n_rows, rows = self.shape[0], self.prepared(dtype)
         K = np.empty(self.shape, dtype)
         step = max(64, min(_TILE, (1 << 22) // max(1, n_rows)))
@@ -81,8 +78,8 @@ class KernelMatrix:
 
 
 class ScaledKernel(KernelMatrix):
-    """S K S with S = diag(factors), factors (N,) above 0: the kernel matrix of weighted
-    least squares.
+    """S K S with S = diag(factors), factors (N,) above 0: the kernel matrix of weighted least
+    squares.
     """
 
     factors: np.ndarray

@@ -1,10 +1,10 @@
-"""A preconditioner of lam I + K of higher rank than columns fit in memory: kernel values with
-landmarks, made anew each time.
+"""A preconditioner of lam I + K with a higher rank than fits into memory as columns: kernel values
+with landmarks, recomputed each time.
 
-A product with the N x m values C costs 2 m / N of one with K, so that a thousand landmarks more are
-cheap where each of K's products takes minutes. That C' C + lam K_mm (m x m) preconditions the
-problem is known from Rudi, Carratino and Rosasco (2017), "FALKON"; here it is a preconditioner of
-the whole problem, not of one over the landmarks' span.
+A product with the N x m values C costs 2 m / N of one with K, so a thousand more landmarks are
+cheap if a product with K takes minutes. The preconditioner C' C + lam K_mm (m x m) is known from
+Rudi, Carratino and Rosasco (2017), "FALKON"; here it preconditions the whole problem, not one over
+the landmarks' span.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from rfx.operators.pivoted import pivoted_cholesky
 if TYPE_CHECKING:
     from rfx.operators.kernel import KernelMatrix
 
-# Rows among which landmarks are drawn, for each of them: their factor, 4 bytes each, takes as much
+# Rows per landmark from which landmarks are drawn: their factor, with 4 bytes each, takes as much
 # as four of the m x m matrices.
 _AMONG = 8
 _ROWS = 2048
-# Added to the diagonal of K_mm, relative to its largest entry: float32 values say nothing about
-# smaller eigenvalues.
+# Added to the diagonal of K_mm, relative to its largest entry: float32 values can't resolve smaller
+# eigenvalues.
 _JITTER = 1e-5
 
 
@@ -34,9 +34,10 @@ class LandmarkFactor:
     """v (N,) or (N, k) -> (lam + C (K_mm + jitter)^-1 C')^-1 v, by Woodbury (v - C (lam (K_mm +
     jitter) + C' C)^-1 C' v) / lam.
 
-    C = K[:, landmarks], (N, m), 2,048 rows at a time, all in float64: float32 products lose of v
-    along the largest eigenvectors what K makes large again. m is at most `count`, fewer where fewer
-    rows differ. It takes 8 m^2 bytes, some five times as much while it is made.
+    C = K[:, landmarks], (N, m), 2,048 rows at a time, all in float64: float32 products lose the
+    part of v along the largest eigenvectors, which K amplifies again. m is at most `count`, fewer
+    if fewer rows are distinct. It needs 8 m^2 bytes, and about five times as much during
+    construction.
     """
 
     def __init__(self, K: KernelMatrix, count: int, lam: float, seed: int) -> None:

@@ -1,4 +1,4 @@
-"""Features of a map, computed anew, block of rows by block of rows, at every use."""
+"""Features of a map, recomputed in blocks of rows at every use."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from rfx.types import Index, Inputs
 
 _DENSE_BYTES = 64 * 2**20
-# What a thread computes at a time where that need not be more, so that it is read from its own
-# cache, and the rows that it takes at least.
+# Features computed by a thread at a time if possible, so that they are read from its own cache, and
+# its minimum number of rows.
 _CACHED_BYTES, _LEAST_ROWS = 4 * 2**20, 64
-# The most that the features of rows may take that a Gram matrix is given at a time.
+# Maximum size of the features of rows added to a Gram matrix at a time.
 _GRAM_BYTES = 256 * 2**20
 
 
 class Features(Protocol):
-    """A feature map as a matrix sees it: `rfx.features` has them."""
+    """A feature map as required by a matrix, such as those of `rfx.features`."""
 
     @property
     def n_features(self) -> int: ...
@@ -50,11 +50,11 @@ class Features(Protocol):
 
 
 class MapMatrix(WalkedMatrix):
-    """scale * feature_map(X): a map has n_features, dtype, transform(X, out) and select(columns).
+    """scale * feature_map(X) for a map with n_features, dtype, transform(X, out) and
+    select(columns).
 
-    X: (N, d) array or CSR. block: rows that are computed at a time, by default so many that they
-    take 32 MiB. Products with one vector walk over fewer, each thread over its own, so that they
-    stay in its cache.
+    X: (N, d) array or CSR. block: rows computed at a time, by default as many as need 32 MiB.
+    Products with one vector use fewer rows, each thread its own, so that they fit into its cache.
     """
 
     cost = COMPUTED
@@ -112,8 +112,8 @@ class MapMatrix(WalkedMatrix):
         wanted: list[tuple[np.ndarray, np.ndarray | None, np.ndarray | None]],
         dtype: DTypeLike | None,
     ) -> list[GramOrPair]:
-        """Gram matrices for (left, right, weights) each, from features that are made once,
-        for so many rows that all threads have some.
+        """Gram matrices for each (left, right, weights), from features computed once, for enough
+        rows to occupy all threads.
         """
         given = [
             (left, right, np.ones(self.shape[0]) if weights is None else weights)
@@ -155,7 +155,7 @@ class MapMatrix(WalkedMatrix):
         return None if heights is None or self.size_mb <= WORTH_MB else self.scale * heights
 
     def hold(self, max_mb: float = np.inf) -> Matrix:
-        """In memory, as ever; many signs as bits."""
+        """In memory, as usual; many signs as bits."""
         heights = self.heights
         if heights is None or self.size_mb / (8 * self.dtype.itemsize) > max_mb:
             return super().hold(max_mb)
@@ -241,7 +241,7 @@ class MapMatrix(WalkedMatrix):
 
 
 def computed(feature_map: Features, X: Inputs, scale: float = 1.0) -> Matrix:
-    """scale * feature_map(X), computed anew at every use: here, or where the parts of X lie."""
+    """scale * feature_map(X), recomputed at every use: here, or where the parts of X are."""
     return (
         X.features(feature_map, scale) if isinstance(X, Rows) else MapMatrix(feature_map, X, scale)
     )
@@ -254,12 +254,11 @@ def feature_matrix(
     max_mb: float | None = None,
     worth_mb: float = np.inf,
 ) -> Matrix:
-    """scale * feature_map(X), in memory where it takes less than `max_mb` (by default, of what is
-    free), else computed anew.
+    """scale * feature_map(X), in memory if it needs less than `max_mb` (by default a part of the
+    free memory), else recomputed.
 
-    Features of sparse rows that are sparse themselves are kept as CSR; those of rows in parts lie
-    where these do. worth_mb: the most that is worth holding, of what a solver holds in a way of its
-    own.
+    Sparse features of sparse rows are stored as CSR; those of rows in parts stay with the parts.
+    worth_mb: the maximum worth storing, if a solver stores part of it in its own way.
     """
     if isinstance(X, Rows):
         found: Matrix = X.features(feature_map, scale, np.inf if max_mb is None else max_mb).hold(
@@ -275,12 +274,12 @@ def feature_matrix(
 
 
 def told_memory_mb(needed: float) -> float:
-    """`default_memory_mb`, which is said, once, where it is less than the features need."""
+    """`default_memory_mb`, with a message, once, if it is less than the features need."""
     limit = default_memory_mb()
     if needed > limit:
         _tell(
-            f"the features take {needed:,.0f} MiB and {limit:,.0f}, a third of what is free, are"
-            " used (see --max-memory)"
+            f"the features need {needed:,.0f} MiB, but the limit is {limit:,.0f}, a third of the"
+            " free memory (see --max-memory)"
         )
     return limit
 
@@ -297,8 +296,8 @@ def _tell(message: str) -> None:
 
 
 def dense(X: Inputs, dtype: DTypeLike = np.float64) -> Any:
-    """X, as an array of that type where it is sparse and that costs little memory: products
-    with sparse rows are far slower.
+    """X, as an array of that type if it is sparse and that needs little memory: products with
+    sparse rows are far slower.
     """
     if not sp.issparse(X):
         return X

@@ -1,14 +1,14 @@
-"""The feature matrix as solvers see it: products, Gram matrices, rows and columns, whatever holds
-or computes the entries.
+"""The feature matrix as used by solvers: products, Gram matrices, rows and columns, independent of
+storage or computation.
 
-Every reduction over the rows is a sum over the parts that `Matrix.parts` names, each part a matrix
-of its own rows: blocks that are computed one after the other, rows that are held beside rows that
-are not, or rows on other machines. Features keep their own type, sums are in float64: the duality
-gap of a float32 sum can't get below a few thousandths of the objective.
+Every reduction over the rows is a sum over `Matrix.parts`, each part a matrix of its own rows:
+blocks computed one by one, stored rows in addition to computed ones, or rows on other machines.
+Features keep their own type, sums are float64: the duality gap of a float32 sum can't fall below a
+few thousandths of the objective.
 
-`DenseMatrix` is the kind in memory. Its products of float32 or float64 entries have float64 sums,
-one loop over the features each. Threads share rows or columns, never a sum, or sums are made in a
-fixed number of parts: no result depends on their number.
+`DenseMatrix` is the in-memory kind. Its products of float32 or float64 entries have float64 sums,
+with one loop over the features each. Threads share rows or columns, never a sum, or sums have a
+fixed number of parts: results do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -36,91 +36,88 @@ if TYPE_CHECKING:
 READ, COMPUTED = 3e-10, 1.5e-9
 
 
-# what `column_lists` gives, see there
+# result of `column_lists`, see there
 ColumnList: TypeAlias = tuple[slice, Any, np.ndarray | None, np.ndarray | None]
 T = TypeVar("T")
 _CAST_BYTES = 2 * 2**20
 _PARTS = 4
-# Where fewer than this share of the weights is not zero, these are picked out rather than all
-# entries of a row read.
+# Maximum fraction of nonzero weights for which these are selected instead of reading all entries of
+# a row.
 _PICKED = 1 / 32
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
 
 
 class Matrix(ABC):
-    """An (N, D) feature matrix Z; a kind defines `parts`, `rows` and `columns`, and what it has a
-    quicker way for.
+    """An (N, D) feature matrix Z; a kind defines `parts`, `rows` and `columns`, and overrides
+    operations that it can do faster.
 
-    shape: (N, D). dtype: of the entries, float32 or float64. cost: seconds that one use of an entry
-    takes.
+    shape: (N, D). dtype: of the entries, float32 or float64. cost: seconds per use of an entry.
     """
 
     shape: tuple[int, int]
     dtype: np.dtype
     cost = READ
-    # whether what has a number for each row is an array in this process, so that an N x N matrix
-    # can be made
+    # whether vectors over the rows are arrays in this process, so that an N x N matrix is possible
     rows_here = True
-    # (D,) h where every entry of column j is +h_j or -h_j and bits for them are worth while, else
-    # None
+    # (D,) h if every entry of column j is +h_j or -h_j and bits for them are worthwhile, else None
     heights: np.ndarray | None = None
 
     @property
     def computed(self) -> bool:
-        """Whether the entries are computed anew at every use, so that those needed often
-        should be held.
+        """Whether the entries are recomputed at every use, so that frequently used ones should be
+        stored.
         """
         return self.cost > READ
 
     @property
     def exact(self) -> bool:
-        """Whether Gram matrices are sums of float64 products without being asked."""
+        """Whether Gram matrices are always sums of float64 products."""
         return self.dtype == np.float64
 
     @property
     def size_mb(self) -> float:
-        """MiB that the entries would take as an array."""
+        """MiB of the entries as an array."""
         return self.shape[0] * self.shape[1] * self.dtype.itemsize / 2**20
 
     @property
     def n_entries(self) -> int:
-        """How many entries a product reads."""
+        """The number of entries that a product reads."""
         return self.shape[0] * self.shape[1]
 
     # ------------------------------------------------------------------ rows and columns
 
     def parts(self) -> Iterator[tuple[Index, Matrix]]:
-        """(rows, Matrix of these rows): every row in one of them, each valid until the next turn;
-        rows is a slice or an index array.
+        """(rows, Matrix of these rows): every row in one of them, each valid until the next
+        iteration; rows is a slice or an index array.
 
-        A kind that has but one part, itself, defines matvec, rmatvec, normal, gram and row_blocks.
+        A kind with a single part, itself, defines matvec, rmatvec, normal, gram and row_blocks.
         """
         yield slice(0, self.shape[0]), self
 
     @abstractmethod
     def rows(self, index: Index) -> Matrix:
-        """The matrix of some rows, given by an integer array or a slice."""
+        """The matrix of some rows, selected by an integer array or a slice."""
 
     @abstractmethod
     def columns(self, index: Index) -> Matrix:
-        """The matrix of some columns, given by an integer array or a slice."""
+        """The matrix of some columns, selected by an integer array or a slice."""
 
     def row_blocks(self) -> Iterator[tuple[Index, np.ndarray]]:
-        """(rows, C-contiguous (rows, D) array) for all rows, each valid until the next
-        turn; rows as in `parts`.
+        """(rows, C-contiguous (rows, D) array) for all rows, each valid until the next iteration;
+        rows as in `parts`.
         """
         for rows, part in self.parts():
             yield rows, np.ascontiguousarray(part.to_array())
 
     def cached_blocks(self, first: int, last: int) -> Iterator[tuple[Index, np.ndarray]]:
-        """`row_blocks` of the rows first .. last-1, counted from `first`, in one thread's
-        cache where entries are computed.
+        """`row_blocks` of the rows first .. last-1, counted from `first`, in one thread's cache if
+        entries are computed.
         """
         return self.rows(slice(first, last)).row_blocks()
 
     def column_blocks(self, width: int | None = None) -> Iterator[tuple[slice, np.ndarray]]:
-        """(slice of columns, C-contiguous (N, columns) array) for all columns, at most
-        `width` at a time, as `row_blocks`.
+        """(slice of columns, C-contiguous (N, columns) array) for all columns, at most `width` at a
+        time, like `row_blocks`.
         """
         n_rows, n_columns = self.shape
         width = min(width or block_size(n_rows, self.dtype), n_columns)
@@ -134,30 +131,28 @@ class Matrix(ABC):
 
     def column_lists(self, width: int) -> Iterator[ColumnList]:
         """(slice of columns, values, rows, ends) for coordinate descent, at most `width` columns at
-        a time where they are not held.
+        a time if they are not in memory.
 
-        values is an array (columns, N), rows and ends are None; or values is the one number that
-        all entries have that are not zero, those of column j being in rows[ends[j] : ends[j + 1]].
+        values is an array (columns, N), and rows and ends are None; or values is the common value
+        of all nonzero entries, and those of column j are in rows[ends[j] : ends[j + 1]].
         """
         for columns, Z in self.column_blocks(width):
             yield columns, np.ascontiguousarray(Z.T), None, None
 
     def to_array(self, out: np.ndarray | None = None) -> np.ndarray:
-        """All entries, in `out` if given; the matrix's own array, not to be written to,
-        where it is one already.
-        """
+        """All entries, in `out` if given; the matrix's own array, read-only, if it has one."""
         out = np.empty(self.shape, self.dtype) if out is None else out
         for rows, part in self.parts():
             out[rows] = part.to_array()
         return out
 
     def hold(self, max_mb: float = np.inf) -> Matrix:
-        """This matrix in memory where it takes at most `max_mb`, else as it is."""
+        """This matrix in memory if it needs at most `max_mb`, else unchanged."""
         return DenseMatrix(self.to_array()) if self.computed and self.size_mb <= max_mb else self
 
     def by_columns(self, max_mb: float) -> Matrix:
-        """This matrix in a form whose `column_lists` cost nothing, where that takes at most
-        `max_mb`, else as it is.
+        """This matrix in a form with free `column_lists`, if that needs at most `max_mb`, else
+        unchanged.
         """
         if self.size_mb > max_mb:
             return self
@@ -167,12 +162,12 @@ class Matrix(ABC):
         return DenseMatrix(out.T)
 
     def draw(self, count: int) -> np.ndarray:
-        """What `rows` takes for `count` of the rows, as `drawn` has them."""
+        """The argument of `rows` for `count` of the rows, chosen by `drawn`."""
         return drawn(self.shape[0], count)
 
     def subset(self, count: int) -> tuple[Matrix, np.ndarray]:
-        """(`count` of the rows as a matrix, what `rows` and vectors over the rows take for
-        them), as `draw` has them.
+        """(`count` of the rows as a matrix, the argument of `rows` and vectors over the rows for
+        them), chosen by `draw`.
         """
         chosen = self.draw(count)
         return self.rows(chosen), chosen
@@ -189,8 +184,8 @@ class Matrix(ABC):
         """function(matrix, *vectors), a sum over the rows: an array or a tuple of them; vectors:
         (N,) or (N, k), or None.
 
-        Where the rows are parts, it is the sum of what the function, one of a module, gives for
-        each of them.
+        If the rows are in parts, it is the sum of the results of the function, which must be
+        defined in a module, for each of them.
         """
         return function(self, *vectors)
 
@@ -254,8 +249,8 @@ class Matrix(ABC):
         """Z_l' diag(weights) Z_l for Z_l the columns `left`, (|left|, |left|); with `right`, a
         pair: that and Z_l' diag(weights) Z_r.
 
-        left, right: integer arrays. weights: (N,), None for ones, those of zero cost nothing.
-        dtype: of the products, at least.
+        left, right: integer arrays. weights: (N,), None for ones; zero weights cost nothing. dtype:
+        minimum precision of the products.
         """
         weights = np.ones(self.shape[0]) if weights is None else weights
         columns = np.unique(left if right is None else np.concatenate([left, right]))
@@ -281,8 +276,8 @@ class Matrix(ABC):
         weights: np.ndarray,
         dtype: DTypeLike | None = None,
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(Z_o' diag(change) Z_o, Z_n' diag(weights) Z_n, Z_n' diag(weights) Z_o), in one pass
-        where entries are computed.
+        """(Z_o' diag(change) Z_o, Z_n' diag(weights) Z_n, Z_n' diag(weights) Z_o), in one pass if
+        entries are computed.
 
         old, new: integer arrays of columns, disjoint. change, weights: (N,).
         """
@@ -312,14 +307,14 @@ class Matrix(ABC):
         return totals[0], totals[1], totals[2]
 
     def gram_weights(self, weights: np.ndarray) -> np.ndarray:
-        """Row weights (N,) >= 0 close to those given that `gram` is quick with, for what
-        needs a metric and not this one.
+        """Row weights (N,) >= 0 close to those given for which `gram` is fast, if an approximate
+        metric is enough.
         """
         return weights
 
     def unscaled(self, weights: np.ndarray) -> tuple[Matrix, np.ndarray]:
-        """(Z, weights (N,)) of the same Gram matrix at row weights (N,), Z without factors
-        of its rows.
+        """(Z, weights (N,)) with the same Gram matrix as row weights (N,), where Z has no row
+        factors.
         """
         return self, weights
 
@@ -333,19 +328,19 @@ class Matrix(ABC):
 
 
 class DenseMatrix(Matrix):
-    """An (N, D) float32 or float64 array, C or F order needs no copy; or some rows of a
-    C-order one, which are not copied either.
+    """An (N, D) float32 or float64 array, in C or F order without a copy; or some rows of a C-order
+    one, also without a copy.
     """
 
     def __init__(self, Z: np.ndarray, index: np.ndarray | None = None) -> None:
-        """index: the rows, an integer array, None for all. Raises UsageError where Z is no
-        array of two dimensions.
+        """index: the rows, an integer array, None for all. Raises UsageError if Z is not a
+        two-dimensional array.
         """
         if not isinstance(Z, np.ndarray) or Z.ndim != 2:
             given = (
                 f"array of {Z.ndim} dimensions" if isinstance(Z, np.ndarray) else type(Z).__name__
             )
-            raise UsageError(f"the features are a {given}; an array of rows and columns is needed")
+            raise UsageError(f"the features are a {given}; a two-dimensional array is needed")
         if Z.dtype.char not in "fd":
             Z = Z.astype(np.float64)
         if not (Z.flags.c_contiguous or (Z.flags.f_contiguous and index is None)):
@@ -356,12 +351,12 @@ class DenseMatrix(Matrix):
 
     @property
     def _own(self) -> Index:
-        """What Z is to be indexed with for the rows of this matrix."""
+        """The index of Z for the rows of this matrix."""
         return slice(None) if self.index is None else self.index
 
     @property
     def _numbers(self) -> np.ndarray:
-        """The rows of Z that are those of this matrix, as an array."""
+        """The rows of Z in this matrix, as an array."""
         return np.arange(len(self.Z)) if self.index is None else self.index
 
     def parts(self) -> Iterator[tuple[Index, Matrix]]:
@@ -410,15 +405,15 @@ class DenseMatrix(Matrix):
         return super().by_columns(max_mb) if self._by_rows else self
 
     def _bounds(self) -> list[int]:
-        """Where the parts begin and end that sums over the rows are made in."""
+        """The boundaries of the parts of sums over the rows."""
         return [self.shape[0] * k // _PARTS for k in range(_PARTS + 1)]
 
     def _for_wide(self, function: Callable[[int, slice, np.ndarray], Any], n_columns: int) -> None:
-        """function(part, rows, these rows in float64), little by little: what BLAS multiplies by
-        several columns.
+        """function(part, rows, these rows in float64), in small parts: for products of several
+        columns by BLAS.
 
-        Threads share the parts; a BLAS with threads of its own would have them wait for work while
-        ours widen the next rows.
+        Threads share the parts; a multithreaded BLAS would wait for work while our threads convert
+        the next rows.
         """
         size, bounds = block_size(self.shape[1], np.float64, _CAST_BYTES), self._bounds()
 
@@ -470,7 +465,7 @@ class DenseMatrix(Matrix):
             return found
         out = np.zeros(self.shape[1])
         if self._by_rows:
-            # many rows have a zero for a loss with a margin: they are not read at all
+            # many rows have a zero for a loss with a margin: they are skipped
             used = np.flatnonzero(U)
             _combine(self.Z, self._numbers[used], U[used], out)
         else:
@@ -539,11 +534,11 @@ def _combine(Z: np.ndarray, rows: np.ndarray, values: np.ndarray, out: np.ndarra
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def _dot_rows(Z: np.ndarray, rows: np.ndarray, w: np.ndarray, out: np.ndarray) -> None:
-    """out_i <- sum_j Z[rows_i, j] w_j, two rows at a time so that w is read half as often; of an
-    odd number, the last with itself.
+    """out_i <- sum_j Z[rows_i, j] w_j, two rows at a time so that w is read half as often; for an
+    odd number, the last is paired with itself.
 
-    A loop of its own would add the last row's terms in another order: its sum would depend on how
-    many rows came before it.
+    A separate loop for the last row would add its terms in another order: its sum would depend on
+    the number of rows before it.
     """
     count, n_columns = len(rows), Z.shape[1]
     for i in range(0, count, 2):
@@ -575,7 +570,7 @@ def add_rows(
 ) -> None:
     """g_j <- g_j + sum_i u_i Z[rows_i, j] for start <= j < stop.
 
-    Four rows at a time on so many columns that their part of g stays in the first cache.
+    Four rows at a time and so many columns that their part of g fits into the first-level cache.
     """
     count = len(rows)
     for low in range(start, stop, 2048):
@@ -597,8 +592,8 @@ def add_rows(
 def _add_normal(
     Z: np.ndarray, rows: np.ndarray, p: np.ndarray, weights: np.ndarray, g: np.ndarray
 ) -> None:
-    """g <- g + Z_r' diag(weights) Z_r p for Z_r = Z[rows], four rows at a time, each read
-    from memory once.
+    """g <- g + Z_r' diag(weights) Z_r p for Z_r = Z[rows], four rows at a time, each read from
+    memory once.
     """
     count, n_columns = len(rows), Z.shape[1]
     for i in range(0, count - 3, 4):

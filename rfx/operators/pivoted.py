@@ -1,9 +1,9 @@
 """Randomly pivoted Cholesky factorisation of a kernel matrix: few columns that explain most of it.
 
-Every pivot is drawn with probability proportional to what the earlier ones leave of the diagonal
-(Chen, Epperly, Tropp and Webber 2025, Comm. Pure Appl. Math. 78, algorithm 2.1), so that rows which
-F explains already are left alone; a round proposes many at once and rejects so many that the
-distribution is the same (Epperly, Tropp and Webber 2024, "Embrace rejection").
+Every pivot is drawn with probability proportional to the remaining diagonal (Chen, Epperly, Tropp
+and Webber 2025, Comm. Pure Appl. Math. 78, algorithm 2.1), so that rows already explained by F are
+avoided; a round proposes many at once and rejects as many as needed for the same distribution
+(Epperly, Tropp and Webber 2024, "Embrace rejection").
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ if TYPE_CHECKING:
 
 # Pivots proposed in one round.
 PROPOSALS = 128
-# Rows that one thread handles at a time; the same for any number of threads, so that the result is,
-# too.
+# Rows per task; the same for any number of threads, so that the result is too.
 _CHUNK = 512
-# Rows of a factor that become float64 at a time for its Gram matrix, and the parts of a sum over
+# Rows of a factor converted to float64 at a time for its Gram matrix, and the parts of a sum over
 # rows.
 _ROWS, _PARTS = 2048, 16
 
@@ -41,9 +40,9 @@ def pivoted_cholesky(
     matrix of `rows` (n, d).
 
     draws(start, stop): uniform numbers in (0, 1), (stop - start, 2), items start to stop of a
-    stream. dtype: of F; kernel values are in that of `rows`. floor: the part of the largest
-    diagonal entry below which what is left of one counts as rounding, by default n eps of the rows'
-    type. Fewer pivots come back where nothing but rounding is left.
+    stream. dtype: of F; kernel values are in that of `rows`. floor: the fraction of the largest
+    diagonal entry below which a remainder counts as rounding, by default n eps of the rows' type.
+    Fewer pivots are returned if only rounding errors remain.
     """
     n_rows = rows.n_rows
     left = np.array(kernels.diagonal(rows.name, rows, rows.params), dtype=np.float64)
@@ -64,7 +63,7 @@ def pivoted_cholesky(
         own = rows.take(proposed)
         known = F[proposed, :done].astype(np.float64)
         residual = kernels.block(rows.name, own, own, rows.params) - known @ known.T
-        # updates of the diagonal carry rounding, this does not
+        # updates of the diagonal accumulate rounding, this does not
         left[proposed] = np.maximum(np.diagonal(residual), 0.0)
         accepted, factor = _reject(residual, drawn[:, 1], count - done, floor)
         if not len(accepted):
@@ -89,8 +88,8 @@ class PivotedFactor:
     """v -> (lam + S F F' S)^-1 v for F (n, r) and S = diag(scale): a preconditioner of lam + S K S
     (Woodbury).
 
-    F keeps its own type; all products are computed in float64. In float32 they would lose the part
-    of v along the largest eigenvectors, which K makes large again.
+    F keeps its own type; all products are computed in float64. Float32 products would lose the part
+    of v along the largest eigenvectors, which K amplifies again.
     """
 
     def __init__(self, F: np.ndarray, lam: float, scale: np.ndarray | None = None) -> None:
@@ -110,8 +109,8 @@ class PivotedFactor:
 
 
 def _inner(F: np.ndarray, V: np.ndarray) -> np.ndarray:
-    """F'V for F (n, r) and V (n,) or (n, k) in float64; the sums are the same for any
-    number of threads.
+    """F'V for F (n, r) and V (n,) or (n, k) in float64; the sums are the same for any number of
+    threads.
     """
 
     def part(start: int, stop: int) -> np.ndarray:
@@ -139,8 +138,8 @@ def _extend(
     pivot_rows: np.ndarray,
     factor: np.ndarray,
 ) -> None:
-    """The next columns of the factor F from G, the kernel values with their pivots, and
-    what they leave of the diagonal.
+    """The next columns of the factor F from G, the kernel values with their pivots, and the
+    remaining diagonal.
     """
 
     def part(rows: slice) -> None:
@@ -156,12 +155,12 @@ def _extend(
 def _reject(
     H: np.ndarray, draws: np.ndarray, most: int, floor: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(accepted, factor): which of the proposals, at most `most`, are taken, and the Cholesky
-    factor of H for these.
+    """(accepted, factor): the accepted proposals, at most `most`, and the Cholesky factor of H for
+    these.
 
-    H (b, b): what is left of the kernel matrix for the proposed rows, destroyed. A proposal is
-    taken with probability (what is left of it after those taken before) / (what was left of it when
-    it was proposed).
+    H (b, b): the remainder of the kernel matrix for the proposed rows; overwritten. A proposal is
+    accepted with probability (its remainder after those accepted before) / (its remainder when it
+    was proposed).
     """
     before = np.diagonal(H).copy()
     columns = np.zeros_like(H)
@@ -169,7 +168,7 @@ def _reject(
     for i, draw in enumerate(draws):
         if len(accepted) == most:
             break
-        # two numbers below the rounding say nothing, and one row proposed twice is of no use
+        # two numbers below the rounding are meaningless, and a row proposed twice is useless
         if H[i, i] <= floor or draw * before[i] >= H[i, i]:
             continue
         column = H[:, i] / np.sqrt(H[i, i])
@@ -180,7 +179,7 @@ def _reject(
 
 
 def each_chunk(n_rows: int, function: Callable[[slice], Any]) -> None:
-    """function(rows) for every chunk of the rows, by several threads with one of BLAS's each."""
+    """function(rows) for every chunk of the rows, by several threads with one BLAS thread each."""
 
     def part(start: int, stop: int) -> None:
         for chunk in range(start, stop):

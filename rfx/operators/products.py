@@ -1,5 +1,5 @@
-"""Weighted Gram matrices of some columns of an array, chunk by chunk, in the features' own
-precision where they are large.
+"""Weighted Gram matrices of some columns of an array, in chunks, in the features' own precision if
+they are large.
 """
 
 from __future__ import annotations
@@ -18,25 +18,24 @@ if TYPE_CHECKING:
 
     from rfx.operators.blocks import GramOrPair
 
-# sums, products of a tile for each thread, gathered rows
+# sums, products of a tile per thread, gathered rows
 _Room: TypeAlias = tuple[list[np.ndarray], np.ndarray, list[np.ndarray]]
-# Rows of a chunk whose products are summed in the features' own precision before they join the
-# float64 total.
+# Rows of a chunk whose products are summed in the features' own precision before they are added to
+# the float64 total.
 CHUNK = 2048
-# Multiplications that take no time worth saving.
+# Number of multiplications too small to optimise.
 SMALL = 2**28
-# Rows by which the size of a column is estimated.
+# Rows for estimating the magnitude of a column.
 _TOP = 256
-# Columns on all sides of a sum up to which each thread has one of its own, and those of a tile
-# beyond.
+# Maximum columns on all sides of a sum for a separate sum per thread, and those of a tile beyond.
 _ONE_TILE, _TILE = 2**11, 512
-# Rows that sums are given at a time, chunks for each thread, where they are computed; half as many
-# for a sum that all threads work on.
+# Rows added to sums at a time, in chunks per thread, if they are computed; half as many for a sum
+# shared by all threads.
 GIVEN = 4 * CHUNK
 
 
 class Picked(Protocol):
-    """What has entries like an array, but gives them by `pick` alone: as `_pick`."""
+    """An object with entries like an array, but accessible only by `pick`: see `_pick`."""
 
     dtype: np.dtype
 
@@ -51,13 +50,13 @@ class Picked(Protocol):
 
 
 def working_bytes(n_rows: int, columns: int, itemsize: int) -> int:
-    """Bytes, beside itself, that the Gram matrix of so many columns takes while GramSum
-    makes it of computed rows.
+    """Bytes, in addition to itself, that the Gram matrix of so many columns needs while GramSum
+    computes it from computed rows.
     """
     large, itemsize = columns > _ONE_TILE, 8 if n_rows * columns**2 <= SMALL else itemsize
     sums, rows = (1, GIVEN // 2) if large else (env.threads(), GIVEN)
     entry = 8 if large else 8 + itemsize
-    # chunks are of at most two kinds of columns
+    # chunks have at most two kinds of columns
     return (
         sums * entry * columns**2
         + (min(n_rows, rows) + 2 * sums * min(n_rows, CHUNK)) * columns * itemsize
@@ -75,8 +74,8 @@ def weighted_gram(
     """Sum of weight * Z[row, left] Z[row, left]' in float64; with `right`, a pair: that and the
     same with Z[row, right].
 
-    Z: an array, or what has a dtype and pick(rows, columns, scale, unit, out), as `_pick`. dtype:
-    as for GramSum.
+    Z: an array, or an object with a dtype and pick(rows, columns, scale, unit, out), see `_pick`.
+    dtype: see GramSum.
     """
     sums = GramSum(left, right, len(rows), dtype or Z.dtype, np.abs(weights).max(initial=0.0))
     sums.add(Z, rows, weights)
@@ -84,15 +83,15 @@ def weighted_gram(
 
 
 class GramSum:
-    """What `weighted_gram` returns, of rows that are given some at a time.
+    """The result of `weighted_gram` for rows added in parts.
 
-    GEMM and SYRK in the precision asked for, in float64 up to SMALL products, of columns and
+    GEMM and SYRK use the requested precision, float64 up to SMALL products, with columns and
     weights relative to their largest: signs and 0/1 weights are then summed without rounding, whose
-    noise would otherwise outweigh the least eigenvalues. Each thread takes some of the chunks or,
-    of a sum that is large, some of its tiles, for one sum a thread would be many times the memory:
-    BLAS's own threads spin while they wait for each other, which on a busy machine costs many times
-    the work. numpy calls SYRK where a matrix is multiplied by itself, and lets other threads run
-    meanwhile, which scipy.linalg.blas does not.
+    noise would otherwise exceed the smallest eigenvalues. Each thread processes some of the chunks
+    or, for a large sum, some of its tiles, because a separate sum per thread would need many times
+    the memory. BLAS's own threads spin while waiting for each other, which costs many times the
+    work on a busy machine. numpy calls SYRK for the product of a matrix with itself, and releases
+    the GIL, unlike scipy.linalg.blas.
     """
 
     def __init__(
@@ -104,10 +103,10 @@ class GramSum:
         peak: float,
         beside: int = 0,
     ) -> None:
-        """left, right: integer arrays of columns, right may be None; n_rows: of all together; peak:
-        the largest weight, by its size.
+        """left, right: integer arrays of columns, right may be None; n_rows: in total; peak: the
+        largest weight in magnitude.
 
-        beside: columns of all sums that are made at the same time, where they are more.
+        beside: columns of all sums computed at the same time, if there are more.
         """
         self.sides = (left,) if right is None else (left, right)
         width, threads = sum(map(len, self.sides)), env.threads()
@@ -132,7 +131,7 @@ class GramSum:
         """Add these rows of Z, an integer array, with their weights."""
         if self.tops is None:
             self.tops = [_largest(Z, rows[:_TOP], columns) for columns in self.sides]
-        # each chunk is of weights of one sign
+        # the weights of each chunk have one sign
         chunks = [
             (sign, own[start : start + CHUNK])
             for sign in (1, -1)
@@ -174,8 +173,8 @@ class GramSum:
         products: np.ndarray,
         room: list[np.ndarray],
     ) -> None:
-        """Add rows times their roots; from within a part, where each thread has one, the
-        work is not shared out again.
+        """Add rows times their square roots; within a part, where each thread has one, the work is
+        not split further.
         """
         tops, gathered = self.tops or [], [own[: len(rows)] for own in room]
 
@@ -188,7 +187,7 @@ class GramSum:
                 for side, own, other in self.tiles[thread :: len(products)]:
                     total = totals[side][own, other]
                     product = products[thread][: total.size].reshape(total.shape)
-                    # half the work where a matrix is multiplied by itself
+                    # half the work for the product of a matrix with itself
                     np.matmul(gathered[0][:, own].T, gathered[side][:, other], out=product)
                     (np.add if sign > 0 else np.subtract)(total, product, out=total)
 
@@ -197,8 +196,8 @@ class GramSum:
         for_ranges(multiply, len(products), work=len(rows) * widths[0] * sum(widths) / DENSE)
 
     def _room(self) -> _Room:
-        """Sums, products of a tile for each thread, gathered rows: new arrays for every
-        chunk would be new pages of memory every time.
+        """Sums, products of a tile per thread, gathered rows: reused, because new arrays for every
+        chunk would be new memory pages.
         """
         left, rows = len(self.sides[0]), min(CHUNK, self.n_rows)
         largest = max(
@@ -214,7 +213,7 @@ class GramSum:
         )
 
     def total(self) -> GramOrPair:
-        """The sum, or the pair of them; nothing can be added any more."""
+        """The sum, or the pair of them; no more rows can be added."""
         found = [totals for totals, *_ in filter(None, self.parts)]
         del self.parts
         if not found:
@@ -236,8 +235,8 @@ class GramSum:
 
 
 def _tiles(height: int, width: int, side: int, upper: bool) -> list[tuple[slice, slice]]:
-    """Slices of rows and columns, no longer than `side`, that cover (height, width), or
-    what is on and above its diagonal.
+    """Slices of rows and columns, at most `side` long, that cover (height, width), or the part on
+    and above its diagonal.
     """
     rows, columns = (list(ranges(size, max(1, side))) for size in (height, width))
     return [
@@ -256,9 +255,7 @@ def _largest(Z: np.ndarray | Picked, rows: np.ndarray, columns: np.ndarray) -> n
 
 @njit(cache=True, nogil=True)
 def _finish(total: np.ndarray, factor: float, top: np.ndarray) -> None:
-    """total <- factor diag(top) total diag(top), all of it from its upper triangle, tile by
-    tile.
-    """
+    """total <- factor diag(top) total diag(top), computed from its upper triangle, tile by tile."""
     n = len(total)
     for i in range(0, n, 64):
         for j in range(i, n, 64):
@@ -277,8 +274,8 @@ def _gather(
     unit: np.ndarray,
     room: np.ndarray,
 ) -> np.ndarray:
-    """Z[rows][:, columns] / unit, each row times its scale, in C order and the type of
-    `room`, the first rows of which they take.
+    """Z[rows][:, columns] / unit, each row times its scale, in C order and the type of `room`,
+    whose first rows are used.
     """
     out = room[: len(rows)]
     given = rows, columns, scale.astype(out.dtype), unit.astype(out.dtype), out
@@ -301,6 +298,6 @@ def _pick(
     for i in range(len(rows)):
         row, factor = rows[i], scale[i]
         for k in range(len(columns)):
-            # first into the type of the product: codes are whole numbers
+            # first converted to the type of the product: codes are integers
             out[i, k] = Z[row, columns[k]]
             out[i, k] = out[i, k] / unit[k] * factor

@@ -1,5 +1,5 @@
-"""A matrix whose rows are multiplied by numbers, as weighted least squares asks for: Z
-becomes S Z, the targets S y.
+"""A matrix with scaled rows, as required by weighted least squares: Z becomes S Z, the targets S
+y.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 class ScaledRows(Matrix):
-    """S Z for a matrix Z (N, D) and S = diag(factors), factors (N,) above 0. Nothing is
-    copied: products are scaled.
+    """S Z for a matrix Z (N, D) and S = diag(factors), factors (N,) above 0. Nothing is copied:
+    products are scaled.
     """
 
     def __init__(self, inner: Matrix, factors: np.ndarray) -> None:
@@ -87,7 +87,7 @@ class ScaledRows(Matrix):
 def scaled_rows(Z: Matrix, factors: np.ndarray) -> Matrix:
     """S Z for S = diag(factors), factors (N,) above 0.
 
-    A matrix whose rows lie elsewhere has a form of its own, registered where it is defined.
+    A matrix with remote rows has its own form, registered where it is defined.
     """
     return ScaledRows(Z, factors)
 

@@ -1,4 +1,6 @@
-"""Linear systems (K + lam) x = b for many lam from one factor of K + lam_0, by one Krylov space."""
+"""Linear systems (K + lam) x = b for many lam from one factor of K + lam_0, with one Krylov
+space.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +12,8 @@ from scipy.linalg import eigh_tridiagonal
 from rfx.operators.cg import dots
 
 _CHECK = 5
-# The smallest eigenvalue of a system may be this part of what it should be; below it, the factor's
-# rounding has the say.
+# Minimum ratio of the smallest eigenvalue of a system to its expected value; below, the factor's
+# rounding dominates.
 _TRUSTED = 0.1
 
 
@@ -29,13 +31,13 @@ def solve_shifted(
 
     (I + (lam - base) A) x = A b for A = (K + base)^-1: all these systems have the same Krylov space
     (Frommer and Maass 1999, SIAM J. Sci. Comput. 19), for which Lanczos's method is run once, with
-    full reorthogonalisation, each column of b on its own but all in step. The space has as many
-    dimensions as the worst-conditioned system needs, some times the root of lam / base or of its
-    inverse.
+    full reorthogonalisation, separately for each column of b but at the same time. The space has as
+    many dimensions as the worst-conditioned system needs, a multiple of the square root of lam /
+    base or of its inverse.
 
-    inverse: (n,) or (n, k) arrays to their like; one call a dimension. b: (n,) or (n, k). tol: the
+    inverse: maps (n,) or (n, k) arrays; one call per dimension. b: (n,) or (n, k). tol: the
     residual, relative to x. Returns a list of arrays like b; None for a lam so small that the
-    rounding of `inverse` leaves its system indefinite.
+    rounding of `inverse` makes its system indefinite.
     """
     first = inverse(b)
     columns = first.reshape(len(first), -1)
@@ -66,8 +68,8 @@ def solve_shifted(
 def _small_systems(
     alphas: np.ndarray, betas: np.ndarray, beta: np.ndarray, base: float, lams: Sequence[float]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(I + (lam - base) T)^-1 e_1 as (lams, steps, k), and the largest relative residual
-    for each lam, nan where T is no good.
+    """(I + (lam - base) T)^-1 e_1 as (lams, steps, k), and the largest relative residual for each
+    lam, nan if T is unusable.
     """
     steps, k = alphas.shape
     small, residuals = np.zeros((len(lams), steps, k)), np.zeros(len(lams))

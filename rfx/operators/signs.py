@@ -1,5 +1,5 @@
-"""Signs +-1 by columns, one byte each, to which columns are added: the features that
-boosting has found so far.
+"""Signs +-1 by columns, one byte each, with added columns: the features found so far by
+boosting.
 """
 
 from __future__ import annotations
@@ -20,17 +20,16 @@ if TYPE_CHECKING:
     from rfx.types import Index
 
 _FAST = {"reassoc", "contract", "nsz", "arcp"}
-# Rows whose sums stay in the first cache, rows of a chunk of a Gram matrix, and so few columns that
-# products are the quicker way to one.
+# Rows whose sums fit into the first-level cache, rows of a chunk of a Gram matrix, and the maximum
+# columns for which products are faster.
 _ROWS, _CHUNK, _FEW = 2048, 2048, 4
 
 
 class SignColumns(Matrix):
-    """An (N, D) matrix of entries +-1; D grows by `append`, without a copy of what is there but
-    when its room doubles.
+    """An (N, D) matrix of entries +-1; D grows by `append`, copying only when the capacity doubles.
 
-    Gram matrices of weights that are all one number, or zero, are exact in float32, too: sums of
-    whole numbers.
+    Gram matrices whose weights are all one number, or zero, are exact in float32 too: sums of
+    integers.
     """
 
     def __init__(self, n_rows: int) -> None:
@@ -129,7 +128,7 @@ class SignColumns(Matrix):
                     by_left, *by_right = [
                         _picked(self._own, some, columns, roots) for columns in sides
                     ]
-                    # numpy sees X' X and calls SYRK: half the work
+                    # numpy recognises X' X and calls SYRK: half the work
                     totals[0] += sign * (by_left.T @ by_left)
                     for total, out in zip(totals[1:], by_right):
                         total += sign * (by_left.T @ out)
@@ -179,7 +178,7 @@ def _combine(
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
 def _dots(columns: np.ndarray, u: np.ndarray, out: np.ndarray) -> None:
-    """out_k <- sum_i columns[k, i] u_i, rows that stay in cache at a time."""
+    """out_k <- sum_i columns[k, i] u_i, with rows that fit into cache at a time."""
     for low in range(0, len(u), _ROWS):
         part = u[low : low + _ROWS]
         for k in range(len(out)):
@@ -192,7 +191,7 @@ def _dots(columns: np.ndarray, u: np.ndarray, out: np.ndarray) -> None:
 def _picked(
     columns: np.ndarray, rows: np.ndarray, chosen: np.ndarray, roots: np.ndarray
 ) -> np.ndarray:
-    """columns[chosen][:, rows]' in the type of the roots, each row times its root."""
+    """columns[chosen][:, rows]' in the type of the roots, each row times its square root."""
     out = np.empty((len(rows), len(chosen)), roots.dtype)
     _pick(columns, rows, chosen, roots, out)
     return out

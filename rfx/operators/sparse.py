@@ -1,5 +1,5 @@
-"""A feature matrix of which few entries are not zero, kept as CSR: products take time and
-memory in proportion to these.
+"""A feature matrix with few nonzero entries, stored as CSR: time and memory of products are
+proportional to these.
 """
 
 from __future__ import annotations
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 
 class SparseMatrix(Matrix):
-    """An (N, D) CSR matrix with entries of `dtype`, which are kept in float64 for sums in
-    float64.
-    """
+    """An (N, D) CSR matrix with entries of `dtype`, stored in float64 for sums in float64."""
 
     def __init__(self, Z: sp.csr_matrix, dtype: DTypeLike) -> None:
         self.Z, self.shape, self.dtype = (

@@ -1,7 +1,7 @@
-"""Triangular systems solved by several threads at a time.
+"""Triangular systems solved by several threads.
 
-scipy.linalg.blas keeps Python's lock while TRSM runs, so that threads which call it wait for each
-other; numpy's products and compiled code do not.
+scipy.linalg.blas holds the GIL while TRSM runs, so that threads calling it wait for each other;
+numpy's products and compiled code release it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from rfx.compiled import njit
 if TYPE_CHECKING:
     pass
 
-# Columns that are solved by substitution, and rows that go together in it.
+# Columns solved by substitution, and rows processed together.
 _TILE, _ROWS = 64, 64
 
 
@@ -23,13 +23,13 @@ def solve_rows(factor: np.ndarray, K: np.ndarray, start: int = 0, stop: int | No
     """K (n, m) <- K L^-T in place, for C-contiguous K and the lower triangle L of `factor` (m, m)
     of the same type.
 
-    start, stop: the columns that are meant, as if there were no others.
+    start, stop: the columns to solve, as if there were no others.
     """
     stop = K.shape[1] if stop is None else stop
     if stop - start <= _TILE:
         _substitute(np.ascontiguousarray(factor[start:stop, start:stop]), K, start)
         return
-    # the second half less what the first one has in it: products of large matrices
+    # the second half minus the contribution of the first: products of large matrices
     half = start + _TILE * -(-(stop - start) // (2 * _TILE))
     solve_rows(factor, K, start, half)
     K[:, half:stop] -= K[:, start:half] @ factor[half:stop, start:half].T

@@ -1,5 +1,5 @@
-"""Matrices whose entries are packed: some rows at a time are unpacked, in cache, for all
-that a pass wants of them.
+"""Matrices with packed entries: some rows at a time are unpacked, in cache, for all uses in a
+pass.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _float = np.float32
 
 
 class WalkedMatrix(Matrix):
-    """A kind defines _walk(w, loss, y): (Z w, Z' loss'(Z w, y)) for w (D,), in one walk
-    over its rows.
+    """A kind defines _walk(w, loss, y): (Z w, Z' loss'(Z w, y)) for w (D,), in one pass over its
+    rows.
     """
 
     @abstractmethod
@@ -56,10 +56,10 @@ class WalkedMatrix(Matrix):
         dtype: DTypeLike = np.float64,
         room: Callable[[], Any] = lambda: None,
     ) -> np.ndarray:
-        """(D,) what add(slice of rows, sums, room) adds to sums, of that type, of `together` rows
-        at most, by any number of threads.
+        """(D,) the total of add(slice of rows, sums, room), of that type, over at most `together`
+        rows each, for any number of threads.
 
-        room: makes what a thread unpacks rows into.
+        room: creates the array into which a thread unpacks rows.
         """
         sums, bounds = (
             np.zeros((_PARTS, self.shape[1])),
@@ -84,8 +84,8 @@ class WalkedMatrix(Matrix):
 def dot_rows(
     codes: np.ndarray, rows: np.ndarray, units: np.ndarray, w: np.ndarray, out: np.ndarray
 ) -> None:
-    """out_i <- unit_i codes[rows_i].w, two rows at a time; of an odd number, the last with
-    itself.
+    """out_i <- unit_i codes[rows_i].w, two rows at a time; for an odd number, the last is paired
+    with itself.
     """
     count = len(rows)
     for i in range(0, count, 2):

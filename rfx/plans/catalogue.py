@@ -1,4 +1,4 @@
-"""What a folder of plans, tables and figures has: found by its presence, so that no list is edited
+"""The plans, tables and figures of a folder, discovered by their files, so that no list is edited
 to add one.
 
 A folder is a package with a folder `plans/` of TOML files, modules `tables*.py` with a dict TABLES
@@ -25,8 +25,8 @@ PLANS, REPORTING = "rfx.plans", "rfx.reporting"
 
 @dataclass(frozen=True)
 class Folder:
-    """What one paper's folder has, by names such as yen2014-table1; about: its authors,
-    title and place; costs: what its plans take; claims: `rfx.reporting.claims.Claim`s.
+    """The contents of one paper's folder, by names such as yen2014-table1; about: its authors,
+    title and venue; costs: of its plans; claims: `rfx.reporting.claims.Claim`s.
     """
 
     name: str
@@ -44,8 +44,8 @@ class Folder:
 
     @property
     def citation(self) -> str:
-        """Authors and year as texts cite it: of "B. Dai, B. Xie and L. Song: Title, NIPS
-        2014." Dai et al. 2014.
+        """Authors and year as cited in text: for "B. Dai, B. Xie and L. Song: Title, NIPS 2014."
+        Dai et al. 2014.
         """
         authors, _, rest = self.about.partition(":")
         surnames = [author.split()[-1] for author in re.split(r", | and ", authors)]
@@ -73,7 +73,7 @@ def figures(package: str = REPORTING) -> dict[str, Callable]:
 
 
 def claims(package: str) -> Sequence[Any]:
-    """The claims of a paper's package; none where it has no module `claims`."""
+    """The claims of a paper's package; empty if it has no module `claims`."""
     found = any(
         module.name == "claims"
         for module in pkgutil.iter_modules(importlib.import_module(package).__path__)
@@ -82,7 +82,7 @@ def claims(package: str) -> Sequence[Any]:
 
 
 def rows_for(builder: Callable | None, read: Callable[[], list[Result]]) -> list[Result]:
-    """What read() returns, where a builder asks for rows; none where there is no builder."""
+    """The result of read() if a builder needs rows; empty if there is no builder."""
     return [] if builder is None or getattr(builder, "alone", False) else read()
 
 

@@ -20,16 +20,15 @@
     "tuned/gamma" = "held-out rows: chosen in each run"
 
 A run (`rfx.records.run.Run`) has the fields dataset, split, test, method, seed, threads, label,
-timeout, zero_based, train_score (score the training rows too), curve (the error on the test rows as
-training goes on: in its row, or in the trace), fixed_threads (threads are what the run is about:
-they tell it from other runs, and runs with more threads than there are cores are left out), trace
-(keep what the solver reports step by step), cv and holdout (score on training rows that were held
-out: see rfx.runs.held_out), groups and time (a column of a table that keeps rows apart where some
-are held out), and the dict options, which holds what the method is given. How the table of a file
-is read is said by target, ignore (a list is several columns, no axis), missing, and id (a column
-that names the rows, and is left out). `repetitions = 5` stands for seed = [0, 1, 2, 3, 4]; of a
-file's plan, runs in which nothing is random get one seed. Files are looked for beside the plan's
-file, then in the current folder. `example()` is a plan with all of this that runs.
+timeout, zero_based, train_score (also evaluate on the training rows), curve (the error on the test
+rows during training: in its row, or in the trace), fixed_threads (the plan compares threads: they
+are part of the key, and runs with more threads than cores are skipped), trace (store the solver's
+reports step by step), cv and holdout (evaluate on held-out training rows: see rfx.runs.held_out),
+groups and time (a column of a table for held-out splits), and the dict options of the method. The
+reading of a table is defined by target, ignore (a list is several columns, not an axis), missing,
+and id (a column that identifies the rows and is ignored). `repetitions = 5` means seed = [0, 1, 2,
+3, 4]; in a file's plan, deterministic runs get one seed. Files are searched next to the plan's
+file, then in the current folder. `example()` is a runnable plan with all of this.
 """
 
 import itertools
@@ -76,9 +75,9 @@ FIELDS = (
     "groups",
     "time",
 )
-# Fields that say how a table is read: of the run's `reading`.
+# Fields that define how to read a table: of the run's `reading`.
 _READING = ("target", "ignore", "missing", "id")
-# Fields that take several names at once, so that a list of theirs is no axis.
+# Fields that accept several names, so that their lists are not axes.
 _LISTS = ("ignore",)
 _SHORT = (
     ("n_features", "D"),
@@ -87,16 +86,16 @@ _SHORT = (
     ("gamma", "gamma"),
     ("lam", "lam"),
 )
-# A plan is written by hand: what is larger is no plan, and reading it could take long.
+# A plan is written by hand: larger files are rejected, because parsing could take long.
 _MOST_BYTES = 256 * 1024
-_MOST_PARTS = 200  # of a dotted key, on which the parser's work grows as the square
+_MOST_PARTS = 200  # of a dotted key, because the parser's work is quadratic in it
 MOST_RUNS = 100_000
 _MOST_WORK = 10_000_000  # comparisons of conditions with runs, some seconds
-_MOST_TEXT = 4096  # characters of a value
+_MOST_TEXT = 4096  # maximum characters of a value
 _MOST_OPTIONS = 200
 _MOST_SAID = 1000
 _TOP = ("title", "description", "table", "defaults", "run", "set", "skip", "quick", "sources")
-# What a source begins with: how the values of an option were come by.
+# The prefixes of a source: the origin of an option's value.
 SOURCES = (
     "printed",
     "authors' program",
@@ -106,7 +105,7 @@ SOURCES = (
     "recalled",
     "ours",
 )
-# Words that a run replaces by what does best on rows held out of its training rows.
+# Words that a run replaces by the best value on held-out training rows.
 _HELD_OUT = ("validation", "tuned", "loo", "match-rf")
 _QUICK = ("keep", "set", "skip")
 _TYPES: dict[str, type | tuple[type, ...]] = {
@@ -134,10 +133,9 @@ _HIGHEST = 2**63 - 1
 
 @dataclass(frozen=True)
 class Plan:
-    """A named list of runs; `table` is the name of the table that they fill, or empty. notes:
-    what is to be said before it is run; has_quick: it is not small, and has a small form;
-    sources: where values come from, by the option, or a data set, method or label, a slash and the
-    option.
+    """A named list of runs; `table` is the name of the table for their results, or empty. notes:
+    messages before the runs; has_quick: it is not the small form, but has one; sources: the origin
+    of values, by the option, or by a data set, method or label, a slash and the option.
     """
 
     name: str
@@ -150,10 +148,10 @@ class Plan:
     sources: dict[str, str] = field(default_factory=dict)
 
     def source(self, run: Run, option: str) -> str | None:
-        """Where the value of a run's option comes from; None where the plan does not say.
+        """The origin of the value of a run's option; None if the plan does not state it.
 
-        The last entry that names the run's data set, method or label counts before the one of every
-        run. A word that stands for a choice needs no entry.
+        The last entry for the run's data set, method or label has precedence over the one for every
+        run. A word that selects a value needs no entry.
         """
         if run.options.get(option) in _HELD_OUT:
             return "held-out rows: chosen in each run"
@@ -165,10 +163,10 @@ class Plan:
         return self.sources.get(option) if found is None else found
 
     def only(self, filters) -> "Plan":
-        """The runs for which every filter `name=value[,value…]` holds; one name given twice means
-        either value. A value that a run has may have commas, such as sphere:n=4000,d=5.
+        """The runs that match every filter `name=value[,value…]`; repeated names mean either value.
+        A value may contain commas, such as sphere:n=4000,d=5.
 
-        Raises UsageError for a name that no run has and for filters that leave nothing.
+        Raises UsageError for a name that no run has and for filters without a match.
         """
         wanted: dict[str, list[str]] = {}
         for text in filters:
@@ -186,25 +184,23 @@ class Plan:
             if not there:
                 names = sorted({name for run in self.runs for name in names_of(run)})
                 raise UsageError(
-                    f"--only {name}=…: no run of plan {self.name} has it (they have"
+                    f"--only {name}=…: no run of plan {self.name} has this field (available:"
                     f" {', '.join(names)})"
                 )
             if not any(matches(run, {name: values}) for run in self.runs):
                 raise UsageError(
-                    f"--only {name}={','.join(values)}: no run of plan {self.name} has that (there"
-                    f" are: {', '.join(there)})"
+                    f"--only {name}={','.join(values)}: no run of plan {self.name} has this value"
+                    f" (available: {', '.join(there)})"
                 )
             runs = [run for run in runs if matches(run, {name: values})]
         if not runs:
             raise UsageError(
-                f"--only {' --only '.join(filters)}: no run of plan {self.name} meets all of them"
+                f"--only {' --only '.join(filters)}: no run of plan {self.name} matches all of them"
             )
         return replace(self, runs=runs)
 
     def _split(self, name: str, text: str) -> list[str]:
-        """The values with commas between them; as many pieces together as make a value that a
-        run has.
-        """
+        """The values separated by commas, joining pieces that together form a run's value."""
         there = {_get(run, name) for run in self.runs}
         pieces, found = text.split(","), []
         while pieces:
@@ -216,12 +212,12 @@ class Plan:
 
 
 def load(name_or_path, quick: bool = False, known: dict[str, Traversable] | None = None) -> Plan:
-    """The plan of that name, or in that TOML file; its small form with `quick`, or when the name
-    ends in `-quick`.
+    """The plan of that name, or in that TOML file; its small form with `quick`, or if the name ends
+    in `-quick`.
 
-    known: the plans that have names, and their files; default: the general ones. Raises UsageError,
-    with the file and the key, for anything that is not understood, an option that a method does not
-    have, a data set or file that is not there.
+    known: the named plans and their files; default: the general ones. Raises UsageError, with the
+    file and the key, for invalid content, an option that a method does not have, or a missing data
+    set or file.
     """
     known = catalogue.plans() if known is None else known
     name, folder, file = str(name_or_path), None, Path(name_or_path)
@@ -240,24 +236,24 @@ def load(name_or_path, quick: bool = False, known: dict[str, Traversable] | None
 
 
 def small(name: str, known: dict[str, Traversable]) -> Plan | None:
-    """The small form of one of the known plans, None of one that has none."""
+    """The small form of one of the known plans, None if it has none."""
     return load(name, True, known) if "quick" in _content(known[name]) else None
 
 
 def title(name: str, known: dict[str, Traversable]) -> str:
-    """The title of one of the known plans; its runs are not laid out."""
+    """The title of one of the known plans, without expanding its runs."""
     return _content(known[name]).get("title", name)
 
 
 def _content(path) -> dict:
-    """The parsed TOML of a file, perhaps a stranger's: refused before it can take long."""
+    """The parsed TOML of an untrusted file, checked before parsing could take long."""
     try:
         with path.open("rb") as file:
             raw = file.read(_MOST_BYTES + 1)
     except OSError as error:
         raise UsageError(f"{path} can't be read: {error.strerror}") from None
     if len(raw) > _MOST_BYTES:
-        raise UsageError(f"{path} is larger than {_MOST_BYTES:,} bytes, so it is no plan")
+        raise UsageError(f"{path} is larger than {_MOST_BYTES:,} bytes, the maximum for a plan")
     try:
         text = bytes(encodings.text(raw, str(path))).decode()
         for line in text.splitlines():
@@ -272,18 +268,18 @@ def _content(path) -> dict:
     except RecursionError:
         raise UsageError(f"{path} is nested too deeply for a plan") from None
     except ValueError as error:
-        # of a whole number with thousands of digits, or a date that there is not
+        # for an integer with thousands of digits, or an invalid date
         raise UsageError(f"{path} holds a value that can't be read: {str(error)[:100]}") from None
 
 
 def example() -> str:
-    """A plan with comments that runs: the format by what it does."""
+    """A runnable plan with comments that illustrates the format."""
     return (resources.files(__package__) / "example.toml").read_text(encoding="utf-8")
 
 
 def matches(run: Run, when: dict) -> bool:
-    """Does every name of `when` (a field or an option) have, in `run`, the value or one of
-    the values given?
+    """Whether every name of `when` (a field or an option) has, in `run`, the value or one of the
+    values given.
     """
     for name, wanted in when.items():
         value = _get(run, name)
@@ -296,7 +292,7 @@ def matches(run: Run, when: dict) -> bool:
 
 
 def describe(run: Run) -> str:
-    """One short line that tells the run from its neighbours, for progress and --dry-run."""
+    """A short line that distinguishes the run from its neighbours, for progress and --dry-run."""
     options = run.options
     words = [run.dataset, run.method, options.get("kernel"), run.label]
     words += [f"{short}={options[name]}" for name, short in _SHORT if name in options]
@@ -306,7 +302,7 @@ def describe(run: Run) -> str:
 
 
 def names_of(run: Run) -> list[str]:
-    """What conditions on the run may name: its fields and its options."""
+    """The names available in conditions on the run: its fields and its options."""
     fields = [name for name in run.as_dict() if name not in ("options", "reading")]
     reading = [name for name in ("target", "ignore", "missing") if _get(run, name) is not None]
     return [*fields, *reading, *run.options]
@@ -319,7 +315,7 @@ def _get(run, name):
 
 
 def _with(run: Run | None, fields: dict, options: dict) -> Run:
-    """A run with these fields and options; None: of nothing else."""
+    """A run with these fields and options; None if they are unknown."""
     given = {name: value for name, value in fields.items() if name not in _READING}
     told = {name: value for name, value in fields.items() if name in _READING}
     if told:
@@ -339,7 +335,7 @@ def _with(run: Run | None, fields: dict, options: dict) -> Run:
 
 
 def _columns(value: str | list[str]) -> list[str]:
-    """Columns that are named by a list, or by a text with commas."""
+    """Columns given by a list, or by comma-separated text."""
     return list(value) if isinstance(value, list) else listed(value)
 
 
@@ -357,9 +353,7 @@ def _same(value, wanted) -> bool:
 
 
 def once(runs: list[Run]) -> tuple[list[Run], list[str]]:
-    """The runs without the further seeds of those in which nothing is random, and what to say
-    of that.
-    """
+    """The runs with only one seed for deterministic ones, and a message about this."""
     seeds: dict[str, list[Run]] = {}
     for run in runs:
         seeds.setdefault(json.dumps(run.as_dict() | {"seed": 0}, sort_keys=True), []).append(run)
@@ -369,15 +363,16 @@ def once(runs: list[Run]) -> tuple[list[Run], list[str]]:
             dropped.setdefault(f"{own[0].method} on {own[0].dataset}", []).extend(own[1:])
     left_out = {id(run) for own in dropped.values() for run in own}
     notes = [
-        f"{words}: nothing in it is random, so one seed is run; {len(own):,}"
-        f" run{'s' * (len(own) != 1)} left out"
+        f"{words} is deterministic, so only one seed is run; {len(own):,}"
+        f" run{'s' * (len(own) != 1)}"
+        " skipped"
         for words, own in dropped.items()
     ]
     return [run for run in runs if id(run) not in left_out], notes
 
 
 def _values(table) -> list:
-    """Everything in a table, however deep: the work that it makes for each run."""
+    """The number of items in a table, at any depth: the work per run."""
     if isinstance(table, dict):
         return [item for value in table.values() for item in _values(value)] or [None]
     return (
@@ -386,8 +381,8 @@ def _values(table) -> list:
 
 
 class Reader:
-    """Reads one file; every refusal names the file and the key. folder: where its files are
-    looked for first, None for no such.
+    """Reads one file; every error names the file and the key. folder: searched first for its files,
+    None for no folder.
     """
 
     def __init__(self, path, folder=None):
@@ -425,7 +420,7 @@ class Reader:
         runs = self.checked(runs)
         unique = {keys.key(run): run for run in reversed(runs)}
         runs = list(reversed(unique.values()))
-        # the plans that come with rfx keep the rows that they have
+        # the built-in plans keep their existing rows
         runs, notes = (runs, []) if self.folder is None else once(runs)
         name += "-quick" if quick else ""
         return Plan(
@@ -440,7 +435,7 @@ class Reader:
         )
 
     def sources(self, content, runs) -> dict[str, str]:
-        """Where values come from; refused for an option or a scope that no run has."""
+        """The origin of values; errors for an option or a scope that no run has."""
         table = content.get("sources", {})
         if not isinstance(table, dict):
             self.fail("sources must be a table: [sources]")
@@ -451,8 +446,8 @@ class Reader:
             self.check_names([option], sorted(options), "[sources]")
             if slash and scope not in scopes:
                 self.fail(
-                    f"[sources] {quoted(name)}: {quoted(scope)} is no data set, method or label of"
-                    " its runs"
+                    f"[sources] {quoted(name)}: {quoted(scope)} is not a data set, method or label"
+                    " of its runs"
                 )
             if not isinstance(text, str) or not text.startswith(SOURCES):
                 self.fail(
@@ -471,7 +466,7 @@ class Reader:
         return self.adjust([run for run in runs if matches(run, keep)], table, "quick.")
 
     def repeated(self, table, where) -> dict:
-        """A section in which `repetitions = 5` may stand for the seeds 0 to 4."""
+        """A section in which `repetitions = 5` may replace the seeds 0 to 4."""
         table = dict(self.section(table, where, ("repetitions",)))
         count = table.pop("repetitions", None)
         if count is None:
@@ -479,8 +474,7 @@ class Reader:
         self.check_value("repetitions", count, where, False)
         if "seed" in table:
             self.fail(
-                f"{where} has both seed and repetitions, which stands for the seeds from 0 on; give"
-                " one of the two"
+                f"{where} has both seed and repetitions (seeds 0, 1, …); use only one of them"
             )
         if count > MOST_RUNS:
             self.fail(f"{where} repetitions = {count}: at most {MOST_RUNS:,}")
@@ -500,8 +494,8 @@ class Reader:
         return value
 
     def section(self, table, where, extra=()) -> dict:
-        """Check names and types of the fields of one table; lists are allowed here and
-        refused later where they can't be.
+        """Check names and types of the fields of one table; lists are allowed here and rejected
+        later if invalid.
         """
         if not isinstance(table, dict):
             self.fail(f"{where} must be a table")
@@ -565,8 +559,8 @@ class Reader:
         count = math.prod(len(value) for _, _, value in axes if isinstance(value, list))
         if count > most:
             self.fail(
-                f"{where} lays out {count:,} runs, which makes more than the {MOST_RUNS:,} of the"
-                " largest plan"
+                f"{where} expands to {count:,} runs, which exceeds the maximum of {MOST_RUNS:,} per"
+                " plan"
             )
         runs = []
         for values in itertools.product(
@@ -579,7 +573,7 @@ class Reader:
         return runs
 
     def adjust(self, runs, content, prefix):
-        """Apply the [[set]] tables in their order, then drop what a [[skip]] names."""
+        """Apply the [[set]] tables in order, then drop the runs of each [[skip]]."""
         conditions = [
             item
             for key in ("set", "skip")
@@ -598,14 +592,14 @@ class Reader:
             for name, value in [*fields.items(), *options.items()]:
                 if isinstance(value, list) and name not in _LISTS:
                     self.fail(
-                        f"{where} {name} is a list; only [[run]] and [defaults] lay out a grid"
+                        f"{where} {name} is a list; only [[run]] and [defaults] may contain lists"
                     )
             runs = [_with(run, fields, options) if matches(run, when) else run for run in runs]
         for number, table in enumerate(self.tables(content, "skip"), start=1):
             where = f"[[{prefix}skip]] {number}"
             self.check_names(table, ("when",), where)
             if not table.get("when"):
-                self.fail(f"{where} has no when, so it would leave nothing")
+                self.fail(f"{where} has no when, so it would exclude every run")
             when = self.condition(table["when"], where, runs)
             runs = [run for run in runs if not matches(run, when)]
         return runs
@@ -613,8 +607,7 @@ class Reader:
     def limit(self, runs, conditions):
         if len(runs) * len(conditions) > _MOST_WORK:
             self.fail(
-                f"{len(conditions):,} conditions on {len(runs):,} runs are too many; make it"
-                " several plans"
+                f"{len(conditions):,} conditions on {len(runs):,} runs are too many; split the plan"
             )
 
     def condition(self, when, where, runs) -> dict:
@@ -628,8 +621,8 @@ class Reader:
     # ------------------------------------------------------------------------- before the first run
 
     def checked(self, runs: list[Run]) -> list[Run]:
-        """The runs, their files found; refused where a method, an option, a data set, a
-        split or a file is not there.
+        """The runs with resolved files; errors if a method, an option, a data set, a split or a
+        file does not exist.
         """
         good: set = set()
         for run in runs:
@@ -643,7 +636,7 @@ class Reader:
                 good.add(rows)
             if run.reading is not None and registry.has(run.dataset.partition(":")[0]):
                 told = ", ".join(name for name in _READING if _get(run, name) is not None)
-                self.fail(f"{told}: {run.dataset} is no table of yours, whose columns have names")
+                self.fail(f"{told}: {run.dataset} is not a table with named columns")
         return [
             replace(run, dataset=self.found(run.dataset), test=run.test and self.found(run.test))
             for run in runs
@@ -671,7 +664,7 @@ class Reader:
                 try:
                     registry.get(base)
                 except UsageError as error:
-                    self.fail(f"{quoted(name)} is no file, and {error}")
+                    self.fail(f"{quoted(name)} is not a file, and {error}")
         base = dataset.partition(":")[0]
         if split is not None and registry.has(base):
             try:
@@ -680,8 +673,8 @@ class Reader:
                 self.fail(error)
 
     def found(self, name) -> str:
-        """A data set's name as it is; a file's path: beside the plan, else as it is, from
-        the current folder.
+        """A data set's name unchanged; a file's path relative to the plan, else to the current
+        folder.
         """
         if self.folder is None or registry.has(name.partition(":")[0]) or "\0" in name:
             return name

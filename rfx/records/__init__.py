@@ -1,6 +1,6 @@
-"""What runs leave behind: results files, the keys of runs, and traces.
+"""Records of runs: results files, the keys of runs, and traces.
 
 `result` has the typed record of a row; `results` reads and appends the file, `sheet` its CSV form;
-`keys` tells runs apart; `traces` keeps what solvers report. CSV cells exist in this package only:
-they are checked once, when they are read.
+`keys` identifies runs; `traces` stores the reports of solvers. CSV cells exist only in this
+package: they are checked once, when they are read.
 """

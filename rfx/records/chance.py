@@ -1,4 +1,4 @@
-"""Whether the seed of a run decides anything: which rows it has, or how it is fitted."""
+"""Whether a run depends on its seed: through its rows or its fit."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rfx.records.run import Run
 
 
 def decides(run: Run) -> bool:
-    """Whether the seed decides any part of the outcome of a run; True where that is not known."""
+    """Whether the outcome of a run depends on its seed; True if unknown."""
     if run.cv is not None or run.holdout is not None or run.calibrate is not None or run.stream:
         return True
     if loading.is_drawn(run.dataset, run.split, run.test):

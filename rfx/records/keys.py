@@ -1,5 +1,5 @@
-"""The key of a run: a hash of everything that determines it, of the options as resolved;
-and which rows count for which run.
+"""The key of a run: a hash of everything that determines it, with resolved options; and the
+selection of rows per run.
 """
 
 import hashlib
@@ -18,24 +18,24 @@ from rfx.records.result import Result
 from rfx.records.run import Run
 
 SCHEMA = 1
-# What a run is given but what does not decide its outcome: where the model and checkpoints go, on
-# how many cores or machines, how long it may take, its trace.
+# Fields that do not affect the outcome of a run: model and checkpoint files, cores or machines,
+# time limits, its trace.
 _NOT_IN_KEY = frozenset(
     ("threads", "model", "timeout", "trace", "scheduler", "parts", "checkpoint", "every", "resume")
 )
-# What a run has where nothing is said of it.
+# Defaults of fields.
 _FIELDS = {"seed": 0, "zero_based": False, "train_score": False, "fixed_threads": False}
-# Options younger than the schema, with what was done before there were any: only another value
-# counts, so that the rows in docs/rows stay done.
+# Options newer than the schema, with the earlier behaviour: only other values enter the key, so
+# that the rows in docs/rows remain valid.
 _YOUNGER = {"perceptron_scale": "kernel", "metric": "none", "sweeps": 1}
 _YOUNGER_OF = dict.fromkeys(
     ("norma", "r-pegasos", "n-pegasos"), {"precondition": False, "averaging": "none"}
 )
-# Files that count by their content.
+# Files identified by their content.
 FILES = ("dataset", "test", "sample_weight")
-# What counts for the default bandwidth of a kernel that has none, whatever the default is.
+# The default bandwidth of a kernel that has none, for the key.
 _NO_GAMMA = "paper"
-# What the key of one lambda of a path has among its options: the path that it was solved along.
+# The option in the key of one lambda of a path: the path.
 _NOT_DECLARED = frozenset(("along",))
 
 
@@ -43,10 +43,10 @@ def key(run: Run, **more: Any) -> str:
     """Hash of everything that determines a run, and of `more`: the schema's number, then 16
     hexadecimal digits.
 
-    The method's defaults count as if they had been given, so that a default that changes makes
-    another run. `threads` (unless they are fixed_threads), `timeout` and output paths don't count;
-    a missing entry equals None, 1 equals 1.0. A data set given as a file counts by its content and
-    its own name, wherever it lies, so that an edited file is another run.
+    The method's defaults enter as if they had been given, so a changed default makes another run.
+    `threads` (unless they are fixed_threads), `timeout` and output paths are excluded; a missing
+    entry equals None, 1 equals 1.0. A data set given as a file enters by its content and file name,
+    wherever it is, so an edited file makes another run.
     """
     known = _FIELDS | run.as_dict() | more
     before = _YOUNGER | _YOUNGER_OF.get(run.method, {})
@@ -57,25 +57,25 @@ def key(run: Run, **more: Any) -> str:
         if _digest(known.get(name)):
             known[name] = os.path.basename(known[name])
     if run.seed and _drawn(run):
-        known["drawn"] = True  # before, the seed did not decide the rows of a paper's split
+        known["drawn"] = True  # earlier, the seed did not affect the rows of a paper's split
     return f"v{SCHEMA}-{_hash(known | {'schema': SCHEMA}, run)}"
 
 
 def check(run: Run, wanted: str) -> None:
-    """Raise NoData where the run that another machine asked for by its key `wanted` would
-    be another one here.
+    """Raise NoData if the run requested by another machine with the key `wanted` would be different
+    here.
     """
     for name in FILES:
         path = str(getattr(run, name) or "")
         if os.path.isabs(path) and not os.access(path, os.R_OK):
             raise NoData(
                 f"{path} {'may not be read' if os.path.exists(path) else 'is not'} here; put it"
-                " where every machine finds it"
+                " where every machine can read it"
             )
     if key(run) != wanted:
         raise NoData(
-            f"{run.dataset} is not the same here as where the run was asked for; give every machine"
-            " the same data"
+            f"{run.dataset} differs between this machine and the one that requested the run; use"
+            " the same data on every machine"
         )
 
 
@@ -88,7 +88,7 @@ def _drawn(run: Run) -> bool:
 
 
 def resolved(run: Run) -> dict[str, Any]:
-    """The options of a run with the defaults of its method where nothing, or None, is given."""
+    """The options of a run with the defaults of its method for missing or None values."""
     given = run.given()
     try:
         given |= _converted(
@@ -97,20 +97,20 @@ def resolved(run: Run) -> dict[str, Any]:
         of = tuple((name, given[name]) for name in ("kernel", "gamma") if name in given)
         return _defaults(run.method, of) | given
     except UsageError:
-        # of a method or option that is not there: the run fails, and its row has a key all the same
+        # for an unknown method or option: the run fails, but its row still has a key
         return given
 
 
 def _converted(method: str, given: dict[str, Any]) -> dict[str, Any]:
-    """The options as the method has them; runs of a plan that differ in nothing but the seed
-    have the same.
+    """The options as resolved by the method; runs of a plan that differ only in the seed share
+    them.
     """
     try:
         # 1 and 1.0 are not the same
         return _converted_once(
             method, tuple((name, type(value), value) for name, value in given.items())
         )
-    except TypeError:  # of a list, which can't be looked up
+    except TypeError:  # for a list, which can't be looked up
         return dict(methods.get(method).converted(given))
 
 
@@ -121,7 +121,7 @@ def _converted_once(method: str, given: tuple[tuple[str, type, Any], ...]) -> di
 
 @lru_cache
 def _defaults(method: str, given: tuple[tuple[str, Any], ...]) -> dict[str, Any]:
-    """Beside the kernel and the bandwidth that are given."""
+    """For a given kernel and bandwidth."""
     found = {
         name: value
         for name, value in methods.get(method).defaults(dict(given)).items()
@@ -134,7 +134,7 @@ def _defaults(method: str, given: tuple[tuple[str, Any], ...]) -> dict[str, Any]
 
 
 def lacks_gamma(kernel: str | None) -> bool:
-    """Whether a word for the bandwidth makes no difference to this kernel, which has none."""
+    """Whether a bandwidth word is irrelevant because this kernel has none."""
     return kernel is not None and kernel in KERNELS and "gamma" not in KERNELS[kernel].parameters
 
 
@@ -149,8 +149,8 @@ def _hash(known: dict[str, Any], run: Run) -> str:
 
 
 def canonical(value: Any) -> Any:
-    """`value` without what makes no difference: numpy's types, None entries, 1.0 where 1 is
-    meant, paths as text.
+    """`value` in normalised form: without numpy types and None entries, 1 instead of 1.0, paths as
+    text.
     """
     if type(value) is str or type(value) is int:
         return value
@@ -182,6 +182,6 @@ def _content_digest(path: str, size: int, mtime_ns: int) -> str:
 
 
 def rows_of(names: Iterable[str], rows: list[Result]) -> dict[str, Result]:
-    """The newest row of each run that has one, by the run's key; names: the keys of the runs."""
+    """The newest row of each run, by the run's key; names: the keys of the runs."""
     newest = {row["key"]: row for row in rows}
     return {name: newest[name] for name in names if name in newest}

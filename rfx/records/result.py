@@ -1,9 +1,9 @@
-"""The typed record of a run and what came of it, a row of a results file, and what each of its
-fields may hold.
+"""The typed record of a run and its outcome, a row of a results file, with the valid values of each
+field.
 
-A run makes a `Result`, or it is made of texts once, when a file is read. Nothing downstream checks
-a type again: a number read is a finite float or an int in range, or None where it is not known;
-`params` holds what has no column of its own, checked by name.
+A run creates a `Result`, or it is parsed from text once, when a file is read. Later code does not
+check types again: a number is a finite float or an int in range, or None if unknown; `params` holds
+entries without a column, checked by name.
 """
 
 import json
@@ -21,28 +21,28 @@ from typing import Any, TypeAlias, TypeVar
 from rfx import numerals
 from rfx.errors import DataError, quoted
 
-# The check of an entry of params: what JSON has to what is kept; ValueError for what it can't be.
+# The check of an entry of params: from JSON to the stored value; ValueError if invalid.
 Check: TypeAlias = Callable[[Any], Any]
-# A run's key to the steps of its solver.
+# Maps a run's key to the steps of its solver.
 FindTrace: TypeAlias = Callable[[str | None], list[dict[str, Any]]]
 R = TypeVar("R", bound=Mapping[str, Any])
 
 _log = logging.getLogger(__name__)
 STATUSES = ("ok", "failed", "timeout", "interrupted")
-# Measures of which 0 is the least and 1 the most.
+# Measures between 0 and 1.
 SHARES = frozenset(("accuracy", "balanced_accuracy", "auc", "f1"))
 _MOST_WHOLE = 2**63 - 1
-# Far above what anything measures; squares and sums of such numbers are still finite.
+# Far above any measurement; squares and sums of such numbers are still finite.
 _MOST = 1e100
-# Differences of clock readings may be below zero by rounding.
+# Differences of clock readings may be negative by rounding.
 _ROUNDING = 1e-3
 _MOST_DEPTH = 20  # of lists and tables within params
-_KEPT = 4096  # kernels' parameters that are remembered
+_KEPT = 4096  # kernels' parameters that are cached
 _decode = json.JSONDecoder().raw_decode
 
 
 class Missing(DataError, KeyError):
-    """Something that a table or figure needs is not in a row."""
+    """A row lacks an entry required by a table or figure."""
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -52,8 +52,8 @@ class Missing(DataError, KeyError):
 
 
 def whole(text: str) -> int:
-    """A whole number of a cell, as spreadsheets write it too: 7, 7.0, 7E+00; ValueError for
-    any other text.
+    """An integer of a cell, also in spreadsheet notation: 7, 7.0, 7E+00; ValueError for any other
+    text.
     """
     try:
         number = numerals.whole(text)
@@ -68,9 +68,7 @@ def whole(text: str) -> int:
 
 
 def real(text: str) -> float | None:
-    """A number of a cell; None for nan, which is how a measure that could not be taken is
-    written.
-    """
+    """A number of a cell; None for nan, which means an unavailable measurement."""
     return _measured(numerals.real(text))
 
 
@@ -83,7 +81,7 @@ def _measured(number: float) -> float | None:
 
 
 def certificate(text: str) -> float | None:
-    """A gap, which is infinite where a solver has no bound."""
+    """A gap, which is infinite if a solver has no bound."""
     number = numerals.real(text)
     return number if number == math.inf else real(text)
 
@@ -149,7 +147,7 @@ def _count(value: object) -> int:
 
 
 def _size(value: object) -> int:
-    """A count that is not zero."""
+    """A nonzero count."""
     if _count(value) == 0:
         raise ValueError("must be 1 or more")
     return _count(value)
@@ -173,12 +171,12 @@ def _scalars(value: object) -> dict[str, Any]:
         if isinstance(one, str) and name != "gamma":
             continue
         if one is not None and (_number(one) is None or (name == "gamma" and one < 0)):
-            raise ValueError(f"must have a finite number of 0 or more as {quoted(name)}")
+            raise ValueError(f"needs a finite number of 0 or more as {quoted(name)}")
     return {name: one for name, one in value.items() if one is not None}
 
 
 def _words(value: object) -> dict[str, Any]:
-    """What a run asked for by name: words, numbers, or nothing."""
+    """The named requests of a run: words, numbers, or None."""
     if not isinstance(value, dict) or not all(
         one is None or isinstance(one, (str, int, float)) for one in value.values()
     ):
@@ -197,8 +195,8 @@ def _point(
     counted: tuple[str, ...] = ("samples", "steps"),
     timed: tuple[str, ...] = ("seconds",),
 ) -> dict[str, Any]:
-    """One point of a curve: counts and seconds are there, what could not be measured is
-    left out.
+    """One point of a curve: counts and seconds are required, unavailable measurements are
+    omitted.
     """
     if not isinstance(value, dict):
         raise ValueError("must be a list of points, each a table")
@@ -219,7 +217,7 @@ def _curve(value: object) -> list[dict[str, Any]]:
 
 
 def _validation(value: object) -> list[dict[str, Any]]:
-    """The steps of a choice, each with what it tried: values of the options, then the error."""
+    """The steps of a choice, each with its candidates: values of the options, then the error."""
     if not isinstance(value, list):
         raise ValueError("must be a list of steps")
     for step in value:
@@ -231,23 +229,21 @@ def _validation(value: object) -> list[dict[str, Any]]:
             raise ValueError("must be a list of steps, each with the texts by and error")
         options, tried = step.get("options"), step.get("tried")
         if type(options) is not list or not all(type(name) is str for name in options):
-            raise ValueError("must have in each step the names of the options")
+            raise ValueError("each step must list the names of the options")
         if (
             type(tried) is not list
             or not tried
             or set(map(type, tried)) != {list}
             or set(map(len, tried)) != {len(options) + 1}
         ):
-            raise ValueError(
-                "must have in each step what was tried, a list of values and the error"
-            )
+            raise ValueError("each step must list the candidates, with their values and error")
         if not set(map(type, chain.from_iterable(tried))) <= {int, float, str}:
-            raise ValueError("must have numbers or words as the values that were tried")
+            raise ValueError("the candidates' values must be numbers or words")
         errors = [one[-1] for one in tried]
         if not set(map(type, errors)) <= {int, float} or any(
             abs(error) > _MOST and error != math.inf for error in errors
         ):
-            raise ValueError("must have a number as the error of all that was tried")
+            raise ValueError("each candidate must have a number as its error")
     return value
 
 
@@ -270,7 +266,7 @@ _WORD_OR_COUNT, _WORD_OR_SIZE, _WORD_OR_AMOUNT = (
     _word_or(_size),
     _word_or(_amount),
 )
-# kinds that keep any text, any number from 0 on, and any whole number from this one on
+# kinds that accept any text, any number from 0 on, and any integer from this one on
 _WORDS = frozenset((_word, _WORD_OR_COUNT, _WORD_OR_SIZE, _WORD_OR_AMOUNT))
 _AMOUNTS = frozenset((_amount, _number, _WORD_OR_AMOUNT))
 _WHOLE = dict.fromkeys(_AMOUNTS, 0) | {_count: 0, _WORD_OR_COUNT: 0, _size: 1, _WORD_OR_SIZE: 1}
@@ -304,9 +300,7 @@ PARAMS: dict[str, Check] = {name: kind for kind, names in _KINDS.items() for nam
 
 
 class Layout(dict[str, int]):
-    """Names of entries to the places of their values; shared by all Params that have these
-    names.
-    """
+    """Names of entries to the positions of their values; shared by all Params with these names."""
 
     __slots__ = ("names",)
 
@@ -316,12 +310,10 @@ class Layout(dict[str, int]):
 
 
 class Params(Mapping[str, Any]):
-    """What a run was given and what came of it that has no column: names to values, checked by
-    name.
+    """Inputs and outcomes of a run without a column: names to values, checked by name.
 
-    Lists and tables are kept packed and unpacked when asked for, so that many rows take little
-    memory. `params["norm"]` raises Missing, a sentence that names the row, where there is no such
-    entry.
+    Lists and tables are stored packed and unpacked on access, so that many rows need little memory.
+    `params["norm"]` raises Missing, with a message that names the row, if there is no such entry.
     """
 
     __slots__ = ("_layout", "_line", "_path", "_values")
@@ -334,10 +326,7 @@ class Params(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         place = self._layout.get(name)
         if place is None:
-            raise Missing(
-                f"{self._path}, line {self._line} has no params.{name}, which this needs; make the"
-                " run again"
-            )
+            raise Missing(f"{self._path}, line {self._line} lacks params.{name}; repeat the run")
         value = self._values[place]
         return marshal.loads(value) if type(value) is bytes else value
 
@@ -350,11 +339,11 @@ class Params(Mapping[str, Any]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of all entries; the same tuple for many rows."""
+        """The names of all entries; a tuple shared by many rows."""
         return self._layout.names
 
     def several(self, names: Iterable[str]) -> list[Any]:
-        """The values of some entries, all of which are there."""
+        """The values of some entries, all of which must exist."""
         layout, values = self._layout, self._values
         return [
             marshal.loads(value) if type(value) is bytes else value
@@ -375,9 +364,7 @@ class Params(Mapping[str, Any]):
 
 
 class Packer:
-    """Makes Params of what JSON texts hold. What many rows have in common, such as their
-    names, is kept once.
-    """
+    """Creates Params from JSON texts. Data common to many rows, such as names, is stored once."""
 
     def __init__(self) -> None:
         self._layouts: dict[tuple[str, ...], Layout] = {}
@@ -387,10 +374,10 @@ class Packer:
     def params(
         self, found: Sequence[dict[str, Any]], path: object, lines: Sequence[int]
     ) -> list[Params]:
-        """Params of what the JSON texts of some lines hold.
+        """Params of the JSON texts of some lines.
 
-        Raises Wrong, with the entry's name, for one that is out of range; of several lines that are
-        wrong it may be any.
+        Raises Wrong, with the entry's name, for an invalid value; if several lines are invalid, it
+        may be any of them.
         """
         alike: dict[tuple[str, ...], list[int]] = {}
         for place, one in enumerate(found):
@@ -439,7 +426,7 @@ class Packer:
         return columns
 
     def _check(self, name: str, kind: Check, column: list[Any]) -> None:
-        """Put in place of the values of an entry what they are kept as."""
+        """Replace the values of an entry by their stored form."""
         for place, value in enumerate(column):
             if value is None:
                 continue
@@ -449,7 +436,7 @@ class Packer:
                 raise Wrong(f"params.{name}", value, str(error)) from None
 
     def _kernel(self, value: Any) -> bytes:
-        """A kernel's parameters, checked and packed; many rows have the same few."""
+        """A kernel's parameters, checked and packed; many rows share the same few."""
         given, known = marshal.dumps(value), self._kernels
         packed = known.get(given)
         if packed is None:
@@ -459,7 +446,7 @@ class Packer:
         return packed
 
     def _packed(self, name: str, value: Any) -> Any:
-        """A value as it is kept; what many rows may have in common is kept once."""
+        """A value in stored form; values common to many rows are stored once."""
         shared, kind = self._shared, type(value)
         if kind is str:
             return shared.setdefault(value, value)
@@ -472,8 +459,8 @@ class Packer:
 
 
 def _plain(kind: Check, values: list[Any]) -> bool:
-    """Are values of an entry all of one type and in range, so that its check would change
-    nothing? False where unsure.
+    """Whether the values of an entry all have one type and range, so that its check would change
+    nothing; False if unsure.
     """
     types = set(map(type, values))
     if types == {str}:
@@ -484,19 +471,19 @@ def _plain(kind: Check, values: list[Any]) -> bool:
 
 
 def _in_range(numbers: list[Any], most: float, least: int = 0) -> bool:
-    """Are all of them from `least` to `most`, none nan?"""
+    """Whether all of them are from `least` to `most`, none nan."""
     return min(numbers) >= least and max(numbers) <= most and math.isfinite(sum(numbers))
 
 
 def params_of(text: str) -> dict[str, Any]:
-    """The table that a cell of params holds; ValueError for any other text."""
+    """The table in a cell of params; ValueError for any other text."""
     value, end = _decode(text) if text[:1] == "{" else ({}, 0)
     if end != len(text):
-        value = json.loads(text)  # with spaces around it, or none
+        value = json.loads(text)  # with or without spaces around it
     if not isinstance(value, dict):
         raise ValueError("must be a JSON table")
     if "\\u" in text:
-        # half a character can't be written anywhere
+        # an unpaired surrogate can't be written
         mended: dict[str, Any] = json.loads(
             json.dumps(value, ensure_ascii=False).encode(errors="replace")
         )
@@ -505,7 +492,7 @@ def params_of(text: str) -> dict[str, Any]:
 
 
 def depth(value: object) -> int:
-    """How deep lists and tables are nested in a value."""
+    """The nesting depth of lists and tables in a value."""
     deepest, todo = 0, [(value, 1)]
     while todo:
         one, own = todo.pop()
@@ -516,8 +503,8 @@ def depth(value: object) -> int:
 
 
 class Wrong(ValueError):
-    """A value that a column, or an entry of params, can't hold: its name, the value, and
-    what is wrong.
+    """An invalid value of a column, or of an entry of params: its name, the value, and the
+    reason.
     """
 
     def __init__(self, name: str, value: object, reason: str) -> None:
@@ -530,13 +517,11 @@ class Wrong(ValueError):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class Result(Mapping[str, Any]):
-    """One row of a results file: a run, and what came of it. As a mapping it has every column by
-    name.
+    """One row of a results file: a run and its outcome. As a mapping it has every column by name.
 
-    Numbers are finite (a gap may be infinite) and in range, None where they are not known. path and
-    line say where it was read, `more` has the file's other columns as text, `traces` finds the
-    steps of a key's solver, which the mapping has as `trace`; what a run has made has them in
-    `steps`.
+    Numbers are finite (a gap may be infinite) and in range, None if unknown. path and line state
+    its origin, `more` has the file's other columns as text, `traces` finds the steps of a key's
+    solver, which the mapping has as `trace`; a row created by a run has them in `steps`.
     """
 
     key: str | None = None
@@ -623,8 +608,8 @@ class Result(Mapping[str, Any]):
         more: Iterable[Mapping[str, str | None]],
         traces: FindTrace | None,
     ) -> "list[Result]":
-        """The records of these values, column by column; what its call does, in a fraction
-        of the time.
+        """The records of these values, column by column; equivalent to calls of the class, but much
+        faster.
         """
         rows = [object.__new__(cls) for _ in lines]
         given: tuple[Iterable[Any], ...] = (
@@ -641,11 +626,11 @@ class Result(Mapping[str, Any]):
 
     @property
     def where(self) -> str:
-        """The file and the line, as sentences name them."""
+        """The file and the line, for messages."""
         return f"{self.path}, line {self.line}"
 
     def as_dict(self) -> dict[str, Any]:
-        """All columns by name, with params as a dict: what JSON can hold."""
+        """All columns by name, with params as a dict: JSON serialisable."""
         return (
             {name: getattr(self, name) for name in COLUMNS}
             | {"params": dict(self.params)}
@@ -661,7 +646,7 @@ COLUMNS = tuple(one.name for one in fields(Result))[:-5]
 _NAMES = frozenset(COLUMNS)
 _PUT = [getattr(Result, one.name).__set__ for one in fields(Result)]
 
-# What a cell of each column that is no text becomes.
+# Conversion of the cells of each numeric column.
 VALUES: dict[str, Callable[[str], object]] = {
     **dict.fromkeys(
         "n_train n_test n_inputs n_features seed model_size model_bytes n_iter threads".split(),
@@ -679,13 +664,13 @@ VALUES: dict[str, Callable[[str], object]] = {
 _REALS = frozenset((real, seconds, at_least_zero, certificate, _penalty))
 
 
-# what is in no plain number: int and float take digits of other scripts and underscores, too
+# characters absent from plain numbers: int and float also accept other digits and underscores
 _OTHERS = re.compile(r"[^0-9.eE+-]")
 
 
 def plainly(kind: Callable[[str], object], texts: Sequence[str]) -> list[Any] | None:
-    """What VALUES' `kind` makes of texts that are empty or plain numbers from 0 on; None
-    where it has to be asked.
+    """The results of VALUES' `kind` for texts that are empty or plain nonnegative numbers; None if
+    it has to be called.
     """
     read, most = (float, _MOST) if kind in _REALS else (int, _MOST_WHOLE)
     if kind not in _REALS and kind is not whole or _OTHERS.search("".join(texts)):
@@ -703,12 +688,12 @@ def plainly(kind: Callable[[str], object], texts: Sequence[str]) -> list[Any] | 
     return numbers
 
 
-# An empty cell of these is refused.
+# An empty cell of these is invalid.
 NAMED = ("dataset", "method")
 
 
 def check_together(score: float | None, metric: str | None) -> None:
-    """Raise Wrong where a score can't be one of that metric."""
+    """Raise Wrong if a score is impossible for that metric."""
     if score is None or metric is None:
         return
     if metric in SHARES and not 0 <= score <= 1 + 1e-9:
@@ -718,9 +703,7 @@ def check_together(score: float | None, metric: str | None) -> None:
 
 
 def picker(*names: str) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
-    """A function of a row that gives these of its columns, two or more; None for one that
-    it has not.
-    """
+    """A function of a row that returns these columns, two or more; None for an unknown one."""
     of_result = attrgetter(*names)
 
     def picked(row: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -736,15 +719,13 @@ _fit_and_features = picker("seconds_fit", "seconds_features")
 
 
 def seconds_train(row: Mapping[str, Any]) -> float | None:
-    """Training time as the papers count it: features and fit together."""
+    """Training time as defined in the papers: features and fit together."""
     fit, features = _fit_and_features(row)
     return None if fit is None else fit + (features or 0.0)
 
 
 def having(rows: Iterable[R], *names: str) -> list[R]:
-    """The rows in which nothing of `names` is missing: columns, and entries of params as
-    params.NAME.
-    """
+    """The rows that have all of `names`: columns, and entries of params as params.NAME."""
     columns = [name for name in names if not name.startswith("params.")]
     entries = [name.removeprefix("params.") for name in names if name.startswith("params.")]
     return [
@@ -756,8 +737,8 @@ def having(rows: Iterable[R], *names: str) -> list[R]:
 
 
 def complete(rows: Iterable[R], *names: str) -> list[R]:
-    """`having` of the rows that a table or figure is made of; of rows that ended well and
-    lack something, a warning says so.
+    """`having` for the rows of a table or figure; warns about successful rows that lack an
+    entry.
     """
     given = list(rows)
     found = having(given, *names)
@@ -767,6 +748,6 @@ def complete(rows: Iterable[R], *names: str) -> list[R]:
         first = lacking[0]
         name = next(name for name in names if not having([first], name))
         place = first.where if isinstance(first, Result) else "a row"
-        more = f", and {len(lacking) - 1:,} rows more are not complete" if len(lacking) > 1 else ""
-        _log.warning("%s has no %s and is left out%s; make the run again", place, name, more)
+        more = f"and {len(lacking) - 1:,} more rows are incomplete" if len(lacking) > 1 else ""
+        _log.warning("%s has no %s and is ignored%s; repeat the run", place, name, more)
     return found

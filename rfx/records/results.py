@@ -1,5 +1,5 @@
-"""The results file: one flat CSV row per run, appended under a lock, fsynced, never
-rewritten, read by column name.
+"""The results file: one flat CSV row per run, appended under a lock, fsynced, never rewritten, read
+by column name.
 """
 
 import errno
@@ -39,28 +39,28 @@ FORM = sheet.Form(
 )
 _NO_MORE: Mapping[str, str | None] = MappingProxyType({})
 Line: TypeAlias = tuple[int, list[str]]  # its number and its cells
-_BLOCK = 512  # lines that are read at once
-_KEPT = 4096  # texts of a column whose values are remembered
-_MANY = _BLOCK // 2  # new texts in a block of a column of which few repeat
+_BLOCK = 512  # lines read at a time
+_KEPT = 4096  # texts of a column whose values are cached
+_MANY = _BLOCK // 2  # new texts in a block of a column without many repetitions
 _CELLS = tuple(name for name in COLUMNS if name != "params")
 _PARAMS, _SCORE, _METRIC = (COLUMNS.index(name) for name in ("params", "score", "metric"))
 _NAMED = [COLUMNS.index(name) for name in NAMED]
 
 
 def check(path: AnyPath) -> None:
-    """Raise DataError when `append` could not add a row to the results file `path`; nothing
-    is made or changed.
+    """Raise DataError if `append` could not add a row to the results file `path`; nothing is
+    created or changed.
     """
     sheet.check(path, FORM)
 
 
 def append(path: AnyPath, row: Mapping[str, Any]) -> None:
-    """Append `row` to the results file `path` and force it to the disk; the first row writes the
-    header too.
+    """Append `row` to the results file `path` and force it to the disk; the first row also writes
+    the header.
 
-    `created` is set here; `params` may be a dict. Missing columns are left empty; what the file has
-    no column for is kept in params. Raises DataError when the file can't be written or is some
-    other CSV, ValueError for a name that is no column.
+    `created` is set here; `params` may be a dict. Missing columns are left empty; entries without a
+    column in the file are stored in params. Raises DataError if the file can't be written or is
+    another CSV file, ValueError for an unknown column.
     """
     cells = {**row, "created": datetime.now(UTC).isoformat(timespec="seconds")}
     if isinstance(row, Result):
@@ -76,15 +76,13 @@ def read(
 ) -> list[Result]:
     """Rows of the results file `path`, oldest first, each checked.
 
-    traces: finds the trace of a row by its key, such as `rfx.records.traces.finder` gives it.
-    torn: gets the numbers of the lines that a killed writer left short.
-    only: the columns that are wanted besides the key; the others are checked, and None, so that
-    many rows take less memory.
+    traces: finds the trace of a row by its key, as returned by `rfx.records.traces.finder`. torn:
+    receives the numbers of lines truncated by a killed writer. only: the required columns in
+    addition to the key; the others are checked, and None, so that many rows need less memory.
 
-    Empty fields are None, columns that rfx does not know are kept as text. Of several rows with one
-    key the last counts. Lines that a killed writer left short are passed over. Raises DataError,
-    with the file, the line and the column, when there is no such file, it is some other CSV, or a
-    field holds what it can't.
+    Empty fields are None, unknown columns are stored as text. Of several rows with one key the last
+    counts. Lines truncated by a killed writer are skipped. Raises DataError, with the file, the
+    line and the column, if the file does not exist, is another CSV file, or a field is invalid.
     """
     try:
         header, records = sheet.read(path, FORM, torn)
@@ -94,8 +92,7 @@ def read(
         ) from None
     reader = _Reader(path, header, traces, only)
     rows: dict[object, Result] = {}
-    # rows refer to nothing that refers back to them: looking for such circles again and again takes
-    # long
+    # rows have no reference cycles: repeated cycle collection takes long
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -111,7 +108,7 @@ def read(
 
 
 def _blocks(records: Iterator[Line]) -> Iterator[list[Line]]:
-    """The lines in blocks; those before a line that can't be cut into cells are a block, too."""
+    """The lines in blocks; lines before one that can't be parsed form a block too."""
     block: list[Line] = []
     try:
         for line in records:
@@ -126,7 +123,7 @@ def _blocks(records: Iterator[Line]) -> Iterator[list[Line]]:
 
 
 class _Reader:
-    """Makes Results of the lines of one file: a block of lines at once, column by column."""
+    """Creates Results from the lines of one file, in blocks, column by column."""
 
     def __init__(
         self, path: AnyPath, header: sheet.Header, traces: FindTrace | None, only: Iterable[str]
@@ -134,8 +131,7 @@ class _Reader:
         self.path, self.traces, self.packer = path, traces, Packer()
         wanted = {"key", *only}
         self.left_out = [place for place, name in enumerate(COLUMNS) if name not in wanted]
-        # of a column that is there twice the first counts; a column that is not there has the empty
-        # cell after the last
+        # the first of duplicate columns counts; an absent column uses the empty cell after the last
         self.place = {
             name: place
             for place, name in reversed(list(enumerate(header.names)))
@@ -146,15 +142,13 @@ class _Reader:
         ]
         self.lacking = len(header.names)
         self.decimal_comma = header.delimiter == ";"
-        # of each column the values of texts that were there before
+        # cached values of the texts of each column
         self.known: dict[str, dict[str, Any]] = {name: {"": None} for name in _CELLS}
         # those columns of which few texts repeat
         self.varied: set[str] = set()
 
     def rows(self, block: list[Line]) -> list[Result]:
-        """The Results of some lines; DataError, which names line and column, for the first
-        that can't be one.
-        """
+        """The Results of some lines; DataError, with line and column, for the first invalid one."""
         if not block:
             return []
         cells = list(zip(*(fields for _, fields in block)))
@@ -179,7 +173,7 @@ class _Reader:
                     raise Wrong(COLUMNS[column], "", "must not be empty")
         except (ValueError, OverflowError, RecursionError) as error:
             if len(block) > 1:
-                # the first line that is wrong, by itself, says what is
+                # the first invalid line alone gives the reason
                 return [row for line in block for row in self.rows([line])]
             raise self._refused(block[0][0], error, name, texts[0]) from None
         for place in self.left_out:
@@ -191,7 +185,7 @@ class _Reader:
     def _others(
         self, cells: list[tuple[str, ...]], size: int
     ) -> Iterable[Mapping[str, str | None]]:
-        """Of each line the cells of the columns that rfx does not know."""
+        """The cells of the unknown columns of each line."""
         if not self.more:
             return repeat(_NO_MORE, size)
         names = [name for name, _ in self.more]
@@ -201,7 +195,7 @@ class _Reader:
         return [dict(zip(names, values)) for values in zip(*own)]
 
     def _column(self, name: str, texts: tuple[str, ...]) -> list[Any]:
-        """The values of the cells of one column; what many rows have is kept once."""
+        """The values of the cells of one column; values common to many rows are stored once."""
         known = self.known[name]
         if name in self.varied:
             self.varied.discard(name)
@@ -224,8 +218,8 @@ class _Reader:
         return list(map(known.__getitem__, texts))
 
     def _plainly(self, name: str, texts: tuple[str, ...]) -> list[Any] | None:
-        """The values of a column of texts or of numbers as most are; None where one asks
-        for a closer look.
+        """The values of a typical column of texts or of numbers; None if one needs a closer
+        look.
         """
         kind = VALUES.get(name)
         if kind is None:
@@ -244,7 +238,7 @@ class _Reader:
         )
 
     def _take(self, columns: list[list[Any]], row: int, homeless: object) -> None:
-        """Put what the file has no column for, as JSON has it, into its place among the
+        """Move entries without a column in the file, stored as JSON, to their place among the
         values of a row.
         """
         for name, value in homeless.items() if isinstance(homeless, dict) else ():
@@ -261,9 +255,7 @@ class _Reader:
                 raise Wrong(f"params.columns.{name}", value, str(error)) from None
 
     def _refused(self, number: int, error: Exception, name: str, text: str) -> DataError:
-        """What is said of a line, given what was wrong and the column and cell that were
-        looked at.
-        """
+        """The error message for a line, given the reason and the column and cell."""
         value: object = text
         if isinstance(error, Wrong):
             name, value, reason = error.name, error.value, error.reason
@@ -271,7 +263,7 @@ class _Reader:
             reason = str(error) if str(error).startswith(("must ", "is ")) else "can't be read"
         shown = f"{value[:40]!r}" if isinstance(value, str) else quoted(value)
         return DataError(
-            f"{self.path}, line {number}: the column {name} holds {shown}, which {reason}; mend or"
+            f"{self.path}, line {number}: the column {name} holds {shown}, which {reason}; fix or"
             " remove that line"
         )
 
@@ -280,8 +272,8 @@ class _Reader:
 def exclusive(path: AnyPath) -> Iterator[None]:
     """Hold the lock of the results file `path` (the file `PATH.lock`) while a plan runs.
 
-    Raises LockedError when another process holds it, DataError when `path` can't be a results file
-    or the lock can't be made.
+    Raises LockedError if another process holds it, DataError if `path` can't be a results file or
+    the lock can't be created.
     """
     check(path)
     with ExitStack() as held:
@@ -290,13 +282,13 @@ def exclusive(path: AnyPath) -> Iterator[None]:
         except BlockingIOError as error:
             holder = f" (process {error})" if str(error) else ""
             raise LockedError(
-                f"{path} is in use by another rfx run{holder}; wait for it to end or give another"
+                f"{path} is in use by another rfx run{holder}; wait for it to end or use another"
                 " --results"
             ) from None
         except OSError as error:
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             raise DataError(
                 f"{path}.lock can't be written as the lock of {path}: {error.strerror or error};"
-                f" {'make room there' if full else 'remove it'}"
+                f" {'free some space there' if full else 'remove it'}"
             ) from error
         yield

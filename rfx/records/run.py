@@ -1,4 +1,4 @@
-"""A run: one training and its evaluation, as a plan or a command asks for it."""
+"""A run: one training and its evaluation, as requested by a plan or a command."""
 
 from __future__ import annotations
 
@@ -13,64 +13,63 @@ from rfx.errors import UsageError, or_near
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What determines the outcome of a run, and how it is made.
+    """The inputs of a run, and its execution options.
 
     Parameters
     ----------
     dataset : str
         A data set's name, or a file.
     method : str
-        Its short name; a long one becomes it.
+        Its short name; a long name is converted.
     options : dict
-        What the method is given; words such as ``validation`` are still words.
+        The method's options; words such as ``validation`` are still words.
     seed : int
     split : str, optional
-        One of the data set's splits, or a share of its rows to train on.
+        One of the data set's splits, or a fraction of its rows to train on.
     test : str, optional
         A file or data set with test rows.
     label : str, optional
-        Tells runs of a plan apart.
+        Distinguishes runs of a plan.
     threads : int, optional
     fixed_threads : bool
-        Threads are what the run is about: they tell it from others.
+        The plan compares threads: they are part of the key.
     timeout : float, optional
-        Seconds after which it is ended.
+        Seconds after which it is aborted.
     zero_based : bool
-        Indices of LIBSVM text begin at 0.
+        Indices of LIBSVM text start at 0.
     reading : Reading, optional
         How a table is read.
     strict : bool
-        Unknown categories are refused.
+        Raise an error for unknown categories.
     sample_weight : str, optional
         A file with a weight for each training row.
     cv, holdout : int, float, optional
-        Score on training rows that are held out: parts of a cross-validation, or a share.
+        Evaluate on held-out training rows: folds of a cross-validation, or a fraction.
     groups, time : str, optional
-        The column of a table that keeps rows apart where some are held out: those of one group are
-        held out together, or those held out are later than the others.
+        The column of a table for held-out splits: the rows of a group are held out together, or
+        held-out rows are later than the others.
     calibrate : str, optional
-        How probabilities are made of decision values.
+        How probabilities are computed from decision values.
     train_score : bool
-        Score the training rows, too.
+        Also evaluate on the training rows.
     curve : str, optional
-        Error on the test rows as training goes on: ``test``, or ``exact`` against the exact
-        solution.
+        Error on the test rows during training: ``test``, or ``exact`` against the exact solution.
     trace : bool
-        Keep what the solver reports step by step.
+        Store the solver's reports step by step.
     stream : bool
-        Read the rows as they are needed.
+        Read the rows in batches.
     n_inputs : int, optional
         Columns of a stream of LIBSVM text.
     checkpoint : str, optional
-        A file that training goes on from when it is interrupted.
+        A file from which an interrupted training resumes.
     every : int, optional
         Steps between two checkpoints.
     resume : bool
-        Go on from the checkpoint.
+        Resume from the checkpoint.
     scheduler : str, optional
         The Dask scheduler whose workers have the rows.
     parts : int, optional
-        Parts that these cut the rows into.
+        Number of parts of the rows.
     """
 
     dataset: str
@@ -110,9 +109,7 @@ class Run:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Run:
-        """The run of these values by name, such as those of JSON; UsageError for a name
-        that there is not.
-        """
+        """The run from values by name, such as those of JSON; UsageError for an unknown name."""
         for name in values:
             if name not in _DEFAULTS:
                 raise UsageError(f"a run has no {name!r:.80}{or_near(name, _DEFAULTS, 'it has')}")
@@ -128,9 +125,7 @@ class Run:
         return cls(**known)
 
     def as_dict(self) -> dict[str, Any]:
-        """Data set, method, options, seed, and what is not as it is by default; JSON can
-        hold it.
-        """
+        """Data set, method, options, seed, and other non-default fields; JSON serialisable."""
         found = {
             name: value
             for name in _DEFAULTS
@@ -146,14 +141,14 @@ class Run:
         } | found
 
     def how_to_read(self) -> Reading:
-        """How the rows are read, the base of LIBSVM's indices included."""
+        """How the rows are read, including the base of LIBSVM's indices."""
         reading = self.reading or Reading()
         zero_based = self.zero_based or None
         return replace(reading, zero_based=zero_based, groups=self.groups, time=self.time)
 
     def told(self) -> dict[str, str]:
-        """What a row says of the run besides its columns and options: label, test rows, and how
-        its table is read.
+        """The entries of a row about the run in addition to its columns and options: label, test
+        rows, and how its table is read.
         """
         reading = self.reading or Reading()
         found = {
@@ -171,10 +166,12 @@ class Run:
 
 
 def _plain(split: str) -> str:
-    """A share in one spelling, that .80 and 0.8 are one run; other splits as they are."""
+    """A fraction in normalised spelling, so that .80 and 0.8 are one run; other splits
+    unchanged.
+    """
     try:
         share = training_share(split)
-    except UsageError:  # said where the data is read
+    except UsageError:  # reported when the data is read
         return split
     return split if share is None else repr(share)
 

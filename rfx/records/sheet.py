@@ -1,10 +1,10 @@
 """A CSV file that processes append rows to and people edit: read by column name, appended to in the
 file's own column order.
 
-A row is one line, forced to the disk before `append` returns, under a lock of the file; nothing
-that is there is ever rewritten. What spreadsheets and editors do to such a file does no harm: a
-byte order mark, semicolons or tabs for commas, quoted cells, another order, columns taken out or
-added. A line that a killed writer left torn is passed over, and ended by the next writer.
+A row is one line, forced to the disk before `append` returns, under a lock of the file; existing
+content is never rewritten. Changes by spreadsheets and editors are harmless: a byte order mark,
+semicolons or tabs instead of commas, quoted cells, reordered, removed or added columns. A line
+truncated by a killed writer is skipped, and ended by the next writer.
 """
 
 import csv
@@ -28,20 +28,19 @@ AnyPath: TypeAlias = str | Path
 
 _DELIMITERS = ",;\t"
 _BOM = b"\xef\xbb\xbf"
-_FIRST_LINE = 65536  # bytes in which the header must end
-_LINES_OF_A_CELL = 100  # that a cell which somebody broke into lines may have
-_BLOCK = 256  # lines that are cut into cells at once
-# A spreadsheet runs a cell that starts with one of these; in front of ' the mark itself is kept
-# apart from ours.
+_FIRST_LINE = 65536  # maximum bytes of the header
+_LINES_OF_A_CELL = 100  # maximum lines of a cell with line breaks
+_BLOCK = 256  # lines parsed at a time
+# Spreadsheets execute a cell that starts with one of these; an original leading ' is also escaped.
 _RUN = frozenset("=+-@\t\r＝＋－＠")
 
 
 @dataclass(frozen=True)
 class Form:
-    """What a kind of file holds.
+    """The content of a kind of file.
 
-    what: its name in messages. columns: of a new file, in this order. needed: without these it is
-    some other file. rest: the column, JSON, that takes what the file has no column for.
+    what: its name in messages. columns: of a new file, in this order. needed: required columns.
+    rest: the JSON column for entries without a column in the file.
     """
 
     what: str
@@ -52,27 +51,27 @@ class Form:
 
 @dataclass(frozen=True)
 class Header:
-    """The columns of a file, and what stands between its cells."""
+    """The columns of a file, and its separator."""
 
     names: list[str]
     delimiter: str = ","
 
 
 def safe(text: str) -> str:
-    """`text` as a cell that no spreadsheet runs; `plain` gives it back."""
+    """`text` as a cell that no spreadsheet executes; `plain` is the inverse."""
     return (
         f"'{text}" if text[:1] in _RUN or (text[:1] == "'" and text[1:2] in _RUN | {"'"}) else text
     )
 
 
 def plain(cell: str) -> str:
-    """The text that `safe` was given."""
+    """The original text of a result of `safe`."""
     return cell[1:] if cell[:1] == "'" and cell[1:2] in _RUN | {"'"} else cell
 
 
 def cell(value: Any) -> str:
-    """One cell. Line ends become spaces, so that a row is always one line; numbers read
-    back as they were.
+    """One cell. Line ends become spaces, so that a row is always one line; numbers read back
+    unchanged.
     """
     if hasattr(value, "item"):
         value = value.item()
@@ -97,13 +96,13 @@ def _unusual(value: Any) -> Any:
 
 
 def check(path: AnyPath, form: Form) -> None:
-    """Raise DataError when `append` could not add a row to the file `path`; nothing is made
-    or changed.
+    """Raise DataError if `append` could not add a row to the file `path`; nothing is created or
+    changed.
     """
     place = Path(path)
     with _errors(path, form):
         if not str(path):
-            raise OSError(errno.ENOENT, "a file name is needed")
+            raise OSError(errno.ENOENT, "a file name is required")
         if place.exists():
             with files.open_regular(place, "rb+") as file:
                 if not _unfinished(file.fileno(), form):
@@ -116,11 +115,11 @@ def check(path: AnyPath, form: Form) -> None:
 
 
 def append(path: AnyPath, rows: list[dict[str, Any]], form: Form) -> None:
-    """Append `rows` to the file `path` in one write and force them to the disk; the first writes
-    the header too.
+    """Append `rows` to the file `path` in one write and force them to the disk; the first write
+    includes the header.
 
-    What the file has no column for goes into its column `form.rest`. Raises DataError when the file
-    can't be written or is some other file, ValueError for a name that is no column of the form.
+    Entries without a column in the file go into its column `form.rest`. Raises DataError if the
+    file can't be written or is another file, ValueError for an unknown column.
     """
     unknown = {name for row in rows for name in row} - set(form.columns)
     if unknown:
@@ -130,7 +129,7 @@ def append(path: AnyPath, rows: list[dict[str, Any]], form: Form) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
         try:
-            # Held for one write only; a runner's own lock, for a whole plan, is another file.
+            # Held for one write only; a runner's lock, for a whole plan, is another file.
             fcntl.flock(fd, fcntl.LOCK_EX)
             new = _unfinished(fd, form)
             if new:
@@ -181,30 +180,31 @@ def _line(cells: Iterable[str], delimiter: str) -> bytes:
 
 
 def _unfinished(fd: int, form: Form) -> bool:
-    """Is the file empty, or was its writer killed within the header?"""
+    """Whether the file is empty, or its writer was killed within the header."""
     header = _line(form.columns, ",")
     first = os.pread(fd, len(header) + 1, 0)
     return len(first) < len(header) and header.startswith(first)
 
 
 def _end_of_last_line(fd: int, header: Header, path: AnyPath, form: Form) -> bytes:
-    """What ends the last line where an editor dropped its end or a killed writer left it
-    torn; else nothing.
+    """The text that ends the last line if an editor removed its end or a killed writer truncated
+    it; else empty.
     """
     size = os.fstat(fd).st_size
     if os.pread(fd, 1, size - 1) == b"\n":
         return b""
     lines = _lines(os.pread(fd, size, 0))
-    # a header is one line, and was read as it is
+    # a header is one line, and was read unchanged
     torn = len(lines) > 1 and not any(
         end == len(lines) for _, end, _ in _records(iter(lines[1:]), header, path, form)
     )
-    # Closing an open quote keeps the torn line from swallowing the next one in other CSV readers.
+    # Closing an open quote prevents other CSV readers from joining the truncated line with the next
+    # one.
     return b'"\n' if torn and lines[-1].count('"') % 2 else b"\n"
 
 
 def _write_all(fd: int, data: bytes) -> None:
-    """All of it or nothing: what a full disk took is taken back."""
+    """Write all of it or nothing: a partial write to a full disk is undone."""
     size = os.fstat(fd).st_size
     try:
         while data:
@@ -228,14 +228,14 @@ def _sync_folder(folder: Path) -> None:
 def read(
     path: AnyPath, form: Form, torn: list[int] | None = None
 ) -> tuple[Header, Iterator[tuple[int, list[str]]]]:
-    """The header of the file `path`, and (line number, cells) of every whole row; an empty header
-    where there is no header yet.
+    """The header of the file `path`, and (line number, cells) of every complete row; an empty
+    header if there is none yet.
 
-    torn: gets, as the rows are read, the numbers of the lines that are passed over: those that a
-    killed writer left short.
+    torn: receives, as the rows are read, the numbers of skipped lines, which a killed writer
+    truncated.
 
-    What is appended while the rows are read is not among them. Raises DataError when the file can't
-    be read, is no regular file or is some other file; FileNotFoundError.
+    Rows appended during reading are not included. Raises DataError if the file is unreadable, not a
+    regular file or another file; FileNotFoundError.
     """
     path, line = Path(path), _line(form.columns, ",")
     try:
@@ -279,7 +279,7 @@ def _lines(content: bytes) -> list[str]:
 
 
 def _header_of(content: bytes, path: AnyPath, form: Form) -> Header:
-    """The header of a file that begins with `content`; DataError when it is some other file."""
+    """The header of a file that begins with `content`; DataError if it is another file."""
     line = content.removeprefix(_BOM).split(b"\n")[0].rstrip(b"\r").decode(errors="replace")
     for delimiter in _DELIMITERS:
         try:
@@ -290,19 +290,19 @@ def _header_of(content: bytes, path: AnyPath, form: Form) -> Header:
             return Header(names, delimiter)
     found = line[:60] + ("…" if len(line) > 60 else "")
     raise DataError(
-        f"{path} is not a {form.what} of rfx: its first line starts with {found!r} and does not"
-        f" name the columns {', '.join(name for name in form.columns if name in form.needed)}; give"
-        " another file"
+        f"{path} is not an rfx {form.what}: its first line starts with {found!r} and lacks the"
+        f" columns {', '.join(name for name in form.columns if name in form.needed)}; use another"
+        " file"
     )
 
 
 def _records(
     lines: Iterator[str], header: Header, path: AnyPath, form: Form, torn: list[int] | None = None
 ) -> Iterator[tuple[int, int, list[str]]]:
-    """(first line's number, last line's, cells) of every whole row; a cell may have been broken
-    into lines by an editor.
+    """(first line's number, last line's, cells) of every complete row; an editor may have added
+    line breaks to a cell.
 
-    lines: those after the header. torn: gets the numbers of the lines that are part of no row.
+    lines: those after the header. torn: receives the numbers of lines that belong to no row.
     """
     wanted, number = len(header.names), 1
     ahead: deque[str] = deque()
@@ -342,11 +342,10 @@ def _records(
 
 
 def _ending(ahead: deque[str], lines: Iterator[str]) -> int | None:
-    """Of a line with an open quote, how many lines after it the quote is closed; None where no near
-    one does.
+    """For a line with an open quote, the number of lines until it is closed; None if not within a
+    few lines.
 
-    Either a cell of several lines, or a line that a killed writer left torn: then no row comes of
-    it.
+    Either a cell of several lines, or a line truncated by a killed writer: then it is not a row.
     """
     for more in range(_LINES_OF_A_CELL):
         if more == len(ahead) and (following := next(lines, None)) is not None:
@@ -359,14 +358,14 @@ def _ending(ahead: deque[str], lines: Iterator[str]) -> int | None:
 
 
 def _split_all(block: list[str], header: Header) -> list[list[str]] | None:
-    """The cells of each of some lines; None where a line by itself may be no row."""
+    """The cells of each of some lines; None if a line alone may not be a row."""
     if any("\r" in text or text.count('"') % 2 for text in block):
         return None
     try:
         found = list(csv.reader(block, delimiter=header.delimiter))
     except csv.Error:
         return None
-    # fewer, where a quote within a cell opened another line
+    # fewer, if a quote within a cell opened another line
     return found if len(found) == len(block) else None
 
 
@@ -376,7 +375,7 @@ def _split(text: str, header: Header, path: AnyPath, number: int, form: Form) ->
         return next(csv.reader(lines, delimiter=header.delimiter), [])
     except csv.Error as error:
         raise DataError(
-            f"{path}, line {number}: this is no line of a {form.what}: {error}"
+            f"{path}, line {number}: not a valid line of a {form.what}: {error}"
         ) from None
 
 
@@ -385,12 +384,12 @@ def _split(text: str, header: Header, path: AnyPath, number: int, form: Form) ->
 
 @contextmanager
 def lock(path: AnyPath) -> Iterator[None]:
-    """Hold the lock file `path`, with this process's number in it; the kernel frees it when its
-    holder dies, however it dies.
+    """Hold the lock file `path`, which contains this process's number; the kernel releases it when
+    its holder dies.
 
-    Nothing is written before it is held, and never through a link or into a file that is no lock.
-    Raises BlockingIOError, with the holder's number as its text, when another process has it,
-    OSError when it can't be made.
+    Nothing is written before it is locked, and never through a link or into a file that is not a
+    lock. Raises BlockingIOError, with the holder's number as its text, if another process has it,
+    OSError if it can't be created.
     """
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     fd = files.open_lock(path)
@@ -404,7 +403,7 @@ def lock(path: AnyPath) -> Iterator[None]:
         _holder(fd)
         os.ftruncate(fd, 0)
         os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
-        # The file stays: removing it would let two runs hold locks of two files of one name.
+        # The file is not removed: otherwise two runs could hold locks of two files with one name.
         yield
     finally:
         os.close(fd)
@@ -414,5 +413,5 @@ def _holder(fd: int) -> str:
     """The process number in a lock file, perhaps empty; OSError when it holds anything else."""
     text = os.pread(fd, 20, 0).strip()
     if text and not text.isdigit():
-        raise OSError(errno.EEXIST, "it is there already and is no lock of rfx")
+        raise OSError(errno.EEXIST, "it exists and is not a lock file of rfx")
     return text.decode()

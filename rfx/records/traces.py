@@ -1,9 +1,8 @@
-"""Traces: what a solver reported step by step, kept in a CSV file beside the results, by the key of
-the run's row.
+"""Traces: the reports of a solver step by step, stored in a CSV file next to the results, by the
+key of the run's row.
 
-One line a step: seconds since the solver's start, objective, gap and, where it is known, the error
-on held-out rows; what else the solver says is JSON in the column `more`. Read by column name, as
-the results are.
+One line per step: seconds since the solver's start, objective, gap and, if known, the error on
+held-out rows; further values are JSON in the column `more`. Read by column name, like the results.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ COLUMNS = (
     "more",
 )
 FORM = sheet.Form(
-    what="file of traces", columns=COLUMNS, needed=frozenset(("key", "step")), rest="more"
+    what="trace file", columns=COLUMNS, needed=frozenset(("key", "step")), rest="more"
 )
 _VALUES: dict[str, Callable[[str], object]] = {
     "step": whole,
@@ -57,7 +56,7 @@ _VALUES: dict[str, Callable[[str], object]] = {
     "gap": certificate,
     "error": at_least_zero,
 }
-# what `more` may hold, as far as anything asks for it
+# known entries of `more`
 _MORE = {
     "cpu_seconds": seconds,
     "pass_seconds": seconds,
@@ -69,13 +68,13 @@ _MORE = {
 
 
 def beside(path: AnyPath) -> Path:
-    """The file of the traces of a results file: results.csv has results.trace.csv."""
+    """The trace file of a results file: results.csv has results.trace.csv."""
     path = Path(path)
     return path.with_name(f"{path.stem}.trace{path.suffix or '.csv'}") if path.name else path
 
 
 def of(method: Pipeline) -> list[dict[str, Any]]:
-    """The steps of a trained method; its end alone where its solver tells of none. At least one."""
+    """The steps of a trained method; only its end if its solver reports none. At least one."""
     if getattr(method, "trace", None):
         return list(method.trace)
     names = {
@@ -94,10 +93,10 @@ def of(method: Pipeline) -> list[dict[str, Any]]:
 
 
 def append(path: AnyPath, key: str, steps: list[dict[str, Any]]) -> None:
-    """Append the trace of the run with that key in one write; of several traces of one key the last
-    counts.
+    """Append the trace of the run with that key in one write; of several traces with one key the
+    last counts.
 
-    Raises DataError when the file can't be written or is some other file.
+    Raises DataError if the file can't be written or is another file.
     """
     created, rows = datetime.now(UTC).isoformat(timespec="seconds"), []
     for number, step in enumerate(steps):
@@ -108,22 +107,22 @@ def append(path: AnyPath, key: str, steps: list[dict[str, Any]]) -> None:
 
 
 def check(path: AnyPath) -> None:
-    """Raise DataError when `append` could not add to `path`; nothing is made or changed."""
+    """Raise DataError if `append` could not add to `path`; nothing is created or changed."""
     sheet.check(path, FORM)
 
 
 def read(path: AnyPath) -> dict[str, list[dict[str, Any]]]:
-    """The traces in a file, by key: for each step what is known of it by name, checked. Empty when
-    there is no such file.
+    """The traces in a file, by key: for each step its known values by name, checked. Empty if there
+    is no such file.
 
-    Raises DataError, with the file, the line and the column, when a field holds what it can't.
+    Raises DataError, with the file, the line and the column, for an invalid field.
     """
     found: dict[str, list[dict[str, Any]]] = {}
     try:
         header, records = sheet.read(path, FORM)
     except FileNotFoundError:
         return found
-    # of a column that is there twice the first counts
+    # the first of duplicate columns counts
     places = {name: place for place, name in reversed(list(enumerate(header.names)))}
     for number, fields in records:
         cells = {name: fields[place] for name, place in places.items()}
@@ -136,7 +135,7 @@ def read(path: AnyPath) -> dict[str, list[dict[str, Any]]]:
 
 
 def _step(path: AnyPath, number: int, cells: dict[str, str], decimal_comma: bool) -> dict[str, Any]:
-    """What is known of one step by name."""
+    """The known values of one step by name."""
     step: dict[str, Any] = {}
     name, text = "", ""
     try:
@@ -159,15 +158,15 @@ def _step(path: AnyPath, number: int, cells: dict[str, str], decimal_comma: bool
             step[name] = value if check is None or value is None else check(text)
     except (ValueError, OverflowError, RecursionError):
         raise DataError(
-            f"{path}, line {number}: the column {name} holds {text[:40]!r}, which it can't; mend or"
-            " remove that line"
+            f"{path}, line {number}: the column {name} holds the invalid value {text[:40]!r}; fix"
+            " or remove that line"
         ) from None
     return {name: value for name, value in step.items() if value is not None}
 
 
 def finder(path: AnyPath) -> FindTrace:
-    """A function of a key that gives its trace, empty where it has none. The file is read
-    when the first trace is asked for.
+    """A function that returns the trace of a key, empty if it has none. The file is read on first
+    use.
     """
     known = cache(partial(read, path))
 
@@ -179,20 +178,18 @@ def finder(path: AnyPath) -> FindTrace:
 
 
 def chosen(trace: AnyPath | None, results: AnyPath) -> FindTrace:
-    """The finder of the file `trace`, which is read at once and must be there; where it is
-    None, of the one beside the results.
+    """The finder of the file `trace`, which is read at once and must exist; if None, of the one
+    next to the results.
     """
     if trace is None:
         return finder(beside(results))
     if not Path(trace).exists():
-        raise DataError(
-            f"{files.shown(trace)} can't be read as a file of traces: there is no such file"
-        )
+        raise DataError(f"{files.shown(trace)} can't be read as a trace file: it does not exist")
     found = read(trace)
     return lambda key: [] if key is None else found.get(key, [])
 
 
 def attached(rows: list[Result], path: AnyPath) -> list[Result]:
-    """The rows of a results file, each with its trace, an empty one where it has none."""
+    """The rows of a results file, each with its trace, empty if it has none."""
     find = finder(path)
     return [replace(row, traces=find) for row in rows]

@@ -1,4 +1,4 @@
-"""What simple models score on the rows of a run: a constant, a linear model, gradient boosting."""
+"""Scores of simple models on the rows of a run: a constant, a linear model, gradient boosting."""
 
 import math
 import time
@@ -13,12 +13,12 @@ from rfx.parallel import one_blas_thread
 from rfx.records.result import Result
 from rfx.records.run import Run
 
-# Rows that a baseline is fitted to and evaluated on, at most.
+# Maximum rows to fit and to evaluate baselines.
 FITTED, EVALUATED = 10_000, 20_000
-# Trees that gradient boosting has in all, at most and at least as many for each class. Their number
-# bounds the time, and unlike a limit of time gives the same score on every machine.
+# Maximum trees of gradient boosting in total, and minimum for each class. Their number limits the
+# time and, unlike a time limit, gives the same score on every machine.
 TREES, ALL_TREES, FEWEST_TREES = 100, 400, 20
-# Numbers of the dense inputs that boosting is given at most.
+# Maximum numbers of the dense inputs for boosting.
 _DENSE = 20_000_000
 
 
@@ -35,15 +35,15 @@ def constant(method, y_train, y) -> float:
 
 
 def no_better(row: Result) -> str | None:
-    """The sentence that a row's score is no better than a constant's; None where it is."""
+    """A warning that a row's score is no better than a constant's; None otherwise."""
     params, rmse = row.params, row.task == "regression"
     score = params.get("train_score") if row.score is None else row.score
     least = params.get("constant_score")
     if score is None or least is None or (score < least if rmse else score > least):
         return None
     if params.get("n_classes") == 1:
-        return "all training rows have the same label, so that the model predicts nothing else"
-    same = "the mean of the targets" if rmse else "the most frequent label"
+        return "all training rows have the same label, so the model always predicts it"
+    same = "the mean target" if rmse else "the most frequent label"
     return (
         f"{'rmse' if rmse else 'accuracy'} {score:.4g} is no better than {least:.4g}, the score of"
         f" always predicting {same}"
@@ -51,12 +51,12 @@ def no_better(row: Result) -> str | None:
 
 
 def beside(run: Run, split: Any, method: Any) -> dict[str, Any] | None:
-    """Scores of a constant, a linear model and HistGradientBoosting beside that of a run.
+    """Scores of a constant, a linear model and HistGradientBoosting for comparison with a run.
 
-    The rows are those of the run's score: its test rows, the rows that `holdout` or the first part
-    of `cv` holds out, or else a fifth of the training rows, which method auto compares on, too.
-    Accuracy, or the RMSE in units of the scaled target. Inputs are those that the method is given,
-    before it scales them. Both take about two seconds at most.
+    The rows are those of the run's score: its test rows, the rows held out by `holdout` or by the
+    first fold of `cv`, or else a fifth of the training rows, which method auto also uses. Accuracy,
+    or the RMSE in units of the scaled target. Inputs are those passed to the method, before its
+    scaling. Both models together take at most about two seconds.
 
     Parameters
     ----------
@@ -68,8 +68,8 @@ def beside(run: Run, split: Any, method: Any) -> dict[str, Any] | None:
     Returns
     -------
     dict or None
-        on, constant, linear, boosting, iterations, seconds; None where there are too few rows, or
-        scikit-learn refuses them, such as numbers whose squares are not finite.
+        on, constant, linear, boosting, iterations, seconds; None if there are too few rows, or
+        scikit-learn raises an error, as for numbers whose squares are not finite.
     """
     start = time.perf_counter()
     y = np.asarray(split.y_train)
@@ -108,7 +108,7 @@ def beside(run: Run, split: Any, method: Any) -> dict[str, Any] | None:
 
 
 def _rows(run, split, y, classes):
-    """(training rows, rows to evaluate on, what these are in words)."""
+    """(training rows, evaluation rows, their description)."""
     n = len(y)
     if split.X_test is not None:
         (out,) = drawn(split.X_test.shape[0], run.seed, EVALUATED)
@@ -170,9 +170,9 @@ def _linear(task: str, X: Any) -> _Linear:
 
 
 def _boosted(task, X, y, weights, seed):
-    """HistGradientBoosting by default but for its trees, by one thread.
+    """HistGradientBoosting with defaults except its trees, in one thread.
 
-    On a busy machine its threads wait for each other for longer than they work.
+    On a busy machine its threads spend more time waiting for each other than working.
     """
     each = len(np.unique(y)) if task == "multiclass" else 1
     trees = max(FEWEST_TREES, min(TREES, ALL_TREES // each))

@@ -1,8 +1,8 @@
-"""One run in a process of its own: `python -m rfx.runs.child RUN [--fd N --parent PID --tell N]`.
+"""One run in a separate process: `python -m rfx.runs.child RUN [--fd N --parent PID --tell N]`.
 
-RUN is the run as JSON. The row goes as JSON to the file descriptor N, never to standard output,
-because LIBLINEAR and LIBSVM print there; by hand, without --fd, it is printed. --tell is a pipe
-that takes the solver's steps, a line of JSON each.
+RUN is the run as JSON. The row is written as JSON to the file descriptor N, not to standard output,
+because LIBLINEAR and LIBSVM print there; without --fd, for manual use, it is printed. --tell is a
+pipe for the solver's steps, one line of JSON each.
 """
 
 import json
@@ -16,17 +16,17 @@ from rfx import env
 from rfx.errors import LockedError, NoData, OutOfTime, RfxError
 from rfx.records.run import Run
 
-# Seconds between two steps that are told.
+# Seconds between two reported steps.
 TELL = 0.2
-# params.error of a run whose data could not be had: worth trying again, unlike other failures
+# params.error of a run with unavailable data: worth retrying, unlike other failures
 NO_DATA = NoData.__name__
 
 
 def outcome(asked: dict, progress=None, execute=None) -> dict:
-    """The row of the run that is asked for, in the form of `Run.as_dict`, and by its `key` where
-    another machine asks.
+    """The row of the requested run, given in the form of `Run.as_dict`, and by its `key` if another
+    machine requests it.
 
-    When the run fails, a row with status, message and params.error only.
+    If the run fails, a row with only status, message and params.error.
     """
     try:
         if execute is None:
@@ -43,11 +43,11 @@ def outcome(asked: dict, progress=None, execute=None) -> dict:
         return {"status": "interrupted", "message": "interrupted"}
     except RfxError as error:
         status = "timeout" if isinstance(error, OutOfTime) else "failed"
-        # The only lock that a run waits for is that of a file being fetched.
+        # A run waits only for the lock of a file being fetched.
         kind = NO_DATA if isinstance(error, (NoData, LockedError)) else type(error).__name__
         return {"status": status, "message": str(error), "params": {"error": kind}}
     except MemoryError as error:
-        message = f"out of memory ({error}); fewer n_features or a smaller max_memory needs less"
+        message = f"out of memory ({error}); use fewer n_features or a smaller max_memory"
         return {"status": "failed", "message": message, "params": {"error": "MemoryError"}}
     except Exception as error:
         traceback.print_exc()
@@ -61,8 +61,8 @@ def outcome(asked: dict, progress=None, execute=None) -> dict:
 
 
 def _run(asked: dict):
-    """The run; of one that another machine asks for, the data are here those that its key names."""
-    from rfx.records import keys  # brings numpy, which `outcome` puts off
+    """The run; if another machine requests it, its data must match its key."""
+    from rfx.records import keys  # imports numpy, which `outcome` defers
 
     values = dict(asked)
     wanted = values.pop("key", None)
@@ -79,9 +79,7 @@ def _plain(value):
 
 
 def _teller(fd):
-    """What writes a step to the pipe, now and then; a pipe that is full or that nobody
-    reads is left alone.
-    """
+    """A function that occasionally writes a step to the pipe; a full or closed pipe is ignored."""
     os.set_inheritable(fd, False)
     os.set_blocking(fd, False)
     last = -TELL
@@ -91,7 +89,7 @@ def _teller(fd):
         if time.monotonic() - last < TELL:
             return
         last = time.monotonic()
-        # less than a pipe takes at once, so that lines stay whole
+        # below the atomic write size of a pipe, so that lines stay complete
         line = json.dumps(entry, default=_plain)
         with suppress(OSError):
             os.write(fd, line.encode()[:2000] + b"\n")

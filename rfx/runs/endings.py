@@ -1,4 +1,4 @@
-"""From how a run's process ended to its result, and to a few words about it."""
+"""Convert the ending of a run's process to its result, and to a short description."""
 
 from dataclasses import replace
 from typing import Any
@@ -10,8 +10,8 @@ from rfx.records.run import Run
 from rfx.runs import baseline
 from rfx.runs.process import Ending
 
-_LONGEST = 2000  # characters of a message
-# Options with a column of their own, and what that column may hold.
+_LONGEST = 2000  # maximum characters of a message
+# Options with a column, and the types of that column.
 _OPTION_COLUMNS: dict[str, type | tuple[type, ...]] = {
     "kernel": str,
     "solver": str,
@@ -21,15 +21,16 @@ _OPTION_COLUMNS: dict[str, type | tuple[type, ...]] = {
 
 
 def result_of(run: Run, ending: Ending) -> Result:
-    """The result of a run that ended so: the one that it wrote, or one that says why there is none.
+    """The result of a run with this ending: the one it wrote, or one with the reason why there is
+    none.
 
-    Of a run that a worker made, params has `host`, the name of its machine, too.
+    For a run on a worker, params also has `host`, the name of its machine.
     """
     answer = ending.answer or {}
     where = {} if ending.host is None else {"host": ending.host}
     if ending.timeout is not None:
         found = failure(
-            run, "timeout", f"not done within {ending.timeout:g} seconds", ending.peak_mb
+            run, "timeout", f"not finished within {ending.timeout:g} seconds", ending.peak_mb
         )
     elif not answer:
         found = failure(run, "failed", ending.crash or "", ending.peak_mb)
@@ -43,7 +44,7 @@ def result_of(run: Run, ending: Ending) -> Result:
     if not where:
         return found
     message = f"worker {ending.worker} on {ending.host}: {found.message}"[:_LONGEST]
-    # BLAS and processor are those of this machine, which did not make it
+    # BLAS and processor are those of this machine, which did not run it
     return replace(found.with_params(**where), blas=None, cpu=None, message=message)
 
 
@@ -68,7 +69,7 @@ def _made(run: Run, ending: Ending, answer: dict[str, Any], where: dict[str, str
 def failure(
     run: Run, status: str, message: str, peak_mb: float | None = None, **params: Any
 ) -> Result:
-    """The result of a run that gave none; params: entries besides those of the run."""
+    """The result of a run without an answer; params: entries in addition to those of the run."""
     columns = (
         _columns(run)
         | env.describe()
@@ -88,7 +89,7 @@ def _columns(run: Run) -> dict[str, Any]:
 
 
 def _has_column(name, value) -> bool:
-    # lam = "validation" is a wish; the column takes the number that came of it.
+    # lam = "validation" is a request; the column has the resulting number
     return name in _OPTION_COLUMNS and isinstance(value, _OPTION_COLUMNS[name])
 
 
@@ -98,7 +99,7 @@ def _params(run: Run) -> dict[str, Any]:
 
 
 def in_words(row: Result) -> str:
-    """What the progress says of a result."""
+    """The progress text of a result."""
     if row.status != "ok":
         return f"{row.status}: {row.message}"
     words = []

@@ -1,4 +1,4 @@
-"""How long the runs of a plan will take, by what runs like them took, and nothing else."""
+"""Estimate the time of a plan's runs from similar runs."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from rfx.records.result import Result
 from rfx.records.run import Run
 
-# Less is not worth a word; of more, the small form of a plan is spoken of.
+# Estimates below are not reported; above the second, the small form of a plan is suggested.
 _LEAST, _LONG = 60.0, 600.0
 
 
 class Estimate:
-    """What is known of the seconds of runs, from the rows there are and those that are added."""
+    """The known times of runs, from existing rows and those added later."""
 
     def __init__(self, rows: Iterable[Result] = ()) -> None:
         self._known: dict[tuple[str, str], list[tuple[Result, float]]] = {}
@@ -21,15 +21,15 @@ class Estimate:
             self.add(row)
 
     def add(self, row: Result) -> None:
-        """A run that has ended; one that was cut short tells nothing."""
+        """Add a finished run; an interrupted one is ignored."""
         seconds = row.params.get("seconds_process") or row.params.get("seconds_total")
         if row.status == "ok" and seconds:
             method = (row.params.get("asked") or {}).get("method") or row.method
             self._known.setdefault((row.dataset, method), []).append((row, seconds))
 
     def of(self, run: Run) -> float | None:
-        """Seconds of a run: of runs that differ in the seed alone, else of those that are most
-        like it among those of its method on its data set; None where there is none.
+        """Estimated seconds of a run: from runs that differ only in the seed, else from the most
+        similar ones of its method on its data set; None if there are none.
         """
         known = self._known.get((run.dataset, run.method))
         if not known:
@@ -40,7 +40,7 @@ class Estimate:
         return statistics.fmean(seconds for (_, seconds), same in zip(known, alike) if same == most)
 
     def total(self, runs: Sequence[Run], jobs: int = 1) -> float | None:
-        """Seconds of all of them, so many at a time; None where something is not known."""
+        """Estimated seconds of all runs, with this many at a time; None if one is unknown."""
         total = 0.0
         for run in runs:
             seconds = self.of(run)
@@ -50,7 +50,7 @@ class Estimate:
         return total / max(1, min(jobs, len(runs) or 1))
 
     def words(self, runs: Sequence[Run], jobs: int, has_quick: bool = False) -> str:
-        """ ", about 40 min", with advice where that is long; "" where nothing is to be said."""
+        """ ", about 40 min", with advice if that is long; "" if unknown or short."""
         seconds = self.total(runs, jobs)
         if seconds is None or seconds < _LEAST:
             return ""
@@ -59,7 +59,7 @@ class Estimate:
 
 
 def _is(row: Result, name: str, value: object) -> bool:
-    """Whether a row has that value of an option, as it was asked for."""
+    """Whether a row has that requested value of an option."""
     asked = row.params.get("asked") or {}
     own = asked.get(name) if name in asked else row.params.get(name, row.get(name))
     return own == value

@@ -1,5 +1,5 @@
-"""What the predictions of a model depend on: permutation importance and partial dependence of the
-columns that a person knows, which may have become several inputs each.
+"""Explain the predictions of a model: permutation importance and partial dependence of the original
+columns, each of which may have become several inputs.
 
 Importance is that of Breiman [1]_, partial dependence that of Friedman [2]_.
 
@@ -26,27 +26,27 @@ from rfx.errors import DataError, UsageError, or_near
 from rfx.fitting import calibration
 from rfx.fitting.pipeline import Pipeline
 
-# Fewest shuffles of a column that say how far they differ.
+# Minimum shuffles of a column for an interval.
 LEAST_REPEATS = 10
-# Most columns that are shuffled where none are named.
+# Maximum columns shuffled if none are named.
 MOST_COLUMNS = 500
-# Points of a grid, the quantiles that it begins and ends at, and most levels of a category.
+# Points of a grid, its first and last quantiles, and maximum levels of a category.
 POINTS, ENDS, MOST_LEVELS = 20, (0.05, 0.95), 12
 CONFIDENCE = 0.95
-_ROLE = 71  # of the random numbers that draw rows and shuffle columns
+_ROLE = 71  # the streams of random numbers for rows and shuffles
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the rows as a person knows it.
+    """An original column of the rows.
 
     Attributes
     ----------
     name : str
     start, stop : int
-        The inputs that it became.
+        The inputs created from it.
     source : Input or None
-        How it became them; None for a number that is an input itself.
+        How they are created; None for a number that is an input itself.
     """
 
     name: str
@@ -64,17 +64,17 @@ class Column:
 
 @dataclass(frozen=True)
 class Importance:
-    """How much a column matters.
+    """The importance of a column.
 
     Attributes
     ----------
     name : str
     mean : float
-        By how much the error rises when the column is shuffled, the mean over the shuffles.
+        The mean increase of the error over the shuffles.
     low, high : float
         The interval around it; see `interval`.
     rises : list of float
-        The rise at each shuffle.
+        The increase at each shuffle.
     share : float or None
         Its share of the learnt metric, None without one.
     """
@@ -89,13 +89,13 @@ class Importance:
 
 @dataclass(frozen=True)
 class Dependence:
-    """The mean response where all rows have the same value in one column.
+    """The mean response when all rows have the same value in one column.
 
     Attributes
     ----------
     name : str
     kind : str
-        As `Column.kind`.
+        See `Column.kind`.
     grid : list of float or str
         The values: numbers, dates as text, or categories.
     means : array, (points, outputs)
@@ -109,26 +109,26 @@ class Dependence:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What `explain` found.
+    """The results of `explain`.
 
     Attributes
     ----------
     metric : str
-        The error that rises.
+        The name of the error.
     error : float
-        It, of the rows as they are.
+        Its value for the original rows.
     n_rows, n_given : int
-        How many rows were used, of how many.
+        Rows used, and rows available.
     response : str
-        What the means of `dependences` are of.
+        What the `dependences` average.
     outputs : list of str
-        The names of the outputs, the classes where there are some.
+        The names of the outputs, the classes for classification.
     importances : list of Importance
         The largest mean first.
     dependences : list of Dependence
-        Of the first columns among these.
+        For the first columns among these.
     n_columns : int
-        How many columns there are; fewer were shuffled where there are very many.
+        Total number of columns; only some are shuffled if there are very many.
     """
 
     metric: str
@@ -142,7 +142,7 @@ class Explanation:
     n_columns: int
 
     def widest(self, count: int) -> list[int]:
-        """The places, ascending, of the outputs whose means differ most along a column."""
+        """The ascending positions of the outputs whose means vary most along a column."""
         if len(self.outputs) <= count or not self.dependences:
             return list(range(len(self.outputs)))
         ranges = np.max(
@@ -153,14 +153,14 @@ class Explanation:
 
 @dataclass(frozen=True)
 class Asked:
-    """How much is computed.
+    """The amount of computation.
 
     Attributes
     ----------
     rows : int
-        At most so many rows, drawn by the seed.
+        Maximum number of rows, drawn by the seed.
     repeats : int
-        Shuffles of each column.
+        Shuffles per column.
     top : int
         Columns whose partial dependence is computed.
     columns : sequence of str
@@ -182,23 +182,22 @@ def explain(
     asked: Asked | None = None,
     report: Callable[[int, int, str], None] = lambda done, total, words: None,
 ) -> Explanation:
-    """Permutation importance and partial dependence on raw rows, which the model should not have
-    learnt from.
+    """Permutation importance and partial dependence on raw rows, preferably held-out ones.
 
     Parameters
     ----------
     model : Pipeline
     X : array or CSR matrix, (n, d)
-        Encoded inputs, as the model's schema makes them.
+        Inputs encoded by the model's schema.
     y : array, (n,) or (n, targets)
     asked : Asked, optional
     report : function of (done, total, words)
-        Told how far the work is.
+        Receives the progress.
 
     Raises
     ------
     DataError
-        For fewer than two rows, and where no label is the model's.
+        For fewer than two rows, and if no label is the model's.
     UsageError
         For columns that do not exist, and rows that are sequences.
     """
@@ -206,13 +205,13 @@ def explain(
     if model.letters is not None:
         raise UsageError("the model's rows are sequences, which have no columns to explain")
     if X.shape[0] < 2:
-        raise DataError("explaining takes at least two rows")
+        raise DataError("explaining needs at least two rows")
     n_given = X.shape[0]
     kept = splits.draw(n_given, min(asked.rows, n_given), asked.seed, _ROLE)
     X, y = X[kept], np.asarray(y, np.float64)[kept]
     model.preprocessing.warn_of_unknown(y)
     base = model.decision_function(X)
-    model.evaluate(base, y)  # refuses labels of which the model has none
+    model.evaluate(base, y)  # raises an error if none of the labels is the model's
     every = columns_of(model)
     chosen = _chosen(every, asked.columns) if asked.columns else _most(model, every, X)
     total = len(chosen) * asked.repeats
@@ -245,7 +244,7 @@ def explain(
 
 
 def columns_of(model: Pipeline) -> list[Column]:
-    """The columns of the rows that a model takes, in the order of their inputs."""
+    """The columns of the rows that a model accepts, in the order of their inputs."""
     inputs = None if model.schema is None else model.schema.inputs
     if inputs is None:
         return [Column(name, place, place + 1) for place, name in enumerate(model.input_names())]
@@ -257,13 +256,11 @@ def columns_of(model: Pipeline) -> list[Column]:
 
 def metric_of(model: Pipeline) -> str:
     """The error that `error` computes."""
-    return "RMSE" if model.task == "regression" else "share of wrong labels"
+    return "RMSE" if model.task == "regression" else "error rate"
 
 
 def error(model: Pipeline, decision: np.ndarray, y: np.ndarray) -> float:
-    """The error of decision values: RMSE in the target's own units, or the share of wrong
-    labels.
-    """
+    """The error of decision values: RMSE in the target's original units, or the error rate."""
     found = model.labels(decision)
     if model.task == "regression":
         return float(np.sqrt(np.mean((found - y) ** 2)))
@@ -271,12 +268,12 @@ def error(model: Pipeline, decision: np.ndarray, y: np.ndarray) -> float:
 
 
 def interval(rises: Sequence[float]) -> tuple[float, float, float]:
-    """The mean of the rises (r,) of an error, and the lower and upper end of its interval.
+    """The mean of the increases (r,) of an error, and the bounds of its interval.
 
-    Where a column tells nothing, the rows as given are one shuffle among others. Their rise is the
-    mean of r shuffles less one more, whose deviation is s sqrt(1 + 1/r), s being that of a shuffle.
-    The interval is as many of these wide to both sides as Student's t with r - 1 degrees of freedom
-    has it for 95 %: of 100 such columns, 95 have 0 in theirs.
+    If a column is uninformative, the original rows are equivalent to a shuffle. The increase is
+    then the mean of r shuffles minus another, with standard deviation s sqrt(1 + 1/r), where s is
+    that of a shuffle. The interval uses the 95 % quantile of Student's t with r - 1 degrees of
+    freedom: for 95 of 100 such columns it contains 0.
     """
     count = len(rises)
     mean, deviation = float(np.mean(rises)), float(np.std(rises, ddof=1))
@@ -285,12 +282,12 @@ def interval(rises: Sequence[float]) -> tuple[float, float, float]:
 
 
 def shuffle(n: int, *key: int) -> np.ndarray:
-    """A random order of range(n), that of the key."""
+    """A random order of range(n) determined by the key."""
     return np.argsort(splits.generator(*key).bit_generator.random_raw(n), kind="stable")
 
 
 def response_of(model: Pipeline) -> tuple[str, list[str]]:
-    """What partial dependence is the mean of, in words, and the names of its outputs.
+    """The quantity averaged by partial dependence, in words, and the names of its outputs.
 
     Two classes have one output, that of the larger label.
     """
@@ -303,7 +300,7 @@ def response_of(model: Pipeline) -> tuple[str, list[str]]:
 
 
 def _responses(model: Pipeline, decision: np.ndarray) -> np.ndarray:
-    """(n, outputs) what `response_of` names, of decision values."""
+    """(n, outputs) of the quantity named by `response_of`, from decision values."""
     if model.classes is None:
         found = model.labels(decision)
     elif calibration.has(model):
@@ -315,7 +312,7 @@ def _responses(model: Pipeline, decision: np.ndarray) -> np.ndarray:
 
 
 def _chosen(every: Sequence[Column], asked: Sequence[str]) -> list[int]:
-    """The places of the columns that are asked for, by name or by number from 1."""
+    """The positions of the requested columns, by name or by number from 1."""
     places = {column.name: place for place, column in enumerate(every)}
     numbers = {str(place + 1): place for place in range(len(every))}
     found = []
@@ -323,7 +320,7 @@ def _chosen(every: Sequence[Column], asked: Sequence[str]) -> list[int]:
         place = places.get(name, numbers.get(name))
         if place is None:
             raise UsageError(
-                f"--columns has {name!r:.80}, which is no column of the"
+                f"--columns has {name!r:.80}, which is not a column of the"
                 f" model{or_near(name, places, 'its columns are'):.400}"
             )
         found.append(place)
@@ -331,7 +328,7 @@ def _chosen(every: Sequence[Column], asked: Sequence[str]) -> list[int]:
 
 
 def _most(model: Pipeline, every: Sequence[Column], X: Any) -> list[int]:
-    """The places of all columns; where there are very many, of those with the largest share of the
+    """The positions of all columns; if there are very many, of those with the largest share of the
     learnt metric, else of those whose scaled values vary most.
     """
     if len(every) <= MOST_COLUMNS:
@@ -346,7 +343,7 @@ def _most(model: Pipeline, every: Sequence[Column], X: Any) -> list[int]:
 
 
 def _variances(X: Any) -> np.ndarray:
-    """(d,) of each column."""
+    """(d,) for each column."""
     if not sp.issparse(X):
         return np.asarray(X).var(axis=0)
     mean = np.asarray(X.mean(axis=0)).ravel()
@@ -354,15 +351,15 @@ def _variances(X: Any) -> np.ndarray:
 
 
 class _Work:
-    """The rows, and what becomes of the model's error and response when one column changes."""
+    """The rows, and the model's error and response when one column changes."""
 
     def __init__(self, model: Pipeline, X: Any, y: np.ndarray, least: float):
         self.model, self.y, self.error = model, y, least
-        # one column of a matrix by columns is quick to take out
+        # CSC format makes single columns fast to access
         self.X = sp.csc_matrix(X) if sp.issparse(X) else X
 
     def rises(self, column: Column, repeats: int, key: tuple[int, ...]) -> list[float]:
-        """By how much the error rises at each shuffle of a column."""
+        """The increase of the error at each shuffle of a column."""
         block = self._block(column)
         if (block == block[0]).all():
             return [0.0] * repeats
@@ -404,7 +401,7 @@ class _Work:
 
 
 def _quantiles(values: np.ndarray) -> np.ndarray:
-    """All different values where these are few, else a grid of quantiles."""
+    """All distinct values if these are few, else a grid of quantiles."""
     found = np.unique(values)
     return found if len(found) <= POINTS else np.unique(np.quantile(values, _SHARES))
 
@@ -425,8 +422,8 @@ def _of_dates(column: Column, block: np.ndarray) -> tuple[list[Any], np.ndarray]
 
 
 def _of_categories(column: Column, block: np.ndarray) -> tuple[list[Any], np.ndarray]:
-    """The categories that most rows have, in the model's order. Some that have the same mean of the
-    targets are one.
+    """The most frequent categories, in the model's order. Categories with the same target mean are
+    merged.
     """
     source = column.source
     assert source is not None and source.categories is not None

@@ -1,8 +1,8 @@
-"""Scores without test rows: by cross-validation, or on a share of the training rows; and
+"""Scores without test rows: by cross-validation, or on a fraction of the training rows; and
 probabilities from the same rows.
 
-The models that are scored so are fitted without the rows that score them, what stands for missing
-cells and options chosen by validation and all; the model that stays is fitted to all rows.
+The models evaluated in this way are fitted without the held-out rows, including replacements of
+missing cells and options chosen by validation; the final model is fitted to all rows.
 """
 
 import time
@@ -20,19 +20,19 @@ from rfx.fitting.validation import folds
 from rfx.options import Option
 from rfx.records.run import Run
 
-CV = Option("cv", int, "Parts of the training rows.", low=2, high=1000)
-HOLDOUT = Option("holdout", float, "Share of the training rows.", low=0, high=0.5, open_low=True)
-# what is held out for probabilities where nothing else is asked for
+CV = Option("cv", int, "Folds of the training rows.", low=2, high=1000)
+HOLDOUT = Option("holdout", float, "Fraction of the training rows.", low=0, high=0.5, open_low=True)
+# fraction held out for probabilities by default
 SHARE = 0.2
 
 
 @dataclass
 class HeldOut:
-    """Rows that models were evaluated on which had not seen them.
+    """Held-out rows with the decision values of models that were fitted without them.
 
     by: how they were held out, in words. y: their targets or labels. decisions: for each model
-    (several along a path) the values that its decision_function gives, for regression in units of
-    the scaled target of the model of all rows. seconds: that it took.
+    (several along a path) its decision_function values, for regression in units of the scaled
+    target of the model of all rows. seconds: elapsed.
     """
 
     by: str
@@ -43,31 +43,31 @@ class HeldOut:
 
 @dataclass
 class Elsewhere(Split):
-    """The test rows of a run whose training rows lie elsewhere, and what was held out of these."""
+    """The test rows of a run with remote training rows, and its held-out rows."""
 
     held: HeldOut | None = None
 
 
 def check(run: Run) -> None:
-    """Refuse with a UsageError the cv, holdout and calibrate where they are out of range,
-    or for what is not held out; and groups and time where rows are not in memory.
+    """Raise UsageError for cv, holdout and calibrate that are out of range or unsupported, and for
+    groups and time if rows are not in memory.
     """
     for option in (CV, HOLDOUT):
         if getattr(run, option.name) is not None:
             option.convert(getattr(run, option.name))
     if run.cv is not None and run.holdout is not None:
-        raise UsageError(f"--cv is {run.cv} and --holdout is {run.holdout:g}; give one of the two")
+        raise UsageError(f"--cv is {run.cv} and --holdout is {run.holdout:g}; use only one of them")
     if run.groups is not None and run.time is not None:
         raise UsageError(
-            f"--groups is {run.groups!r:.80} and --time is {run.time!r:.80}; give one of the two"
+            f"--groups is {run.groups!r:.80} and --time is {run.time!r:.80}; use only one of them"
         )
     every = ("cv", "holdout", "calibrate", "groups", "time")
     asked = [name for name in every if getattr(run, name) is not None]
     if asked and run.stream:
-        other = ", or give --test FILE" if asked[0] not in ("groups", "time") else ""
-        raise UsageError(f"--{asked[0]} needs all rows in memory; leave out --stream{other}")
+        other = ", or use --test FILE" if asked[0] not in ("groups", "time") else ""
+        raise UsageError(f"--{asked[0]} needs all rows in memory; omit --stream{other}")
     if run.calibrate is not None and run.options.get("task") == "regression":
-        raise UsageError("--calibrate is for classes, but the task is regression")
+        raise UsageError("--calibrate is for classification, but the task is regression")
 
 
 def wanted(run: Run) -> bool:
@@ -77,11 +77,11 @@ def wanted(run: Run) -> bool:
 
 def evaluated(run: Run, split, final, progress=None, without: Callable | None = None) -> HeldOut:
     """The held-out rows of the run's cv or holdout, evaluated by models of the run; final: the
-    trained method of all rows.
+    method trained on all rows.
 
-    without(trainer, kept, out, progress): the pipeline of the rows with the numbers `kept`, and for
-    each point of its path the decision values of the rows `out`; by default of the split's rows.
-    Raises DataError where there are too few rows.
+    without(trainer, kept, out, progress): the pipeline trained on the rows `kept`, and for each
+    point of its path the decision values of the rows `out`; by default of the split's rows. Raises
+    DataError for too few rows.
     """
     if isinstance(split, Elsewhere):
         assert split.held is not None
@@ -96,7 +96,7 @@ def evaluated(run: Run, split, final, progress=None, without: Callable | None = 
     for number, (kept, out) in enumerate(parts):
         trainer = replace(methods.create(run.method, seed=run.seed, **options), schema=split.schema)
         if apart is not None:
-            # a label may have all its rows in one group
+            # all rows of a label may be in one group
             trainer = replace(trainer, classes=final.classes)
         tell = None
         if progress is not None:
@@ -119,20 +119,20 @@ def _without(split, trainer, kept, out, progress) -> tuple:
 
 
 def _words(run, parts, count) -> str:
-    """How rows were held out."""
+    """A description of the held-out rows."""
     share = len(parts[0][1]) / count
     if run.time is not None:
         if run.cv:
             return f"{len(parts)} growing windows by time"
-        return f"held out, the last {100 * share:.3g} % by time"
+        return f"held out: the last {100 * share:.3g} % by time"
     by = "" if run.groups is None else " by groups"
     if run.cv:
         return f"{len(parts)}-fold cross-validation{by}"
-    return f"held out, {share:.3g} of the training rows{by}"
+    return f"held out: {share:.3g} of the training rows{by}"
 
 
 def fit(trainer, split, **listening):
-    """The pipeline of the split's training rows, with their weights where they have some."""
+    """The pipeline of the split's training rows, with their sample weights if any."""
     y = np.asarray(split.y_train)
     return _fit(trainer, split.X_train, y, split.weights, split.apart, **listening)
 
@@ -152,9 +152,9 @@ def _in_units(final, point, decision):
 
 
 def calibrated(kind: str, held: HeldOut, final) -> list[Calibration]:
-    """For each of the models the curve that makes probabilities of its decision values."""
+    """For each of the models, the calibration curve of its decision values."""
     if final.task == "regression":
-        raise UsageError("--calibrate is for classes, but the task is regression")
+        raise UsageError("--calibrate is for classification, but the task is regression")
     return [
         Calibration.fit(kind, decision, held.y, final.classes, held.by, final.schema)
         for decision in held.decisions

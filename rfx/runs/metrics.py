@@ -1,6 +1,4 @@
-"""How good predictions are, by all measures that a person asks for; by scikit-learn's
-definitions.
-"""
+"""Evaluation measures of predictions, by scikit-learn's definitions."""
 
 import numpy as np
 
@@ -10,18 +8,18 @@ from rfx.fitting import calibration
 
 
 def measures(method, decision, y) -> dict:
-    """Of a trained method's decision values (n,), (n, classes) or (n, targets) of rows with labels
-    y (n,) or targets (n,), (n, targets).
+    """Evaluate a trained method's decision values (n,), (n, classes) or (n, targets) for rows with
+    labels y (n,) or targets (n,), (n, targets).
 
-    Classes: accuracy, balanced_accuracy, f1 (of the larger of two labels; of several the mean over
-    the classes), auc (of several the mean over each class against the others), log_loss where the
-    model has probabilities, labels, confusion (a row for each true label, a column for each
-    predicted one). Regression, in the target's own units: rmse, mae, r2. What is not defined for
-    these rows, such as auc where all are of one class, is left out.
+    Classification: accuracy, balanced_accuracy, f1 (of the larger of two labels; of several the
+    mean over the classes), auc (of several the one-against-rest mean), log_loss if the model has
+    probabilities, labels, confusion (rows: true labels, columns: predicted labels). Regression, in
+    the target's original units: rmse, mae, r2. Undefined measures, such as auc with a single class,
+    are omitted.
 
-    Rows whose label is not among the model's count as wrong: in accuracy, in balanced_accuracy, as
-    classes of their own, and in f1, which is then the mean over all labels, of two classes, too.
-    auc and log_loss need a value for each label and are left out.
+    Rows whose label is not among the model's count as wrong: in accuracy; in balanced_accuracy, as
+    separate classes; and in f1, which is then the mean over all labels, also for two classes. auc
+    and log_loss need a value for each label and are omitted.
     """
     y = np.asarray(y)
     found = method.labels(decision)
@@ -31,15 +29,15 @@ def measures(method, decision, y) -> dict:
     labels = np.unique(np.concatenate([method.classes, y]))
     known = len(labels) == len(method.classes)
     two = known and len(method.classes) == 2
-    # scikit-learn takes decimals such as 0.1 for a regression's, their places for classes
+    # scikit-learn treats decimal labels such as 0.1 as regression targets, but not their positions
     places, own = np.searchsorted(labels, y), np.searchsorted(labels, found)
     every = np.arange(len(labels))
     counted = every[-1:] if two else every
     more = {
         "f1": float(metrics.f1_score(places, own, labels=counted, average="macro", zero_division=0))
     }
-    # several classes: what tells one from all others is its probability, of two the decision value
-    # is as good and has no ties
+    # several classes: probabilities rank one class against the rest; for two classes the decision
+    # value is equivalent and has no ties
     values = (
         calibration.probabilities(method, decision)
         if decision.ndim > 1 and calibration.has(method)

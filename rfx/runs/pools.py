@@ -1,11 +1,11 @@
-"""Where the runs of a plan are made: in processes of this machine, or by Dask's workers; the same
-few words for either.
+"""Pools that execute the runs of a plan: in local processes, or on Dask workers; both have the same
+interface.
 
-take(todo): begin what there is room for, and take it off the list. ended(): (run, result) of each
-run that has ended since, one by one, so that a row is written before the next is asked for.
-at_work(): the run of each that runs, and the last step that its solver told, None before any.
-withdraw(dataset): the runs taken with that data set that have not begun, which are given up.
-stop(): end everything at once; the runs of those that ran.
+take(todo): start as many runs as possible, removing them from the list. ended(): (run, result) of
+each run that has ended since, one by one, so that a row is written before the next is requested.
+at_work(): each running run, and the last step of its solver, None before any. withdraw(dataset):
+give up the runs with that data set that have not begun, and return them. stop(): end everything at
+once; return the runs in progress.
 """
 
 from collections.abc import Iterator
@@ -21,8 +21,8 @@ from rfx.runs.process import Child
 
 @dataclass(frozen=True)
 class Way:
-    """How each run is made. timeout: seconds, before its own; command: the child's command
-    line; tells: its solver's steps are wanted.
+    """How each run is executed. timeout: seconds, unless the run has its own; command: the child's
+    command line; tells: whether its solver's steps are reported.
     """
 
     timeout: float | None = None
@@ -36,9 +36,9 @@ class Way:
         ----------
         run : Run
         threads : int, optional
-            For one that does not say how many it takes.
+            Default number of threads of a run.
         key : str, optional
-            The run's key where it was asked for: it fails where its data are others here.
+            The run's key as requested: it fails if its data differs here.
         """
         told = replace(run, timeout=None, threads=run.threads or threads).as_dict() | (
             {"key": key} if key else {}
@@ -48,10 +48,10 @@ class Way:
 
 @contextmanager
 def local(jobs: int, way: Way):
-    """`jobs` processes at a time of this machine, whose cores they share.
+    """`jobs` local processes at a time, which share the cores.
 
-    Not a cluster of Dask's on one machine, which takes seconds to start, and distributed to be
-    there: rfx's dependencies are enough.
+    Not a local Dask cluster, which takes seconds to start and needs distributed: rfx's required
+    dependencies are enough.
     """
     pool = Local(jobs, way)
     try:
@@ -83,7 +83,7 @@ class Local:
                 yield run, endings.result_of(run, child.ending())
 
     def withdraw(self, dataset: str) -> list[Run]:
-        return []  # what is taken begins at once
+        return []  # a taken run starts at once
 
     def stop(self) -> list[Run]:
         for _, child in self.children:

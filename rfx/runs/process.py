@@ -1,7 +1,7 @@
-"""A run in a process of its own: started, listened to, ended in time, and what came of it.
+"""A run in a separate process: start it, receive its steps, end it in time, and return its ending.
 
-Nothing heavy is imported: Dask's workers do this, too, and what they hold is missing to the runs
-beside them.
+Nothing slow is imported: Dask workers use this module too, and their memory is not available to
+runs.
 """
 
 import json
@@ -17,27 +17,27 @@ from pathlib import Path
 from typing import Any
 
 COMMAND = (sys.executable, "-m", "rfx.runs.child")
-NAP = 0.02  # seconds between two looks at a run
+NAP = 0.02  # seconds between two checks of a run
 
 
 @dataclass(frozen=True)
 class Ending:
-    """What came of a run that has ended.
+    """The ending of a run.
 
     Parameters
     ----------
     answer : dict or None
-        What it wrote; None where that is nothing whole.
+        Its output; None unless it is complete.
     crash : str or None
-        A sentence about its end where there is no answer.
+        A sentence about its end if there is no output.
     timeout : float or None
-        The seconds that were not enough.
+        The exceeded time limit in seconds.
     peak_mb : float or None
-        Its largest memory, in MiB.
+        Its peak memory, in MiB.
     seconds : float or None
-        From its start to its end.
+        Elapsed seconds.
     worker, host : str or None
-        The address and the machine of the worker that made it.
+        The address and the machine of its worker.
     """
 
     answer: dict[str, Any] | None = None
@@ -50,11 +50,11 @@ class Ending:
 
 
 class Child:
-    """One run: a process in a session of its own, so that Ctrl-C reaches the parent alone, which
-    then ends it.
+    """One run: a process in its own session, so that Ctrl-C reaches only the parent, which then
+    ends it.
 
-    `job` is what the child is told, as JSON; `timeout` the seconds after which it is ended;
-    `tells`: its solver's steps are wanted.
+    `job` is the input of the child, as JSON; `timeout` the time limit in seconds; `tells`: whether
+    its solver's steps are reported.
     """
 
     def __init__(self, job: dict, timeout: float | None = None, command=None, tells=False):
@@ -62,7 +62,7 @@ class Child:
         self.step, self._steps, self._rest = None, None, b""
         self.peak_mb: float | None = None
         self.timed_out = False
-        # Files without names: nothing is left behind when the parent is killed.
+        # Unnamed files: nothing is left behind when the parent is killed.
         self.answer, self.printed = tempfile.TemporaryFile(), tempfile.TemporaryFile()
         words, passed = (
             [json.dumps(job), "--fd", str(self.answer.fileno()), "--parent", str(os.getpid())],
@@ -85,7 +85,7 @@ class Child:
             os.close(end)
 
     def heard(self) -> dict | None:
-        """The last step that its solver has told."""
+        """The last step reported by its solver."""
         if self._steps is None:
             return None
         told = b""
@@ -116,13 +116,13 @@ class Child:
         return self.process.returncode is not None
 
     def reap(self, flags):
-        # wait4 instead of Popen.wait: it tells the largest memory of a run that can't tell it
-        # itself any more.
+        # wait4 instead of Popen.wait: it returns the peak memory of a run that can no longer report
+        # it.
         try:
             pid, status, usage = os.wait4(self.process.pid, flags)
         except ChildProcessError:
-            # Started by something that ignores SIGCHLD: the kernel has reaped it, and its row says
-            # how it went.
+            # Started by a process that ignores SIGCHLD: the kernel has reaped it, and its row has
+            # the outcome.
             self.process.returncode = 0
             return
         if pid:
@@ -131,8 +131,8 @@ class Child:
 
     def kill(self):
         if self.process.returncode is None:
-            # Back ends have sessions of their own, and learn of their parent's death only once they
-            # are up.
+            # Back ends have their own sessions, and detect their parent's death only after
+            # start-up.
             below = _descendants(self.process.pid)
             for pid in (self.process.pid, *below):
                 with suppress(ProcessLookupError):
@@ -140,7 +140,7 @@ class Child:
             self.reap(0)
 
     def ending(self) -> Ending:
-        """What came of the run that has ended."""
+        """The ending of a finished run."""
         try:
             self.answer.seek(0)
             answer = json.loads(self.answer.read())
@@ -161,18 +161,19 @@ class Child:
             name = signal.Signals(-code).name if -code in set(signal.Signals) else "unknown"
             text = f"the run's process was killed by signal {-code} ({name})"
             if code == -signal.SIGKILL:
-                text += ", as the kernel does when memory runs out"
+                text += ", probably because memory ran out"
         else:
             text = f"the run's process ended with code {code} and no row"
-        return f"{text}; it printed last: {last[:200]}" if last else text
+        return f"{text}; its last output: {last[:200]}" if last else text
 
 
 def _descendants(pid) -> list[int]:
-    """Processes below `pid`, by Linux's /proc; empty elsewhere."""
+    """Processes below `pid`, from Linux's /proc; empty elsewhere."""
     below: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
-            # The name, in brackets, may hold anything; the parent is the second field after it.
+            # The name, in parentheses, may contain anything; the parent is the second field after
+            # it.
             parent = int(stat.read_text(errors="replace").rpartition(")")[2].split()[1])
             below.setdefault(parent, []).append(int(stat.parent.name))
     found, todo = [], [pid]

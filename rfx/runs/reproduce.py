@@ -1,8 +1,8 @@
-"""Everything by one command: which plans, what they need and about how long they take, then plan
-after plan, resuming.
+"""Reproduce everything with one command: list the plans with their requirements and estimated time,
+then run one plan after another, resumable.
 
-What a plan takes is known from `costs.csv` of its paper's folder: processor seconds and memory,
-measured where that says so.
+The cost of a plan is read from `costs.csv` of its paper's folder: processor seconds and memory,
+measured or estimated as stated there.
 """
 
 import csv
@@ -21,17 +21,17 @@ from rfx.records.run import Run
 from rfx.runs import runner
 
 FORMS = ("quick", "most", "full")
-# Processor seconds of a run of a plan that has no line in costs.csv; and memory, MiB: that of a
-# process which has loaded all.
+# Processor seconds of a run of a plan without a line in costs.csv; and memory, MiB: that of a
+# process with all imports.
 _UNKNOWN_SECONDS, _UNKNOWN_MB = 5.0, 400.0
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What a form of a plan takes: processor seconds of all its runs, memory of the largest in MiB,
-    and where that is known from.
+    """The cost of a form of a plan: processor seconds of all its runs, memory of the largest in
+    MiB, and the basis of these numbers.
 
-    hours: it is left to the form "full".
+    hours: it runs only in the form "full".
     """
 
     seconds: float
@@ -42,9 +42,9 @@ class Cost:
 
 @dataclass
 class Step:
-    """One plan of what lies ahead: where its rows go, the runs that lack, what they need.
+    """A plan to run: its results file, the missing runs, and their requirements.
 
-    without: why it is left out; by_hand: data sets that neither a URL nor a mirror has.
+    without: why it is skipped; by_hand: data sets that neither a URL nor a mirror provides.
     """
 
     plan: plan.Plan
@@ -61,7 +61,7 @@ class Step:
 
 
 def costs(folder: catalogue.Folder) -> dict[tuple[str, str], Cost]:
-    """What is known of the plans of a paper, by (plan, "quick" or "full")."""
+    """The costs of the plans of a paper, by (plan, "quick" or "full")."""
     lines = [
         line
         for line in folder.costs.read_text(encoding="utf-8").splitlines()
@@ -79,11 +79,10 @@ def costs(folder: catalogue.Folder) -> dict[tuple[str, str], Cost]:
 
 
 def ahead(folders: list[catalogue.Folder], form: str, place) -> list[Step]:
-    """Every plan of the papers in that form, what has no row yet in PLACE/PLAN.csv or
-    PLAN-quick.csv, and what it needs.
+    """Every plan of the papers in that form, its runs without a row in PLACE/PLAN.csv or
+    PLAN-quick.csv, and their requirements.
 
-    form: "quick", the small forms; "full", all runs; "most", all but the plans that take hours
-    each.
+    form: "quick", the small forms; "full", all runs; "most", all except the plans that take hours.
     """
     steps, memory = [], env.available_memory_mb()
     for folder in folders:
@@ -93,15 +92,14 @@ def ahead(folders: list[catalogue.Folder], form: str, place) -> list[Step]:
             if step is not None:
                 if step.cost.memory_mb > memory:
                     step.without = (
-                        f"it needs {step.cost.memory_mb:,.0f} MB of memory, and {memory:,.0f} are"
-                        " free"
+                        f"it needs {step.cost.memory_mb:,.0f} MB of memory, but {memory:,.0f} MB"
+                        " are free"
                     )
                 elif step.cost.hours and form == "most":
-                    step.without = "it takes hours: make reproduce-full runs it"
+                    step.without = "it takes hours; use make reproduce-full"
                 elif step.todo and len(step.by_hand) == len(step.datasets):
                     step.without = (
-                        f"its data must be obtained by hand: rfx fetch {' '.join(step.by_hand)}"
-                        " says how"
+                        f"its data must be obtained by hand; see rfx fetch {' '.join(step.by_hand)}"
                     )
                 steps.append(step)
     return steps
@@ -124,22 +122,20 @@ def _step(name, folder, form, place, known) -> Step | None:
 
 
 def minutes(steps: list[Step], jobs: int) -> float:
-    """About how long it takes on this machine, when it is idle: processor seconds over the
-    cores that are used.
-    """
+    """Estimated minutes on this machine when idle: processor seconds divided by the cores used."""
     cores = max(1, min(jobs, env.threads()))
     return sum(step.seconds for step in steps if not step.without) / cores / 60
 
 
 def said(steps: list[Step], jobs: int) -> list[str]:
-    """What will be run, for how long about, what it needs, and what is left out and why:
-    lines to print beforehand.
+    """The plans to run with their estimated time and requirements, and the skipped ones with the
+    reason: lines to print beforehand.
     """
     lines = [f"{'plan':24} {'runs':>6} {'about':>9} {'memory':>9}  basis, data sets"]
     for step in steps:
         name = f"{step.plan.name:24} {len(step.todo):>6,}"
         if step.without:
-            lines.append(f"{name} left out: {step.without}")
+            lines.append(f"{name} skipped: {step.without}")
             continue
         about = f"{step.seconds / 60:,.1f} min" if step.todo else "-"
         hand = f"; by hand: {', '.join(step.by_hand)}" if step.by_hand else ""
@@ -150,17 +146,17 @@ def said(steps: list[Step], jobs: int) -> list[str]:
     total = sum(len(step.todo) for step in steps if not step.without)
     lines.append(
         f"{total:,} runs, {jobs} at a time: about {minutes(steps, jobs):,.0f} minutes on this"
-        " machine when it is idle (processor minutes over the cores used; measured and estimated"
-        " as said, on another machine). Ctrl-C stops; the same command goes on."
+        " machine when it is idle (processor minutes divided by the cores used; measured here, or"
+        " estimated from another machine). Press Ctrl-C to stop; the same command resumes."
     )
     return lines
 
 
 def run(steps: list[Step], jobs: int, say) -> int:
-    """Make the missing runs plan after plan; 0, or 3 where a row failed or did not converge.
+    """Run the missing rows plan by plan; return 0, or 3 if a row failed or did not converge.
 
-    Plans that are about threads run alone, one run at a time. A plan that can't be run is said, and
-    the next one begins: 1 at the end.
+    Plans that compare threads run alone, one run at a time. If a plan can't be run, this is printed
+    and the next one begins; the result is then 1.
     """
     code = 0
     for step in steps:

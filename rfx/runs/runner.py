@@ -1,8 +1,8 @@
-"""The runner: has a plan's missing runs made, each in a process of its own, here or where a pool
-says, and appends a row for each.
+"""The runner: executes a plan's missing runs, each in a separate process, locally or in a pool, and
+appends a row for each.
 
-A row is on the disk before the next run starts, so that nothing finished is lost however the runner
-ends; the next call takes up what has no row yet.
+A row is on the disk before the next run starts, so that no result is lost however the runner ends;
+the next call continues with the missing rows.
 """
 
 import time
@@ -27,8 +27,8 @@ from rfx.runs.process import NAP
 
 @dataclass
 class Summary:
-    """What became of a plan: `rows` are the newest rows of its runs, `ran` of them made
-    now, `total` wanted.
+    """The outcome of a plan: `rows` are the newest rows of its runs, `ran` of them from this call,
+    `total` requested.
     """
 
     plan: str
@@ -36,16 +36,16 @@ class Summary:
     total: int
     ran: int = 0
     rows: list[Result] = field(default_factory=list)
-    # runs without a row, whose data can't be had
+    # runs without a row because their data is unavailable
     without: int = 0
 
     def count(self, status) -> int:
-        """The runs that ended so; those without data are not failed, but skipped."""
+        """The number of runs with this status; those without data are skipped, not failed."""
         return sum(row.status == status and not no_data(row) for row in self.rows)
 
     @property
     def skipped(self) -> int:
-        """The runs whose data could not be had."""
+        """The runs with unavailable data."""
         return self.without + sum(map(no_data, self.rows))
 
     @property
@@ -54,7 +54,7 @@ class Summary:
 
     @property
     def exit_code(self) -> int:
-        """0 when every run of the plan has a row that is ok and converged, else 3."""
+        """0 if every run of the plan has a row that is ok and converged, else 3."""
         return 0 if self.count("ok") == self.total and not self.not_converged else 3
 
     def as_dict(self) -> dict:
@@ -73,24 +73,24 @@ class Summary:
 
 
 def no_data(row: Result) -> bool:
-    """Whether a run has no result because its data could not be had."""
+    """Whether a run has no result because its data was unavailable."""
     return row.params.get("error") == NO_DATA
 
 
 def by_hand(runs: Iterable[Run]) -> dict[str, str]:
-    """The data sets of some runs that neither are here nor can be fetched, each with how a
-    person gets it.
+    """The data sets of some runs that are neither present nor downloadable, each with
+    instructions.
     """
     names = {name.partition(":")[0] for run in runs for name in (run.dataset, run.test) if name}
     return {
-        name: registry.get(name).obtain or f"rfx fetch {name} says more"
+        name: registry.get(name).obtain or f"see rfx fetch {name}"
         for name in sorted(names)
         if registry.has(name) and not is_obtainable(name)
     }
 
 
 def _needs(run: Run, names: Iterable[str]) -> str | None:
-    """Which of some data sets a run needs."""
+    """The data sets that a run needs among these."""
     own = {name.partition(":")[0] for name in (run.dataset, run.test) if name}
     return next((name for name in names if name in own), None)
 
@@ -98,9 +98,9 @@ def _needs(run: Run, names: Iterable[str]) -> str | None:
 def ahead(
     plan: Plan, todo: list[Run], rows: Iterable[Result], jobs: int = 1, here: bool = True
 ) -> tuple[list[Run], list[str], Estimate]:
-    """What is to be said before the first run: (the runs that can be made, lines, the estimate).
+    """Messages before the first run: (the runs that can be executed, lines, the estimate).
 
-    here: the data are read on this machine, which is asked whether it has them.
+    here: the data is read on this machine, so its availability is checked here.
     """
     absent = by_hand(todo) if here else {}
     groups: dict[str, list[Run]] = {}
@@ -130,14 +130,13 @@ def missing(
     traced=(),
     names: list[str] | None = None,
 ) -> list[Run]:
-    """The runs of `plan` that are to be made, given the rows there are, and the keys of the runs
-    that are traced.
+    """The runs of `plan` to execute, given the existing rows, and the keys of the traced runs.
 
-    names: the keys of the plan's runs, where they are known.
+    names: the keys of the plan's runs, if known.
 
-    A row that is ok is never made again, unless a trace of it is asked for and not there. One that
-    was interrupted, has no status, or for which the data could not be had, always is; any other
-    failure or timeout only with `retry_failed`, for it would most likely fail in the same way.
+    A successful run is not repeated, unless a requested trace of it is missing. A run that was
+    interrupted, has no status, or had unavailable data is always repeated; any other failure or
+    timeout only with `retry_failed`, because it would probably fail again.
     """
     names = _keys(plan) if names is None else names
     found = keys.rows_of(names, rows)
@@ -171,8 +170,8 @@ def run(
     progress=None,
     pool=None,
 ) -> Summary:
-    """Make the missing runs of `plan`, `jobs` at a time, and append their rows to the results file
-    `path`.
+    """Execute the missing runs of `plan`, `jobs` at a time, and append their rows to the results
+    file `path`.
 
     Parameters
     ----------
@@ -180,32 +179,33 @@ def run(
     path : path
         The results file.
     jobs : int
-        Runs at a time on this machine.
+        Simultaneous runs on this machine.
     timeout : float, optional
-        Seconds for each run; goes before the plan's own.
+        Seconds for each run; overrides the plan's own.
     retry_failed : bool
-        Make runs again whose rows say that they failed or took too long.
+        Repeat runs whose rows report a failure or timeout.
     report : callable
-        Gets one line a run.
+        Receives one line per run.
     command : list of str, optional
-        The child's command line, to which the run is added as JSON.
+        The child's command line, to which the run is appended as JSON.
     trace : path, optional
-        The file for the traces of the runs that ask for one; by default it is beside the results.
+        The file for the traces of the runs that request one; by default next to the results.
     progress : callable, optional
-        Called with (done, total, runs) as runs begin, go on and end; runs: (words, the last step
-        that its solver told, see rfx.fitting.callbacks, or None) for each run at work.
+        Called with (done, total, runs) when runs begin, progress and end; runs: (description, last
+        step of its solver, see rfx.fitting.callbacks, or None) for each running run.
     pool : callable, optional
-        Given a `pools.Way` and `report`, the context manager of the pool that makes the runs, such
-        as that of `rfx.distributed.pool`; by default this machine's.
+        Receives a `pools.Way` and `report`, and returns the context manager of the pool that
+        executes the runs, such as that of `rfx.distributed.pool`; by default this machine's.
 
     Raises
     ------
     LockedError
         When another runner holds `path`.
     ClusterError
-        When the pool's workers can't be had (any more).
+        If the pool's workers are unavailable.
     KeyboardInterrupt
-        After Ctrl-C or SIGTERM, when the runs at work have been ended and have rows that say so.
+        After Ctrl-C or SIGTERM, when the running runs have been ended and have rows that state
+        this.
     """
     with results.exclusive(path), interrupts.terminate_as_interrupt():
         rows = results.read(path) if Path(path).exists() else []
@@ -228,7 +228,7 @@ def run(
                 desk.estimate, desk.jobs = (None if pool else estimate), jobs
                 desk.work(ready)
                 without += desk.without
-            # a file of rows that changed meanwhile changed their keys, too
+            # a file of rows that has changed meanwhile changed their keys too
             rows, names = results.read(path) if Path(path).exists() else [], _keys(plan)
         return Summary(
             plan.name,
@@ -241,7 +241,7 @@ def run(
 
 
 class _Desk:
-    """Between a pool, where runs are made, and the files: rows are written here alone."""
+    """Connects a pool, which executes runs, with the files: only this class writes rows."""
 
     def __init__(self, pool, path, trace, report, progress=None):
         self.pool, self.path, self.trace, self.report, self.progress = (
@@ -251,8 +251,8 @@ class _Desk:
             report,
             progress,
         )
-        # (data set, test rows) that can't be had: asked for once a call, for a download is tried
-        # for long
+        # (data set, test rows) that are unavailable: checked once per call, because downloads are
+        # retried for long
         self.absent: set[tuple[str, str | None]] = set()
         # runs without a row for that reason
         self.without = 0
@@ -264,7 +264,7 @@ class _Desk:
     def work(self, todo):
         self.total, todo = len(todo), list(todo)
         if self.estimate is not None and self.estimate.total(todo) is not None:
-            self.estimate = None  # it has been said
+            self.estimate = None  # it has been reported
         try:
             while self.done < self.total:
                 self.pool.take(todo)
@@ -287,7 +287,7 @@ class _Desk:
             raise
 
     def leave_out(self, run: Run, row: Result, todo: list[Run]) -> None:
-        """Write the row of a run whose data can't be had, and skip the others with these data."""
+        """Write the row of a run with unavailable data, and skip the others with the same data."""
         rows = run.dataset, run.test
         given_up = self.pool.withdraw(run.dataset)
         out = [one for one in given_up + todo if (one.dataset, one.test) == rows]
@@ -302,7 +302,7 @@ class _Desk:
             self.report(f"[{self.done}/{self.total}] {run.dataset}: {words}")
 
     def reckon(self, row: Result, todo: list[Run]) -> None:
-        """Say once how long the rest will take, when runs like each of them have ended."""
+        """Report once the estimated remaining time, when similar runs have ended."""
         if self.estimate is None:
             return
         self.estimate.add(row)
@@ -322,7 +322,7 @@ class _Desk:
 
     def write(self, run: Run, row: Result) -> None:
         if row.steps:
-            # Before the row: a run that has one is not made again.
+            # Before the row: a run that has one is not repeated.
             traces.append(self.trace, keys.key(run), row.steps)
         results.append(self.path, row)
         self.done += 1

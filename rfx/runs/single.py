@@ -1,4 +1,4 @@
-"""One experiment in this process: load, train, predict, and the result that says all of it."""
+"""One experiment in this process: load, train, predict, and return the complete result."""
 
 import math
 import time
@@ -17,15 +17,15 @@ from rfx.records.result import Result
 from rfx.records.run import Run
 from rfx.runs import baseline, held_out, metrics, streamed
 
-# what info holds that has a column of its own; the rest of info goes into params
+# entries of info with a column; the rest of info goes into params
 IN_COLUMNS = frozenset(results.COLUMNS)
 _NOT_IN_ROW = IN_COLUMNS | {"scores", "asked"}
-# Options with a column of their own, and options that are no choice of the run's.
+# Options with a column, and options that are not choices of the run.
 _OF_COLUMNS = frozenset(("kernel", "solver", "lam", "n_features", "dtype"))
 _NOT_ASKED = frozenset(("seed", "timeout", "task", "loss"))
-# What the held-out errors of choices are as scores.
+# The names of the held-out errors of choices as scores.
 _AS_SCORE: dict[str, Callable[[float], float]] = {
-    "share of wrong labels": lambda error: 1 - error,
+    "error rate": lambda error: 1 - error,
     "mean squared error": math.sqrt,
     "RMSE": float,
 }
@@ -33,7 +33,7 @@ _AS_SCORE: dict[str, Callable[[float], float]] = {
 
 @dataclass(frozen=True)
 class Score:
-    """A score, and what it was taken on, in words."""
+    """A score, and a description of its rows."""
 
     metric: str
     score: float
@@ -43,8 +43,8 @@ class Score:
 def train(run: Run, elsewhere: Callable | None = None, progress: Callable | None = None):
     """Train the method of a run on the training rows of its data: (Pipeline, data.Split).
 
-    elsewhere: trains on rows that are not in this process, as `rfx.distributed.training.train`
-    does. progress: told of every step.
+    elsewhere: trains on remote rows, like `rfx.distributed.training.train`. progress: receives
+    every step.
     """
     held_out.check(run)
     start, options = time.perf_counter(), run.given()
@@ -99,19 +99,19 @@ def execute(
     chosen: Score | None = None,
     beside: bool = False,
 ) -> Result:
-    """Run one experiment: train, save the model (to `model`, or for its size only), predict, return
-    what came of it.
+    """Run one experiment: train, save the model (to `model`, or only to measure its size), predict,
+    return the result.
 
-    The score is on the test rows; where there are none, on training rows held out as cv or holdout
-    of the run say, which params then has as scored_on. What is held out besides test rows is in
-    params as held_out_score. With train_score in the run, and where there is no other score, params
-    has the score on the training rows: train_score, and train_relative_error for regression. Beside
-    another score it is taken last, so that it is in neither the seconds nor the memory of the row.
-    With trace in the run, it has the solver's steps, which go into a file of their own.
+    The score is computed on the test rows; without them, on training rows held out by cv or holdout
+    of the run, as stated in params.scored_on. With both, held-out results are in params as
+    held_out_score. With train_score in the run, and without any other score, params has the score
+    on the training rows: train_score, and train_relative_error for regression. In addition to
+    another score it is computed last, so that it affects neither the seconds nor the memory of the
+    row. With trace in the run, the result has the solver's steps, which go into a separate file.
 
-    chosen: the score on held-out rows by which the run was chosen among others; by default that by
-    which its method chose its options. beside: params has the scores of simple models as baseline
-    (`rfx.runs.baseline`), where the rows are in memory.
+    chosen: the held-out score by which the run was selected; by default that by which its method
+    chose its options. beside: params has the scores of simple models as baseline
+    (`rfx.runs.baseline`), if the rows are in memory.
     """
     start = time.perf_counter()
     trained, split = train(run, elsewhere, progress)
@@ -124,13 +124,13 @@ def execute(
 
 
 def choice_score(method) -> Score | None:
-    """The score by which a trained method chose its last option by its own error on held-out
-    rows; None where it chose none so.
+    """The score by which a trained method chose its last option, from its own error on held-out
+    rows; None without such a choice.
     """
     kept = [name for name in ("groups", "time") if method.info.get(name)]
     by = f" by {kept[0]}" if kept else ""
     for step in reversed(method.info.get("validation") or []):
-        # the choice of the inputs is that of the recursive feature machine itself
+        # the choice of the inputs uses the recursive feature machine itself
         own = step["by"] in (method.name, "auto") or (
             method.name == "rfm" and step["by"] == "kernel ridge regression"
         )
@@ -138,14 +138,14 @@ def choice_score(method) -> Score | None:
         score = _AS_SCORE.get(step["error"])
         if own and values and score is not None:
             metric = "rmse" if method.task == "regression" else "accuracy"
-            words = f"{step['held_out']:,} held-out rows{by}, by which its options were chosen"
+            words = f"{step['held_out']:,} held-out rows{by}, which also chose its options"
             return Score(metric, float(score(values[-1])), words)
     return None
 
 
 def _results(run: Run, method, split, points, paths, progress, chosen=None) -> list[Result]:
-    """A row for each of the trained methods `points`, which are saved to the `paths`;
-    method: the one that they are points of. chosen: as of `execute`.
+    """A row for each of the trained methods `points`, which are saved to the `paths`; method: the
+    one they are points of. chosen: see `execute`.
     """
     held = held_out.evaluated(run, split, method, progress) if held_out.wanted(run) else None
     if held is not None:
@@ -165,8 +165,8 @@ def _results(run: Run, method, split, points, paths, progress, chosen=None) -> l
 
 
 def _result_of(run, split, method, held, chosen, place, point, path) -> Result:
-    """What came of `point`, the model number `place` of `method`; the model file has its
-    scores, too.
+    """The result of `point`, the model number `place` of `method`; the model file also has its
+    scores.
     """
     metric = "rmse" if method.task == "regression" else "accuracy"
     evaluation = {} if split.X_test is None else evaluate(point, split.X_test, split.y_test)
@@ -183,7 +183,7 @@ def _result_of(run, split, method, held, chosen, place, point, path) -> Result:
     known = split.y_train is not None
     if known and not evaluation:
         more, y = _on_training_rows(point, split), split.y_train
-        told.append([more["train_score"], "the training rows themselves"])
+        told.append([more["train_score"], "the training rows"])
     if known:
         more["constant_score"] = baseline.constant(method, split.y_train, y)
     scores = [asdict(Score(metric, score, words)) for score, words in told]
@@ -203,12 +203,12 @@ def _result_of(run, split, method, held, chosen, place, point, path) -> Result:
 
 
 def _asked(run: Run, found: Result) -> dict:
-    """What the run asked for where its result has something else: words such as ``validation``
-    beside the value that was chosen, None beside what was not asked for at all.
+    """The requested values of a run that differ from its result: words such as ``validation`` for a
+    chosen value, None for options that were not given.
     """
     told = keys.resolved(run)
     names = {*methods.get(run.method).declared(), *methods.get(found.method).declared()}
-    # a column of the same name as another option, such as gap, has something else
+    # a column with the name of another option, such as gap, has another meaning
     names -= IN_COLUMNS - _OF_COLUMNS - {"metric"}
     if run.given().get("lam_path"):
         names -= {"lam"}
@@ -231,13 +231,13 @@ def _on_training_rows(method, split) -> dict:
 
 
 def _prefixed(prefix: str, found: dict, *names: str) -> dict:
-    """Those of these entries that there are, by PREFIX_NAME."""
+    """The existing ones of these entries, as PREFIX_NAME."""
     return {f"{prefix}_{name}": found[name] for name in names if name in found}
 
 
 def model_files(model: Path, lam_path: str | None = None) -> list[Path]:
-    """The model files that training to `model` writes: itself, or one for each lambda with
-    `-lamVALUE` before its suffix.
+    """The model files written by training to `model`: itself, or one for each lambda with
+    `-lamVALUE` before its extension.
     """
     if not lam_path:
         return [model]
@@ -253,8 +253,8 @@ def execute_path(
     elsewhere: Callable | None = None,
     progress: Callable | None = None,
 ) -> list[Result]:
-    """Make a run with option lam_path: a result for each lambda; the model files get
-    `-lamVALUE` before their suffix.
+    """Execute a run with option lam_path: a result for each lambda; the model files get `-lamVALUE`
+    before their extension.
     """
     trained, split = train(run, elsewhere, progress)
     points = list(trained.path)
@@ -274,10 +274,10 @@ def evaluate(method, X, y, detailed: bool = False) -> dict:
     """metric, score, seconds_predict, n_test of a trained method on raw rows X (n, d), targets y
     (n,).
 
-    detailed: also measures, what `rfx.runs.metrics` has.
+    detailed: also the measures of `rfx.runs.metrics`.
 
-    For regression also mae, the mean absolute error in the target's own units, and relative_error,
-    ||f - y|| / ||y|| in these units as Wu et al. (2016) have it, where ||y|| > 0.
+    For regression also mae, the mean absolute error in the target's original units, and
+    relative_error, ||f - y|| / ||y|| in these units as in Wu et al. (2016), if ||y|| > 0.
     """
     if X.shape[0] == 0:
         raise DataError("there are no rows to evaluate on")
@@ -298,8 +298,8 @@ def evaluate(method, X, y, detailed: bool = False) -> dict:
 
 
 def result(method, model_bytes: int, evaluation: dict) -> Result:
-    """What came of a trained method and its evaluation; params holds every option and what
-    was learnt from data.
+    """The result of a trained method and its evaluation; params holds every option and the learnt
+    values.
     """
     info = method.info
     params = {
@@ -315,6 +315,6 @@ def result(method, model_bytes: int, evaluation: dict) -> Result:
     columns |= env.describe() | {
         "peak_rss_mb": max(env.peak_rss_mb(), info.get("peak_rss_mb", 0.0))
     }
-    # a model that was trained in Python does not know the name of its data
+    # a model trained in Python does not know the name of its data
     columns.setdefault("dataset", "")
     return Result(**columns, status="ok", model_bytes=model_bytes, params=params)

@@ -1,5 +1,5 @@
-"""Training on rows that are read as they are needed: `rfx train --stream`, checkpoints, and
-curves of held-out error.
+"""Training on rows read in batches: `rfx train --stream`, checkpoints, and curves of held-out
+error.
 """
 
 from dataclasses import replace
@@ -18,16 +18,15 @@ from rfx.records.run import Run
 
 
 def prepared(trainer, run: Run, split=None, progress=None) -> tuple:
-    """(trainer, what its fit is told besides the rows) by a run: checkpoints, progress, the curve
-    over the split's test rows.
+    """(trainer, further arguments of its fit) for a run: checkpoints, progress, the curve over the
+    split's test rows.
 
-    A trace of a stochastic method is its curve. Raises UsageError where another method is given
-    what only these have, and for weights of the rows of a stream.
+    A trace of a stochastic method is its curve. Raises UsageError for options that only these
+    methods have, and for sample weights of a stream.
     """
     if run.stream and run.sample_weight is not None:
         raise UsageError(
-            "--sample-weight has a weight for each row in memory; leave out --stream, or weigh rows"
-            " by --class-weight"
+            "--sample-weight needs all rows in memory; omit --stream, or use --class-weight"
         )
     asked = [name for name in ("checkpoint", "every", "resume", "stream") if getattr(run, name)]
     listening = {"progress": progress}
@@ -35,7 +34,7 @@ def prepared(trainer, run: Run, split=None, progress=None) -> tuple:
         if not asked:
             return trainer, listening | _curve(trainer, run, split)
         raise UsageError(
-            f"--{asked[0]} is for the methods that learn batch by batch, not for {trainer.name}"
+            f"--{asked[0]} is for methods that learn in batches, not for {trainer.name}"
         )
     if (run.every or run.resume) and not run.checkpoint:
         raise UsageError(f"--{asked[0]} needs --checkpoint FILE")
@@ -50,25 +49,24 @@ def prepared(trainer, run: Run, split=None, progress=None) -> tuple:
 
 
 def _curve(trainer, run, split) -> dict:
-    """The error on the split's test rows into the trace of a method that does not learn
-    batch by batch, where that is asked for.
+    """Add the error on the split's test rows to the trace of a method that does not learn in
+    batches, if requested.
     """
     if not run.curve:
         return {}
     if run.curve != "test" or not run.trace:
         raise UsageError(
-            f'method {trainer.name} has its curve in its trace alone: curve = "test" with a trace'
+            f'method {trainer.name} writes its curve only to a trace; use curve = "test" with a'
+            " trace"
         )
     if split.X_test is None:
-        raise UsageError(
-            f"there are no test rows to draw the curve of {trainer.name} over; name some"
-        )
+        raise UsageError(f"there are no test rows for the curve of {trainer.name}; specify some")
     return {"held_out": (split.X_test, split.y_test)}
 
 
 def _exact(trainer, split):
-    """The test rows' values of the exact kernel ridge solution of the training rows, nu
-    being the method's.
+    """The test rows' values of the exact kernel ridge solution of the training rows, with the
+    method's nu.
     """
     p = trainer.settings
     same = {name: p[name] for name in ("kernel", "gamma", "scaling", "target_scaling", "seed")}
@@ -84,19 +82,18 @@ def _exact(trainer, split):
 
 
 def train(trainer, run: Run, progress=None) -> tuple:
-    """(Pipeline, Split) of training on the file or standard input of a run; the Split has
-    the test rows, which must fit into memory.
+    """(Pipeline, Split) of training on the file or standard input of a run; the Split has the test
+    rows, which must fit into memory.
     """
     path, n_inputs = run.dataset, run.n_inputs
     if run.split is not None:
-        raise UsageError(f"--split is {run.split}, but a stream is not split; give --test FILE")
+        raise UsageError(f"--split is {run.split}, but a stream can't be split; use --test FILE")
     plain, reading = archives.plain_name(path), run.how_to_read()
     source: Source
     if _is_csv(path, reading):
         if n_inputs:
             raise UsageError(
-                f"--n-inputs is {n_inputs}, which is for LIBSVM text; a CSV file says how many"
-                " columns it has"
+                f"--n-inputs is {n_inputs}, which is for LIBSVM text; omit it for a CSV file"
             )
         table = CsvSource(path, reading, task=trainer.settings.task)
         source, schema, task = table, table.schema, table.task
@@ -120,8 +117,8 @@ def train(trainer, run: Run, progress=None) -> tuple:
 
 
 def _is_csv(path, reading) -> bool:
-    """By its name; of standard input, and where the name says nothing, by how the text
-    begins. DataError for what is no text of rows.
+    """The format from the name; for standard input, or an unknown name, from the first bytes.
+    DataError if it is not a text of rows.
     """
     if path == "-":
         stdin = files.standard_input()
@@ -133,7 +130,7 @@ def _is_csv(path, reading) -> bool:
     kind = tables.File(path, encoding=reading.encoding).kind
     if kind not in ("csv", "tsv", "libsvm"):
         raise UsageError(
-            f"{path} is a .{kind} file, but --stream reads LIBSVM text and CSV; leave out --stream"
+            f"{path} is a .{kind} file, but --stream reads LIBSVM text and CSV; omit --stream"
         )
     return kind != "libsvm"
 

@@ -1,9 +1,9 @@
-"""`rfx tune`: the grid, the budget and the held-out rows of a search over methods, and its trials
+"""`rfx tune`: the grid, the budget and the held-out rows of a search over methods, with its trials
 in a results file.
 
 Few rows and small models first, then more; a whole path of lambdas at a time (`Method.along`). What
-is left to search is the bandwidth, in one dimension, and the size: a grid of powers of four, then
-what `rfx.fitting.search` tries about the best.
+remains is a search over the bandwidth, in one dimension, and the size: a grid of powers of four,
+then the refinement of `rfx.fitting.search` around the best.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from rfx.records.result import Result
 from rfx.records.run import Run
 from rfx.runs import held_out, metrics
 
-# What can be searched: the option that is a method's size (None: it has none), and the sizes of the
+# Searchable methods: the option that is a method's size (None: it has none), and the sizes of the
 # rounds.
 SIZES = {
     "rf": ("n_features", (256, 512, 1024)),
@@ -45,21 +45,20 @@ SIZES = {
     "sparse-rf": ("n_features", (256, 512, 1024)),
     "sparse-rb": ("n_grids", (32, 64, 128)),
 }
-# What `auto` searches, and the most rows of those of it whose cost is the square of their number.
+# Methods that `auto` searches, and the maximum rows for those with quadratic cost.
 AUTO = ("rf", "nystrom", "rb", "kernel")
 MOST_ROWS = {"kernel": 15_000}
-# Multiples of the median's bandwidth in the first round; lambdas, largest first, from half decade
-# to half decade.
+# Multiples of the median bandwidth in the first round; lambdas, largest first, in half decades.
 FACTORS = tuple(4.0**power for power in range(-3, 4))
 LAMS = tuple(float(f"{10 ** (3 - step / 2):.1g}") for step in range(13))
 L1_LAMS = tuple(float(f"{10 ** (3 - step / 2):.1g}") for step in range(9))
-# Rows to fit to in the rounds (the last has all), and to evaluate on; what goes on from each;
-# lambdas above the last best that are tried again; the share of the budget that is for the search.
+# Rows to fit in the rounds (the last uses all), and to evaluate; number of points that continue;
+# lambdas above the last best that are tried again; fraction of the budget for the search.
 ROWS, EVALUATED, KEPT, ABOVE = (2000, 10_000), 10_000, (4, 2), 2
 SEARCHING = 0.7
-# The share that the choice of scaling, kernel and metric may take.
+# Maximum fraction for the choice of scaling, kernel and metric.
 CHOOSING = 0.2
-# The size is doubled up to so many times the rows.
+# The size is doubled up to this multiple of the rows.
 LARGEST = 4
 METRICS = {name: Measure(name, larger=True) for name in ("accuracy", "balanced_accuracy", "auc")}
 METRICS |= {name: Measure(name) for name in ("log_loss", "rmse")}
@@ -67,25 +66,25 @@ METRICS |= {name: Measure(name) for name in ("log_loss", "rmse")}
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """How a search goes.
+    """The settings of a search.
 
     Parameters
     ----------
     kernels : sequence of str
-        Those that are tried, of each method those that it has; by default its own.
+        Kernels to try, for each method those that it has; by default its own.
     measure : str, optional
-        Of METRICS; by default accuracy or rmse.
+        One of METRICS; by default accuracy or rmse.
     cv, holdout : int, float, optional
         See `rfx.runs.held_out`.
     seed : int
     budget : float
         Seconds.
     trials : int, optional
-        The most trials.
+        Maximum number of trials.
     results_file : Path, optional
-        CSV file of rows, one a trial, of which those that are there already are not made again.
+        CSV file of rows, one per trial; existing trials are not repeated.
     source : Run, optional
-        What the rows are of; by default the data set of the split.
+        The name of the data in the rows; by default the data set of the split.
     """
 
     kernels: Sequence[str] = ()
@@ -100,7 +99,7 @@ class Asked:
 
 
 class Tuning:
-    """The search for the best options of some methods; `run` goes through it.
+    """The search for the best options of some methods; `run` executes it.
 
     Parameters
     ----------
@@ -108,10 +107,10 @@ class Tuning:
     names : iterable of str
         The methods to search.
     given : dict
-        The options that are fixed, task among them.
+        The fixed options, including task.
     asked : Asked
     tell : callable, optional
-        Called with (trial, whether it was there before) for every one.
+        Called with (trial, whether it existed before) for each trial.
     """
 
     def __init__(
@@ -145,37 +144,37 @@ class Tuning:
         self.deadline = start + SEARCHING * asked.budget
 
     def run(self) -> Found:
-        """All trials, and the best of the last round that was reached."""
+        """All trials, and the best of the last completed round."""
         budget = Budget(self.deadline, self.asked.trials)
         return search(self._scores, self._grid(), self.measure, budget, self._known, self._keep)
 
     def options(self, point: Settings) -> dict[str, Any]:
-        """The options of a point, and what its method has of those that are given."""
+        """The options of a point, and the given options of its method."""
         declared = methods.get(point.method).declared()
         fixed = {name: value for name, value in self.given.items() if name in declared}
         return fixed | dict(point)
 
     def edges(self, found: Found) -> list[str]:
-        """The options whose best value is the first or the last of those tried, in words."""
+        """The options whose best value is the first or the last tried, in words."""
         best, said = found.best, []
         lams = self._lams(best.point.method)
         if len(lams) > 1 and best.lam in (lams[0], lams[-1]):
             end = "largest" if best.lam == lams[0] else "smallest"
-            said.append(f"lambda {best.lam:g} is the {end} that was tried")
+            said.append(f"lambda {best.lam:g} is the {end} value tried")
         alike = [one.point for one in found.trials if one.like(best.point)]
         gammas = sorted({point.gamma for point in alike if "gamma" in point})
         if len(gammas) > 1 and (gamma := best.point.gamma) in (gammas[0], gammas[-1]):
             end = "smallest" if gamma == gammas[0] else "largest"
-            said.append(f"gamma {gamma:.4g} is the {end}")
+            said.append(f"gamma {gamma:.4g} is the {end} value tried")
         return said
 
     # ------------------------------------------------------------------ the grid
 
     def _choose_inputs(self) -> np.ndarray:
-        """Add scaling and metric to the given options, and the kernel, chosen on the rows that the
-        models of the first part are fitted to; returns these rows, scaled and mapped.
+        """Add scaling and metric to the given options, and the kernel, chosen on the training rows
+        of the first fold; return these rows, scaled and mapped.
 
-        A trial learns its own scaling and metric of that kind, from the rows that it is fitted to.
+        A trial learns its own scaling and metric of that kind, from its training rows.
         """
         defaults = methods.get(self.names[0]).defaults(self.given)
         options = {name: self.given.get(name, defaults[name]) for name in ("scaling", "metric")}
@@ -221,14 +220,14 @@ class Tuning:
         )
 
     def _kernels(self, name: str) -> list[str]:
-        """The kernels of a method that are tried."""
+        """The candidate kernels of a method."""
         declared = methods.get(name).declared()["kernel"]
         wanted = [kernel for kernel in self.asked.kernels if kernel in declared.meanings()]
         chosen = self.kernel if self.kernel in declared.meanings() else declared.default
         return wanted or [self.given.get("kernel") or str(chosen)]
 
     def _gammas(self, kernel: str) -> list[dict[str, float]]:
-        """The kernel's bandwidths that are tried first; where it has none, one point without."""
+        """The first candidate bandwidths of the kernel; if it has none, one point without."""
         given = self.given.get("gamma")
         if not has_gamma(kernel):
             return [{}]
@@ -238,7 +237,7 @@ class Tuning:
         return [{"gamma": base * factor} for factor in (FACTORS if given is None else (1.0,))]
 
     def _size(self, name: str) -> Size | None:
-        """Sizes of the rounds; one that is given is that of the last, and is not passed before."""
+        """Sizes of the rounds; a given size is that of the last round and not exceeded before."""
         option, sizes = SIZES[name]
         if option is None:
             return None
@@ -254,11 +253,11 @@ class Tuning:
     # ------------------------------------------------------------------ one trial
 
     def _scores(self, point: Settings, round: Round, lams: Sequence[float]) -> list[float]:
-        """Mean scores over the parts, as far as every part went."""
+        """Mean scores over the folds, for the lambdas that every fold tried."""
         found, stop, seed = [], Stop(), self.asked.seed
         model = methods.create(point.method, seed=seed, **self.options(point) | {"lam": 1.0})
         if self.split.apart is not None and self.given["task"] != "regression":
-            # a label may have all its rows in one group
+            # all rows of a label may be in one group
             model = replace(model, classes=np.unique(self.y))
         for kept, out in self.parts[: round.parts]:
             if round.kept is not None:
@@ -284,25 +283,24 @@ class Tuning:
         classes = model.classes
         assert classes is not None
         if name == "log_loss":
-            # by Platt's curve, of two numbers, from the rows that it is evaluated on: none gains by
-            # it more than others
+            # by Platt's curve, with two parameters, from its evaluation rows: no trial gains more
+            # than others by it
             by = "the rows that were held out"
             curve = Calibration.fit("platt", decision, y, classes, by, self.split.schema)
             model = model.replace(calibration=curve)
-        # a class of a few rows may be missing among those that a trial is fitted to
+        # a rare class may be missing from the training rows of a trial
         known = np.isin(y, classes) if name in ("auc", "log_loss") else slice(None)
         found = metrics.measures(model, decision[known], y[known])
         if name not in found:
             raise DataError(
-                f"--measure {name} is not defined where held-out rows are all of one class;"
-                " choose accuracy"
+                f"--measure {name} is undefined if all held-out rows have one class; use accuracy"
             )
         return found[name]
 
     # ------------------------------------------------------------------ rows
 
     def _known(self, point: Settings, round: Round) -> Trial | None:
-        """The trial that the results file has."""
+        """The trial in the results file."""
         row = self.known.get(self._key(point, round.number))
         if row is None:
             return None

@@ -1,4 +1,4 @@
-"""What every solver takes besides its problem, and what every solver returns.
+"""The common arguments and results of all solvers.
 
 A solver is a function (matrix, targets, lam, loss, budget, warm, callback) -> Solution.
 """
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
     from rfx.operators.kernel import KernelMatrix
     from rfx.operators.matrix import Matrix
 
-# told of every step: what it is to be told, and a function that makes the weights (see Recorder)
+# receives every step: an entry, and a function that returns the weights (see Recorder)
 Callback: TypeAlias = Callable[[dict[str, Any], Callable[[], np.ndarray]], None]
-# Losses with a second derivative, by one number a row.
+# Losses with a second derivative that is one number per row.
 SMOOTH = ("squared", "squared_hinge", "logistic")
-# How a solver can end, from good to bad: the certificate meets the tolerance (where there is none:
-# all that was asked for is done), or what kept it from that. "stalled": its objective no longer
-# moves, as a rule for want of precision. "budget" is what is none of the others: memory.
+# How a solver can end, from good to bad: the certificate meets the tolerance (without one: all
+# requested work is done), or the reason why not. "stalled": its objective no longer changes,
+# usually for lack of precision. "budget": any other limit, such as memory.
 STATUSES = ("converged", "stalled", "budget", "max_iter", "timeout")
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How exact a solution has to be, and what it may cost; None leaves it to the solver.
+    """The required accuracy of a solution and its limits; None means the solver's default.
 
-    tol: of the certificate, relative to the objective, where the solver does not say otherwise.
-    max_iter: iterations, in the solver's own unit. memory_mb: working memory in MiB. deadline:
-    value of time.monotonic() at which the solver ends.
+    tol: of the certificate, relative to the objective unless the solver states otherwise. max_iter:
+    iterations, in the solver's own unit. memory_mb: working memory in MiB. deadline: value of
+    time.monotonic() at which the solver ends.
     """
 
     tol: float | None = None
@@ -47,7 +47,7 @@ class Budget:
     deadline: float | None = None
 
     def filled(self, **defaults: float) -> Filled:
-        """This budget with a solver's own numbers for what is None."""
+        """This budget with a solver's defaults for None."""
         own: dict[str, Any] = {
             name: value for name, value in defaults.items() if getattr(self, name) is None
         }
@@ -58,15 +58,15 @@ class Budget:
         return self.deadline is not None and time.monotonic() >= self.deadline
 
     def spent(self, n_iter: int) -> bool:
-        """Whether no more iterations may be made after n_iter of them."""
+        """Whether n_iter iterations reach the limit."""
         return (self.max_iter is not None and n_iter >= self.max_iter) or self.late()
 
     def remaining(self) -> float | None:
-        """Seconds to the deadline, a hundredth at least; None without one."""
+        """Seconds to the deadline, at least a hundredth; None without one."""
         return None if self.deadline is None else max(0.01, self.deadline - time.monotonic())
 
     def status(self, converged: bool, n_iter: int, stalled: bool = False) -> str:
-        """One of STATUSES for a solver that ends now, after n_iter iterations."""
+        """The status of a solver that ends now, after n_iter iterations."""
         if converged:
             return "converged"
         if stalled:
@@ -77,7 +77,7 @@ class Budget:
 
 
 class Filled(Budget):
-    """A budget as `filled` gives it: what a solver has asked for is a number."""
+    """A budget returned by `filled`: limits requested by a solver are numbers."""
 
     tol: float
     max_iter: int
@@ -86,11 +86,11 @@ class Filled(Budget):
 
 @dataclass(frozen=True)
 class Certificate:
-    """How far from the optimum a solution is at most: `value`, in units of the objective that it
-    stands beside.
+    """A bound on the distance of a solution from the optimum: `value`, in units of the
+    corresponding objective.
 
-    kind: what it was found by: "gap", a dual bound; "residual", of a linear system; "kkt", the
-    largest violation of the optimality conditions.
+    kind: its origin: "gap", a dual bound; "residual", of a linear system; "kkt", the largest
+    violation of the optimality conditions.
     """
 
     kind: str
@@ -102,9 +102,9 @@ class Solution:
     """The outcome of one optimisation.
 
     coef: (n_columns,) or (n_columns, n_outputs) weights. objective: the un-normalised objective at
-    coef, summed over outputs. certificate: None where a method has none; summed over outputs, as
-    the objective is. n_iter: iterations, in the solver's own unit; summed over outputs. status: one
-    of STATUSES. trace: one dict a step, see Recorder.
+    coef, summed over outputs. certificate: None if a method has none; summed over outputs, like the
+    objective. n_iter: iterations, in the solver's own unit; summed over outputs. status: one of
+    STATUSES. trace: one dict per step, see Recorder.
     """
 
     coef: np.ndarray
@@ -116,7 +116,7 @@ class Solution:
 
     @property
     def converged(self) -> bool:
-        """Whether it got where it should: see STATUSES."""
+        """Whether it met its goal: see STATUSES."""
         return self.status == "converged"
 
     @property
@@ -135,10 +135,10 @@ class Solution:
 def stack(
     solutions: list[Solution], coef: np.ndarray | None = None, of: str = "output"
 ) -> Solution:
-    """One Solution for several problems solved one by one by the same solver, as one-vs-all does.
+    """One Solution for several problems solved one by one by the same solver, as in one-vs-rest.
 
-    coef: theirs in one array; by default a column for each of them. of: what each entry of the
-    trace calls its problem's number.
+    coef: theirs in one array; by default one column each. of: the name of the problem's number in
+    the entries of the trace.
     """
     certificates = [s.certificate for s in solutions if s.certificate is not None]
     certificate = None
@@ -157,17 +157,17 @@ def stack(
 
 
 class Progress:
-    """Whether an objective still moves: told of it after every step."""
+    """Whether an objective still changes; updated after every step."""
 
     def __init__(self, steps: int, share: float) -> None:
-        """stalled: whether the last `steps` steps together took no more than that share off
-        the objective.
+        """stalled: whether the last `steps` steps together reduced the objective by no more than
+        that fraction.
         """
         self.steps, self.share, self.stalled = steps, share, False
         self._past: list[float] = []
 
     def __call__(self, objective: float) -> bool:
-        """Keep the objective after one more step; returns `stalled`."""
+        """Record the objective after one more step; return `stalled`."""
         self._past.append(objective)
         if len(self._past) > self.steps:
             self.stalled = self._past[-1 - self.steps] - objective <= self.share * abs(objective)
@@ -183,62 +183,62 @@ def check_problem(
 ) -> np.ndarray:
     """y as float64, (N,) or (N, k).
 
-    Raises UsageError for a loss that is not among the solver's, a lambda that is not positive, no
-    rows, targets that are not one for each row of Z, and labels of a loss for classes that are not
-    -1 and +1 (times a weight, where the loss is Weighted).
+    Raises UsageError for a loss that the solver does not support, a lambda that is not positive, no
+    rows, a wrong number of targets, and classification labels other than -1 and +1 (times a weight,
+    if the loss is Weighted).
     """
     if loss.name not in losses:
         choice = (
-            f"choose {', '.join(losses[:-1])} or {losses[-1]}"
+            f"use {', '.join(losses[:-1])} or {losses[-1]}"
             if len(losses) > 1
-            else f"it is for {losses[0]} loss"
+            else f"it supports {losses[0]} loss only"
         )
-        raise UsageError(f"loss {loss.name!r} is none of those that this solver has; {choice}")
+        raise UsageError(f"this solver does not support loss {loss.name!r}; {choice}")
     if not (np.isfinite(lam) and lam > 0):
         raise UsageError(f"lambda is {lam}; it must be a positive number")
     if len(y) != Z.shape[0] or not len(y):
         raise UsageError(
-            f"there are {len(y)} targets for {Z.shape[0]} rows; there must be one for each row, and"
-            " at least one row"
+            f"there are {len(y)} targets for {Z.shape[0]} rows; there must be one per row, and at"
+            " least one row"
         )
     y = as_floats(y)
     y = np.ascontiguousarray(y) if isinstance(y, np.ndarray) else y
     if isinstance(loss, Weighted):
         if not np.all(np.isfinite(y) & (y != 0)):
-            raise UsageError("the weights of rows must be finite and not zero")
+            raise UsageError("sample weights must be finite, and some must be positive")
     elif loss.name != "squared" and not np.all(np.abs(y) == 1.0):
         raise UsageError(f"the labels of the {loss.name} loss must be -1 and +1")
     return y
 
 
 def start_rows(warm: np.ndarray | None, like: np.ndarray) -> np.ndarray:
-    """`start` of a solution with a number for each row, like the targets `like`."""
+    """`start` for a solution with one number per row, in the shape of the targets `like`."""
     if warm is None:
         return np.zeros_like(like)
     return start(warm, like.shape) if isinstance(warm, np.ndarray) else warm.copy()
 
 
 def start(warm: np.ndarray | None, shape: Sequence[int]) -> np.ndarray:
-    """A copy of the starting point that a solver was given, in float64; zeros where it is None.
+    """A float64 copy of the starting point; zeros if it is None.
 
-    Raises UsageError where it has another shape.
+    Raises UsageError if it has another shape.
     """
     coef = np.zeros(shape) if warm is None else np.array(warm, dtype=np.float64)
     if coef.shape != tuple(shape):
         raise UsageError(
-            f"the starting point has the shape {coef.shape}; the solution's is {tuple(shape)}"
+            f"the starting point has shape {coef.shape}, but the solution has shape {tuple(shape)}"
         )
     return coef
 
 
 class Recorder:
-    """The trace of a solver: every step is told to a callback and kept.
+    """The trace of a solver: every step is stored and passed to a callback.
 
-    callback(entry, coef): entry is a dict with `seconds` and `cpu_seconds` (of all threads, which
-    tell of the work on a busy machine, too) since the start, without those that callbacks took, and
-    what the solver says, `iteration`, `objective` and `gap` among it; coef() makes the weights of
-    that step. What the callback adds to the entry, such as an error on held-out rows, is kept too.
-    always: what every entry says, such as the number of an output.
+    callback(entry, coef): entry is a dict with `seconds` and `cpu_seconds` (of all threads, also
+    meaningful on a busy machine) since the start, without the time of callbacks, and the solver's
+    values, including `iteration`, `objective` and `gap`; coef() returns the weights of that step.
+    Additions by the callback, such as an error on held-out rows, are stored too. always: common to
+    all entries, such as the number of an output.
     """
 
     def __init__(self, callback: Callback | None = None, **always: Any) -> None:
@@ -250,7 +250,7 @@ class Recorder:
         return time.monotonic(), time.process_time()
 
     def __call__(self, coef: Callable[..., np.ndarray], **entry: Any) -> None:
-        """Keep one step; coef: a function without arguments that makes its weights."""
+        """Record one step; coef: a function without arguments that returns its weights."""
         now = self._now()
         passed = (after - before for after, before in zip(now, self._start))
         entry = dict(zip(("seconds", "cpu_seconds"), passed)) | self.always | entry
@@ -266,7 +266,7 @@ class Recorder:
 
 
 def for_output(callback: Callback | None, k: int) -> Callback | None:
-    """The callback for output k of several, which says so in every entry; None without callback."""
+    """The callback for output k of several, which adds k to every entry; None without callback."""
     if callback is None:
         return None
 

@@ -23,16 +23,15 @@ if TYPE_CHECKING:
     from rfx.operators.matrix import Matrix
     from rfx.solvers.base import Callback, Filled
 
-# Relative gap of a corrective step, and the least where a new feature is too small to be felt by
-# that.
+# Relative gap of a corrective step, and its minimum if a new feature has a smaller effect.
 TOL, LEAST_TOL = 1e-5, 1e-9
-# Steps in a row whose weights rounding keeps from the tolerance, and which take less than that off
-# the objective, after which it has stalled.
+# Consecutive steps that rounding keeps from the tolerance, and that reduce the objective by less
+# than that, after which it has stalled.
 IDLE = 10
 
 
 class Learner(Protocol):
-    """Greedy steps over features of a kind: `find` and `keep` as `solve_boosting` says."""
+    """Greedy steps over features of a kind: `find` and `keep` as described in `solve_boosting`."""
 
     def find(self, u: np.ndarray) -> tuple[np.ndarray, float | None]: ...
 
@@ -53,24 +52,23 @@ def solve_boosting(
     """Minimise lam ||w||_1 + sum_n L(sum_h w_h phi_h(x_n), y_n) (eq. 9) over features +-1 that are
     found step by step.
 
-    learner.find(u) -> (signs, largest): signs (N, k) of the features that the greedy step (24)
-    finds for u = L'(f, y) (N,); largest is the largest |sum_n u_n phi_h(x_n)| over all features
-    there are, None where the search can't know it. learner.keep(which) tells which of them join.
-    After each step the weights of all features found so far are the minimiser over these, from the
-    weights before. Ends when no feature found is new with |sum_n u_n phi_h(x_n)| > lam, with
-    n_features of them, or, where `largest` is known, when the gap over all features there are meets
-    the tolerance.
+    learner.find(u) -> (signs, largest): signs (N, k) of the features found by the greedy step (24)
+    for u = L'(f, y) (N,); largest is the largest |sum_n u_n phi_h(x_n)| over all features, None if
+    the search can't determine it. learner.keep(which) adds some of them. After each step the
+    weights of all features found so far are optimised, starting from the previous weights. Ends
+    when no new feature has |sum_n u_n phi_h(x_n)| > lam, with n_features of them, or, if `largest`
+    is known, when the gap over all features meets the tolerance.
 
-    factors: (N,) by which the rows of the features are multiplied, as weighted least squares asks
-    for; y has been multiplied by them.
+    factors: (N,) by which the rows of the features are multiplied, for weighted least squares; y
+    has been multiplied by them.
 
     y: (N,). budget: tol is the relative gap of a step (1e-5), max_iter and memory_mb are those of
-    `solve_l1` for a step. The Solution's coef is (D,), the features in the order in which they
-    joined, n_iter the steps. Its gap is over all features there are where `largest` is known, else
-    over those found. The trace has an entry a step, and one before any: `iteration`, `features`,
+    `solve_l1` for a step. The Solution's coef is (D,), the features in the order in which they were
+    added, n_iter the steps. Its gap is over all features if `largest` is known, else over those
+    found. The trace has an entry per step, and one before the first: `iteration`, `features`,
     `nnz`, `objective`, `gap` (over those found), `greedy` (the largest |sum_n u_n phi_h(x_n)| of a
-    feature of the step). The status is that of the last step. Raises UsageError as `check_problem`
-    does.
+    feature of the step). The status is that of the last step. Raises UsageError like
+    `check_problem`.
     """
     Z, record, gram, seen = SignColumns(len(y)), Recorder(callback), GramCache(), set[bytes]()
     factors = np.ones(len(y)) if factors is None else factors
@@ -102,11 +100,11 @@ def solve_boosting(
         solution = _correct(
             own, y, lam, loss, limits, np.append(coef, np.zeros(len(new))), gram, objective
         )
-        # a tolerance below the rounding ends a step, not the search: the next feature may pay
+        # a tolerance below the rounding ends a step, not the search: the next feature may help
         idle = 0 if solution.objective < objective * (1 - limits.tol) else idle + 1
         coef, objective, status = solution.coef, solution.objective, solution.status
         recalled = gram.recall(coef)
-        # `solve_l1` remembers and certifies its answer
+        # `solve_l1` caches and certifies its answer
         assert recalled is not None and solution.gap is not None
         decision, gap, turn = recalled, solution.gap, turn + 1
         entry = {
@@ -132,8 +130,8 @@ def _correct(
     gram: GramCache,
     before: float,
 ) -> Solution:
-    """The minimiser over the features found, more exact than the budget asks for where that
-    hides what the new ones gain.
+    """The minimiser over the features found, more exact than the budget if that would hide the
+    effect of the new ones.
     """
     while True:
         solution = solve_l1(Z, y, lam, loss, budget, coef, gram=gram)
@@ -143,9 +141,7 @@ def _correct(
 
 
 def _is_new(signs: np.ndarray, seen: set[bytes]) -> bool:
-    """Whether a feature, or what it is times -1, has not been among those seen; it is from
-    now on.
-    """
+    """Whether a feature and its negative are new; they are recorded as seen."""
     name = hashlib.blake2b(np.packbits(signs == signs[0]).tobytes(), digest_size=16).digest()
     new = name not in seen
     seen.add(name)

@@ -1,12 +1,12 @@
 """L2 regularisation in the span of the rows: min_w lam/2 ||w||^2 + sum_n L(z_n.w, y_n) for matrices
 with many more columns than rows.
 
-The weights are w = Z'a with one a per row, so that everything is a vector over rows and the matrix
-is asked for products with Z Z' alone. So it is with random binning features (Wu et al. 2016, eq.
-8), which make and use the sums of a grid's bins while they are in cache; there Z Z' has ones on its
-diagonal, so that for ridge a diagonal preconditioner would change nothing. The duality gap is that
-of u = -lam a, where Z'u = -lam w leaves Fenchel's sum L(f) + L*(u) - u f alone (for ridge, half the
-squared residual), or that of u = L'(f), where nothing but ||lam w + Z'u||^2 / (2 lam) is left.
+The weights are w = Z'a with one a per row, so everything is a vector over rows and only products
+with Z Z' are needed. This suits random binning features (Wu et al. 2016, eq. 8), which compute and
+use the sums of a grid's bins while they are in cache. Z Z' has ones on its diagonal there, so for
+ridge regression a diagonal preconditioner would change nothing. The duality gap is that of u = -lam
+a, where Z'u = -lam w leaves only Fenchel's sum L(f) + L*(u) - u f (for ridge regression, half the
+squared residual), or that of u = L'(f), where only ||lam w + Z'u||^2 / (2 lam) is left.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ if TYPE_CHECKING:
 # (v, K v, curvatures, accuracy) -> Newton's direction, see `newton`
 Direction: TypeAlias = Callable[[np.ndarray, np.ndarray, np.ndarray, float], np.ndarray]
 _RESTART = 500
-# Rows with curvature are copied out when they are a smaller share than this: it costs about one
+# Rows with curvature are copied if they are a smaller fraction than this: it costs about one
 # product with Z Z'.
 _COPIED = 0.7
-# Rows with a smaller share of the largest curvature count as flat.
+# Rows with a smaller fraction of the largest curvature count as flat.
 _FLAT = 1e-12
 _STEPS = 1000
-# A step that differs from a whole one by less is whole.
+# A step that differs from 1 by less than this is treated as a full step.
 _WHOLE = 1e-12
 
 
 @dataclass
 class DualSolution(Solution):
-    """A Solution and its `dual` (N,) or (N, k): coef is Z'dual. It is a start for another
-    matrix of the same rows, too.
+    """A Solution and its `dual` (N,) or (N, k): coef is Z'dual. It is also a starting point for
+    another matrix of the same rows.
     """
 
     dual: np.ndarray | None = None
@@ -58,15 +58,15 @@ def solve_dual_ridge(
     warm: np.ndarray | None = None,
     callback: Callback | None = None,
 ) -> DualSolution:
-    """lam/2 ||W||^2 + 1/2 ||Z W - Y||^2 by conjugate gradients, all outputs in step.
+    """lam/2 ||W||^2 + 1/2 ||Z W - Y||^2 by conjugate gradients, all outputs at once.
 
-    The steps are those of conjugate gradients on (Z'Z + lam) W = Z'Y, as in the paper, taken with W
-    = Z'A: the inner products of directions Z'P are P'(Z Z')P, and one product with Z Z' a step is
+    The steps are those of conjugate gradients on (Z'Z + lam) W = Z'Y, as in the paper, with W =
+    Z'A: the inner products of directions Z'P are P'(Z Z')P, and one product with Z Z' per step is
     enough.
 
-    Z: (N, D) features. Y: (N,) or (N, k). loss: Squared, the only one. budget: tol is the relative
-    duality gap of each output (1e-3), max_iter are conjugate gradient steps (1000; n_iter counts
-    them). warm: a dual to start from. Raises UsageError as `check_problem` does.
+    Z: (N, D) features. Y: (N,) or (N, k). loss: only Squared. budget: tol is the relative duality
+    gap of each output (1e-3), max_iter are conjugate gradient steps (1000; n_iter counts them).
+    warm: a dual to start from. Raises UsageError like `check_problem`.
     """
     Y, record = check_problem(Z, Y, lam, loss, ("squared",)), Recorder(callback)
     budget, A, n_iter = budget.filled(tol=1e-3, max_iter=1000), start_rows(warm, Y), 0
@@ -95,7 +95,7 @@ def solve_dual_ridge(
             F = F + step * KP
             R = R - step * image
             n_iter += 1
-        # what was updated at every step is computed anew before it is believed
+        # values updated in every step are recomputed before they are used
         if n_iter == first or stopped:
             break
     certificate, status = Certificate("gap", gap), budget.status(solved, n_iter)
@@ -117,8 +117,8 @@ def solve_dual_l2(
     Z: (N, D) features. y: (N,) labels in {-1, +1}. budget: tol is the relative duality gap (1e-3),
     max_iter are Newton steps (100; n_iter counts them). warm: (N,) dual to start from. With v = lam
     a + L'(Z w) and curvatures d, Newton's direction Z'q solves lam q + d Z Z'q = -v; q = -v/lam +
-    sqrt(d) t turns it into a positive definite system over the rows with d > 0 alone, with lam + d
-    on its diagonal, its preconditioner. Raises UsageError as `check_problem` does.
+    sqrt(d) t turns it into a positive definite system over only the rows with d > 0, with lam + d
+    on its diagonal, its preconditioner. Raises UsageError like `check_problem`.
     """
     y, budget = check_problem(Z, y, lam, loss), budget.filled(tol=1e-3, max_iter=100)
     record = Recorder(
@@ -148,11 +148,11 @@ def newton(
     n_iter: int = 0,
     patience: float = 3,
 ) -> Solution:
-    """Newton's method for one output from the dual `begun` (N,); coef is the dual at the end.
+    """Newton's method for one output from the dual `begun` (N,); coef is the final dual.
 
     times(v): K v. direction(v, Kv, curvature, accuracy): q with ||lam q + D K q + v|| <= accuracy
-    ||v||. n_iter: steps made before, which count. patience: steps without a smaller gap after which
-    rounding has the last word.
+    ||v||. n_iter: earlier steps, included in the count. patience: steps without a smaller gap after
+    which it ends because of rounding.
     """
     a = begun.copy()
     f = times(a) if a.any() else np.zeros_like(y)
@@ -176,8 +176,8 @@ def newton(
                 record.trace,
             )
         q = direction(v, Kv, curvature, float(min(0.1, np.sqrt(gap / objective))))
-        # where the loss is flat a whole step ends at zero, which a model need not keep, and not at
-        # the rounding of lam
+        # where the loss is flat a full step ends at exactly zero, which a model can drop, instead
+        # of rounding noise
         q = np.where((u == 0) & (curvature == 0), -a, q)
         Kq = times(q)
         t = line_minimum(loss, f, Kq, y, lam * float(a @ Kq), lam * float(q @ Kq))
@@ -234,8 +234,8 @@ def _direction(
         found: np.ndarray = lam * p + roots * Z.outer(full)[chosen]
         return found
 
-    # from q = 0 on the chosen rows: with q = -v/lam there, the residual would be larger by one over
-    # lam
+    # starting from q = 0 on the selected rows: with q = -v/lam there, the residual would be larger
+    # by one over lam
     start = v[chosen] / (lam * roots)
     residual = roots * Kv[chosen] / lam - product(start)
     bound = (accuracy * np.linalg.norm(v)) ** 2

@@ -1,10 +1,10 @@
 """L2-regularised classification: min_w lam/2 ||w||^2 + sum_n L(z_n.w, y_n) (Yen et al. 2014,
 equation 5).
 
-Newton's method; each step by conjugate gradients on the rows whose loss is curved there (inside the
-margin, for squared hinge), with a preconditioner, and an exact line search. For a smooth loss u =
-L'(Z w) attains equality in Fenchel's inequality, so that objective minus dual value -sum L*(u, y) -
-||Z'u||^2 / (2 lam) is ||gradient||^2 / (2 lam): the certificate costs nothing.
+Newton's method; each step uses conjugate gradients on the rows with curvature (inside the margin,
+for squared hinge), with a preconditioner, and an exact line search. For a smooth loss u = L'(Z w)
+attains equality in Fenchel's inequality, so objective minus dual value -sum L*(u, y) - ||Z'u||^2 /
+(2 lam) is ||gradient||^2 / (2 lam): the certificate costs nothing.
 """
 
 from __future__ import annotations
@@ -32,34 +32,34 @@ if TYPE_CHECKING:
     from rfx.operators.matrix import Matrix
     from rfx.solvers.base import Callback, Filled
 
-# Subsets of fewer rows say too little about the whole, and a whole of four times as many is solved
-# quickly.
+# Minimum rows of subsets, which must represent the whole; below four times as many, the whole is
+# solved directly.
 _SMALLEST_LEVEL = 1000
-# Their relative gap: how near the start of the next set of rows is to its end hardly depends on it
+# Their relative gap: it hardly affects the distance of the next starting point from its optimum
 # (docs/benchmarks.md).
 _LEVEL_TOLERANCE = 0.3
-# Conjugate gradient steps, more than which a new preconditioner, from more rows, may be worth.
+# Conjugate gradient steps above which a new preconditioner, from more rows, may be worthwhile.
 _PATIENCE = 12
-# Times the gap asked for below which one more step is expected to do, and the part of the gradient
-# to which its residual is brought.
+# Multiple of the requested gap below which one more step is expected to suffice, and the relative
+# residual of that step.
 _NEAR, _RESIDUAL = 30, 0.1
-# Part of the memory that the preconditioner may take; the rest is for rows that are held.
+# Fraction of the memory for the preconditioner; the rest is for stored rows.
 _FACTOR = 0.3
-# Newton steps after which it has stalled if they took less than this part of the tolerance off the
-# objective.
+# Newton steps after which it has stalled if they reduced the objective by less than this fraction
+# of the tolerance.
 _STALL, _MOVED = 5, 1e-2
-# A factor of m rows costs ten products of n rows where m^2 is this times n times the seconds that a
-# use of an entry takes; features that are computed take longer than that says.
+# A factor of m rows costs ten products of n rows if m^2 is this times n times the seconds per use
+# of an entry; for computed features it is an overestimate.
 _COMPUTED, _READ, _TEN = 1e12, 7e11, 10
-# Part of the tolerance that codes of features may take: u = L'(f) has u^2 <= 4 L(f) for every loss
-# here, so that the errors of codes, of norm e in a row, add about 2 e^2 / lam of the objective to
-# the gap through Z'u (and less or more through u, by the norm of w).
+# Fraction of the tolerance allowed for code errors: u = L'(f) has u^2 <= 4 L(f) for every loss
+# here, so code errors of norm e per row add about 2 e^2 / lam of the objective to the gap through
+# Z'u (and some through u, depending on the norm of w).
 _CODES = 0.5
-# Part of the tolerance to which a problem of codes is solved: another step there costs less than
-# one by the features, which is due where what codes are off by and what is left of the gap are too
-# much together.
+# Fraction of the tolerance to which a problem of codes is solved: another step there costs less
+# than one with the features, which is needed if code errors and the remaining gap together exceed
+# the tolerance.
 _OWN = 0.2
-# Passes over the features for which time is kept at the end.
+# Passes over the features for which time is reserved at the end.
 _KEPT = 1.5
 
 
@@ -76,13 +76,13 @@ def solve_l2(
 
     Z: the (N, D) features. y: (N,) labels in {-1, +1} (any targets for squared loss). loss:
     SquaredHinge, Logistic or Squared. budget: tol is the relative duality gap (1e-4), max_iter are
-    Newton steps (100; n_iter counts them), memory_mb is for the preconditioner and rows that are
-    held. warm: (D,) starting point; without it, one is found on subsets of the rows, small ones
-    first, which the trace's `rows` tell. Raises UsageError as `check_problem` does.
+    Newton steps (100; n_iter counts them), memory_mb is for the preconditioner and stored rows.
+    warm: (D,) starting point; without it, one is found on increasing subsets of the rows, whose
+    sizes are `rows` in the trace. Raises UsageError like `check_problem`.
     """
     y = check_problem(Z, y, lam, loss)
     budget = budget.filled(tol=1e-4, max_iter=100, memory_mb=default_memory_mb())
-    # what is known of zero without a look at the features, whose dual value is zero
+    # the value at zero, known without the features; its dual value is zero
     at_zero = float(loss.value(np.zeros_like(y), y).sum())
     newton = _Newton(
         loss, lam, len(y), budget, Recorder(callback), (np.zeros(Z.shape[1]), at_zero, at_zero)
@@ -93,10 +93,10 @@ def solve_l2(
             whole = newton.problem(Z, y, budget.tol)
             if warm is None:
                 source = whole.held if whole.held.cost <= READ else Z
-                # small ones of rows on workers are fetched before these begin to hold theirs, and
-                # solved while they do
+                # small ones of rows on workers are fetched before these store theirs, and solved
+                # meanwhile
                 for part, targets in [_subset(source, y, count) for count in _levels(len(y))]:
-                    # rows of what is in memory need no copy
+                    # rows of in-memory matrices need no copy
                     part = part if part.cost <= READ else part.hold(budget.memory_mb / 2)
                     w = newton.run(newton.problem(part, targets, _LEVEL_TOLERANCE), w)
             newton.run(whole, w)
@@ -122,16 +122,14 @@ def l2_certificate(
     f, value, v = Z.loss_pass(w, loss, y)
     u = loss.derivative(f, y)
     objective = 0.5 * lam * float(w @ w) + float(value)
-    # term by term (Fenchel-Young) rather than objective minus dual value, which would cancel
+    # term by term (Fenchel-Young) instead of objective minus dual value, which would cancel
     fenchel = float(np.sum(loss.value(f, y) + loss.conjugate(u, y) - u * f))
     residual = lam * w + v
     return objective, max(0.0, fenchel) + float(residual @ residual) / (2 * lam)
 
 
 class _Newton:
-    """Newton's method on larger and larger sets of rows: what one call keeps from step to
-    step and from set to set.
-    """
+    """Newton's method on increasing sets of rows: state shared by steps and sets."""
 
     def __init__(
         self,
@@ -155,8 +153,8 @@ class _Newton:
         self.rows, self.steps, self.last, self.since = 0, 0, 0, 0.0
 
     def problem(self, Z: Matrix, y: np.ndarray, tol: float) -> _Problem:
-        """That of these rows, to be solved to relative gap `tol`; lambda is that of all
-        rows, in proportion.
+        """The problem of these rows, to be solved to relative gap `tol`; lambda is scaled in
+        proportion.
         """
         return _Problem(
             Z,
@@ -168,10 +166,10 @@ class _Newton:
         )
 
     def run(self, problem: _Problem, w: np.ndarray) -> np.ndarray:
-        """w to the problem's gap, from w.
+        """Solve to the problem's gap, starting from w.
 
-        `reached` is then (w, objective, gap) of the last point on all rows whose features were
-        computed; Late may be raised.
+        `reached` is then (w, objective, gap) of the last point evaluated with computed features on
+        all rows; Late may be raised.
         """
         whole = len(problem.y) == self.n_rows
         self.progress = Progress(_STALL, _MOVED * problem.tol)
@@ -201,7 +199,7 @@ class _Newton:
         return None if deadline is None else deadline - kept
 
     def _ended(self, problem: _Problem, point: _Point) -> bool:
-        """Whether no step is to be made from this point; it is told of."""
+        """Whether to stop at this point; it is reported."""
         gap = float(point.g @ point.g) / (2 * problem.lam)
         at = {
             "iteration": self.n_iter,
@@ -217,8 +215,8 @@ class _Newton:
         return self.converged or self.progress(point.objective) or self.budget.spent(self.n_iter)
 
     def direction(self, problem: _Problem, point: _Point) -> np.ndarray:
-        """Newton's direction, to a residual of a small part of the gradient (or of what the
-        certificate allows).
+        """Newton's direction, with a residual of a small fraction of the gradient (or of the amount
+        allowed by the certificate).
         """
         weights = self.loss.second_derivative(point.f, problem.y)
         chosen = np.flatnonzero(weights > 0)
@@ -251,12 +249,12 @@ class _Newton:
         return step
 
     def _due(self, count: int, most: float, near: bool) -> bool:
-        """Whether a new factor is to be made of `rows` rows (set here); most: their square for
-        which it costs ten products.
+        """Whether to compute a new factor of `rows` rows (set here); most: their number for which
+        it costs ten products.
 
-        A later one has at least twice the rows, and comes when steps have cost as much as it will
-        since the one before, those of this direction with them, if they are as many as the last
-        one's.
+        A later factor has at least twice the rows. It is computed when the steps since the previous
+        one, including those of this direction if they equal the last direction's, cost as much as
+        the factor.
         """
         rows = min(count, max(1024, int(np.sqrt(most)), 2 * self.rows))
         ahead = self.last * most / _TEN
@@ -281,8 +279,8 @@ class _Point:
 class _Problem:
     """lam/2 ||w||^2 + sum L(Z w, y) on one set of rows.
 
-    exact: whether `at` is by the features themselves, not by the codes as which they are held where
-    lam and tol allow it. seconds: those that holding them took.
+    exact: whether `at` uses the features themselves, instead of codes, which are stored if lam and
+    tol allow it. seconds: for storing them.
     """
 
     def __init__(
@@ -298,16 +296,16 @@ class _Problem:
 
     @property
     def goal(self) -> float:
-        """The relative gap to which it is solved by what `at` is by."""
+        """The relative gap to which it is solved with the features or codes of `at`."""
         return self.tol if self.exact else _OWN * self.tol
 
     def look(self, w: np.ndarray) -> _Point:
-        """The point w, from here on by the features themselves."""
+        """The point w, using the features themselves from here on."""
         self.exact = True
         return self.at(w)
 
     def at(self, w: np.ndarray, f: np.ndarray | None = None) -> _Point:
-        """The point w, in one pass over the features; f where the predictions are known."""
+        """The point w, in one pass over the features; f if the predictions are known."""
         Z = self.Z if self.exact else self.held
         if f is None:
             f, value, g = Z.loss_pass(w, self.loss, self.y)
@@ -316,8 +314,8 @@ class _Problem:
         return _Point(w, f, 0.5 * self.lam * float(w @ w) + float(value), g + self.lam * w)
 
     def search(self, start: _Point, p: np.ndarray) -> _Point:
-        """The next point on w + t p: t = 1 where the objective is nearly stationary along p
-        there, else its minimum.
+        """The next point on w + t p: t = 1 if the objective is nearly stationary along p there,
+        else its minimum.
         """
         end = self.at(start.w + p)
         slope = float(start.g @ p)
@@ -344,5 +342,5 @@ def _subset(Z: Matrix, y: np.ndarray, count: int) -> tuple[Matrix, np.ndarray]:
 
 
 def _levels(n_rows: int) -> list[int]:
-    """Sizes of the subsets on which the starting point is found; none where the whole is small."""
+    """Sizes of the subsets for finding the starting point; empty if the whole is small."""
     return [n_rows // part for part in (64, 16, 4) if n_rows // part >= _SMALLEST_LEVEL]

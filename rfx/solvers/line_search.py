@@ -18,10 +18,10 @@ def line_minimum(
     linear: float,
     quadratic: float,
 ) -> float:
-    """The t >= 0 where t linear + t^2 quadratic / 2 + sum L(f + t change, y) is least, a descent
-    direction at t = 0.
+    """The t >= 0 that minimises t linear + t^2 quadratic / 2 + sum L(f + t change, y), with descent
+    at t = 0.
 
-    Newton's method in a bracket, bisection where it leaves.
+    Newton's method in a bracket, with bisection outside of it.
     """
 
     def slope(t: float) -> float:
@@ -53,11 +53,11 @@ def l1_line_search(
     lam: float,
     linear: float = 0.0,
 ) -> float:
-    """Step t >= 0 that minimises lam ||x + t p||_1 + sum L(f + t along, y) + t linear, 1 when that
-    is nearly as good.
+    """Step t >= 0 that minimises lam ||x + t p||_1 + sum L(f + t along, y) + t linear; 1 if that is
+    nearly as good.
 
-    x, p: (k,) weights and their change; f, along: (N,) decision values and theirs. 0 where the
-    direction does not go down.
+    x, p: (k,) weights and their change; f, along: (N,) decision values and theirs. 0 if the
+    direction does not descend.
     """
 
     def slope(t: float, side: float = 1.0) -> float:
@@ -75,7 +75,7 @@ def l1_line_search(
     first = slope(0.0)
     if not first < 0:
         return 0.0
-    # Many coordinates reach zero exactly at t = 1, where the slope jumps: both sides of it matter.
+    # Many coordinates reach zero exactly at t = 1, where the slope jumps: both sides matter.
     if slope(1.0, -1.0) <= -0.5 * first and slope(1.0) >= 0.5 * first:
         before = value(0.0)
         if value(1.0) <= before + 0.1 * first + 1e-14 * before:

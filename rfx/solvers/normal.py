@@ -1,8 +1,7 @@
 """Ridge regression for many lambdas by the normal equations, (Z'Z + lam) W = Z'Y: one Gram matrix
-in float64, a factor for each.
+in float64, one factor for each lambda.
 
-For models that evaluate a lambda and are then dropped: no certificate is computed, and nothing is
-refined.
+For models that only evaluate a lambda: without certificate and refinement.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from rfx.operators import cholesky
 if TYPE_CHECKING:
     from rfx.operators.matrix import Matrix
 
-# Columns up to which the Gram matrix and its factors are cheap.
+# Maximum columns for which the Gram matrix and its factors are cheap.
 MOST = 4096
 
 
@@ -26,7 +25,7 @@ def ridge_path(Z: Matrix, Y: np.ndarray, lams: Sequence[float]) -> Iterator[np.n
     """Yields, for each of lams, the minimiser (D, k) of lam/2 ||W||^2 + 1/2 ||Z W - Y||^2.
 
     Z: the (N, D) features, D at most MOST. Y: (N, k) targets. A lam below the rounding of the Gram
-    matrix is raised to that.
+    matrix is increased to that.
     """
     gram, right = np.zeros((Z.shape[1], Z.shape[1])), np.zeros((Z.shape[1], Y.shape[1]))
     for rows, part in Z.row_blocks():
@@ -36,7 +35,7 @@ def ridge_path(Z: Matrix, Y: np.ndarray, lams: Sequence[float]) -> Iterator[np.n
     diagonal = gram.diagonal().copy()
     floor = np.finfo(np.float64).eps * len(gram) * max(float(diagonal.max(initial=0.0)), 1e-300)
     for lam in lams:
-        if not len(gram):  # scipy 1.13 has no factor of nothing
+        if not len(gram):  # scipy 1.13 fails for an empty matrix
             yield right.copy()
             continue
         np.fill_diagonal(gram, diagonal + max(lam, floor))

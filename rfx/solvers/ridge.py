@@ -2,13 +2,12 @@
 squared loss).
 
 Conjugate gradients on the features themselves, with float64 sums, preconditioned by one of two
-factors. Random features have few directions that matter at a given lambda, so that a Gram matrix of
-some of the rows and a dozen products are often cheaper than the whole Gram matrix; where they are
-not, or turn out not to be, the smaller of Z'Z and Z Z' is summed into one array and factored in
-place, and what is left to correct is the rounding of the factor's type. A grid of lambdas shares
-the Gram matrix and one factor, that of its middle: the others come from the Krylov space of its
-inverse. (An eigendecomposition would do for all as well, but costs as much as about twenty-five
-factorisations.)
+factors. Random features have few relevant directions at a given lambda, so a Gram matrix of some of
+the rows and a dozen products are often cheaper than the whole Gram matrix. Otherwise the smaller of
+Z'Z and Z Z' is summed into one array and factored in place, and only the rounding of the factor's
+type remains to be corrected. A grid of lambdas shares the Gram matrix and one factor, that of its
+middle: the others come from the Krylov space of its inverse. (An eigendecomposition would also work
+for all lambdas, but costs as much as about twenty-five factorisations.)
 """
 
 from __future__ import annotations
@@ -34,16 +33,15 @@ if TYPE_CHECKING:
     from rfx.solvers.base import Callback, Filled
 
 _RESTARTS = 20
-# Restarts after which it has stalled if they took less than this part of the tolerance off the
-# objective.
+# Restarts after which it has stalled if they reduced the objective by less than this fraction of
+# the tolerance.
 _STALL, _MOVED = 3, 1e-2
-# Steps that a sampled factor is expected to need, and those after which it is given up for the
-# whole Gram matrix.
+# Expected steps with a sampled factor, and steps after which the whole Gram matrix is used instead.
 _EXPECTED_STEPS, _PATIENCE = 15, 40
-# Numbers that the basis of a Krylov space may take.
+# Maximum numbers in the basis of a Krylov space.
 _BASIS = 2**25
-# Seconds for one float32 multiplication and addition in a Gram matrix, beside the cost of an entry
-# of the matrix.
+# Seconds per float32 multiply-add in a Gram matrix, compared with the cost of an entry of the
+# matrix.
 _GRAM = 1e-11
 
 
@@ -58,12 +56,12 @@ def solve_ridge(
 ) -> Solution:
     """The minimiser (D,) or (D, k) for one lam > 0.
 
-    Z: the (N, D) features. Y: (N,) or (N, k) targets. loss: Squared, the only one. budget: tol is
-    the relative duality gap of each output (1e-6), max_iter are conjugate gradient steps (1000;
-    n_iter counts them), memory_mb is what the factor may take; where the Gram matrix does not fit,
-    the preconditioner is of low rank. warm: starting point of the solution's shape. Gap: with u = Z
-    w - y the dual value is -1/2 ||u||^2 - u.y - ||Z'u||^2 / (2 lam), and the gap is ||lam w +
-    Z'u||^2 / (2 lam). Raises UsageError as `check_problem` does.
+    Z: the (N, D) features. Y: (N,) or (N, k) targets. loss: only Squared. budget: tol is the
+    relative duality gap of each output (1e-6), max_iter are conjugate gradient steps (1000; n_iter
+    counts them), memory_mb is for the factor; if the Gram matrix does not fit, the preconditioner
+    is of low rank. warm: starting point of the solution's shape. Gap: with u = Z w - y the dual
+    value is -1/2 ||u||^2 - u.y - ||Z'u||^2 / (2 lam), and the gap is ||lam w + Z'u||^2 / (2 lam).
+    Raises UsageError like `check_problem`.
     """
     return solve_ridge_grid(Z, Y, [lam], loss, budget, warm, callback)[0]
 
@@ -77,14 +75,14 @@ def solve_ridge_cg(
     warm: np.ndarray | None = None,
     callback: Callback | None = None,
 ) -> Solution:
-    """The same minimum by plain conjugate gradients on (Z'Z + lam) w = Z'y, as Wu et al. (2016,
-    5.2) compare methods.
+    """The same minimum by plain conjugate gradients on (Z'Z + lam) w = Z'y, as in the comparison of
+    methods by Wu et al. (2016, 5.2).
 
     No preconditioner. budget: tol is ||Z'y - (Z'Z + lam) w|| / ||Z'y|| of each output (1e-3),
     max_iter are steps for each of them (1000); the paper's programs stop after 50. The first output
-    starts at zero, or warm (D,), every other at the weights of the one before (docs/papers.md, Wu
-    et al.). Converged says whether the residual, computed anew at the end, is within tol. The trace
-    has an entry an output. The rest as in `solve_ridge`.
+    starts at zero, or warm (D,), every other at the weights of the previous one (docs/papers.md, Wu
+    et al.). Converged states whether the residual, recomputed at the end, is within tol. The trace
+    has an entry per output. The rest as in `solve_ridge`.
     """
     Y = check_problem(Z, Y, lam, loss, ("squared",))
     budget, record = budget.filled(tol=1e-3, max_iter=1000), Recorder(callback)
@@ -151,8 +149,7 @@ def solve_ridge_grid(
     """A Solution for each of `lams`, from one Gram matrix and one factor of it; arguments as in
     `solve_ridge`.
 
-    Of several lambdas on very many rows, a small factor of some rows for each may be what costs
-    less.
+    For several lambdas on very many rows, a small factor of some rows for each may be cheaper.
     """
     for lam in lams:
         Y = check_problem(Z, Y, lam, loss, ("squared",))
@@ -167,9 +164,7 @@ def _sampled_rows(n_rows: int) -> int:
 
 
 def _sampling_pays(Z: Matrix, Y: np.ndarray, lams: int) -> bool:
-    """Whether a sampled factor and the steps that it is expected to need cost less than
-    half of the Gram matrix.
-    """
+    """Whether a sampled factor and its expected steps cost less than half of the Gram matrix."""
     (n_rows, n_columns), rows = Z.shape, _sampled_rows(Z.shape[0])
     small, large = sorted(Z.shape)
     if rows >= n_rows:
@@ -187,8 +182,8 @@ def _sampling_pays(Z: Matrix, Y: np.ndarray, lams: int) -> bool:
 
 
 class _Factors:
-    """The preconditioners of one problem, each made when first asked for, and the solutions
-    that they lead to.
+    """The preconditioners of one problem, each computed on first use, and the resulting
+    solutions.
     """
 
     def __init__(self, Z: Matrix, Y: np.ndarray, lams: Sequence[float], limit: float) -> None:
@@ -207,7 +202,7 @@ class _Factors:
         return self._sampled.prepare(lam)
 
     def whole(self, lam: float) -> Factor:
-        """The factor of the smaller Gram matrix, of low rank where it does not fit."""
+        """The factor of the smaller Gram matrix, of low rank if it does not fit."""
         self._sampled, self.sampling = None, False
         if self._whole is None:
             self._whole = choose_factor(self.Z, self.limit, min(self.lams))
@@ -251,7 +246,7 @@ def _solve(
     record: Recorder,
 ) -> Solution:
     shape = (Z.shape[1], *Y.shape[1:])
-    # what is known of zero without a look at the features, whose dual value is zero
+    # the value at zero, known without the features; its dual value is zero
     reached = [(np.zeros(shape), 0.5 * float(np.sum(Y * Y)), 0.5 * float(np.sum(Y * Y)), 0)]
     try:
         with until(budget.deadline):
@@ -281,10 +276,10 @@ def _iterate(
     record: Recorder,
     reached: list[tuple[np.ndarray, float, float, int]],
 ) -> str:
-    """Conjugate gradients, begun anew until the gap is small; returns the status.
+    """Conjugate gradients, restarted until the gap is small; returns the status.
 
-    W: the start, None for one of its own. reached: takes (weights, objective, gap, iterations) of
-    each point; Late may be raised.
+    W: the starting point, None for the default. reached: receives (weights, objective, gap,
+    iterations) of each point; Late may be raised.
     """
     factor, n_iter, restarts, progress = None, 0, 0, Progress(_STALL, _MOVED * budget.tol)
     if W is None:
@@ -324,8 +319,8 @@ def _iterate(
             budget.deadline,
         )
         W, n_iter, restarts = W + step, n_iter + steps, restarts + 1
-        # but for rounding, the residuals tell the objective and the gap: should there be no time
-        # for the pass that computes them
+        # up to rounding, the residuals give the objective and the gap, in case there is no time for
+        # the pass that computes them
         now = objectives - 0.5 * dots(step, left - G)
         reached[:] = [(W, float(now.sum()), float(dots(left, left).sum() / (2 * lam)), n_iter)]
         if factors.sampling and steps >= _PATIENCE:

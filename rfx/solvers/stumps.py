@@ -1,5 +1,5 @@
-"""The decision stump that goes best with given numbers: exact greedy steps of boosting (Yen
-et al. 2014, eq. 24).
+"""The best decision stump for given numbers: exact greedy steps of boosting (Yen et al. 2014, eq.
+24).
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from rfx.compiled import njit
 
 
 class StumpSearch:
-    """All stumps sign(x_j - a) that tell the rows of X (n, d) apart, and the constant one.
+    """All stumps sign(x_j - a) that distinguish the rows of X (n, d), and the constant one.
 
-    X: float32 or float64, without nan. The order of every column is found once.
+    X: float32 or float64, without nan. The order of every column is computed once.
     """
 
     def __init__(self, X: np.ndarray) -> None:
@@ -26,11 +26,11 @@ class StumpSearch:
             self.order[j] = np.argsort(self.X[:, j], kind="stable")
 
     def best(self, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(thresholds (d,), sums (d,)): of each input the stump with the largest |sum_n u_n
+        """(thresholds (d,), sums (d,)): for each input the stump with the largest |sum_n u_n
         sign(x_nj - a)|, and that sum.
 
-        u: (n,) float64. A stump is +1 from x_nj = a on. The threshold lies half way between two
-        values, or at the least value for the constant stump, and has X's type.
+        u: (n,) float64. A stump is +1 from x_nj = a on. The threshold is halfway between two
+        values, or at the smallest value for the constant stump, and has X's type.
         """
         u = np.ascontiguousarray(u, np.float64)
         low, high, sums = (
@@ -52,8 +52,8 @@ class StumpSearch:
 
 @njit(cache=True, nogil=True)
 def _best(x: np.ndarray, order: np.ndarray, u: np.ndarray) -> tuple[float, float, float]:
-    """(value below the threshold, value above it, sum) of the best stump on one input; both
-    are the least for the constant one.
+    """(value below the threshold, value above it, sum) of the best stump on one input; both are the
+    smallest for the constant one.
     """
     total = 0.0
     for i in range(len(u)):

@@ -1,10 +1,10 @@
-"""A linear classifier by weighted convex loss, in place of the perceptron with the least weighted
-error, which can't be had.
+"""A linear classifier by weighted convex loss, as a surrogate for the perceptron with the lowest
+weighted error, which is intractable.
 
-The greedy step of boosting asks for the perceptron h with the least sum_n u_n h(x_n), u_n = L'(f_n,
-y_n) (Yen et al. 2014, eq. 24). As the paper says, a convex surrogate stands for it: the linear
-function that minimises sum_n |u_n| l(s_n (theta.x_n + b)) over the pseudo-labels s_n = -sign(u_n);
-its sign is the perceptron. The paper does not print l.
+The greedy step of boosting needs the perceptron h that minimises sum_n u_n h(x_n), u_n = L'(f_n,
+y_n) (Yen et al. 2014, eq. 24). Like the paper, we use a convex surrogate: the linear function that
+minimises sum_n |u_n| l(s_n (theta.x_n + b)) over the pseudo-labels s_n = -sign(u_n); its sign is
+the perceptron. The paper does not specify l.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from rfx.errors import UsageError
 if TYPE_CHECKING:
     from rfx.losses import SmoothLoss
 
-# Most inputs: a Newton step takes the Gram matrix of all of them.
+# Maximum inputs: a Newton step needs the Gram matrix of all of them.
 MOST_INPUTS = 4000
-# Of the mean weight, so that separable rows have a minimum; the decrease at which a step is the
-# last, relative to the value.
+# Ridge relative to the mean weight, so that separable rows have a minimum; relative decrease below
+# which a step is the last.
 _RIDGE, _TOL, _STEPS = 1e-6, 1e-5, 30
 _BLOCK = 4096
 
 
 def fit_linear(X: np.ndarray, u: np.ndarray, loss: SmoothLoss) -> tuple[np.ndarray, float]:
-    """(theta (d,), b) that minimise the mean of |u_n| l(theta.x_n + b, -sign(u_n)) and a trace of
-    ridge, by Newton's method.
+    """(theta (d,), b) that minimise the mean of |u_n| l(theta.x_n + b, -sign(u_n)) plus a small
+    ridge term, by Newton's method.
 
-    X: (n, d) array. u: (n,) float64, not all zero; rows with 0 count for nothing. loss: Logistic,
-    Squared or SquaredHinge of rfx.losses. theta and b are zero where nothing is better. Raises
-    UsageError for too many inputs.
+    X: (n, d) array. u: (n,) float64, not all zero; rows with 0 are ignored. loss: Logistic, Squared
+    or SquaredHinge of rfx.losses. theta and b are zero if nothing is better. Raises UsageError for
+    too many inputs.
     """
     if X.shape[1] > MOST_INPUTS:
         raise UsageError(
@@ -62,8 +62,8 @@ def fit_linear(X: np.ndarray, u: np.ndarray, loss: SmoothLoss) -> tuple[np.ndarr
         return out
 
     def derivatives(slopes: np.ndarray, curvatures: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Gradient and Hessian of the losses: a sum over blocks that are the same for any
-        number of threads.
+        """Gradient and Hessian of the losses: a sum over fixed blocks, independent of the number of
+        threads.
         """
         found = np.empty((len(blocks), size + 1, size))
 
@@ -79,7 +79,7 @@ def fit_linear(X: np.ndarray, u: np.ndarray, loss: SmoothLoss) -> tuple[np.ndarr
         total = found.sum(axis=0)
         return total[-1], total[:-1]
 
-    # the products are small: BLAS's own threads would take longer to agree than they take
+    # the products are small: BLAS's own threads would take longer to synchronise than to compute
     with parallel.one_blas_thread():
         now = value(w, f)
         for _ in range(_STEPS):

@@ -128,7 +128,8 @@ def test_what_the_command_does_not_write_is_not_replaced(folder, capfd, own, the
     if own == there:
         assert code == 0, err
         return
-    assert code in (1, 2) and "target is" in err and target.read_bytes() == before
+    reason = "target is not" if own == "r.csv" else "target exists and is not"
+    assert code in (1, 2) and reason in err and target.read_bytes() == before
     if own == "r.csv":
         return  # a results file is added to, so there is nothing to force
     assert "with --force" in err
@@ -142,7 +143,7 @@ def test_every_file_of_a_path_is_looked_at(folder, capfd):
     code, _, err = rfx(capfd, line)
     assert (
         code == 2
-        and "p-lam1.npz is there already and is not a model file of rfx" in err
+        and "p-lam1.npz exists and is not a model file of rfx" in err
         and not (folder / "p-lam2.npz").exists()
     )
     assert rfx(capfd, line + " --force")[0] == 0 and (folder / "p-lam2.npz").exists()
@@ -158,7 +159,7 @@ def test_a_figure_replaces_figures_of_rfx_only(folder, monkeypatch, capfd):
     before = (folder / "fig.png").read_bytes()
     (folder / "fig.svg").write_text("<svg>drawn by hand</svg>")
     code, _, err = rfx(capfd, "figure wu2016-fig4 --results r.csv --output fig")
-    assert code == 2 and "fig.svg is there already and is not a figure of rfx in SVG" in err
+    assert code == 2 and "fig.svg exists and is not a figure of rfx in SVG" in err
     assert (folder / "fig.png").read_bytes() == before
     assert rfx(capfd, "figure wu2016-fig4 --results r.csv --output fig --force")[0] == 0
 
@@ -185,7 +186,7 @@ def test_a_folder_is_no_file_to_write(option, place, folder, capfd):
     (folder / "sub").mkdir()
     code, out, err = rfx(capfd, f"{TRAIN} --data data.txt {option} {place}")
     assert code == 2 and out == "" and len(err.splitlines()) == 1
-    assert f"{option} is {place}, a folder, but a file name is needed, such as {place[:3]}/" in err
+    assert f"{option} is {place}, which is a folder; use a file name such as {place[:3]}/" in err
 
 
 @pytest.mark.parametrize(
@@ -195,7 +196,7 @@ def test_a_folder_is_no_file_to_write(option, place, folder, capfd):
 def test_other_outputs_are_no_folders_either(line, place, folder, capfd):
     (folder / "sub").mkdir()
     code, _, err = rfx(capfd, line.format(place))
-    assert code == 1 and "a file name is needed" in err and not (folder / "new").exists()
+    assert code == 1 and "a file name is required" in err and not (folder / "new").exists()
 
 
 def test_eval_names_the_rows_that_a_model_learnt_from(folder, capfd):
@@ -274,8 +275,8 @@ def test_only_a_table_of_predictions_is_replaced(graded, tmp_path, capfd):
     "more, said",
     [
         (["--id", "patient"], "--id is 'patient', which needs --format csv"),
-        (["--format", "csv", "--id", "name"], "--id is 'name', which is no column of"),
-        (["--format", "csv", "--json"], "--json and --format csv: give one of the two"),
+        (["--format", "csv", "--id", "name"], "--id is 'name', which is not a column of"),
+        (["--format", "csv", "--json"], "--json and --format csv can't be combined"),
         (["--digits", 0], "0"),
     ],
 )

@@ -75,13 +75,13 @@ def test_the_task_is_guessed_aloud_or_not_at_all(tmp_path):
     done = subprocess.run([*train, str(tmp_path / "classes")], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (
         0,
-        "task binary, guessed from the targets: -1 and 1 only; --task sets it\n",
+        "task binary, inferred from the targets: -1 and 1 only; --task overrides it\n",
     )
     done = subprocess.run([*train, str(tmp_path / "numbers")], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (
         2,
         "",
-    ) and "with --task regression or --task multiclass" in done.stderr
+    ) and "use --task regression or --task multiclass" in done.stderr
     for task, metric in (("regression", "rmse"), ("multiclass", "accuracy")):
         done = subprocess.run(
             [

@@ -106,7 +106,7 @@ def test_dry_run_lists_what_is_missing_and_runs_nothing(folder, stub):
         (["run"], UsageError, "which plan.* yen2014-table1"),
         (["run", "nope"], UsageError, "nope is neither a plan"),
         (["run", "p.toml", "--quick"], UsageError, "no small form"),
-        (["run", "p.toml", "--only", "method=x"], UsageError, "no run of plan p has that"),
+        (["run", "p.toml", "--only", "method=x"], UsageError, "no run of plan p has this value"),
         (
             ["run", "p.toml", "--timeout", "nan"],
             UsageError,

@@ -48,7 +48,7 @@ def test_without_data_one_sentence_says_how_to_go_on(capfd, words):
     (line,) = err.strip().splitlines()
     assert (code, out) == (2, "")
     assert line.endswith(
-        f"try {' '.join(('rfx', 'train', *words))} --data breast_cancer, which comes with rfx"
+        f"try {' '.join(('rfx', 'train', *words))} --data breast_cancer, which needs no download"
     )
 
 
@@ -491,12 +491,12 @@ REFUSALS = [
     (
         ["train", "--method", "rf", "--data", "{}/bad.txt", "--model", ""],
         1,
-        'model "" can\'t be written: a file name is needed',
+        'model "" can\'t be written: a file name is required',
     ),
     (
         ["train", "--method", "rf", "--data", "{}/bad.txt", "--results", "{}/test.txt"],
         1,
-        "test.txt is not a results file",
+        "test.txt is not an rfx results file",
     ),
     (
         ["train", "--method", "rf", "--data", "{}/bad.txt", "--results", ""],
@@ -506,7 +506,7 @@ REFUSALS = [
     (
         ["eval", "{}/no.npz", "--data", "{}/bad.txt", "--results", "{}/test.txt"],
         1,
-        "test.txt is not a results file",
+        "test.txt is not an rfx results file",
     ),
     (["train", "--method", "rf", "--data", "."], 1, "rfx: . can't be read: Is a directory"),
     (["train", "--method", "rf", "--data", ""], 1, 'rfx: "" can\'t be read: No such file'),
@@ -519,7 +519,7 @@ REFUSALS = [
     (
         ["featurize", "{}/train.txt", "-n", "2", "-o", ""],
         1,
-        'rfx: "" can\'t be written: a file name is needed',
+        'rfx: "" can\'t be written: a file name is required',
     ),
     (["eval", "{}/m.npz", "--data", "{}/wide.txt", "--strict"], 1, "trained on 3"),
     (["predict", "{}/m.npz", "{}/wide.txt", "--strict"], 1, "trained on 3"),
@@ -534,7 +534,7 @@ REFUSALS = [
     (
         ["featurize", "{}/test.txt", "--model", "{}/m.npz", "--train", "{}/train.txt"],
         2,
-        "give one of the two",
+        "use only one of them",
     ),
     (
         ["featurize", "{}/train.txt", "--map", "stump", "--gamma", "4"],
@@ -546,16 +546,20 @@ REFUSALS = [
         2,
         "which is for the kernels gaussian, laplacian",
     ),
-    (["featurize", "{}/train.txt", "--map", "binning", "--features", "pairs"], 2, "not binning"),
+    (
+        ["featurize", "{}/train.txt", "--map", "binning", "--features", "pairs"],
+        2,
+        "does not apply to binning",
+    ),
     (
         ["featurize", "{}/train.txt", "-n", "7", "--features", "pairs"],
         2,
-        "--n-features is 7, which leaves a cosine without its sine",
+        "--n-features is 7, but --features pairs needs an even number",
     ),
     (
         ["train", "--method", "rf", "--data", "{}/train.txt", "--lam", "3", "--lam-path", "9:1:3"],
         2,
-        "--lam is 3.0, which --lam-path leaves",
+        "--lam is 3.0, which has no effect with --lam-path",
     ),
     (
         ["train", "--method", "rf", "--data", "{}/train.txt", "--test", "{}/strange.txt"],
@@ -616,7 +620,7 @@ REFUSALS = [
     (
         ["table", "summary", "--trace", "{}/none.csv"],
         1,
-        "none.csv can't be read as a file of traces: there is no such file",
+        "none.csv can't be read as a trace file: it does not exist",
     ),
     (["methods", "svr"], 2, "method 'svr' is unknown"),
     (["methods", "randm-binning"], 2, "is unknown; did you mean random-binning or"),
@@ -842,8 +846,8 @@ def test_json_has_null_for_what_is_not_finite(capfd):
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (MemoryError(), "rfx: out of memory; a smaller --n-features"),
-        (ImportError("x.so: failed to map segment from shared object"), "rfx: memory is too short"),
+        (MemoryError(), "rfx: out of memory; use a smaller --n-features"),
+        (ImportError("x.so: failed to map segment from shared object"), "rfx: not enough memory"),
     ],
 )
 def test_short_memory_is_one_sentence(error, said, capfd, monkeypatch):

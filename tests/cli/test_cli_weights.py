@@ -125,12 +125,12 @@ def test_the_key_counts_the_weights(folder):
 @pytest.mark.parametrize(
     "text, says",
     [
-        ("1\n" * 89, "has 89 weights, but there are 90 training rows; there must be one for each"),
+        ("1\n" * 89, "has 89 weights, but there are 90 training rows; there must be one per row"),
         ("1\n" * 91, "has more than 90 weights, but there are 90 training rows"),
-        ("1\n-2\n", "line 2: '-2' is no weight; weights are numbers of 0 or more, one a line"),
-        ("1\nnan\n", "line 2: 'nan' is no weight"),
-        ("1,2\n", "line 1: '1,2' is no weight"),
-        ("0\n" * 90, "all weights of rows are zero"),
+        ("1\n-2\n", "line 2: '-2' is not a weight; weights are numbers of 0 or more, one per line"),
+        ("1\nnan\n", "line 2: 'nan' is not a weight"),
+        ("1,2\n", "line 1: '1,2' is not a weight"),
+        ("0\n" * 90, "all sample weights are zero"),
     ],
 )
 def test_a_wrong_file_is_a_sentence(text, says, folder, capfd):
@@ -147,20 +147,17 @@ def test_what_is_refused(folder, capfd):
     assert code == 1 and "line 1: it is not utf-16-le" in err
     stream = ("--stream", "--sample-weight", folder / "weights")
     code, _, err = train(capfd, folder, "rows", *stream, method="norma")
-    assert (
-        code == 2
-        and "--sample-weight has a weight for each row in memory; leave out --stream" in err
-    )
+    assert code == 2 and "--sample-weight needs all rows in memory; omit --stream" in err
     code, _, err = train(
         capfd, folder, "rows", "--stream", "--class-weight", "balanced", method="norma"
     )
-    assert code == 2 and "--class-weight is balanced, which has to count all rows beforehand" in err
+    assert code == 2 and "--class-weight balanced needs the counts of all rows beforehand" in err
     code, _, err = train(capfd, folder, "rows", "--class-weight", "heavy")
     assert code == 2 and "--class-weight is 'heavy'; it must be balanced, or LABEL:WEIGHT" in err
     code, _, err = train(
         capfd, folder, "rows", "--sample-weight", folder / "weights", "--solver", "liblinear"
     )
-    assert code == 2 and "--solver is liblinear, which takes no sample weights" in err
+    assert code == 2 and "--solver is liblinear, which does not support sample weights" in err
     # an output that is the weights
     code, _, err = run(
         capfd,

@@ -42,7 +42,7 @@ def test_the_help_fits_a_screen(name):
     assert headings("\n".join(lines)) == [
         "Data:",
         "Method:",
-        "Choice:",
+        "Selection:",
         "Output:",
         *workers,
         "More help:",

@@ -192,7 +192,7 @@ def test_new_rows_with_other_columns_are_refused_or_named():
         "m.npz",
     )
     assert "no column 'a', 'b'" in refused("predict", "m.npz", write("new.csv", "x1,x2\n1,2\n"))
-    with pytest.warns(UserWarning, match="columns that the model never saw.*'extra'"):
+    with pytest.warns(UserWarning, match="columns that were absent in training.*'extra'"):
         found = rfx("predict", "m.npz", write("new.csv", "b,extra,a\n1,7,90\n"))
     assert found.split() == ["1"]
 
@@ -378,7 +378,7 @@ def test_a_separator_at_the_end_of_rows_alone_moves_no_cell():
     said = refused("convert", write("t.csv", "a,b,y\n" + lines), "x.svm")
     assert (
         "line 1: it has 3 cells, but the rows below have 4" in said
-        and "',' away that ends each row" in said
+        and "',' at the end of each row" in said
     )
     assert "line 3: it has 4 cells" in refused(
         "convert", write("t.csv", "a,b,y\n1,2,0\n3,4,1,\n5,6,0\n"), "x.svm"
@@ -395,7 +395,7 @@ def test_names_of_rows_without_a_name_of_their_own():
         lines = "a,b,y\n" + "".join(f"r{n},{line}\n" for n, line in enumerate(rows().split()))
         said = refused("convert", write(name, lines.replace(",", separator)), "x.svm")
         assert "line 1: it has 3 cells, but the rows below have 4" in said
-        assert "give the first column a name" in said
+        assert "name the first column" in said
 
 
 # ---------------------------------------------------------------------- labels

@@ -174,14 +174,24 @@ def test_80_20_keeps_rows_apart(tmp_path, option):
     "columns, reading, error, message",
     [
         ({"who": ["a", "b", "", "a"]}, {"groups": "who"}, DataError, "line 4: column 'who' has no"),
-        ({"who": [1, "", 2, 3]}, {"time": "who"}, DataError, "line 3: .* --time needs one in each"),
+        (
+            {"who": [1, "", 2, 3]},
+            {"time": "who"},
+            DataError,
+            "line 3: .* --time needs a value in each",
+        ),
         ({"who": list("abca")}, {"time": "who"}, DataError, "not a date; --time needs numbers or"),
-        ({"who": list("abca")}, {"groups": "whom"}, UsageError, "--groups is 'whom', which is no"),
+        (
+            {"who": list("abca")},
+            {"groups": "whom"},
+            UsageError,
+            "--groups is 'whom', which is not",
+        ),
         (
             {"who": list("abca")},
             {"groups": "y"},
             UsageError,
-            "--groups names column 'y', which has",
+            "--groups names column 'y', which holds",
         ),
         (
             {"who": list("abca")},
@@ -200,7 +210,7 @@ def test_sets_without_such_columns(tmp_path):
     (tmp_path / "t.libsvm").write_text("1 1:2\n2 1:3\n")
     with pytest.raises(UsageError, match="--groups is for tables such as CSV"):
         data.load(tmp_path / "t.libsvm", reading=Reading(groups="who"))
-    with pytest.raises(UsageError, match="--time is 'when', a column of a table .* sphere is no"):
+    with pytest.raises(UsageError, match="--time is 'when', which needs a table .* sphere is not"):
         data.load("sphere:n=10", reading=Reading(time="when"))
 
 

@@ -89,7 +89,7 @@ def test_a_compressed_file_is_whole_or_refused(kind, what, tmp_path):
             assert archives.read_plain(source, "the file") == ROWS
         else:
             with pytest.raises(
-                DataError, match="^the file is damaged or cut off .*; get it again$"
+                DataError, match="^the file is damaged or truncated .*; download it again$"
             ):
                 archives.read_plain(source, "the file")
 
@@ -129,7 +129,7 @@ def test_every_reader_refuses_a_damaged_second_part(kind, reader, tmp_path):
     path.write_bytes(first + second)
     assert READERS[reader](path) == 50
     path.write_bytes(first + flipped(second, 1))
-    with pytest.raises(DataError, match="damaged or cut off|can't be read"):
+    with pytest.raises(DataError, match="damaged or truncated|can't be read"):
         READERS[reader](path)
 
 
@@ -147,7 +147,7 @@ def test_check_and_train_refuse_a_damaged_second_part(kind, tmp_path, capfd):
     path.write_bytes(first + flipped(second, 1))
     for words in (["check", path], ["train", "--method", "rf", "--lam", "1", "--data", path]):
         code, said = rfx(capfd, *words)
-        assert code == 1 and "is damaged or cut off" in said
+        assert code == 1 and "is damaged or truncated" in said
 
 
 @pytest.mark.parametrize("kind", PACK)
@@ -164,7 +164,7 @@ def test_compressed_rows_come_through_a_pipe(kind, tmp_path, capfd):
             )
         finally:
             os.close(read)
-        assert code == expected and ("is damaged or cut off" in said) == bool(expected)
+        assert code == expected and ("is damaged or truncated" in said) == bool(expected)
 
 
 def test_a_stream_reads_a_pipe_from_its_first_byte(tmp_path):
@@ -204,7 +204,7 @@ def test_an_unknown_kind_of_checksum_of_xz_is_refused(tmp_path):
     content[-size:-8] = zlib.crc32(content[-8:-2]).to_bytes(4, "little")
     if shutil.which("xz"):
         assert not passed("xz", content, tmp_path)
-    with pytest.raises(DataError, match="damaged or cut off"):
+    with pytest.raises(DataError, match="damaged or truncated"):
         archives.read_plain(io.BytesIO(content), "f")
 
 
@@ -237,7 +237,7 @@ def test_a_zip_archive_is_whole_or_refused(pipe, tmp_path):
         flipped(whole, 60),
         whole + b"\0" * 9,
     ):
-        with pytest.raises(DataError, match="damaged or cut off"):
+        with pytest.raises(DataError, match="damaged or truncated"):
             read(damaged)
 
 

@@ -170,7 +170,7 @@ def test_zeros_in_front_of_digits_in_cells_with_blanks_and_quotes():
 def test_a_header_that_comes_again_is_named_however_it_is_written(header, again, chunk):
     separator = "," if "," in header else " "
     text = f"{header}\n1{separator}2\n3{separator}4\n{again}\n5{separator}6\n"
-    with pytest.raises(DataError, match="f.csv, line 4: it is the header once more; take it out"):
+    with pytest.raises(DataError, match="f.csv, line 4: it repeats the header; remove it"):
         read(text, chunk)
 
 
@@ -178,9 +178,9 @@ def test_a_header_that_comes_again_is_named_however_it_is_written(header, again,
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("a,b\n1,2\n1,2,3\n", "f.csv, line 3: it has 3 cells, but the rows before have 2"),
-        ("a,b\n1,2\n\n1\n", "f.csv, line 4: it has 1 cell, but the rows before have 2"),
-        ('a,b\n1,2\n1,"x\n3,4\n', "f.csv, line 3: a quote is opened there and never closed"),
+        ("a,b\n1,2\n1,2,3\n", "f.csv, line 3: it has 3 cells, but the previous rows have 2"),
+        ("a,b\n1,2\n\n1\n", "f.csv, line 4: it has 1 cell, but the previous rows have 2"),
+        ('a,b\n1,2\n1,"x\n3,4\n', "f.csv, line 3: a quote opens there and is never closed"),
         ("a,a\n1,2\n", "two columns are called 'a'"),
         ("a,b\n1,\0\n", "is a binary file"),
         ("\n \n", "f.csv is empty"),
@@ -284,8 +284,8 @@ def test_decimal_commas_and_spaces_in_cells_do_not_separate(text, separator):
 @pytest.mark.parametrize(
     "above, noted",
     [
-        ("# exported 2024, by hand\n", "line 1 of f.csv begins with # and is left out"),
-        ('# a "quote\n\n#,,\n', "lines 1 to 3 of f.csv begin with # and are left out"),
+        ("# exported 2024, by hand\n", "line 1 of f.csv begins with # and is ignored"),
+        ('# a "quote\n\n#,,\n', "lines 1 to 3 of f.csv begin with # and are ignored"),
         ("sep=;\n", None),
         ('"sep=;"\r\n', None),
     ],
@@ -305,8 +305,8 @@ def test_what_stands_above_the_header_is_left_out(above, noted, chunk):
         (
             "Sales of 2024\na,b,y\n1,2,x\n2,3,z\n",
             (
-                "f.csv, line 1: it has 1 cell, but the rows below have 3; .*take it out where it is"
-                " a title"
+                "f.csv, line 1: it has 1 cell, but the rows below have 3; .*remove it if it is a"
+                " title"
             ),
         ),
         (
@@ -316,15 +316,15 @@ def test_what_stands_above_the_header_is_left_out(above, noted, chunk):
         (
             "a,b\n1,2\n# end\n",
             (
-                "f.csv, line 3: it has 1 cell, but the rows before have 2; take it out where it is"
-                " a comment"
+                "f.csv, line 3: it has 1 cell, but the previous rows have 2; remove it if it is a"
+                " comment"
             ),
         ),
         (
             "1 1:2 2:3\n2 1:3 2:4\n",
-            "f.csv is LIBSVM text, not CSV; give it a name that ends in .libsvm",
+            "f.csv is LIBSVM text, not CSV; rename it to end in .libsvm",
         ),
-        ("a,b\n1,2\na,b\n3,4\n", "f.csv, line 3: it is the header once more"),
+        ("a,b\n1,2\na,b\n3,4\n", "f.csv, line 3: it repeats the header"),
     ],
 )
 def test_lines_that_are_no_rows_are_named(text, message):
@@ -379,7 +379,7 @@ def test_a_header_is_guessed_from_what_stands_below(first, below, header, noted)
         with pytest.raises(
             DataError,
             match=(
-                r"f.csv, line 1: it may be a header or a row \(.*; say which with --header or"
+                r"f.csv, line 1: it may be a header or a row \(.*; specify --header or"
                 r" --no-header$"
             ),
         ):
@@ -389,8 +389,8 @@ def test_a_header_is_guessed_from_what_stands_below(first, below, header, noted)
     assert shape.header == header and bool(shape.notes) == noted
     if noted:
         words = (
-            "taken for the header, .*; --no-header says otherwise"
+            "read as the header, .*; use --no-header if this is wrong"
             if header
-            else "taken for a row, .*; --header says otherwise"
+            else "read as a row, .*; use --header if this is wrong"
         )
         assert re.search(f"line 1 of f.csv is {words}", shape.notes[0])

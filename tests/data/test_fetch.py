@@ -167,7 +167,8 @@ def test_a_wrong_checksum_keeps_nothing(server, entry):
     url = re.escape(server.url + "/files/toy.bz2")
     with pytest.raises(
         DataError,
-        match=f"{url}: toy, unpacked, has sha256 {found}, but .* {expected}; nothing was kept",
+        match=f"{url}: toy, unpacked, has sha256 {found}, but .* {expected}; the file was"
+        " discarded",
     ):
         fetch.fetch("toy")
     assert not target.exists() and not left_over(target)
@@ -186,7 +187,7 @@ def test_the_archives_own_checksum(server, entry):
 
 def test_a_missing_file_is_not_asked_for_again(server, entry):
     entry()
-    with pytest.raises(DataError, match=r"toy: http://127.*toy.bz2 is not there \(404\)"):
+    with pytest.raises(DataError, match=r"toy: http://127.*toy.bz2 was not found \(404\)"):
         fetch.fetch("toy")
     assert len(server.requests) == 1
 
@@ -238,7 +239,7 @@ def test_a_download_that_breaks_off(server, entry):
 def test_a_damaged_archive(server, entry):
     server.files["/files/toy.bz2"] = bz2.compress(TEXT)[:-10]
     target = entry(sha256=None)
-    with pytest.raises(DataError, match="toy.bz2 is damaged or cut off .* nothing was kept"):
+    with pytest.raises(DataError, match="toy.bz2 is damaged or truncated .* was discarded"):
         fetch.fetch("toy")
     server.files["/files/toy.bz2"] = b""
     with pytest.raises(DataError, match="toy.bz2 is empty"):
@@ -249,7 +250,7 @@ def test_a_damaged_archive(server, entry):
 def test_offline(server, entry, monkeypatch):
     target = entry()
     with pytest.raises(
-        DataError, match="offline nothing is fetched from .*toy.bz2; `rfx fetch toy` gets it"
+        DataError, match="offline mode does not download .*toy.bz2; run `rfx fetch toy`"
     ):
         fetch.fetch("toy", offline=True)
     monkeypatch.setenv("RFX_MIRROR", server.url)
@@ -275,7 +276,7 @@ def test_the_first_copy_must_have_the_rows_and_columns(server, entry, content):
     target = entry(sha256=None)
     message = (
         "toy.bz2: toy (is not LIBSVM text|has .* but datasets.toml says 2 rows and at most 2"
-        " columns).*; nothing was kept"
+        " columns).*; the file was discarded"
     )
     with pytest.raises(DataError, match=message) as caught:
         fetch.fetch("toy")
@@ -299,9 +300,7 @@ def test_later_copies_are_compared_with_the_first(server, entry):
     found, first = (hashlib.sha256(text).hexdigest() for text in (OTHER, TEXT))
     with pytest.raises(
         DataError,
-        match=(
-            f"has sha256 {found}, but the copy that was fetched first had {first}; nothing was kept"
-        ),
+        match=(f"has sha256 {found}, but the first copy had {first}; the file was discarded"),
     ):
         fetch.fetch("toy")
     assert not target.exists()
@@ -317,7 +316,7 @@ def test_a_mirrors_copy_is_compared_like_the_sources(server, entry, tmp_path, mo
     target.unlink()
     (tmp_path / "toy").write_bytes(OTHER)
     monkeypatch.setenv("RFX_MIRROR", str(tmp_path))
-    with pytest.raises(DataError, match="the copy that was fetched first had"):
+    with pytest.raises(DataError, match="the first copy had"):
         fetch.fetch("toy")
     (tmp_path / "toy").write_bytes(b"<html>")
     (tmp_path / "data" / ".checked" / "toy").unlink()
@@ -407,14 +406,15 @@ def test_a_bomb_stops_at_the_declared_size(server, entry, pack, monkeypatch):
     target = entry("/files/toy", bytes=len(TEXT))
     with pytest.raises(
         DataError,
-        match=f"unpacks to more than the {len(TEXT)} bytes that toy may have; nothing was kept",
+        match=f"unpacks to more than {len(TEXT)} bytes, the maximum for toy; the file was"
+        " discarded",
     ):
         fetch.fetch("toy")
     target = entry("/files/toy")  # where no size is known, by the rows and columns
-    with pytest.raises(DataError, match="unpacks to more than the 176 bytes"):
+    with pytest.raises(DataError, match="unpacks to more than 176 bytes"):
         fetch.fetch("toy")
     monkeypatch.setenv("RFX_MAX_BYTES", "10")
-    with pytest.raises(DataError, match="but at most 10 are expected; nothing was kept"):
+    with pytest.raises(DataError, match="but at most 10 are expected; nothing was saved"):
         fetch.fetch("toy")
     assert not target.exists() and not left_over(target)
 
@@ -484,7 +484,7 @@ def test_a_server_that_never_ends(server, entry, answer):
     target = entry()
     with pytest.raises(
         DataError,
-        match=r"toy.bz2 goes on after the [\d,]+ bytes that are expected at most; nothing was kept",
+        match=r"toy.bz2 exceeds the expected maximum of [\d,]+ bytes; nothing was saved",
     ):
         fetch.fetch("toy")
     assert len(server.requests) == 1 and not target.exists() and not left_over(target)
@@ -498,8 +498,8 @@ def test_a_server_that_drips(server, entry, monkeypatch, answer):
     with pytest.raises(
         DataError,
         match=(
-            "toy.bz2 can't be downloaded .(fewer than 65,536 bytes came in 0.3 s|timed out). after"
-            " 4 attempts"
+            "toy.bz2 can't be downloaded .(fewer than 65,536 bytes arrived in 0.3 s|timed out)."
+            " after 4 attempts"
         ),
     ):
         fetch.fetch("toy")
@@ -565,7 +565,7 @@ def test_members_of_a_tar_archive_lead_nowhere(server, entry, tmp_path, name, ki
     before = set(tmp_path.rglob("*"))
     with pytest.raises(
         DataError,
-        match="cpu.tgz is not what rfx expects .(no cpu.mat in the archive|no MATLAB file)",
+        match="cpu.tgz is not what rfx expects .(no cpu.mat in the archive|not a MATLAB file)",
     ):
         fetch.fetch("toy")
     assert {path for path in tmp_path.rglob("*") if ".locks" not in path.parts} <= before | {
@@ -617,7 +617,7 @@ def test_an_encrypted_archive(server, entry):
         content[content.index(mark) + at] |= 1
     server.files["/files/toy.zip"] = bytes(content)
     entry("/files/toy.zip")
-    with pytest.raises(DataError, match="toy.zip is damaged or cut off .*encrypted"):
+    with pytest.raises(DataError, match="toy.zip is damaged or truncated .*encrypted"):
         fetch.fetch("toy")
 
 
@@ -731,7 +731,9 @@ def test_a_source_is_converted(server, entry, tmp_path, monkeypatch):
 def test_a_source_of_another_kind(server, entry, content):
     server.files["/files/cpu.tgz"] = content
     target = entry("/files/cpu.tgz", convert="cpu_train")
-    with pytest.raises(DataError, match="cpu.tgz is not what rfx expects .* so toy can't be made"):
+    with pytest.raises(
+        DataError, match="cpu.tgz is not what rfx expects .* so toy can't be created"
+    ):
         fetch.fetch("toy")
     assert not target.exists() and not left_over(target)
 
@@ -908,7 +910,7 @@ def test_a_link_in_the_place_of_the_records_is_refused(server, entry, tmp_path, 
         target.write_bytes(TEXT)
     (target.parent / ".checked").symlink_to(tmp_path / "victim")
     with pytest.raises(
-        DataError, match=r"\.checked is a link, and rfx follows none there; remove it"
+        DataError, match=r"\.checked is a link, which rfx does not follow there; remove it"
     ):
         fetch.fetch("toy")
     assert (tmp_path / "victim" / "toy").read_text() == "precious" and target.exists() == there
@@ -933,7 +935,7 @@ def test_a_data_folder_that_can_not_be(tmp_path, entry, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("RFX_DATA", str(tmp_path / "file"))
     entry()
-    with pytest.raises(DataError, match="can't be written .*; RFX_DATA names another folder"):
+    with pytest.raises(DataError, match="can't be written .*; RFX_DATA sets another folder"):
         fetch.fetch("toy")
 
 

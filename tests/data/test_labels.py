@@ -66,7 +66,7 @@ def eval_json(capfd, *args):
     return json.loads(out)["params"]["measures"], err
 
 
-# ------------------------------------------------------------------ labels that the model never saw
+# ------------------------------------------------------------------ labels absent in training
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_labels_that_the_model_never_saw_are_named_and_count_as_wrong(
     )
     data = write_libsvm(tmp_path / "o.svm", others * 12)
     found, err = eval_json(capfd, model, "--data", data)
-    assert f"labels that the model never saw: {unknown}; rows with them count as wrong" in err
+    assert f"labels that were absent in training: {unknown}; rows with them count as wrong" in err
     right = np.trace(found["confusion"]) / (12 * len(others))
     assert (
         found["accuracy"] == pytest.approx(right)
@@ -104,7 +104,7 @@ def test_labels_that_the_model_never_saw_are_named_and_count_as_wrong(
         and found["f1"] < 0.8
     )
     assert "auc" not in found and "log_loss" not in found
-    assert "never saw" not in run(capfd, "eval", model, "--data", tmp_path / "t.svm")[2]
+    assert "absent in training" not in run(capfd, "eval", model, "--data", tmp_path / "t.svm")[2]
 
 
 def test_test_rows_of_training_with_a_label_that_was_not_trained_on(tmp_path, capfd):
@@ -113,7 +113,7 @@ def test_test_rows_of_training_with_a_label_that_was_not_trained_on(tmp_path, ca
         write_libsvm(tmp_path / "o.svm", ["0", "1"] * 12),
     )
     code, _, err = run(capfd, *TRAIN, "--data", train, "--test", test)
-    assert code == 0 and err.count("labels that the model never saw: 0") == 1
+    assert code == 0 and err.count("labels that were absent in training: 0") == 1
 
 
 def test_a_label_of_many_digits_is_printed_whole(tmp_path, capfd, caplog):
@@ -151,7 +151,7 @@ def test_a_class_of_weight_zero_stays_a_class_of_the_model(tmp_path, capfd):
 def test_the_class_that_is_too_small_is_named_by_its_word(more, tmp_path, capfd):
     data = write_libsvm(tmp_path / "t.svm", ["cat", "dog"] * 12 + ["emu"])
     code, _, err = run(capfd, *TRAIN, "--data", data, *more)
-    assert code == 1 and "only 1 row has the label emu; leave that row out" in err
+    assert code == 1 and "only 1 row has the label emu; remove that row" in err
 
 
 @pytest.mark.parametrize("more", [(), ("--stream", "--task", "multiclass")])
@@ -264,11 +264,11 @@ def test_the_same_classes_in_another_spelling_are_found_by_their_number(suffix, 
     found, err = eval_json(
         capfd, model, "--data", write_table(tmp_path / f"o{suffix}", ["0", "1"] * 12)
     )
-    assert found["accuracy"] == 1 and "never saw" not in err
+    assert found["accuracy"] == 1 and "absent in training" not in err
     found, err = eval_json(
         capfd, model, "--data", write_table(tmp_path / f"p{suffix}", ["0", "2"] * 12)
     )
-    assert found["accuracy"] == 0.5 and "never saw: 2;" in err
+    assert found["accuracy"] == 0.5 and "absent in training: 2;" in err
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".svm"])
@@ -278,7 +278,7 @@ def test_a_number_that_is_two_labels_is_none_of_them(suffix, tmp_path, capfd):
     _, err = eval_json(
         capfd, model, "--data", write_table(tmp_path / f"o{suffix}", ["1.1", "1.100"] * 12)
     )
-    assert "never saw: 1.100;" in err
+    assert "absent in training: 1.100;" in err
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".svm"])
@@ -728,11 +728,11 @@ def test_check_and_train_refuse_the_same_label_among_words(tmp_path, capfd):
     code, out, _ = run(capfd, "check", data)
     assert code == 1 and [line.split(":", 1)[1] for line in out.splitlines()] == [
         "3:7: the value 'x' is not a number",
-        "4:1: the label '3' is not a word, as the labels before are",
-        "5:1: the label '1:3' is not a word, as the labels before are",
+        "4:1: the label '3' is not a word, unlike the previous labels",
+        "5:1: the label '1:3' is not a word, unlike the previous labels",
     ]
     assert (
-        "line 4, column 1: the label '3' is not a word, as the labels before are"
+        "line 4, column 1: the label '3' is not a word, unlike the previous labels"
         in run(capfd, *TRAIN, "--data", data)[2]
     )
 

@@ -68,7 +68,7 @@ BAD = {
     "binary": (bytes(range(256)), "line 2: it is not text in UTF-8"),
     "an array of tables": (
         '[[people]]\ntrain = "rows.csv"\n',
-        "line 1: people is [{'train': 'rows.csv'}]; a table [people] with train",
+        "line 1: people is [{'train': 'rows.csv'}]; it must be a table [people] with train",
     ),
     "a list of files": (
         '[people]\ntrain = ["rows.csv"]\n',
@@ -101,11 +101,11 @@ BAD = {
     ),
     "a sub-table": (
         GOOD + "\n[people.more]\nx = 1\n",
-        "line 4: people has a field 'more', which there is not",
+        "line 4: people has an unknown field 'more'",
     ),
     "a dotted key": (
         GOOD + "\nmore.x = 1\n",
-        "line 4: people has a field 'more', which there is not",
+        "line 4: people has an unknown field 'more'",
     ),
     "a name of standard input": (
         '["-"]\ntrain = "rows.csv"\n',
@@ -128,7 +128,7 @@ BAD = {
         '\n[heart]\ntrain = "rows.csv"\n',
         "line 2: heart is the name of a data set of rfx itself; choose another",
     ),
-    "a value": ("\npeople = 3\n", "line 2: people is 3; a table [people] with train"),
+    "a value": ("\npeople = 3\n", "line 2: people is 3; it must be a table [people] with train"),
     "too much": (b"#" * (1 << 20) + b"#", ""),
 }
 

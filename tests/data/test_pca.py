@@ -39,7 +39,7 @@ def test_pieces_and_sparse_rows_give_the_components_of_the_singular_vectors(cent
 def test_refusals():
     with pytest.raises(UsageError, match="--pca is 7, but the rows have 6 inputs"):
         PCA(7).partial_fit(X)
-    with pytest.raises(DataError, match="no rows"):
+    with pytest.raises(DataError, match="need at least one row"):
         PCA(2).finish()
     with pytest.raises(
         DataError, match="have 5 inputs, but the principal components were learnt from 6"

@@ -266,7 +266,7 @@ def test_a_model_finds_its_names_in_the_first_row(how, tmp_path, capfd):
     assert plain.count("\n") == 3
     assert good(capfd, "predict", tmp_path / "m.npz", tmp_path / "turned.csv")[0] == plain
     out, err = good(capfd, "eval", tmp_path / "m.npz", "--data", tmp_path / "churn.csv", "--json")
-    assert json.loads(out)["n_test"] == 40 and "never saw" not in err
+    assert json.loads(out)["n_test"] == 40 and "absent in training" not in err
     assert refused(
         capfd, "predict", tmp_path / "m.npz", tmp_path / "new.csv", "--no-header"
     ).startswith("rfx: --no-header contradicts the model, whose training file has one")
@@ -278,12 +278,11 @@ def test_a_file_without_the_model_s_header_is_read_in_order_and_that_is_said(tmp
     out, err = good(capfd, "predict", tmp_path / "m.npz", tmp_path / "new.csv")
     assert (
         out.count("\n") == 3
-        and "new.csv does not begin with the model's header, so that its columns are taken in the "
-        "order"
+        and "new.csv does not begin with the model's header, so its columns are read in the order"
         in err
     )
     (tmp_path / "other.csv").write_text("x,y\n1,1\n-1,-1\n")
-    assert "other.csv has no column 'a', 'b', which the model was trained with" in refused(
+    assert "other.csv has no column 'a', 'b', which the model needs" in refused(
         capfd, "predict", tmp_path / "m.npz", tmp_path / "other.csv"
     )
 
@@ -296,8 +295,8 @@ def test_a_header_for_a_model_without_one_is_refused(tmp_path, capfd):
     (tmp_path / "new.csv").write_text("a,b\n1,1\n-1,-1\n2,1\n")
     said = refused(capfd, "predict", tmp_path / "m.npz", tmp_path / "new.csv")
     assert (
-        "new.csv, line 1: it is a header (a, b), but the model was trained on a file without one;"
-        " take the line out" in said
+        "new.csv, line 1: it is a header (a, b), but the model was trained on a file without"
+        " one; remove the line" in said
     )
     assert "--header contradicts the model" in refused(
         capfd, "predict", tmp_path / "m.npz", tmp_path / "new.csv", "--header"
@@ -327,7 +326,7 @@ def test_rows_of_words_alone_stay_rows(rows, header, tmp_path, capfd):
     assert (
         row["n_train"] == 20
         and row["task"] == "binary"
-        and ("is taken for the header" in err) == header
+        and ("is read as the header" in err) == header
     )
     (tmp_path / "new.csv").write_text("\n".join(word.rpartition(",")[0] for word in words[:rows]))
     out, err = good(capfd, "predict", tmp_path / "m.npz", tmp_path / "new.csv")
@@ -448,8 +447,8 @@ def test_labels_are_the_same_in_every_encoding(kind, encoding, tmp_path, capfd, 
     for other in (encoding, "utf-8"):
         path.write_bytes(text.encode(other))
         out, err = good(capfd, "eval", tmp_path / "m.npz", "--data", path, "--json")
-        assert "never saw" not in err and json.loads(out)["n_test"] == 30
-        assert ("is UTF-8 and read so" in err) == (other == "utf-8" and not marked)
+        assert "absent in training" not in err and json.loads(out)["n_test"] == 30
+        assert ("is read as UTF-8" in err) == (other == "utf-8" and not marked)
 
 
 @pytest.mark.parametrize("kind", ["libsvm", "csv"])
@@ -457,23 +456,20 @@ def test_bytes_that_are_not_utf8_are_refused_by_line(kind, tmp_path, capfd):
     text = SPAM if kind == "libsvm" else "a,b,y\n1.29,1.45,ham\n-1,-0.76,spam\n"
     (tmp_path / f"f.{kind}").write_bytes(text.replace("ham", "thé").encode("latin-1"))
     said = refused(capfd, "train", *FAST, "--data", tmp_path / f"f.{kind}")
-    assert (
-        "line 2: the byte 0xe9 there is not UTF-8; say how the file is encoded, such as --encoding"
-        " cp1252" in said
-    )
+    assert "line 2: byte 0xe9 is not UTF-8; specify the encoding, such as --encoding cp1252" in said
 
 
 def test_encodings_that_can_not_be_are_refused(tmp_path, capfd):
     path = tmp_path / "f.csv"
     path.write_text("a,b,y\n1,2,x\n3,4,z\n", encoding="utf-8-sig")
     words = ("train", *FAST, "--data", path, "--encoding")
-    assert "--encoding is 'klingon', which is no encoding that Python knows" in refused(
+    assert "--encoding is 'klingon', which Python does not support" in refused(
         capfd, *words, "klingon"
     )
-    assert "is no encoding" in refused(capfd, *words, "base64")
+    assert "Python does not support" in refused(capfd, *words, "base64")
     assert "but " + str(
         path
-    ) + " begins with the byte order mark of utf-8; leave --encoding out" in refused(
+    ) + " begins with the byte order mark of utf-8; omit --encoding" in refused(
         capfd, *words, "cp1252"
     )
     path.write_bytes(b"a,b,y\n1,2,x\n3,4,\x9d\n")
@@ -505,8 +501,9 @@ def test_a_registry_names_the_encoding_of_its_files(tmp_path, capfd, monkeypatch
     good(capfd, "train", *FAST, "--data", "mine", "--model", tmp_path / "m.npz")
     assert methods.load(tmp_path / "m.npz").schema.labels == ["café", "thé"]
     (tmp_path / "own.toml").write_text('[mine]\ntrain = "f.csv"\nencoding = "klingon"\n')
-    assert "own.toml, line 3: encoding of mine: 'klingon', which is no encoding" in refused(
-        capfd, "train", *FAST, "--data", "mine"
+    assert (
+        "own.toml, line 3: encoding of mine: 'klingon', which Python does not support"
+        in refused(capfd, "train", *FAST, "--data", "mine")
     )
     (tmp_path / "own.toml").write_bytes(
         '[mine]\ntrain = "f.csv"\ntitle = "thé"\n'.encode("latin-1")
@@ -547,9 +544,7 @@ FOREIGN = {
 def test_a_format_that_is_not_read_is_named(name, tmp_path, capfd):
     content, words = FOREIGN[name]
     (tmp_path / name).write_bytes(content)
-    want = (
-        f"{name} is {words}, which rfx does not read; save its rows as CSV, Parquet or LIBSVM text"
-    )
+    want = f"{name} is {words}, which rfx can't read; save its rows as CSV, Parquet or LIBSVM text"
     assert want in refused(capfd, "train", *FAST, "--data", tmp_path / name)
     assert want in refused(
         capfd,
@@ -585,7 +580,7 @@ def test_a_column_that_is_away_can_be_given_without_values(missing, tmp_path, ca
     good(capfd, "train", *words, "--model", tmp_path / "m.npz")
     (tmp_path / "new.csv").write_text("b\n1\n-1\n")
     said = refused(capfd, "predict", tmp_path / "m.npz", tmp_path / "new.csv")
-    hint = "a column without a value in any cell stands for missing ones"
+    hint = "to mark a column as missing, add it with empty cells"
     assert (hint in said) == (missing == "mean")
     (tmp_path / "new.csv").write_text("b,a\n1,\n-1,\n")
     if missing == "mean":

@@ -160,8 +160,8 @@ def test_reading_a_bomb_whole_stops_at_the_limit(tmp_path, monkeypatch):
     with pytest.raises(
         DataError,
         match=(
-            "bomb.xz holds more than 10,485,760 bytes when it is unpacked.*RFX_MAX_BYTES sets"
-            " another limit"
+            "bomb.xz is larger than 10,485,760 bytes when unpacked.*RFX_MAX_BYTES sets another"
+            " limit"
         ),
     ):
         svmlight.read(path)

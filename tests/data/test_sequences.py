@@ -49,21 +49,18 @@ def test_round_trip(rows):
     [
         (
             "1 ACGT\n1 ACNT\n",
-            "line 2, column 5: 'N' is not a letter that is known; the letters are A, C, G, T",
+            "line 2, column 5: 'N' is not a known letter; the letters are A, C, G, T",
         ),
-        ("1 ACGT\n1 AC3T\n", "line 2, column 5: '3' is not a letter that is known"),
+        ("1 ACGT\n1 AC3T\n", "line 2, column 5: '3' is not a known letter"),
         (
             "1 ACGT\n\n1 ACG\n",
-            (
-                "line 3, column 3: the sequence has 3 letters, but 4 are expected, as many in"
-                " every row"
-            ),
+            ("line 3, column 3: the sequence has 3 letters, but 4 are expected in every row"),
         ),
         (
             "1 ACGT\n-1\n",
             (
-                "line 2, column 2: a row is a label and one sequence of letters, but this one has 1"
-                " words"
+                "line 2, column 2: a row needs a label and one sequence of letters, but this one"
+                " has 1 words"
             ),
         ),
         ("1 ACGT\n-1 AC GT\n", "this one has 3 words"),
@@ -85,9 +82,7 @@ def test_letters_and_length_of_the_training_rows_hold_for_the_test_rows(tmp_path
     test.write_text("1 ACGT\n1 AUGT\n")
     with pytest.raises(
         DataError,
-        match=(
-            "test, line 2, column 4: 'U' is not a letter that is known; the letters are A, C, G, T"
-        ),
+        match=("test, line 2, column 4: 'U' is not a known letter; the letters are A, C, G, T"),
     ):
         load(train, test=test)
     test.write_text("1 ACGTA\n")
@@ -144,9 +139,8 @@ def test_a_model_refuses_letters_that_it_never_saw(tmp_path):
     assert done.exit_code == 0, done.output
     test.write_text("1 ACGTACGT\n\n1 ACGTNCGT\n")
     done = CliRunner().invoke(cli, ["predict", str(model), str(test)])
-    assert (
-        "test, line 3, column 7: 'N' is not a letter that is known; the letters are A, C, G, T"
-        in str(done.exception)
+    assert "test, line 3, column 7: 'N' is not a known letter; the letters are A, C, G, T" in str(
+        done.exception
     )
     test.write_text("1 ACGTACGT\n-1 acttacgt\n")
     done = CliRunner().invoke(cli, ["predict", str(model), str(test)])

@@ -110,14 +110,12 @@ def test_guess_task(y, task, seen, caplog):
     if not task:
         with pytest.raises(
             UsageError,
-            match=(
-                "different whole numbers .* say which, with --task regression or --task multiclass"
-            ),
+            match=("different whole numbers .* use --task regression or --task multiclass"),
         ):
             guess_task(y)
         return
     assert guess_task(y) == task
-    assert f"task {task}, guessed from the targets: {seen}" in caplog.text
+    assert f"task {task}, inferred from the targets: {seen}" in caplog.text
 
 
 def test_the_official_files_are_the_default_split(tmp_path):
@@ -188,7 +186,7 @@ def test_only_the_files_of_the_split_are_needed(tmp_path):
     put(tmp_path, "ijcnn1.t", 6, 22)
     with pytest.raises(UsageError, match="35,000 rows from 10"):
         load("ijcnn1", split="wu2016", offline=True)
-    with pytest.raises(DataError, match="ijcnn1 is not there, and offline"):
+    with pytest.raises(DataError, match="ijcnn1 does not exist, and offline"):
         load("ijcnn1", offline=True)
 
 
@@ -217,7 +215,9 @@ def test_a_share_of_the_rows_to_train_on(tmp_path):
 
 @pytest.mark.parametrize("split", ["0", "1", "1.5", "-0.2", "80", "1e-999"])
 def test_what_is_no_share(split, tmp_path):
-    wrong = f"split {re.escape(split)} is no share of the rows to train on; give a number between"
+    wrong = (
+        f"split {re.escape(split)} is not a fraction of the rows to train on; use a number between"
+    )
     for name in (put(tmp_path, "mine.libsvm", 10, 3), "sphere:n=20,d=3"):
         with pytest.raises(UsageError, match=wrong):
             load(name, split=split)
@@ -296,7 +296,7 @@ def test_another_file_or_set_to_test_on(tmp_path):
 
 def test_names_that_are_nothing():
     with pytest.raises(
-        UsageError, match="cod-rnn is no file, and there is no data set .* did you mean cod-rna"
+        UsageError, match="cod-rnn is not a file, and there is no data set .* did you mean cod-rna"
     ):
         load("cod-rnn")
     with pytest.raises(UsageError, match="no data set called '/no/such/file'"):
@@ -305,7 +305,7 @@ def test_names_that_are_nothing():
         load("sphere:n=20", test="/no/such/file")
     with pytest.raises(UsageError, match="cpu has no split 'wu2016'; it has yen2014, 80/20"):
         load("cpu", split="wu2016")
-    with pytest.raises(UsageError, match="takes no settings"):
+    with pytest.raises(UsageError, match="without settings"):
         load("cpu:n=3")
 
 

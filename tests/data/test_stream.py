@@ -142,7 +142,7 @@ def test_a_changed_or_shortened_file_is_refused(tmp_path):
     changed = (
         text[:middle] + (b"3" if text[middle : middle + 1] != b"3" else b"4") + text[middle + 1 :]
     )
-    with pytest.raises(DataError, match="is not what it was|differs from what was read|is not"):
+    with pytest.raises(DataError, match="has changed since|differs from what was read|is not"):
         resume(changed)
     with pytest.raises(DataError, match="the checkpoint's stream has batch 8, this one 4"):
         Stream(LibsvmSource(path), 4).seek(position)
@@ -151,7 +151,7 @@ def test_a_changed_or_shortened_file_is_refused(tmp_path):
 def test_changed_arrays_are_refused():
     stream = Stream(ArraySource(X, Y, seed=1), 8)
     next(stream)
-    with pytest.raises(DataError, match="not those that the checkpoint was made from"):
+    with pytest.raises(DataError, match="differ from those of the checkpoint"):
         Stream(ArraySource(X + 1, Y, seed=1), 8).seek(stream.position())
 
 
@@ -164,17 +164,17 @@ def test_bad_rows_are_named_by_their_line(tmp_path):
     with pytest.raises(
         DataError,
         match=(
-            "has feature 7 .* rows are read with 1 features; give the number of columns with"
+            "has feature 7 .* the first rows have 1 features; set the number of columns with"
             " --n-inputs"
         ),
     ):
         list(Stream(LibsvmSource(path, chunk=40), 8))
     path.write_text("x,y\n1,2\n1,2,3\n")
-    with pytest.raises(DataError, match="line 3: it has 3 cells, but the rows before have 2"):
+    with pytest.raises(DataError, match="line 3: it has 3 cells, but the previous rows have 2"):
         list(Stream(CsvSource(path), 8))
     path.write_text("x,y\n1,2\n3,1\n2,1\n1,two\n")
     with pytest.raises(
-        DataError, match="line 5: column 'y' has 'two', which is not a number as most"
+        DataError, match="line 5: column 'y' has 'two', which is not a number, unlike most"
     ):
         list(Stream(CsvSource(path), 8))
     with pytest.raises(DataError, match="can't be read: No such file"):
@@ -207,7 +207,7 @@ def test_a_csv_stream_is_the_table(tmp_path):
     with pytest.raises(
         UsageError,
         match=(
-            "--missing is median, which needs all rows at once; with --stream give --missing mean"
+            "--missing is median, which needs all rows at once; with --stream use --missing mean"
         ),
     ):
         CsvSource(path, Reading(missing="median"))
@@ -239,7 +239,7 @@ def test_standard_input_is_read_once_and_resumed_by_its_digest(tmp_path):
         b"differs from what was read before the checkpoint"
         in run(position, path.read_bytes().replace(b"1:", b"2:", 1).replace(b"2:2", b"2:3")).stderr
     )
-    assert b"standard input can be read once" in run(None, path.read_bytes(), 2).stderr
+    assert b"standard input can be read only once" in run(None, path.read_bytes(), 2).stderr
 
 
 def test_rows_drawn_with_replacement_are_uniform_and_seekable():

@@ -231,10 +231,10 @@ def test_unknown_and_missing_categories_become_the_mean(file, tmp_path, caplog):
     schema = load(file).schema
     share = float(np.mean(pandas.read_csv(file)["y"] == "yes"))
     (tmp_path / "new.csv").write_text("town,a\nnowhere,1\n,1\nt1,1\n")
-    with pytest.warns(RfxWarning, match="which are taken as the mean of the targets: 'nowhere'"):
+    with pytest.warns(RfxWarning, match="which are encoded by the mean of the targets: 'nowhere'"):
         X, _ = other_rows(tmp_path / "new.csv", schema, 2, targets="ignored")
     assert X[0, 0] == X[1, 0] == share != X[2, 0]
-    with pytest.raises(DataError, match="'nowhere'; without --strict they are taken as the mean"):
+    with pytest.raises(DataError, match="'nowhere'; without --strict they are encoded by the mean"):
         other_rows(tmp_path / "new.csv", schema, 2, strict=True, targets="ignored")
     table = pandas.read_csv(file)
     table.loc[[3, 5], "town"] = None
@@ -255,8 +255,8 @@ def test_names_of_rows_are_left_out_and_can_be_kept(file, caplog, capfd):
     assert load(file, reading=reading).schema.titles() == ["town", "a"]
     said = [r.getMessage() for r in caplog.records if "left out" in r.getMessage()]
     assert len(said) == 1 and said[0].endswith(
-        "it has 600 different words in 600 rows, which are no categories; --categorical name"
-        " keeps it"
+        "it has 600 different words in 600 rows, too many for categories; --categorical name keeps"
+        " it"
     )
     kept = load(file, reading=Reading(target="y", categorical=("name",)))
     assert kept.schema.titles() == ["town", "a", "name"]
@@ -278,7 +278,7 @@ def test_names_alone_are_refused(tmp_path):
     with pytest.raises(
         DataError,
         match="60 different words in 60 rows.*; read the column as categories with --categorical"
-        " name, or leave it out with --ignore name, which leaves no input",
+        " name, or ignore it with --ignore name, but that leaves no input",
     ):
         load(tmp_path / "t.csv")
 

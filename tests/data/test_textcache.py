@@ -224,7 +224,8 @@ def test_a_cache_that_can_not_be_written_is_passed_over_with_a_warning(text, mon
     monkeypatch.setenv("RFX_CACHE", str(blocked))
     assert len(svmlight.read(text)[1]) == 3
     assert (
-        f"no binary copy of {text} is kept: {textcache.place(text)} can't be written" in caplog.text
+        f"no binary cache of {text} is written: {textcache.place(text)} can't be written"
+        in caplog.text
         and "RFX_CACHE" in caplog.text
     )
     assert sorted(text.parent.iterdir()) == [blocked, text]

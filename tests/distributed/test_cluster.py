@@ -65,7 +65,8 @@ def test_nobody_there(hurry):
         address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
     with pytest.raises(
         ClusterError,
-        match=f"no Dask scheduler answers at {address} within 0.5 seconds; is it started",
+        match=f"no Dask scheduler answers at {address} within 0.5 seconds; check that it is"
+        " running",
     ):
         with cluster.connect(address):
             pass
@@ -75,7 +76,7 @@ def test_nobody_there(hurry):
     "says, words",
     [
         (b"", "no Dask scheduler answers"),
-        (b"HTTP/1.0 400 Bad request\r\n" * 9, "is no Dask scheduler"),
+        (b"HTTP/1.0 400 Bad request\r\n" * 9, "is not a Dask scheduler"),
     ],
 )
 def test_something_else_there(hurry, says, words):
@@ -142,7 +143,7 @@ def test_workers_that_always_end_while_they_start_are_told_in_a_sentence():
     _kill_workers(cluster.DEATHS)
     with pytest.raises(
         ClusterError,
-        match="3 worker processes ended while they started; they may be short of memory",
+        match="3 worker processes ended during start-up; they may lack memory",
     ):
         with cluster.connect("local:1"):
             pass
@@ -170,7 +171,7 @@ def test_a_client_of_a_scheduler_by_its_address(local):
     assert local.status == "running"
     worker = next(iter(local.nthreads()))
     with (
-        pytest.raises(ClusterError, match="is a worker of Dask's; give the scheduler's address"),
+        pytest.raises(ClusterError, match="is a Dask worker; use the scheduler's address"),
         cluster.connect(worker),
     ):
         pass

@@ -254,7 +254,7 @@ def test_what_takes_more_memory_than_workers_have_is_told_in_a_sentence(monkeypa
     with (
         cluster.connect("local:1") as client,
         pytest.raises(
-            ClusterError, match="same work ended 3 workers .*give them more, or more parts"
+            ClusterError, match="same task ended 3 workers .*increase it or the number of parts"
         ),
     ):
         workers = Workers(client, 1)
@@ -277,7 +277,9 @@ def test_workers_that_have_no_memory_left_are_told_of(workers, monkeypatch):
         workers, "_known", lambda: {"a": {"status": "paused"}, "b": {"status": "paused"}}
     )
     with pytest.raises(
-        ClusterError, match="the workers at tcp.* are out of memory; give them more, or more parts"
+        ClusterError,
+        match="the workers at tcp.* are out of memory; increase their memory or the"
+        " number of parts",
     ):
         workers.result(workers.submit(time.sleep, 2))
 
@@ -528,9 +530,9 @@ def test_other_versions_are_refused(workers, monkeypatch):
         (
             "kernel",
             {},
-            "needs all rows in one process; over rows on several machines there are .*rf",
+            "needs all rows in one process; methods for rows on several machines: .*rf",
         ),
-        ("rf", {"lam": "validation"}, "--lam is validation.*give auto or a number"),
+        ("rf", {"lam": "validation"}, "--lam is validation.*use auto or a number"),
         ("rf", {"lam": 1.0, "solver": "liblinear"}, "--solver is liblinear"),
         ("rf", {"lam": 1.0, "class_weight": "balanced"}, "--class-weight is balanced"),
         ("rb", {"lam": 1.0, "grow": 0.1}, "--grow is 0.1"),
@@ -583,7 +585,7 @@ def test_tables_in_ranges_are_read_as_whole(tmp_path):
     assert sum(table.n_rows for table in tables) == len(X)
     np.testing.assert_array_equal(np.concatenate([table.columns[2] for table in tables]), Y)
     (tmp_path / "q.csv").write_text('a,b\n1,"x\ny"\n2,z\n')
-    with pytest.raises(DataError, match="goes over several lines"):
+    with pytest.raises(DataError, match="spans several lines"):
         file = ranges.measured(tmp_path / "q.csv")
         list(
             ranges.Pieces(
@@ -700,7 +702,7 @@ def test_train_by_a_scheduler(workers, folder, tmp_path):
         and pattern["params"]["parts"] == 5
     )
     done = CliRunner().invoke(cli, [*line, "--data", "sphere", "--scheduler", address])
-    assert isinstance(done.exception, UsageError) and "give files that the workers see" in str(
+    assert isinstance(done.exception, UsageError) and "use files that the workers can read" in str(
         done.exception
     )
 

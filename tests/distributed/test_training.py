@@ -136,9 +136,9 @@ def test_weights_that_do_not_go_with_the_rows_are_refused(address, folder, tmp_p
 
     with pytest.raises(DataError, match="has 2 weights, but there are 500 training rows"):
         train(["1", "2"])
-    with pytest.raises(DataError, match="line 3: '-1' is no weight"):
+    with pytest.raises(DataError, match="line 3: '-1' is not a weight"):
         train(["1", "2", "-1"])
-    with pytest.raises(DataError, match="all weights of rows are zero"):
+    with pytest.raises(DataError, match="all sample weights are zero"):
         train(["0"] * len(Y))
     with pytest.raises(DataError, match="all rows with the label -1 have weight 0"):
         train(["1" if y > 0 else "0" for y in Y])
@@ -249,7 +249,7 @@ def test_a_set_of_a_registry_of_ones_own(address, folder, tmp_path, monkeypatch)
     ours, theirs = both(a_run("mine"), address)
     same(ours, theirs)
     assert theirs["dataset"] == "mine" and theirs["n_test"] == len(X)
-    with pytest.raises(UsageError, match="mine is a data set of .*say it there"):
+    with pytest.raises(UsageError, match="mine is a data set of .*set this option there"):
         run = a_run("mine", reading={"target": "y"}, scheduler=address)
         training.check(methods.create("rf", **run.given()), run)
 
@@ -257,11 +257,11 @@ def test_a_set_of_a_registry_of_ones_own(address, folder, tmp_path, monkeypatch)
 @pytest.mark.parametrize(
     "name, more, words",
     [
-        ("sphere:n=100", {}, "makes in one process; leave out --scheduler, or give files"),
-        ("covtype", {}, "no test part and is cut 80/20.*give its file, --data .*--holdout 0.2"),
-        ("a9a", {"split": "yen2014"}, "--split is for rows in one process; leave it out"),
-        ("a9a:n=3", {}, "a9a is a fixed data set and takes no settings"),
-        ("-", {}, "standard input; with --scheduler give files"),
+        ("sphere:n=100", {}, "generates in one process; omit --scheduler, or use files"),
+        ("covtype", {}, "no test part and is split 80/20.*use its file, --data .*--holdout 0.2"),
+        ("a9a", {"split": "yen2014"}, "--split needs all rows in one process; omit it"),
+        ("a9a:n=3", {}, "a9a is a fixed data set and without settings"),
+        ("-", {}, "standard input; with --scheduler use files"),
     ],
 )
 def test_what_is_not_in_files_of_its_own_is_refused(data, name, more, words):

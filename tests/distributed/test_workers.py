@@ -129,7 +129,8 @@ def test_rows_are_those_of_this_machine(tmp_path, stub, cluster):
 
 
 @pytest.mark.parametrize(
-    "words, says", [(["--jobs", "2"], "--jobs is for this machine alone"), ([], "expected local:N")]
+    "words, says",
+    [(["--jobs", "2"], "--jobs applies to this machine only"), ([], "expected local:N")],
 )
 def test_what_the_command_refuses(tmp_path, monkeypatch, words, says):
     monkeypatch.chdir(tmp_path)
@@ -152,7 +153,7 @@ def test_timeout(tmp_path, stub, cluster):
         command=stub,
         pool=partial(pool, cluster.address),
     ).rows
-    assert row["status"] == "timeout" and row["message"].endswith("not done within 0.5 seconds")
+    assert row["status"] == "timeout" and row["message"].endswith("not finished within 0.5 seconds")
 
 
 def test_data_that_cannot_be_had_are_asked_for_by_whoever_has_begun(tmp_path, stub, cluster):
@@ -224,7 +225,7 @@ def test_a_file_that_a_worker_cannot_see(tmp_path, monkeypatch, cluster):
     # the same name and other rows there
     (tmp_path / "gone.libsvm").write_text("1 1:1\n-1 1:3\n")
     (row,) = runner.run(work, tmp_path / "r.csv", pool=partial(pool, cluster.address)).rows
-    assert "is not the same here as where the run was asked for" in row["message"]
+    assert "differs between this machine and the one that requested the run" in row["message"]
     monkeypatch.setattr(workers, "_resolved", resolved)
     assert (
         runner.run(work, tmp_path / "r.csv", pool=partial(pool, cluster.address)).count("ok") == 1
@@ -246,7 +247,7 @@ def test_a_worker_with_another_version(tmp_path, stub, cluster, monkeypatch):
 
 
 def test_a_command_that_is_not_there_ends_the_plan(tmp_path, cluster):
-    with pytest.raises(ClusterError, match="a worker of tcp.* can't make runs: FileNotFoundError"):
+    with pytest.raises(ClusterError, match="a worker of tcp.* can't run: FileNotFoundError"):
         runner.run(
             a_plan("a"),
             tmp_path / "r.csv",
@@ -307,7 +308,7 @@ def test_a_run_that_ends_its_workers_is_a_failed_row(tmp_path, stub):
     )
     fatal, other = summary.rows
     assert fatal["status"] == "failed" and fatal["message"].startswith(
-        "3 workers ended while they made this run, the last tcp://"
+        "3 workers ended during this run, the last tcp://"
     )
     assert other["status"] == "ok" and summary.exit_code == 3
 
@@ -322,8 +323,7 @@ def test_a_scheduler_that_goes_away(tmp_path, stub):
         own.scheduler.kill()
         said = process.communicate(timeout=60)[1]
         assert process.returncode == 1 and said.strip().endswith(
-            f"the scheduler at {own.address} has gone away; what was done there is lost, what was"
-            " written stays"
+            f"the scheduler at {own.address} is lost; unsaved work is lost, written files remain"
         )
         assert rows_in(tmp_path) == [("short", "ok")]
         wait_for(lambda: not _alive(pid), "the child outlived the cluster")
@@ -346,7 +346,9 @@ def test_no_workers_are_said_and_waited_for(tmp_path, stub, monkeypatch):
             pool=partial(pool, own.address),
             report=report,
         )
-    assert summary.count("ok") == 2 and said[1] == f"{own.address} has no workers; waiting for some"
+    assert summary.count("ok") == 2 and said[1] == (
+        f"{own.address} has no workers; waiting for workers"
+    )
 
 
 def test_a_worker_killed_at_a_random_moment_loses_nothing(tmp_path):

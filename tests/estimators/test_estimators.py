@@ -18,7 +18,7 @@ pytestmark = [
     pytest.mark.usefixtures("one_thread_here"),
     # the checks set absurd options, such as one iteration or labels of one class
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
-    pytest.mark.filterwarnings("ignore:SparseRandomFeatures keeps no feature"),
+    pytest.mark.filterwarnings("ignore:SparseRandomFeatures has no features left"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning"),
 ]
 

@@ -454,7 +454,7 @@ def test_a_table_goes_in_as_it_is(tables, capfd, compiled, target, form):
 def test_the_command_writes_whole_files_and_replaces_none(tables, tmp_path, capfd):
     model, out = tables / "class.npz", tmp_path / "m.json"
     code, said, err = run(capfd, "export", model, "--to", "json", "-o", out)
-    assert (code, said) == (0, "") and "leaves out the reading of dates" in err
+    assert (code, said) == (0, "") and "does not include reading of dates" in err
     assert err.count("\n") == 1
     before = out.read_bytes()
     assert json.loads(before)["labels"] == ["high", "low", "mid"]

@@ -50,7 +50,7 @@ def test_a_row_of_zeros_has_features_zero(order):
 
 def test_squares_that_overflow_are_refused():
     with pytest.raises(
-        DataError, match=r"inputs as large as 1e\+25 overflow the arccosine-2 features in float32"
+        DataError, match=r"inputs up to 1e\+25 overflow the arccosine-2 features in float32"
     ):
         sample("arccosine-2", 5, 40, seed=1).transform(np.full((3, 5), 1e25))
     assert np.isfinite(sample("arccosine-1", 5, 40, seed=1).transform(np.full((3, 5), 1e25))).all()

@@ -105,13 +105,13 @@ def test_words_longer_than_the_sequence():
         (
             ord("N"),
             (
-                "row 5 has the letter 'N' at place 3, but the letters are A, C, G, T; k-mers take"
+                "row 5 has the letter 'N' at place 3, but the letters are A, C, G, T; k-mers need"
                 " --scaling none"
             ),
         ),
-        (0.25, "row 5 has 0.25, which is no letter's code, at place 3"),
-        (-7, "row 5 has -7, which is no letter's code, at place 3"),
-        (1e9, "row 5 has 1e.09, which is no letter's code, at place 3"),
+        (0.25, "row 5 has 0.25, which is not a letter's code, at place 3"),
+        (-7, "row 5 has -7, which is not a letter's code, at place 3"),
+        (1e9, "row 5 has 1e.09, which is not a letter's code, at place 3"),
     ],
 )
 def test_other_letters_are_refused_by_row_and_place(value, message):

@@ -41,7 +41,7 @@ def refused(path, kind, header, arrays, signed):
         method.fit(X, y)
     assert (
         "is damaged" in str(caught.value)
-        and "leave out --resume" in str(caught.value)
+        and "omit --resume" in str(caught.value)
         and "\n" not in str(caught.value)
     )
 

@@ -117,7 +117,7 @@ def test_trials_and_seconds_are_bounded_and_what_is_known_costs_nothing():
     assert [
         one.point.gamma for one in search(bowl(1.0), grid(points(2, 3)), ERROR, late, known).trials
     ] == [2]
-    with pytest.raises(UsageError, match="not one combination"):
+    with pytest.raises(UsageError, match="no combination"):
         search(bowl(1.0), grid(points(1)), ERROR, Budget(trials=0))
 
 

@@ -135,11 +135,9 @@ def test_partial_fit_goes_on_and_knows_classes_beforehand():
         method = session.further(X[rows], y[rows], classes=[0, 1, 2])
     assert method.info["samples"] == 900 and method.info["n_iter"] == 3 * 19
     assert method.score(X, y)["score"] > 0.6
-    with pytest.raises(
-        DataError, match="the label 7 was not among the rows that labels were learnt from"
-    ):
+    with pytest.raises(DataError, match="the label 7 did not occur in the first rows"):
         session.further(X[:5], np.full(5, 7.0))
-    with pytest.raises(UsageError, match="keeps a number for every row"):
+    with pytest.raises(UsageError, match="stores a number per row"):
         made("k-sdca").session()
 
 
@@ -191,9 +189,7 @@ def test_checkpoints_refuse_what_does_not_go_on(tmp_path):
         model.write(
             point, {name: value for name, value in header.items() if name != damage}, arrays
         )
-        with pytest.raises(
-            DataError, match="is damaged .its parts are not those that were written together"
-        ):
+        with pytest.raises(DataError, match="is damaged .its parts were not written together"):
             trained()
     model.write(
         point, header, {name: value for name, value in arrays.items() if name != "solver_coef"}
@@ -202,7 +198,7 @@ def test_checkpoints_refuse_what_does_not_go_on(tmp_path):
         trained()
     model.write(point, header, arrays)
     path.write_bytes(path.read_bytes()[:-200])
-    with pytest.raises(DataError, match="when the checkpoint was written; give the same input"):
+    with pytest.raises(DataError, match="when the checkpoint was written; use the same input"):
         trained()
     trained_model = made("doubly-sgd", task="binary").fit(X, y)
     trained_model.save(point)
@@ -237,13 +233,14 @@ def test_budgets_and_virtual_examples(tmp_path):
     )
     assert method.loss.name == "softmax" and method.info["samples"] >= 5000
     assert method.score(digits[1400:], labels[1400:])["score"] > 0.8
-    with pytest.raises(UsageError, match="--virtual has no end"):
+    with pytest.raises(UsageError, match="--virtual is endless"):
         made("doubly-sgd", virtual="digits").fit(digits, labels)
-    with pytest.raises(UsageError, match="keeps a number for every row"):
+    with pytest.raises(UsageError, match="stores a number per row"):
         made("r-sdca", virtual="digits", budget_samples=10)
     for option in ("virtual_copies", "views"):
         with pytest.raises(
-            UsageError, match=f"--{option.replace('_', '-')} is 2, but without --virtual"
+            UsageError,
+            match=f"--{option.replace('_', '-')} is 2, which has no effect without --virtual",
         ):
             made("doubly-sgd", **{option: 2})
 
@@ -326,7 +323,7 @@ def test_the_gap_of_dual_methods_bounds_the_objective():
         (
             "doubly-sgd",
             {"features": "pairs", "block": 7},
-            "--n-features is 7, which leaves a cosine without its sine|must be even",
+            "--n-features is 7, but --features pairs needs an even number|must be even",
         ),
         ("k-sdca", {"loss": "softmax"}, "softmax, which method k-sdca does not have"),
         (
@@ -410,9 +407,11 @@ def test_several_targets_are_several_regressions(name, tmp_path):
 
 def test_several_targets_are_refused_where_they_make_no_sense():
     y = np.column_stack([TARGETS["regression"]] * 2)
-    with pytest.raises(UsageError, match="2 targets each, which are a regression's"):
+    with pytest.raises(UsageError, match="2 targets each, which requires regression"):
         made("doubly-sgd", task="binary").fit(X, y)
-    with pytest.raises(UsageError, match="method rf takes one a row; doubly-sgd takes several"):
+    with pytest.raises(
+        UsageError, match="method rf supports one target per row; use doubly-sgd for several"
+    ):
         methods.create("rf").fit(X, y)
     session = made("doubly-sgd", task="regression").session()
     assert session.further(X, y).predict(X).shape == y.shape
@@ -481,7 +480,7 @@ def test_several_targets_of_a_file_are_trained_scored_and_predicted(tmp_path, ca
     refused = run(
         "train", "--method", "rf", "--data", tmp_path / "rows.npz", "--task", "regression", code=2
     ).err
-    assert "takes one a row; doubly-sgd takes several" in refused
+    assert "supports one target per row; use doubly-sgd for several" in refused
 
 
 @pytest.mark.parametrize("replace", [False, True])
@@ -581,7 +580,7 @@ def test_held_features_change_the_cost_alone(more, tmp_path):
 def test_kept_values_are_for_fresh_blocks_and_rows_that_come_again():
     with pytest.raises(
         UsageError,
-        match="--virtual is digits, without end, but --keep-values .* give --virtual-copies",
+        match="--virtual is digits, which is endless, but --keep-values .* set --virtual-copies",
     ):
         made("doubly-sgd", keep_values=True, virtual="digits")
     for more in ({"max_blocks": 3}, {"head": 10}):
@@ -597,15 +596,13 @@ def test_kept_values_are_for_fresh_blocks_and_rows_that_come_again():
     source.rewindable = False
     with pytest.raises(
         UsageError,
-        match=(
-            "the rows is read once, but --keep-values is for the rows of a set that are met again"
-        ),
+        match=("the rows can be read only once, but --keep-values is for rows that repeat"),
     ):
         made("doubly-sgd", keep_values=True).fit_stream(source)
-    with pytest.raises(UsageError, match="use fit, or leave it out"):
+    with pytest.raises(UsageError, match="use fit, or omit it"):
         made("doubly-sgd", keep_values=True).session()
     rows, y = np.zeros((70_000, 1)), np.zeros(70_000)
     with pytest.raises(
-        UsageError, match="--keep-values takes 1 MiB for 70,000 rows, more than --max-memory 1"
+        UsageError, match="--keep-values needs 1 MiB for 70,000 rows, more than --max-memory 1"
     ):
         made("doubly-sgd", keep_values=True, max_memory=1, task="regression").fit(rows, y)

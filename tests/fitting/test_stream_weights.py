@@ -176,7 +176,7 @@ def test_a_checkpoint_goes_on_with_the_same_weights(tmp_path, weights, more):
     made("doubly-sgd", **options | {"epochs": 2}).keep(path).fit(X, y, weights)
     resumed = made("doubly-sgd", **options).keep(path, resume=True).fit(X, y, weights)
     np.testing.assert_array_equal(resumed.decision_function(X), whole.decision_function(X))
-    with pytest.raises(DataError, match="the rows are not those that the checkpoint was made from"):
+    with pytest.raises(DataError, match="the rows are differ from those of the checkpoint"):
         made("doubly-sgd", **options).keep(path, resume=True).fit(X, y, SHARES + 1)
 
 
@@ -198,11 +198,11 @@ def test_what_can_have_no_weights_is_refused():
     with pytest.raises(
         UsageError,
         match=(
-            "--class-weight is balanced, which has to count all rows .*; in a stream give LABEL:W"
+            "--class-weight balanced needs the counts of all rows .*; with --stream use LABEL:W"
         ),
     ):
         made("norma", class_weight="balanced").session().further(X, y)
-    with pytest.raises(UsageError, match="--class-weight is balanced, which has to count"):
+    with pytest.raises(UsageError, match="--class-weight balanced needs the counts"):
         made("norma", class_weight="balanced").fit_stream(ArraySource(X, y))
     for train in (
         lambda method, y: method.fit(X, y),
@@ -214,12 +214,12 @@ def test_what_can_have_no_weights_is_refused():
             train(made("norma", class_weight="1:2", task="regression"), regression)
     with pytest.raises(
         UsageError,
-        match="method k-sdca has to know the weights of all rows beforehand; --class-weight",
+        match="method k-sdca needs the weights of all rows beforehand; --class-weight",
     ):
         made("k-sdca", class_weight="1:2").fit_stream(ArraySource(X, y))
     with pytest.raises(
         UsageError,
-        match="--virtual is digits, which makes new rows, and these have no sample weights",
+        match="--virtual is digits, whose generated rows have no sample weights",
     ):
         made("norma", virtual="digits", budget_samples=100).fit(X, y, SHARES)
     for weights, message in [

@@ -67,7 +67,7 @@ def test_what_can_not_be_watched_is_refused(name, options):
 def test_curve_goes_into_the_trace(tmp_path):
     words = ["train", "--method", "rf", "--data", "breast_cancer", "--n-features", "50", "--curve"]
     refused = CliRunner().invoke(cli, words)
-    assert "--curve goes into --trace" in str(refused.exception)
+    assert "--curve needs --trace" in str(refused.exception)
     done = CliRunner().invoke(
         cli, [*words, "--trace", str(tmp_path / "t.csv")], catch_exceptions=False
     )

@@ -302,19 +302,20 @@ def test_what_is_refused():
         DataError, match="the weight of row 3 is -1; weights are numbers of 0 or more"
     ):
         made("rf", task="binary").fit(X, y, sample_weight=np.r_[1.0, 1.0, -1.0, np.ones(117)])
-    with pytest.raises(DataError, match="all weights of rows are zero"):
+    with pytest.raises(DataError, match="all sample weights are zero"):
         made("rf", task="binary").fit(X, y, sample_weight=np.zeros(120))
     with pytest.raises(UsageError, match="--class-weight has the label 7, which no row has"):
         made("rf", task="binary", class_weight="7:2").fit(X, y)
     with pytest.raises(UsageError, match="--class-weight is 1:2, but the task is regression"):
         made("rf", task="regression", class_weight="1:2").fit(X, y)
     with pytest.raises(
-        UsageError, match="--solver is liblinear, which takes no sample weights; choose rfx"
+        UsageError,
+        match="--solver is liblinear, which does not support sample weights; use --solver rfx",
     ):
         made("rf", task="binary", solver="liblinear", tol=None).fit(X, y, sample_weight=SHARES)
-    with pytest.raises(UsageError, match="--solver is prcd, which takes no sample weights"):
+    with pytest.raises(UsageError, match="--solver is prcd, which does not support sample weights"):
         made("sparse-rb", task="binary", solver="prcd", class_weight="1:2").fit(X, y)
-    with pytest.raises(UsageError, match="--joint is 2, which takes no sample weights"):
+    with pytest.raises(UsageError, match="--joint is 2, which does not support sample weights"):
         made("lkrf", task="binary", joint=2).fit(X, y, sample_weight=SHARES)
     with pytest.raises(
         UsageError, match="--class-weight is '1:2,1:3'; it must be balanced, or LABEL:WEIGHT"

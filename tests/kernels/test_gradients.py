@@ -54,5 +54,5 @@ def test_outer_products_are_averages_over_rows_and_sums_over_outputs(name, expan
 
 def test_a_kernel_without_a_known_gradient_is_refused(expansion):
     X, coef = expansion
-    with pytest.raises(UsageError, match="kernel perceptron has no known gradient"):
+    with pytest.raises(UsageError, match="kernel perceptron has no implemented gradient"):
         next(gradients.gradients("perceptron", X, coef, {}, np.arange(3)))

@@ -325,7 +325,7 @@ def test_stump_clips_to_the_training_range_and_lives_with_constant_inputs():
 def test_gamma_out_of_range(value):
     with pytest.raises(
         UsageError,
-        match=r"gamma is .*'gaussian' takes a number in \(0, inf\), 'paper' \(0.5\) or 'median'",
+        match=r"gamma is .*'gaussian' needs a number in \(0, inf\), 'paper' \(0.5\) or 'median'",
     ):
         kernels.parameters("gaussian", sample(5, 2), value)
 
@@ -333,7 +333,7 @@ def test_gamma_out_of_range(value):
 def test_a_median_that_can_t_be_had(caplog):
     assert (
         kernels.parameters("gaussian", sample(1, 2), "median") == {"gamma": 0.5}
-        and "there is one row only" in caplog.text
+        and "there is only one row" in caplog.text
     )
     assert (
         kernels.parameters("laplacian", np.ones((9, 2)), "median") == {"gamma": 1.0}
@@ -353,7 +353,7 @@ def test_refusals():
         kernels.parameters("rbf", X)
     with pytest.raises(
         UsageError,
-        match="'perceptron' has no gamma; the kernels that have one: erlang, exponential, gaussian",
+        match="'perceptron' has no gamma; kernels with gamma: erlang, exponential, gaussian",
     ):
         kernels.parameters("perceptron", X, 1.0)
     with pytest.raises(DataError, match="2 columns can't be compared with rows with 3"):

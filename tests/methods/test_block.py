@@ -99,7 +99,7 @@ def test_dense_solutions_agree_with_the_linear_solver(name, lam):
 
 def test_dense_refusals():
     K = kernels.block("laplacian", X, X, GAMMA)
-    with pytest.raises(UsageError, match="'hinge' is none of those"):
+    with pytest.raises(UsageError, match="does not support loss 'hinge'"):
         solve_kernel_dense(K, LABELS[:, None], 1.0, losses.Hinge)
     with pytest.raises(UsageError, match="lambda is 0"):
         solve_kernel_dense(K, LABELS[:, None], 0, losses.Squared)
@@ -285,7 +285,7 @@ def test_refusals(monkeypatch):
     with pytest.raises(
         UsageError,
         match=(
-            "--block-size is 1000, which takes 2 MiB a block, more than the 1 MiB of --max-memory"
+            "--block-size is 1000, which needs 2 MiB per block, more than --max-memory of 1 MiB"
         ),
     ):
         block(block_size=1000, max_memory=1).fit(X, VALUES)
@@ -295,7 +295,7 @@ def test_refusals(monkeypatch):
     with pytest.raises(
         UsageError,
         match=(
-            "--solver is liblinear, for which the kernel values of all blocks take 7 MiB; choose"
+            "--solver is liblinear, for which the kernel values of all blocks need 7 MiB; use"
             " smaller"
         ),
     ):

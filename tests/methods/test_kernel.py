@@ -97,7 +97,7 @@ def test_a_file_with_other_machines_is_refused(rows, tmp_path):
         arrays = dict(file)
     arrays["coef"], arrays["intercept"] = arrays["coef"][:, :5], arrays["intercept"][:5]
     np.savez(path, **arrays)
-    with pytest.raises(DataError, match="5 machines are not"):
+    with pytest.raises(DataError, match="5 machines do not match"):
         methods.load(path)
 
 

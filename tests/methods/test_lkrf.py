@@ -370,20 +370,20 @@ def test_joint_optimisation_never_goes_up(sphere, loss):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"rho": 3, "rho_share": 0.1}, "--rho is 3.0 and --rho-share is 0.1; give one of the two"),
-        ({"divergence": "kl"}, "--divergence is kl, for which --rho must be a number"),
+        ({"rho": 3, "rho_share": 0.1}, "--rho is 3.0 and --rho-share is 0.1; use only one of them"),
+        ({"divergence": "kl"}, "--divergence is kl, which needs a number as --rho"),
         (
             {"use": "weights", "n_features": 10},
-            "--n-features is 10, which --use weights leaves without effect",
+            "--n-features is 10, which has no effect with --use weights",
         ),
         (
             {"sparse": True, "solver": "liblinear"},
-            "--solver is liblinear, which has no --sparse; choose rfx",
+            "--solver is liblinear, which does not support --sparse; use --solver rfx",
         ),
-        ({"joint": 3, "sparse": True}, "--joint is for --divergence chi2, without --sparse"),
+        ({"joint": 3, "sparse": True}, "--joint requires --divergence chi2, without --sparse"),
         (
             {"joint_rows": 300},
-            "--joint-rows is 300, which is without effect unless --joint is given",
+            "--joint-rows is 300, which has no effect without --joint",
         ),
         ({"rho": -1}, "--rho is -1; it must be"),
         ({"features": "leverage"}, "--features is 'leverage'"),

@@ -87,8 +87,8 @@ def test_the_loss_before_the_first_step_is_that_of_nothing_learnt_and_regularisa
         (
             {"layers": "30,x"},
             (
-                "--layers is '30,x'; it must be whole numbers from 1 to 1,000,000 with commas"
-                " between them, such as 400,100"
+                "--layers is '30,x'; it must be whole numbers from 1 to 1,000,000, separated by"
+                " commas, such as 400,100"
             ),
         ),
         ({"layers": "0"}, "--layers is '0'"),
@@ -102,7 +102,7 @@ def test_what_is_refused(options, message):
 
 
 def test_what_is_refused_of_rows(tmp_path):
-    with pytest.raises(UsageError, match="method mlp writes no checkpoints"):
+    with pytest.raises(UsageError, match="method mlp can't write checkpoints"):
         methods.create("mlp").keep(tmp_path / "point")
     with pytest.raises(UsageError, match="there are several classes; choose softmax"):
         methods.create("mlp", loss="logistic", task="multiclass").fit(X, TARGETS["multiclass"])

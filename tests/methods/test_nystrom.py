@@ -363,7 +363,7 @@ def test_refusals():
         landmarks("uniform", 0)
     with pytest.raises(
         UsageError,
-        match="--solver is cg, which is for squared loss, not squared_hinge; add --loss squared",
+        match="--solver is cg, which is for squared loss, not squared_hinge; use --loss squared",
     ):
         methods.create("nystrom", solver="cg").fit(X, LABELS)
     with pytest.raises(UsageError, match="method rf has no option --landmarks"):

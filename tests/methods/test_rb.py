@@ -126,7 +126,7 @@ def test_solver_refusals():
         solve_dual_ridge(Z, VALUES, 0)
     with pytest.raises(UsageError, match="there are 399 targets for 400 rows"):
         solve_dual_l2(Z, LABELS[1:], 1.0, losses.Logistic)
-    with pytest.raises(UsageError, match="'hinge' is none of those"):
+    with pytest.raises(UsageError, match="does not support loss 'hinge'"):
         solve_dual_l2(Z, LABELS, 1.0, losses.Hinge)
 
 
@@ -366,7 +366,7 @@ def test_more_grids_than_memory_are_refused_before_they_are_made(monkeypatch):
     ):
         methods.create("sparse-rb", max_memory=100, solver="prcd").fit(rows, y)
     monkeypatch.setattr(env, "available_memory_mb", lambda: 0.1)
-    with pytest.raises(UsageError, match="but there are only 0 MiB; not one grid fits"):
+    with pytest.raises(UsageError, match="but there are only 0 MiB; not even one grid fits"):
         methods.create("rb").fit(rows, y)
 
 
@@ -423,8 +423,7 @@ def test_refusals():
     with pytest.raises(
         UsageError,
         match=(
-            "--gamma is tuned, by random features of kernel hat, of which there are none; choose"
-            " validation"
+            "--gamma is tuned, which needs random features, but kernel hat has none; use validation"
         ),
     ):
         methods.create("rb", kernel="hat", gamma="tuned").fit(X, VALUES)
@@ -439,7 +438,7 @@ def test_refusals():
         methods.create("sparse-rb", solver="libsvm")
     with pytest.raises(
         UsageError,
-        match="solver liblinear has no squared loss here; choose squared_hinge or logistic",
+        match="solver liblinear has no squared loss here; use squared_hinge or logistic",
     ):
         methods.create("sparse-rb", solver="liblinear", loss="squared", n_grids=4).fit(X, LABELS)
     with pytest.raises(UsageError, match="--n-grids is 0"):

@@ -94,10 +94,10 @@ def test_only(write):
     assert len(loaded.only(["dataset=cpu", "dataset=census"]).runs) == len(loaded.runs)
     assert len(loaded.only(["seed=3"]).runs) == len(loaded.runs) / 2
     for filters, message in [
-        (["dataset=cpux"], r"no run of plan p has that \(there are: census, cpu\)"),
-        (["datset=cpu"], "no run of plan p has it .they have dataset, gamma"),
+        (["dataset=cpux"], r"no run of plan p has this value \(available: census, cpu\)"),
+        (["datset=cpu"], "no run of plan p has this field .available: dataset, gamma"),
         (["cpu"], "expected NAME=VALUE"),
-        (["label=tuned", "kernel=perceptron"], "no run of plan p meets all of them"),
+        (["label=tuned", "kernel=perceptron"], "no run of plan p matches all of them"),
     ]:
         with pytest.raises(UsageError, match=message):
             loaded.only(filters)
@@ -110,7 +110,7 @@ def test_only_takes_values_with_commas_and_equals_signs(write):
     assert [run.dataset for run in one] == ["sphere:n=10000,d=5"]
     two = loaded.only(["dataset=cpu,sphere:n=200,d=5"]).runs
     assert [run.dataset for run in two] == ["sphere:n=200,d=5", "cpu"]
-    with pytest.raises(UsageError, match="no run of plan p has that"):
+    with pytest.raises(UsageError, match="no run of plan p has this value"):
         loaded.only(["dataset=sphere:n=3,d=5"])
 
 
@@ -137,7 +137,7 @@ def test_sources_of_the_values(write):
     for text, message in [
         ("sources = 3", "sources must be a table"),
         ("[sources]\nlamb = 'ours'", "unknown key 'lamb'.*lam"),
-        ("[sources]\n'cadata/lam' = 'ours'", "'cadata' is no data set, method or label"),
+        ("[sources]\n'cadata/lam' = 'ours'", "'cadata' is not a data set, method or label"),
         ("[sources]\nlam = 'a guess'", "must begin with one of printed, authors' program"),
         ("[sources]\nlam = 3", "must begin with one of"),
     ]:
@@ -176,7 +176,7 @@ def test_a_table_is_read_as_the_plan_says(tmp_path, write):
     plain = plain.replace('ignore = ["city", "zip, code"]\n', "").replace("median", "refuse")
     assert plan.load(write(plain)).runs[1].reading is None, "the key of before"
     for text, message in [
-        (RUN + "target = 'y'", "target: cpu is no table of yours"),
+        (RUN + "target = 'y'", "target: cpu is not a table with named columns"),
         (RUN + "missing = 'zero'", "missing = 'zero': must be one of refuse, mean, median"),
         (RUN + "target = 3", "target = 3: must be text"),
     ]:
@@ -205,7 +205,7 @@ def test_one_seed_where_nothing_is_random(tmp_path, write):
     loaded = plan.load(write(ONCE))
     assert [(run.seed, run.options["lam"]) for run in loaded.runs] == [(0, 1), (0, 10)]
     (note,) = loaded.notes
-    assert note.startswith("kernel on ") and note.endswith("one seed is run; 4 runs left out")
+    assert note.startswith("kernel on ") and note.endswith("one seed is run; 4 runs skipped")
     for before, after in [
         ('method = "kernel"', 'method = "rf"'),
         ("options.gamma = 0.5", 'options.gamma = "median"'),
@@ -264,14 +264,17 @@ RUN = '[[run]]\ndataset = "cpu"\nmethod = "rf"\n'
         (RUN + "options.n_grids = 3", "options.n_grids: method rf has no option --n-grids"),
         (
             RUN + "options.lam = 1\noptions.lam_path = '9:1:3'",
-            "--lam is 1.0, which --lam-path leaves without effect",
+            "--lam is 1.0, which has no effect with --lam-path",
         ),
         (
             RUN.replace("cpu", "cup"),
-            "'cup' is no file, and there is no data set called 'cup'; did you mean cpu",
+            "'cup' is not a file, and there is no data set called 'cup'; did you mean cpu",
         ),
-        (RUN + "test = 'none.libsvm'", "'none.libsvm' is no file"),
-        (RUN + "split = '1.5'", "split 1.5 is no share of the rows to train on; give a number"),
+        (RUN + "test = 'none.libsvm'", "'none.libsvm' is not a file"),
+        (
+            RUN + "split = '1.5'",
+            "split 1.5 is not a fraction of the rows to train on; use a number",
+        ),
         (RUN + "split = 'wu2061'", "data set cpu has no split 'wu2061'; it has yen2014, 80/20"),
         # a stranger's
         (RUN + "seed = " + "9" * 5000, "holds a value that can't be read: Exceeds the limit"),
@@ -289,20 +292,20 @@ RUN = '[[run]]\ndataset = "cpu"\nmethod = "rf"\n'
                 for name in ("lam", "tol", "gamma", "n_features")
             ),
             (
-                r"\[\[run\]\] 1 lays out 1,000,000,000,000 runs, which makes more than the 100,000"
-                r" of the largest plan"
+                r"\[\[run\]\] 1 expands to 1,000,000,000,000 runs, which exceeds the maximum of"
+                r" 100,000 per plan"
             ),
         ),
         (
             RUN + "repetitions = 60000\n" + RUN + "repetitions = 60000",
-            r"\[\[run\]\] 2 lays out 60,000 runs",
+            r"\[\[run\]\] 2 expands to 60,000 runs",
         ),
         (
             RUN + "repetitions = 10000\n" + "[[set]]\nwhen = {seed = 5}\noptions.lam = 1\n" * 1000,
             r"2,000 conditions on 10,000 runs are too many",
         ),
         (RUN + "label = '" + "x" * 5000 + "'", "label = 'xxx.*…: must be at most 4,096 characters"),
-        (RUN + "#" + "x" * 300_000, "is larger than 262,144 bytes, so it is no plan"),
+        (RUN + "#" + "x" * 300_000, "is larger than 262,144 bytes, the maximum for a plan"),
     ],
     ids=lambda value: value[:60],
 )
@@ -319,7 +322,7 @@ def test_fixed_threads_tell_runs_apart_up_to_the_cores_there_are(write, monkeypa
     runs = plan.load(path).runs
     assert [run.threads for run in runs if run.fixed_threads] == [1, 2]
     assert len([run for run in runs if not run.fixed_threads]) == 1, (
-        "threads alone don't make another run"
+        "threads alone can't be written another run"
     )
     assert {plan.describe(run) for run in runs} == {
         "cpu rf threads=1",
@@ -349,7 +352,7 @@ def test_files_are_looked_for_beside_the_plan_then_in_the_current_folder(tmp_pat
     runs = plan.load("plans/p.toml").runs
     assert [run.dataset for run in runs] == ["plans/a.libsvm", "b.libsvm"]
     monkeypatch.chdir(tmp_path / "plans")
-    with pytest.raises(UsageError, match="'b.libsvm' is no file"):
+    with pytest.raises(UsageError, match="'b.libsvm' is not a file"):
         plan.load("p.toml")
     (tmp_path / "plans" / "b.libsvm").write_text("1 1:8\n-1 1:2\n")
     again = plan.load("p.toml").runs

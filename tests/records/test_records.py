@@ -152,9 +152,7 @@ def test_a_record_is_frozen_and_a_mapping_of_its_columns(tmp_path):
     )
     with pytest.raises(AttributeError):
         row.score = 1.0
-    with pytest.raises(
-        Missing, match=r"r\.csv, line 2 has no params\.norm, which this needs; make the run again"
-    ):
+    with pytest.raises(Missing, match=r"r\.csv, line 2 lacks params\.norm; repeat the run"):
         row.params["norm"]
     assert having([row], "score", "params.curve") == [row] and having([row], "params.norm") == []
 
@@ -361,6 +359,6 @@ def test_a_row_that_lacks_what_is_needed_is_left_out_and_said(tmp_path, caplog):
     rows = results.read(tmp_path / "r.csv")
     assert [row.score for row in complete(rows, "score", "method")] == [0.5, 0.7]
     assert caplog.messages == [
-        f"{tmp_path / 'r.csv'}, line 3 has no score and is left out; make the run again"
+        f"{tmp_path / 'r.csv'}, line 3 has no score and is ignored; repeat the run"
     ]
     assert len(having(rows, "score")) == 2 and len(caplog.messages) == 1

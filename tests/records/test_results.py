@@ -157,9 +157,9 @@ def test_an_editor_that_drops_the_last_line_end_loses_nothing(tmp_path):
 def test_another_file_is_refused_and_left_alone(tmp_path, content):
     path = tmp_path / "other.csv"
     path.write_text(content)
-    with pytest.raises(DataError, match="not a results file of rfx: its first line starts with"):
+    with pytest.raises(DataError, match="not an rfx results file: its first line starts with"):
         results.append(path, row())
-    with pytest.raises(DataError, match="other.csv is not a results file"):
+    with pytest.raises(DataError, match="other.csv is not an rfx results file"):
         results.read(path)
     assert path.read_text() == content
 
@@ -494,7 +494,10 @@ def test_a_file_that_is_no_lock_is_left_as_it_is(tmp_path):
     path = tmp_path / "r.csv"
     lock = Path(f"{path}.lock")
     lock.write_text("notes on locks\n")
-    with pytest.raises(DataError, match="is no lock of rfx; remove it"), results.exclusive(path):
+    with (
+        pytest.raises(DataError, match="is not a lock file of rfx; remove it"),
+        results.exclusive(path),
+    ):
         pass
     assert lock.read_text() == "notes on locks\n"
     lock.write_text("4711\n")
@@ -508,7 +511,7 @@ def test_a_lock_on_a_full_disk_is_not_to_be_removed(tmp_path, monkeypatch):
 
     monkeypatch.setattr(results.sheet, "lock", full)
     with (
-        pytest.raises(DataError, match="No space left on device; make room there"),
+        pytest.raises(DataError, match="No space left on device; free some space there"),
         results.exclusive(tmp_path / "r.csv"),
     ):
         pass

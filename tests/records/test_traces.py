@@ -50,7 +50,7 @@ def test_a_results_file_is_no_file_of_traces(tmp_path):
     results.append(path, {"key": "k", "status": "ok", "dataset": "cpu", "method": "rf"})
     before = path.read_bytes()
     for use in (traces.read, traces.check, lambda path: traces.append(path, "k", STEPS)):
-        with pytest.raises(DataError, match="is not a file of traces of rfx"):
+        with pytest.raises(DataError, match="is not an rfx trace file"):
             use(path)
     assert path.read_bytes() == before
     assert traces.beside("out/results.csv").as_posix() == "out/results.trace.csv"

@@ -144,8 +144,8 @@ def test_the_rows_of_the_documents_decide_claims(lines):
     [
         (["--results", "results.csv"], "not a folder of results files"),
         (["--results", ""], "--results is empty"),
-        (["--setting", "tuned"], "--setting is not for the table claims"),
-        (["--mean-over", "seed"], "--mean-over is not for the table claims"),
+        (["--setting", "tuned"], "--setting does not apply to the table claims"),
+        (["--mean-over", "seed"], "--mean-over does not apply to the table claims"),
     ],
 )
 def test_claims_refuse_what_they_do_not_read(arguments, says, tmp_path, monkeypatch):

@@ -261,7 +261,7 @@ def test_a_csv_file_of_somebody_else_is_not_replaced(tmp_path):
     (tmp_path / "wu2016-fig6.figure.csv").write_text("mine,too\n1,2\n")
     with pytest.raises(
         UsageError,
-        match="wu2016-fig6.figure.csv is there already and is not a figure of rfx in CSV",
+        match="wu2016-fig6.figure.csv exists and is not a figure of rfx in CSV",
     ):
         draw("wu2016-fig6", ROWS["wu2016-fig6"], tmp_path)
     assert len(list(tmp_path.iterdir())) == 1
@@ -381,7 +381,7 @@ def test_the_figure_of_a_model(tmp_path, monkeypatch):
     assert [float(row["x"]) for row in drawn] == pytest.approx(sorted(shares.values())[::-1])
     assert run(*train, "none", "--model", "plain.npz").exception is None
     assert "no learnt metric" in str(run("figure", "importance", "--model", "plain.npz").exception)
-    assert "name it by --model" in str(run("figure", "importance").exception)
+    assert "pass --model" in str(run("figure", "importance").exception)
     assert "is not one of a model" in str(run("figure", "pareto", "--model", "m.npz").exception)
 
 

@@ -99,7 +99,7 @@ def folder(tmp_path_factory):
         made(
             census[1],
             status="timeout",
-            message="not done within 60 seconds",
+            message="not finished within 60 seconds",
             score=None,
             converged=None,
         )
@@ -249,7 +249,7 @@ def test_what_went_wrong_is_said(read):
         " over" in read.text
     )
     assert line(read, "census16h", "rf", "failed")[3:] == ["1", "out of memory <b>&</b> patience"]
-    assert line(read, "census16h", "rf", "timed out")[3:] == ["1", "not done within 60 seconds"]
+    assert line(read, "census16h", "rf", "timed out")[3:] == ["1", "not finished within 60 seconds"]
     assert line(read, "cpu", "sparse-rf", "not converged")[3:] == [
         "1",
         "the solver ended as max_iter",
@@ -306,7 +306,7 @@ def test_the_full_form_goes_before_the_small_one(read, folder, tmp_path):
         "a file that can't be read does not hide one that can"
     )
     small.unlink()
-    assert "is not a results file of rfx" in sources.find(tmp_path, PLAN).refused
+    assert "is not an rfx results file" in sources.find(tmp_path, PLAN).refused
 
 
 def test_the_same_files_give_the_same_bytes(folder, page, tmp_path):
@@ -337,7 +337,7 @@ def test_refusals(folder, tmp_path):
         )
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "index.html").write_text("<p>my own page")
-    with pytest.raises(UsageError, match="index.html is there already and is not a report of rfx"):
+    with pytest.raises(UsageError, match="index.html exists and is not a report of rfx"):
         report(folder, tmp_path / "mine")
     (tmp_path / "file").write_text("")
     with pytest.raises(DataError, match="can't be written"):

@@ -97,7 +97,7 @@ def test_what_is_no_results_file_is_refused(tmp_path, written):
     with pytest.raises(DataError, match="no such results file"):
         report(tmp_path / "none.csv", "-o", tmp_path / "page")
     (tmp_path / "other.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(DataError, match="is not a results file of rfx"):
+    with pytest.raises(DataError, match="is not an rfx results file"):
         report(tmp_path / "other.csv", "-o", tmp_path / "page")
     path = written(rows_of("one"))
     with pytest.raises(UsageError, match="--paper is for the papers' report"):

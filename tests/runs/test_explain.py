@@ -208,7 +208,7 @@ def test_of_very_many_columns_those_that_vary_most_are_shuffled(monkeypatch):
     assert sorted(by_name(found)) == ["2", "4"] and found.n_columns == 6
     named = explain.explain(model, X, X[:, 1], Asked(columns=["6", "1", "6"]))
     assert sorted(by_name(named)) == ["1", "6"]
-    with pytest.raises(UsageError, match="--columns has '7', which is no column of the model"):
+    with pytest.raises(UsageError, match="--columns has '7', which is not a column of the model"):
         explain.explain(model, X, X[:, 1], Asked(columns=["7"]))
     with pytest.raises(DataError, match="at least two rows"):
         explain.explain(model, X[:1], X[:1, 1])
@@ -274,7 +274,7 @@ def test_shares_of_the_metric_stand_beside_them(folder, tmp_path, capfd):
 
 def test_training_rows_are_told(folder, tmp_path, capfd):
     assert run("explain", folder / "y.npz", "--data", folder / "train.csv", "--top", "0") == 0
-    assert "may be the rows that the model learnt from" in capfd.readouterr().err
+    assert "may be training rows of the model" in capfd.readouterr().err
     (tmp_path / "train.csv").write_bytes((folder / "test.csv").read_bytes())
     assert run("explain", folder / "y.npz", "--data", tmp_path / "train.csv", "--top", "0") == 0
     assert capfd.readouterr().err == ""
@@ -300,7 +300,7 @@ def test_another_name_of_the_target(folder, tmp_path, capfd):
     assert run(*words, folder / "test.csv") == 0
     want = json.loads(capfd.readouterr().out)
     assert run(*words, tmp_path / "t.csv") == 1
-    assert "has no column 'y', which has the targets" in capfd.readouterr().err
+    assert "has no column 'y', which holds the targets" in capfd.readouterr().err
     assert run(*words, tmp_path / "t.csv", "--target", "price") == 0
     found, err = capfd.readouterr()
     assert json.loads(found) == want | {"data": "t.csv"} and err == ""

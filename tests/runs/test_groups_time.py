@@ -72,8 +72,8 @@ def train(capfd, *args):
     "more, words, count",
     [
         (("--cv", 3), "3-fold cross-validation by groups", 4),
-        (("--holdout", 0.2), "held out, 0.2 of the training rows by groups", 2),
-        (("--calibrate", "platt"), "held out, 0.2 of the training rows by groups", 2),
+        (("--holdout", 0.2), "held out: 0.2 of the training rows by groups", 2),
+        (("--calibrate", "platt"), "held out: 0.2 of the training rows by groups", 2),
         ((), None, 1),
     ],
 )
@@ -136,7 +136,7 @@ def test_options_are_chosen_by_groups(capfd, people):
     )
     assert code == 0, err
     params = json.loads(out)["params"]
-    assert params["choice_on"].endswith("held-out rows by groups, by which its options were chosen")
+    assert params["choice_on"].endswith("held-out rows by groups, which also chose its options")
     assert params["choice_score"] < 0.8
 
 
@@ -181,11 +181,11 @@ def test_the_simple_models_need_two_groups(people):
 @pytest.mark.parametrize(
     "more, message",
     [
-        (("--groups", "who", "--time", "a"), "--groups is 'who' and --time is 'a'; give one"),
+        (("--groups", "who", "--time", "a"), "--groups is 'who' and --time is 'a'; use only one"),
         (("--groups", "who", "--cv", 41), "--cv 41 needs 41 groups at least, but there are 40"),
         (("--time", "a", "--cv", 900), "--cv 900 needs 901 different times at least, but there"),
-        (("--groups", "whom"), "--groups is 'whom', which is no column"),
-        (("--groups", "who", "--scheduler", "local:1"), "--groups is for rows in one process"),
+        (("--groups", "whom"), "--groups is 'whom', which is not a column"),
+        (("--groups", "who", "--scheduler", "local:1"), "--groups needs all rows in one process"),
         (("--groups", ""), "--groups is ''"),
     ],
 )
@@ -197,4 +197,4 @@ def test_what_is_refused(capfd, people, more, message):
 def test_a_stream_is_refused(capfd, people):
     words = ("train", "--method", "doubly-sgd", "--stream", "--data", people)
     code, _, err = run(capfd, *words, "--time", "a")
-    assert code == 2 and "--time needs all rows in memory; leave out --stream\n" in err
+    assert code == 2 and "--time needs all rows in memory; omit --stream\n" in err

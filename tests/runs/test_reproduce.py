@@ -65,7 +65,7 @@ def test_what_lies_ahead(folder, tmp_path):
     most, full = (by_name(reproduce.ahead([folder], form, tmp_path)) for form in ("most", "full"))
     assert set(most) == set(full) == {"p-one", "p-long", "p-new"}
     assert (
-        most["p-long"].without == "it takes hours: make reproduce-full runs it"
+        most["p-long"].without == "it takes hours; use make reproduce-full"
         and full["p-long"].without == ""
     )
     assert most["p-new"].cost.basis == "not measured" and most["p-one"].seconds == 120
@@ -79,7 +79,7 @@ def test_it_says_so_beforehand(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(env, "threads", lambda: 2)
     head, *lines, total = reproduce.said(reproduce.ahead([folder], "full", tmp_path), 2)
     said = "\n".join(lines)
-    assert "p-one " in said and "left out: it needs 200 MB of memory, and 150 are free" in said
+    assert "p-one " in said and "skipped: it needs 200 MB of memory, but 150 MB are free" in said
     assert "p-long " in said and "1,666.7 min    100 MB  estimated: breast_cancer" in said
     assert (
         total.startswith("2 runs, 2 at a time: about 833 minutes")
@@ -95,7 +95,7 @@ def test_a_plan_whose_data_no_command_can_get_is_left_out(folder, tmp_path, monk
         for name in ("dai2014", "yen2014")
     }
     left = steps["dai2014"]["dai2014-fig1-cifar10-quick"]
-    assert left.without == "its data must be obtained by hand: rfx fetch cifar10-features says how"
+    assert left.without == "its data must be obtained by hand; see rfx fetch cifar10-features"
     assert steps["dai2014"]["dai2014-fig1-qm7-quick"].without == ""
     # some of its data sets have URLs
     assert (

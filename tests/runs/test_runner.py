@@ -166,14 +166,14 @@ def test_a_longer_plan_runs_what_is_missing(tmp_path, stub):
             "killed",
             "failed",
             (
-                "killed by signal 9 (SIGKILL), as the kernel does when memory runs out; it printed"
-                " last: ....*...."
+                "killed by signal 9 (SIGKILL), probably because memory ran out; its last output:"
+                " ....*...."
             ),
         ),
         (
             "crash",
             "failed",
-            "ended with code 7 and no row; it printed last: Segmentation of something",
+            "ended with code 7 and no row; its last output: Segmentation of something",
         ),
         ("torn", "failed", "ended with code 0 and no row"),
     ],
@@ -195,7 +195,7 @@ def test_timeout(tmp_path, stub):
     summary, row = only_row(tmp_path / "r.csv", stub, "slow", timeout=0.5)
     assert (row["status"], row["message"], summary.exit_code) == (
         "timeout",
-        "not done within 0.5 seconds",
+        "not finished within 0.5 seconds",
         3,
     )
 

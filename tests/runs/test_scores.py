@@ -159,7 +159,7 @@ def test_a_class_of_two_rows_is_never_lost():
                 len(np.unique(y[kept])) == 2 for kept, _ in held_out.folds(y, True, seed, **how)
             )
     with pytest.raises(
-        DataError, match="needs two rows of each class at least, but only 1 row has the label 1;"
+        DataError, match="needs at least two rows of each class, but only 1 row has the label 1;"
     ):
         held_out.folds(y[:-1], True, 0, cv=5)
     with pytest.raises(DataError, match="needs 14 rows at least, but there are 13"):
@@ -238,7 +238,7 @@ def test_simple_models_stand_beside_the_score_on_its_rows(files, capfd):
 def test_train_says_on_what_the_score_is(files, capfd):
     train = ["train", "--method", "rf", "--n-features", 50, "--data", files / "binary.txt"]
     _, out, _ = run(capfd, *train)
-    assert "on the training rows themselves" in out
+    assert "on the training rows" in out
     _, out, _ = run(capfd, *train, "--cv", 4)
     assert "on 200 rows, 4-fold cross-validation" in out and "themselves" not in out
     _, out, _ = run(capfd, *train, "--holdout", 0.25, "--test", files / "binary-test.txt")
@@ -246,7 +246,7 @@ def test_train_says_on_what_the_score_is(files, capfd):
     _, out, _ = run(capfd, *train, "--lam-path", "100:1:3")
     assert "train score" in out
     code, _, err = run(capfd, *train, "--cv", 4, "--holdout", 0.1)
-    assert code == 2 and "give one of the two" in err
+    assert code == 2 and "use only one of them" in err
 
 
 @pytest.mark.parametrize(

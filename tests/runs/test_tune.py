@@ -237,7 +237,7 @@ def test_the_edge_is_said(numbers):
     exact = file(Path("exact.libsvm"), SMOOTH)
     done = tune("--method", "rf", "--data", exact, "--n-features", "30", "--gamma", "1")
     assert (
-        "at the edge: lambda 0.001 is the smallest that was tried; what lies beyond may be better"
+        "at the edge: lambda 0.001 is the smallest value tried; values beyond it may be better"
         in done.stderr
     )
 
@@ -255,7 +255,7 @@ def test_refusals(numbers):
         (["--method", "norma"], "method 'norma' can't be searched"),
         (
             ["--method", "rf", "--lam", "validation"],
-            "--lam and --gamma are searched where they are left out",
+            "--lam and --gamma are searched by default",
         ),
         (["--method", "rf", "--kernels", "rbf"], "--kernels 'rbf' is not among those of rf"),
         (
@@ -263,7 +263,7 @@ def test_refusals(numbers):
             "--kernel is gaussian and --kernels is laplacian",
         ),
         (["--method", "rf", "--measure", "auc"], "--measure is auc, but the task is regression"),
-        (["--method", "rf", "--cv", "3", "--holdout", "0.2"], "give one of the two"),
+        (["--method", "rf", "--cv", "3", "--holdout", "0.2"], "use only one of them"),
         (["--method", "rf", "--model", numbers], "--model"),
     ):
         with pytest.raises(RfxError, match=text):

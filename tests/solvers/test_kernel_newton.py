@@ -203,7 +203,7 @@ def test_deadline_is_kept_and_said():
 def test_what_is_refused():
     X, y = problem(10)
     K = KernelMatrix("gaussian", X, {"gamma": 1.0})
-    with pytest.raises(UsageError, match="'hinge' is none of those"):
+    with pytest.raises(UsageError, match="does not support loss 'hinge'"):
         solve_kernel_newton(K, y, 1.0, Hinge)
     with pytest.raises(UsageError, match="lambda is 0"):
         solve_kernel_newton(K, y, 0, Logistic)

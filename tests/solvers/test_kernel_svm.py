@@ -318,7 +318,7 @@ def test_deadline_is_kept_and_said():
         ({"lam": np.nan}, "lambda is nan"),
         (
             {"loss": "logistic"},
-            "loss 'logistic' is none of those that this solver has; choose hinge or squared_hinge",
+            "does not support loss 'logistic'; use hinge or squared_hinge",
         ),
         ({"tol": 0}, "tol is 0, but a relative duality gap"),
     ],
@@ -339,7 +339,7 @@ def test_refused_data():
         solve("gaussian", X[:0], y[:0], params, 1.0)
     with pytest.raises(UsageError, match=r"labels of the squared_hinge loss must be -1 and \+1"):
         solve("gaussian", X, (y + 1) / 2, params, 1.0)
-    with pytest.raises(UsageError, match="the starting point has the shape"):
+    with pytest.raises(UsageError, match="the starting point has shape"):
         solve("gaussian", X, y, params, 1.0, warm=np.zeros(9))
     X[2, 1] = np.inf
     with pytest.raises(DataError, match="an input is nan or infinite"):

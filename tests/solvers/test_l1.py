@@ -381,7 +381,7 @@ def test_bad_arguments_are_named():
         solve_l1(DenseMatrix(Z), y + 1, 1.0, Logistic)
     with pytest.raises(UsageError, match="4 targets for 10 rows"):
         solve_l1(DenseMatrix(Z), y[:4], 1.0, Squared)
-    with pytest.raises(UsageError, match="starting point has the shape"):
+    with pytest.raises(UsageError, match="starting point has shape"):
         solve_l1(DenseMatrix(Z), y, 1.0, Squared, warm=np.zeros(5))
     with pytest.raises(UsageError, match="dimensions"):
         DenseMatrix(Z[0])

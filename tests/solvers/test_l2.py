@@ -299,7 +299,7 @@ def test_the_iteration_limit_is_reported():
 
 def test_refusals():
     Z, y = make(20, 4)
-    with pytest.raises(UsageError, match="'hinge' is none of those"):
+    with pytest.raises(UsageError, match="does not support loss 'hinge'"):
         solve_l2(DenseMatrix(Z), y, 1.0, Hinge)
     with pytest.raises(UsageError, match="lambda is 0"):
         solve_l2(DenseMatrix(Z), y, 0, SquaredHinge)

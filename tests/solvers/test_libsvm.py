@@ -42,18 +42,18 @@ def test_labels_in_either_order():
 
 
 def test_refusals(monkeypatch):
-    with pytest.raises(UsageError, match="no logistic loss; choose hinge or squared_hinge"):
+    with pytest.raises(UsageError, match="no logistic loss; use hinge or squared_hinge"):
         solve("gaussian", X, Y, {"gamma": 1.0}, 1.0, Logistic)
     with pytest.raises(UsageError, match="needs rows of both classes"):
         solve("gaussian", X, np.ones(150), {"gamma": 1.0}, 1.0, Hinge)
-    with pytest.raises(UsageError, match="libsvm takes no starting point"):
+    with pytest.raises(UsageError, match="libsvm does not support a starting point"):
         solve("gaussian", X, Y, {"gamma": 1.0}, 1.0, Hinge, warm=np.zeros(150))
     monkeypatch.setattr(libsvm.env, "available_memory_mb", lambda: 0.1)
     with pytest.raises(
         RfxError,
         match=(
-            "needs the whole kernel matrix of 150 rows, .* GiB are free; use fewer rows or"
-            " rfx's own"
+            "needs the whole kernel matrix of 150 rows, .* GiB are free; use fewer rows, or omit"
+            " --solver"
         ),
     ):
         solve("gaussian", X, Y, {"gamma": 1.0}, 1.0, SquaredHinge)

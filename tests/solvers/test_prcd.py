@@ -135,7 +135,7 @@ def test_edges_and_refusals():
         assert zero.converged and zero.n_iter == 0 and not zero.coef.any()
         solution = solve_prcd(Z, y, 0.1 * lambda_max(Z, y, loss), loss, Budget(max_iter=5000))
         assert solve_prcd(Z, y, 0.1 * lambda_max(Z, y, loss), loss, warm=solution.coef).n_iter == 0
-        with pytest.raises(UsageError, match="'hinge' is none of those"):
+        with pytest.raises(UsageError, match="does not support loss 'hinge'"):
             solve_prcd(Z, y, 1.0, losses.Hinge)
         with pytest.raises(UsageError, match="lambda is 0"):
             solve_prcd(Z, y, 0.0, loss)
@@ -167,6 +167,6 @@ def test_the_methods_solve_the_same_problem_by_prcd(name, size, threads):
 
 def test_prcd_has_no_path_of_lambdas():
     with pytest.raises(
-        UsageError, match="--lam-path needs --solver rfx; prcd starts every lambda anew"
+        UsageError, match="--lam-path needs --solver rfx; prcd starts every lambda from zero"
     ):
         methods.create("sparse-rf", solver="prcd", lam_path="10:1:3").fit(X, LABELS)

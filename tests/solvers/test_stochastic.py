@@ -361,7 +361,7 @@ def test_steps_and_what_they_refuse():
         ):
             Steps("theorem", 0.1, theta)
     with pytest.raises(
-        UsageError, match="above 2 the decay 1 - theta nu / t of the early steps is negative"
+        UsageError, match="above 2, the factor 1 - theta nu / t of the early steps is negative"
     ):
         Steps("theorem", 0.1, 21.0)
     with pytest.raises(UsageError, match="turn the sign of f"):
@@ -548,7 +548,7 @@ def test_sdca_checkpoints_and_refusals():
         assert losses[0] == losses[1]
         assert np.array_equal(one.predictions(X), two.predictions(X))
     with pytest.raises(
-        UsageError, match="--loss is softmax, but dual coordinate ascent has the losses hinge"
+        UsageError, match="--loss is softmax, but dual coordinate ascent supports hinge"
     ):
         LinearSDCA(features(), 40, 3, 60, get_loss("softmax"), 0.1)
     with pytest.raises(UsageError, match="--nu is 0"):
@@ -599,7 +599,9 @@ def test_kept_values_are_the_values(nu, step, precondition):
 
 def test_features_are_held_of_blocks_that_are_met_again_alone():
     options = {"nu": 0.1, "steps": Steps("constant", 0.1, step0=0.5), "block": 16}
-    with pytest.raises(UsageError, match="hold_rows is 50, .* give the most blocks, too"):
+    with pytest.raises(
+        UsageError, match="hold_rows is 50, .* also set the maximum number of blocks"
+    ):
         doubly("squared", **options, hold_rows=50)
 
 

@@ -1,5 +1,5 @@
-"""Stretches of a LIBSVM text that is never in memory as a whole: parsed, with their labels
-as they are spelled.
+"""Parts of a LIBSVM text that is never completely in memory, parsed with the spelling of their
+labels.
 """
 
 from dataclasses import dataclass
@@ -14,18 +14,18 @@ from rfx.errors import DataError
 
 
 class OtherSpelling(Exception):
-    """Labels that are words, or are spelled otherwise than rfx prints their numbers, where
-    neither was known of.
+    """Labels are words, or are spelled differently from rfx's output, although neither was
+    expected.
     """
 
 
 @dataclass
 class Stretch:
     """Rows of whole lines: y (n,), indptr, indices, values, and bad, the offset of the first bad
-    line, or -1, as svmtext.parse gives them.
+    line or -1, as returned by svmtext.parse.
 
-    raw: the text that was parsed. plain: whether all labels are certainly spelled as their numbers
-    are printed. own: the labels, where they are words; y is then zeros.
+    raw: the parsed text. plain: whether all labels are certainly spelled as rfx prints their
+    numbers. own: word labels; y is then zeros.
     """
 
     raw: bytes
@@ -47,17 +47,17 @@ class Stretch:
         return labelwords.of_rows(self.raw, self.y, self.plain) if self.own is None else self.own
 
     def problem(self, zero_based: bool, cut_off: bool = False) -> tuple[int, str]:
-        """(column, message) of the bad line; cut_off: whether the text ends with the stretch."""
+        """(column, message) of the bad line; cut_off: whether the text ends here."""
         end = self.raw.find(b"\n", self.bad)
         line = self.raw[self.bad : end if end >= 0 else len(self.raw)]
         return next(svmtext.line_problems(line, zero_based, cut_off=cut_off and end < 0))
 
 
 def parse(raw: bytes, zero_based: bool, name: str, line: int = 1, worded: bool = False) -> Stretch:
-    """The rows of whole lines, the first of which is number `line` of the input; worded: the labels
-    are words.
+    """The rows of whole lines, starting at line number `line` of the input; worded: the labels are
+    words.
 
-    Raises DataError where they are for a label that is none, and for a text that is not UTF-8.
+    Raises DataError for an invalid label, and for text that is not UTF-8.
     """
     if not worded:
         return of_numbers(raw, None, zero_based)
@@ -66,8 +66,8 @@ def parse(raw: bytes, zero_based: bool, name: str, line: int = 1, worded: bool =
 
 
 def of_numbers(raw: bytes, own: Words | None, zero_based: bool) -> Stretch:
-    """The rows of whole lines whose labels are numbers, in the place of those words where
-    there are some.
+    """The rows of whole lines with labels as numbers; word labels become their positions among the
+    given words, if any.
     """
     spelling = svmtext.Spelling()
     y, indptr, indices, values, bad = svmtext.parse(raw, zero_based, spelling)
@@ -75,12 +75,11 @@ def of_numbers(raw: bytes, own: Words | None, zero_based: bool) -> Stretch:
 
 
 class Reader:
-    """How the labels of a text become numbers: names, those that these stand for, ascending, or
-    None; worded: whether they are words.
+    """How the labels of a text become numbers. names: the words represented by the numbers,
+    ascending, or None; worded: whether they are words.
 
-    numbers: labels are taken as the numbers that they are, however they are spelled. Of a Reader
-    that knows nothing yet, neither names nor numbers, `targets` raises OtherSpelling where that is
-    needed.
+    numbers: labels are read as numbers regardless of their spelling. If a Reader has neither names
+    nor numbers yet and needs them, `targets` raises OtherSpelling.
     """
 
     def __init__(self, numbers: bool = False):
@@ -88,20 +87,18 @@ class Reader:
         self.worded, self.numbers = False, numbers
 
     def parse(self, raw: bytes, zero_based: bool, name: str, line: int = 1) -> Stretch:
-        """As `parse` above; OtherSpelling where labels turn out to be words."""
+        """Like `parse` above; OtherSpelling if labels are words unexpectedly."""
         if self.unknown and labelwords.recognised(raw):
             raise OtherSpelling
         return parse(raw, zero_based, name, line, self.worded)
 
     @property
     def unknown(self) -> bool:
-        """Whether nothing is known of the labels but that those seen so far are numbers as
-        rfx prints them.
-        """
+        """Whether all labels so far are numbers as rfx prints them, and nothing else is known."""
         return self.names is None and not self.numbers
 
     def targets(self, found: Stretch, name: str) -> np.ndarray:
-        """y (n,) of a stretch. Raises DataError for a label that is not among the names."""
+        """y (n,) of one part. Raises DataError for a label that is not among the names."""
         if self.numbers or (self.unknown and found.plain):
             return found.y
         words = found.words()
@@ -118,8 +115,8 @@ class Reader:
     def learn(
         self, found: labelwords.Spellings, task: str | None, name: str, whole: bool
     ) -> str | None:
-        """Know of labels what spellings of them say, of all rows where `whole`; returns the
-        task, guessed where that was needed.
+        """Learn the labels from their spellings, of all rows if `whole`; return the task, inferred
+        if necessary.
         """
         plain = all(map(labelwords.printed, found.counts))
         self.names, task = found.decided(task, name)
@@ -131,7 +128,7 @@ class Reader:
 
 
 def count(found: labelwords.Spellings, stretch: Stretch) -> None:
-    """Count the labels of a stretch."""
+    """Count the labels of one part."""
     if stretch.own is None and stretch.plain:
         found.add_numbers(stretch.y)
         return
@@ -143,14 +140,15 @@ def count(found: labelwords.Spellings, stretch: Stretch) -> None:
 
 
 def unexpected(name: str, word: str, labels: list[str]) -> DataError:
-    """The refusal of a label that rows have which are read once, behind those that labels
-    were learnt from.
+    """The error for a label in rows that can be read only once, if it was absent from the first
+    rows.
     """
     known = (
-        f"those before ({', '.join(labels[:5]):.100})" if labels else "numbers as rfx prints them"
+        f"the previous labels ({', '.join(labels[:5]):.100})"
+        if labels
+        else "numbers as rfx prints them"
     )
     return DataError(
-        f"{name} has the label {word!r:.80}, but its first rows, which labels were learnt from,"
-        f" have {known}; save the rows to a file, which is looked through first, or give --task"
-        " regression"
+        f"{name} has the label {word!r:.80}, but labels were inferred from its first rows, which"
+        f" have {known}; use a file, which is scanned first, or --task regression"
     )

@@ -1,5 +1,5 @@
-"""LIBSVM text of any size gone through in pieces of bounded memory: every problem, the rows
-and columns, the labels.
+"""Scan LIBSVM text of any size in pieces of bounded memory: every problem, the numbers of rows and
+columns, the labels.
 """
 
 import numpy as np
@@ -10,24 +10,23 @@ from rfx.data.libsvm import labelled, svmtext
 from rfx.data.tabular import labelwords
 from rfx.errors import DataError
 
-PIECE = 8 << 20  # bytes that are read and parsed together
+PIECE = 8 << 20  # bytes read and parsed at a time
 LONGEST_LINE = 64 << 20  # bytes; a row of five million entries
-MOST_LABELS = 1_000_000  # different ones that are counted
+MOST_LABELS = 1_000_000  # maximum distinct labels counted
 
 
 class Scan:
-    """What is in a LIBSVM text. `problems` goes through it; where it finds none, the counts are
-    then those of the whole text.
+    """The content of a LIBSVM text. `problems` scans it; if it finds none, the counts cover the
+    whole text.
 
-    rows; columns, the largest index (plus one, from zero); labels, the different ones, and counts,
-    the rows of each, both None when there are more than MOST_LABELS of them; low, high and mean of
-    the labels.
+    rows; columns: the largest index (plus one if zero-based); labels: the distinct ones, and
+    counts: the rows of each, both None for more than MOST_LABELS; low, high and mean of the labels.
     """
 
     def __init__(self, handle, zero_based: bool = False, name: str | None = None):
-        """handle: what reads plain text, such as a Plain; what its read raises is passed on.
+        """handle: a reader of plain text, such as a Plain; exceptions from its read are passed on.
 
-        name: of the text, where its labels may be words, as in training: where the first one is,
+        name: of the text, if its labels may be words, as in training: if the first label is a word,
         all must be.
         """
         self._handle, self._zero_based, self._line, self._text = handle, zero_based, 1, False
@@ -46,8 +45,8 @@ class Scan:
         return self._sum / self.rows
 
     def spelled(self) -> dict[str, int] | None:
-        """The rows of each label, where some are words, or are spelled otherwise than rfx
-        prints their numbers; None elsewhere.
+        """The rows of each label if some are words, or spelled differently from rfx's output;
+        otherwise None.
         """
         found = self._spellings
         if found.full or (not self._worded and all(map(labelwords.printed, found.counts))):
@@ -59,7 +58,7 @@ class Scan:
 
     def problems(self):
         """Yield (line, column, message) for every problem, in order; nothing for a text that
-        `svmlight.read` would take.
+        `svmlight.read` accepts.
 
         A problem of the whole text (empty, binary, no rows) is reported at line 1, column 1.
         """
@@ -93,15 +92,15 @@ class Scan:
                     else self._described(text, last)
                 )
             self._line += raw.count(b"\n")
-            del text, found  # before the next piece is read
+            del text, found
         if not self._text and clean:
             yield 1, 1, "the file is empty"
         elif not self.rows and clean:
             yield 1, 1, "the file has no rows, only blank lines and comments"
 
     def _pieces(self):
-        """Yield (whole lines, whether they end the text); None instead of the lines for the
-        beginning of one that is too long.
+        """Yield (whole lines, whether they end the text); None instead of lines for the beginning
+        of a line that is too long.
         """
         rest, skipping = b"", False
         data = self._handle.read(PIECE)
@@ -125,14 +124,12 @@ class Scan:
             data = following
 
     def _numbered(self, raw):
-        """(the text with numbers as labels, the words where it has some, what is wrong with
-        these).
-        """
+        """(the text with numbers as labels, the word labels if any, the problems of these)."""
         if self._worded is None and labelwords.begins(raw):
             self._worded = labelwords.recognised(raw)
         if not self._worded:
             return raw, None, []
-        assert self._name is not None  # of a text without one no label is a word
+        assert self._name is not None  # if the first label is not a word, no label is
         encodings.check(raw, self._name, self._line)
         return labelwords.renumbered(raw)
 
@@ -169,16 +166,16 @@ class Scan:
 
 
 class Plain:
-    """The plain content of a file or of standard input (`-`) as a stream: name, for messages, and
-    read.
+    """The plain content of a file or of standard input (`-`) as a stream with name, for messages,
+    and read.
 
-    Raises DataError where it can't be read, is damaged, or is longer than RFX_MAX_BYTES.
+    Raises DataError if it is unreadable, damaged, or longer than RFX_MAX_BYTES.
     """
 
     def __init__(self, path, encoding: str | None = None):
-        """encoding: of the text, by default what its mark says, else UTF-8."""
+        """encoding: of the text, by default from its mark, else UTF-8."""
         self.name = "standard input" if str(path) == "-" else files.shown(path)
-        message = f"{self.name} holds more bytes, unpacked, than RFX_MAX_BYTES says"
+        message = f"{self.name} is larger, unpacked, than RFX_MAX_BYTES allows"
         try:
             plain = archives.open_plain(
                 files.standard_input() if str(path) == "-" else path, message=message
@@ -193,7 +190,9 @@ class Plain:
         try:
             return self._handle.read(count)
         except archives.DAMAGE as error:
-            raise DataError(f"{self.name} is damaged or cut off ({error}); get it again") from None
+            raise DataError(
+                f"{self.name} is damaged or truncated ({error}); download it again"
+            ) from None
 
     def __enter__(self):
         return self
@@ -203,7 +202,7 @@ class Plain:
 
 
 def shape(path) -> tuple[int, int]:
-    """Rows and columns of the LIBSVM text at `path`; DataError for its first problem."""
+    """Rows and columns of the LIBSVM text at `path`; DataError for the first problem."""
     with Plain(path) as text:
         found = Scan(text)
         for line, column, message in found.problems():

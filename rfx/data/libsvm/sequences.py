@@ -1,9 +1,9 @@
-"""Text of labelled sequences, `label letters` a line, to arrays: what stands behind the reader of
-LIBSVM text for such files.
+"""Read text of labelled sequences, `label letters` per line, as arrays, on behalf of the LIBSVM
+reader.
 
-A letter becomes its character code, so that files that were read apart agree; lower-case letters
-count as upper-case ones. All sequences are of one length. Blank lines and what follows a # are
-skipped, as in LIBSVM text.
+A letter becomes its character code, so that separately read files agree; lower case counts as upper
+case. All sequences have the same length. Blank lines and comments after # are skipped, as in LIBSVM
+text.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def recognised(raw) -> bool:
-    """Is the first row of these bytes a number and a word of letters, with nothing else?"""
+    """Whether the first row of these bytes is a number and a word of letters, and nothing else."""
     for line in bytes(raw[:_HEAD]).split(b"\n"):
         words = line.partition(b"#")[0].split()
         if words:
@@ -27,8 +27,8 @@ def recognised(raw) -> bool:
 def parse(raw, name: str, places: int | None = None, letters: bytes | None = None):
     """X (n, places) float64 of the letters' codes and y (n,) float64.
 
-    places: how long the sequences must be; by default as long as the first. letters: which
-    (upper-case) there may be; by default A to Z. Raises DataError naming file, line and column.
+    places: the required length; by default that of the first sequence. letters: the allowed
+    upper-case letters; by default A to Z. Raises DataError with file, line and column.
     """
     labels, rows = [], []
     allowed = np.zeros(256, bool)
@@ -47,7 +47,7 @@ def parse(raw, name: str, places: int | None = None, letters: bytes | None = Non
         if len(words) != 2:
             refuse(
                 len(line.rstrip()),
-                f"a row is a label and one sequence of letters, but this one has {len(words)}"
+                f"a row needs a label and one sequence of letters, but this one has {len(words)}"
                 " words",
             )
         start = line.index(words[1], line.index(words[0]) + len(words[0])) + 1
@@ -57,14 +57,13 @@ def parse(raw, name: str, places: int | None = None, letters: bytes | None = Non
             known = f"; the letters are {', '.join(map(chr, letters))}" if letters else ""
             refuse(
                 start + bad[0],
-                f"{_text(words[1][bad[0] : bad[0] + 1])} is not a letter that is known{known}",
+                f"{_text(words[1][bad[0] : bad[0] + 1])} is not a known letter{known}",
             )
         places = places or len(sequence)
         if len(sequence) != places:
             refuse(
                 start,
-                f"the sequence has {len(sequence)} letters, but {places} are expected, as many in"
-                " every row",
+                f"the sequence has {len(sequence)} letters, but {places} are expected in every row",
             )
         labels.append(label)
         rows.append(sequence)
@@ -72,7 +71,7 @@ def parse(raw, name: str, places: int | None = None, letters: bytes | None = Non
 
 
 def letters(X) -> bytes | None:
-    """The letters of rows of codes; None where X is no array of letters' codes."""
+    """The letters of rows of codes; None if X is not an array of letter codes."""
     if not isinstance(X, np.ndarray) or X.dtype.kind != "f":
         return None
     values = np.unique(X)

@@ -1,9 +1,7 @@
-"""LIBSVM text files to and from arrays: `label index:value ...`, one row a line, indices ascending
-from 1.
+"""Read and write LIBSVM text: `label index:value ...`, one row per line, ascending indices from 1.
 
-Reading is strict (a bad line is refused with its number and column) and cached in binary
-(`textcache`). `-` is standard input or output. The format itself, and what is wrong with a line, is
-in `svmtext`.
+Reading is strict (a bad line is rejected with its number and column) and cached in binary
+(`textcache`). `-` is standard input or output. The format and its errors are defined in `svmtext`.
 """
 
 import contextlib
@@ -25,21 +23,21 @@ from rfx.data.tabular.table import Words
 from rfx.errors import DataError, RfxWarning
 
 _VALUES_A_BLOCK = 1 << 16
-_HEAD = 1 << 16  # bytes that tell what a file is
-_KEPT = "\0"  # behind a label that is written as it is spelled
+_HEAD = 1 << 16  # bytes that identify the kind of a file
+_KEPT = "\0"  # follows a label whose spelling is preserved
 
 
 class Text:
     """The plain bytes of a LIBSVM file: name (for messages), path (None for standard input), raw
-    (bytes or mmap), and status (the file's os.stat_result, or None where a cache could not tell
-    whether it has changed).
+    (bytes or mmap), and status (the file's os.stat_result, or None if a cache could not detect
+    changes).
     """
 
     raw: bytes | bytearray | mmap.mmap
 
     def __init__(self, path, content=None, encoding=None):
-        """content: the plain bytes, where they were read already. encoding: of the text, by
-        default what its mark says, else UTF-8.
+        """content: the plain bytes, if already read. encoding: of the text, by default from its
+        mark, else UTF-8.
         """
         self._open(path, content)
         if encodings.remembered(encoding) is not None:
@@ -69,7 +67,7 @@ class Text:
     def _content(self, handle):
         status = os.fstat(handle.fileno())
         if not stat.S_ISREG(status.st_mode):
-            return archives.read_plain(handle, self.name)  # a pipe has no size, and can't be mapped
+            return archives.read_plain(handle, self.name)  # a pipe has no size and can't be mapped
         self.status = status
         if status.st_size == 0:
             return b""
@@ -78,22 +76,20 @@ class Text:
 
 
 class Labels:
-    """The words that labels may be. names: ascending, what the numbers 0, 1, … of y stand for; None
-    where labels are numbers.
+    """The possible word labels. names: ascending, those represented by the numbers 0, 1, … of y;
+    None for numeric labels.
 
-    known: the names are those of a model, and others come behind them. optional: rows may have no
-    label at all. task: of the model, None where it is guessed, which reading does where labels are
-    numbers that are not spelled as rfx prints them.
+    known: the names are a model's, and new ones come after them. optional: rows may lack labels.
+    task: the model's, or None to infer it when numeric labels are not spelled as rfx prints them.
     """
 
     def __init__(self, names=None, known=False, optional=False, task=None):
         self.names, self.known, self.optional, self.task = names, known, optional, task
 
     def settled(self, y, text, plain: bool):
-        """y (n,) of labels that are numbers in a text, where these are words to the model, else as
-        it is.
+        """y (n,) of labels that are numbers in a text and words in the model; otherwise unchanged.
 
-        plain: whether all are certainly spelled as their numbers are printed. text(): the Text.
+        plain: whether all are certainly spelled as rfx prints their numbers. text(): the Text.
         """
         if self.optional or (self.known and self.names is None):
             return y
@@ -109,14 +105,14 @@ class Labels:
 
 
 def _is_text(path) -> bool:
-    """Does the file begin with good rows, at least one of them with a feature? Only its
-    head is looked at.
+    """Whether the file begins with valid rows, at least one with a feature. Only the first bytes
+    are read.
     """
     with open(path, "rb") as handle:
         head = handle.read(_HEAD)
     lines = head.split(b"\n")
     if len(head) == _HEAD:
-        lines[-1] = lines[-1].rpartition(b" ")[0]  # cut off in the middle of a word
+        lines[-1] = lines[-1].rpartition(b" ")[0]  # truncated within a word
     rows = [row for line in lines if (row := line.partition(b"#")[0].strip())]
     return any(b":" in row for row in rows) and not any(
         next(svmtext.line_problems(row, True), None) for row in rows
@@ -129,16 +125,16 @@ KIND = files.Kind("LIBSVM text", _is_text)
 def read(
     path, n_features=None, zero_based=False, cache=True, letters=None, labels=None, wider="refuse"
 ):
-    """Read a LIBSVM file (plain, .xz, .bz2 or .gz; `-` is standard input), or one of sequences,
-    told by its first row.
+    """Read a LIBSVM file (plain, .xz, .bz2 or .gz; `-` is standard input), or a file of sequences,
+    recognised by its first row.
 
     Parameters: `n_features`, the number of columns (default: the largest index in the file);
-    `zero_based`, indices start at 0 instead of 1; `cache`, keep and use a binary copy (see
-    `textcache`); `letters`, those that sequences may have; `labels` (Labels), that labels may be
-    words, by default numbers only; `wider`, what becomes of columns from n_features on: "refuse",
-    or "leave out" with one warning. Returns X, csr_matrix (n_rows, n_features) of float64, its
-    indices int32 unless they need int64, entries as in the file (explicit zeros are kept); and y,
-    float64 (n_rows,). Of sequences (see `sequences`) X is an array of letters' codes. Raises
+    `zero_based`, indices start at 0 instead of 1; `cache`, write and use a binary cache (see
+    `textcache`); `letters`, the allowed letters of sequences; `labels` (Labels), the possible word
+    labels, by default only numbers; `wider`, the treatment of columns from n_features on: "refuse",
+    or "leave out" with one warning. Returns X, csr_matrix (n_rows, n_features) of float64 with
+    int32 indices (int64 if needed) and entries as in the file (including explicit zeros); and y,
+    float64 (n_rows,). For sequences (see `sequences`), X is an array of letter codes. Raises
     DataError, one sentence with file, line and column, for anything that is not a strict LIBSVM
     file.
     """
@@ -168,11 +164,11 @@ def read(
 
 
 def _check_base(name: str, n_features: int, width: int, zero_based: bool, indices) -> None:
-    """Refuse rows that have one column too many because their indices seem to start at 1."""
+    """Raise an error for rows with one column too many because their indices seem to start at 1."""
     if zero_based and width == n_features + 1 and not (indices == 0).any():
         raise DataError(
-            f"{name} has index {n_features} but no index 0, so its indices seem to start at 1,"
-            " while those that the model was trained on start at 0; write it with indices from 0"
+            f"{name} has index {n_features} but no index 0, so its indices seem to start at 1, but"
+            " the model was trained on indices that start at 0; write it with indices from 0"
         )
 
 
@@ -181,9 +177,9 @@ def _opened(path) -> Text:
 
 
 def _matrix(shape, indptr, indices, values) -> scipy.sparse.csr_matrix:
-    """The matrix of arrays that are in order."""
+    """The matrix of valid arrays."""
     X = scipy.sparse.csr_matrix(shape, dtype=np.float64)
-    # Assigned rather than passed: the constructor would read every index once more, to check it.
+    # Assigned rather than passed to the constructor, which would check every index again.
     X.indptr, X.indices, X.data = indptr, indices, values
     X.has_sorted_indices = True
     X.has_canonical_format = True
@@ -191,12 +187,12 @@ def _matrix(shape, indptr, indices, values) -> scipy.sparse.csr_matrix:
 
 
 def _without_numbers(raw, labels: Labels) -> bool:
-    """Whether a text's labels are words or, where they may, lacking."""
+    """Whether a text's labels are words or, if allowed, missing."""
     return labelwords.recognised(raw) or (labels.optional and labelwords.lacking(raw))
 
 
 def _worded(text, zero_based, labels):
-    """The arrays of a text whose labels are words, or, where they may, lacking."""
+    """The arrays of a text whose labels are words or, if allowed, missing."""
     if not labelwords.recognised(text.raw):
         return _parsed(Text(text.path or "-", labelwords.unlabelled(text.raw)), zero_based)
     if not labels.optional:
@@ -209,8 +205,8 @@ def _worded(text, zero_based, labels):
         raise labelwords.first_word(text.raw, text.name)
     if labels.known and labels.names is None:
         raise DataError(
-            f"{text.name} has words as labels ({', '.join(words.values[:5]):.100}), but the model's"
-            " are numbers"
+            f"{text.name} has word labels ({', '.join(words.values[:5]):.100}), but the model's"
+            " labels are numbers"
         )
     if not labels.known:
         labels.names = sorted(words.values)
@@ -218,8 +214,8 @@ def _worded(text, zero_based, labels):
 
 
 def narrowed(X, n_features: int, name: str, strict: bool = False):
-    """X (n, d), CSR, with n_features columns; those that it has beyond are left out with
-    one warning, or refused where strict.
+    """X (n, d), CSR, with n_features columns. Columns beyond are dropped with one warning, or raise
+    an error if strict.
     """
     if X.shape[1] > n_features:
         beyond = X.indices >= n_features
@@ -234,8 +230,8 @@ def narrowed(X, n_features: int, name: str, strict: bool = False):
             f" ({columns:,} of them, in {rows:,} rows)"
         )
         if strict:
-            raise DataError(f"{what}; without --strict they are left out")
-        warnings.warn(f"{what}, which are left out", RfxWarning, stacklevel=2)
+            raise DataError(f"{what}; without --strict they are ignored")
+        warnings.warn(f"{what}, which are ignored", RfxWarning, stacklevel=2)
         return X[:, :n_features]
     return scipy.sparse.csr_matrix((X.data, X.indices, X.indptr), (X.shape[0], n_features))
 
@@ -270,7 +266,7 @@ def _refuse_width(text, indptr, indices, n_features, zero_based):
 
 
 def _row_lines(raw):
-    """The numbers of the lines that hold a row."""
+    """The line numbers of the rows."""
     start, number = 0, 1
     while start < len(raw):
         end = raw.find(b"\n", start)
@@ -283,11 +279,11 @@ def _row_lines(raw):
 def write(path, X, y, zero_based=False, precision=None):
     """Write X (n, d), dense or sparse, and y (n,), numbers or Words, as a LIBSVM file.
 
-    `path`: a path (written beside it and moved into place when complete), `-` (standard output) or
-    a binary handle. `precision`: significant digits; None writes the shortest text that reads back
-    to the same float64 (float32 input: nine digits, which read back to the same float32). Zeros of
-    a dense X are left out; stored zeros of a sparse X are kept. Raises DataError when X and y
-    differ in length or hold nan or infinity.
+    `path`: a path (replaced atomically), `-` (standard output) or a binary handle. `precision`:
+    significant digits; None writes the shortest text that reads back as the same float64 (for
+    float32 input nine digits, which read back as the same float32). Zeros of a dense X are omitted;
+    stored zeros of a sparse X are written. Raises DataError if X and y differ in length or contain
+    nan or infinity.
     """
     if hasattr(path, "write"):
         write_rows(path, X, y, zero_based, precision)
@@ -297,7 +293,7 @@ def write(path, X, y, zero_based=False, precision=None):
 
 
 class _Output:
-    """Standard output's bytes."""
+    """The binary handle of standard output."""
 
     def __init__(self, handle):
         self._handle = handle
@@ -309,10 +305,10 @@ class _Output:
 
 @contextlib.contextmanager
 def open_output(path):
-    """A binary handle that becomes the file `path` when the block ends well, and leaves nothing
-    when it does not.
+    """A binary handle that becomes the file `path` if the block succeeds; otherwise nothing is
+    left.
 
-    `-` is standard output; when its reader has gone, BrokenPipeError is raised.
+    `-` is standard output; if its reader has closed it, BrokenPipeError is raised.
     """
     if str(path) == "-":
         handle = files.standard_output()
@@ -332,14 +328,16 @@ def open_output(path):
 
 
 def write_rows(handle, X, y, zero_based=False, precision=None):
-    """Append rows X (n, d), y (n,) to a binary handle; `write` has the format. Call it
-    block by block to stream.
+    """Append rows X (n, d), y (n,) to a binary handle in the format of `write`. Call it block by
+    block to stream.
     """
     sparse = scipy.sparse.issparse(X)
     X = X.tocsr() if sparse else np.asarray(X)
     y, names = (y.codes, y.values) if isinstance(y, Words) else (np.asarray(y), None)
     if X.ndim != 2 or y.shape != (X.shape[0],):
-        raise DataError(f"{X.shape[0]} rows and labels of shape {y.shape} don't make a LIBSVM file")
+        raise DataError(
+            f"{X.shape[0]} rows and labels of shape {y.shape} can't be written as a LIBSVM file"
+        )
     if sparse and not X.has_sorted_indices:
         X = X.sorted_indices()
     per_row = max(1, X.nnz // max(1, X.shape[0]) if sparse else X.shape[1])
@@ -354,10 +352,10 @@ def write_rows(handle, X, y, zero_based=False, precision=None):
             indptr = np.searchsorted(rows, np.arange(len(labels) + 1))
         if not (np.isfinite(values).all() and np.isfinite(labels).all()):
             raise DataError(
-                f"rows {start + 1} to {start + len(labels)} hold nan or infinity, which LIBSVM text"
-                " can't"
+                f"rows {start + 1} to {start + len(labels)} contain nan or infinity, which LIBSVM"
+                " text can't represent"
             )
-        # Labels are few: always exact, so that the classes stay the same numbers.
+        # Labels are few and always exact, so that the classes remain the same numbers.
         texts = (
             map(repr, labels.astype(np.float64).tolist())
             if names is None
@@ -383,17 +381,15 @@ def _formatted(labels, indptr, columns, values, precision):
 
 
 def numbers(values) -> str:
-    """Text of values (n,) or (n, k), a line a row, in the shortest digits that read back to
-    the same float64.
+    """Text of values (n,) or (n, k), one line per row, in the shortest digits that read back as the
+    same float64.
     """
     rows = np.asarray(values, np.float64)
     return _lines(map(repr, row) for row in (rows if rows.ndim == 2 else rows[:, None]).tolist())
 
 
 def _lines(rows) -> str:
-    """One line for each row of words, whole numbers without the `.0` of repr but where
-    _KEPT follows.
-    """
+    """One line per row of words, integers without the `.0` of repr unless _KEPT follows."""
     text = "\n".join([*map(" ".join, rows), ""])
-    # passes over the text instead of a call for every number
+    # passes over the text are faster than a call per number
     return text.replace(".0 ", " ").replace(".0\n", "\n").replace(_KEPT, "")

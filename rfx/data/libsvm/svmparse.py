@@ -1,13 +1,12 @@
-"""The compiled half of the LIBSVM reader: lines of bytes to labels, indices and values.
+"""The compiled part of the LIBSVM reader: parses lines of bytes into labels, indices and values.
 
-Numbers come out correctly rounded, with the same bits as Python's float(). Short ones take
-Clinger's exact path (a product or quotient of two exact doubles); the others Lemire's method (D.
-Lemire, "Number parsing at a gigabyte per second", Software: Practice and Experience 51, 2021): the
-64-bit mantissa times a 128-bit power of five. What neither can decide is reported as undecided, and
-the caller asks float().
+Numbers are correctly rounded, with the same bits as Python's float(). Short ones use Clinger's
+exact path (a product or quotient of two exact doubles); the others use Lemire's method (D. Lemire,
+"Number parsing at a gigabyte per second", Software: Practice and Experience 51, 2021): the 64-bit
+mantissa times a 128-bit power of five. Numbers that neither method decides are reported as
+undecided, and the caller uses float().
 
-All of it is in one file because numba's cache of a function knows only of changes to the function's
-own file.
+Everything is in one file because numba's cache of a function only detects changes of its own file.
 """
 
 import numpy as np
@@ -22,7 +21,7 @@ _SMALLEST, _LARGEST = -342, 308
 
 
 def _power_table() -> np.ndarray:
-    """The leading 128 bits of 5^q, one (high, low) pair a row; q runs from _SMALLEST to
+    """The leading 128 bits of 5^q, one (high, low) pair per row; q runs from _SMALLEST to
     _LARGEST.
     """
     rows = []
@@ -30,8 +29,8 @@ def _power_table() -> np.ndarray:
         power = 5 ** abs(q)
         if q < 0:
             # A small power can divide the mantissa exactly: its reciprocal is rounded up in the
-            # last of 128 bits, so that an exact quotient never falls short of itself. For the
-            # others, rounding up a longer one is enough.
+            # last of 128 bits, so that an exact quotient is never too small. For the others,
+            # rounding up a longer one is enough.
             width = (power - 1).bit_length()
             bits = (1 << (width + 127 if q >= -27 else 2 * width + 128)) // power + 1
         else:
@@ -62,8 +61,8 @@ def _product(a, b):
 
 @njit(cache=True, nogil=True)
 def _scaled(mantissa, q):
-    """mantissa * 10^q (mantissa > 0) as bits of a positive double and whether they are
-    certainly right.
+    """mantissa * 10^q (mantissa > 0) as the bits of a positive double, and whether they are
+    certainly correct.
     """
     if q < _SMALLEST or q > _LARGEST:
         return _U(0), False
@@ -75,8 +74,7 @@ def _scaled(mantissa, q):
             shift += step
     high, low = _product(w, _POWERS[q - _SMALLEST, 0])
     if high & _U(0x1FF) == _U(0x1FF):
-        # The bits that decide the rounding might still change: bring in the lower half of the
-        # power.
+        # The bits that decide the rounding may still change: include the lower half of the power.
         carry, _ = _product(w, _POWERS[q - _SMALLEST, 1])
         low += carry
         if low < carry:
@@ -95,7 +93,7 @@ def _scaled(mantissa, q):
         and bits & _U(3) == _U(1)
         and bits << (top + _U(9)) == high
     ):
-        bits &= ~_U(1)  # exactly half way between two doubles: round to the even one
+        bits &= ~_U(1)  # exactly halfway between two doubles: round to even
     bits += bits & _U(1)
     bits >>= _U(1)
     if bits >= _U(1 << 53):
@@ -104,12 +102,12 @@ def _scaled(mantissa, q):
     return (bits & _U((1 << 52) - 1)) | (_U(exponent) << _U(52)), True
 
 
-# Calls for every number would cost a quarter of the time: these parts are inlined.
+# Function calls per number would cost a quarter of the time, so these parts are inlined.
 
 
 @njit(cache=True, nogil=True, inline="always")
 def _sign(text, at, stop):
-    """(whether a minus stands at `at`, the place behind a sign)."""
+    """(whether there is a minus at `at`, the position after a sign)."""
     if at < stop and (text[at] == 45 or text[at] == 43):
         return text[at] == 45, at + 1
     return False, at
@@ -124,7 +122,7 @@ def _past_zeros(text, at, stop):
 
 @njit(cache=True, nogil=True, inline="always")
 def _exponent(text, at, stop):
-    """(the power of ten behind an e, the place behind it, whether there is one)."""
+    """(the power of ten after an e, the position after it, whether there is one)."""
     downwards, first = _sign(text, at, stop)
     at, power = first, 0
     while at < stop and 48 <= text[at] <= 57:
@@ -136,7 +134,7 @@ def _exponent(text, at, stop):
 
 @njit(cache=True, nogil=True, inline="always")
 def _nearest(mantissa, q, scratch):
-    """(the double next to mantissa * 10^q, for a mantissa above 0, whether that is certain)."""
+    """(the double closest to mantissa * 10^q, for a mantissa above 0, whether that is certain)."""
     if mantissa <= _U(1 << 53) and -22 <= q <= 22:
         value = np.float64(mantissa)
         return (value * _TENS[q] if q >= 0 else value / _TENS[-q]), True
@@ -150,8 +148,8 @@ def _number(text, at, stop, scratch):
     """Read [+-]digits[.digits][e[+-]digits] at text[at:stop] (uint8).
 
     Returns (value, end, status): end is the first byte after the number; status is _EXACT,
-    _UNDECIDED (well formed, but float() must decide its value) or _MALFORMED (end is then where the
-    number went wrong). `scratch` is a uint64 array of length 1 whose memory turns bits into a
+    _UNDECIDED (well formed, but float() must decide its value) or _MALFORMED (end is then the
+    position of the error). `scratch` is a uint64 array of length 1 whose memory converts bits to a
     double.
     """
     negative, first = _sign(text, at, stop)
@@ -161,7 +159,7 @@ def _number(text, at, stop, scratch):
     while at < stop and 48 <= text[at] <= 57:
         mantissa = mantissa * _U(10) + _U(text[at] - 48)
         at += 1
-    digits = at - start  # significant ones: 19 always fit into 64 bits
+    digits = at - start  # significant digits: 19 always fit into 64 bits
     seen = at > first
     q = 0
     if at < stop and text[at] == 46:
@@ -193,7 +191,7 @@ def _number(text, at, stop, scratch):
 
 @njit(cache=True, nogil=True)
 def count_marks(text, at, stop):
-    """Newlines and colons in text[at:stop]: bounds for its rows and entries."""
+    """Newlines and colons in text[at:stop]: upper bounds of its rows and entries."""
     newlines = 0
     colons = 0
     for i in range(at, stop):
@@ -221,10 +219,10 @@ def _line_end(text, at, stop):
 
 @njit(cache=True, nogil=True)
 def _is_shortest(text, at, stop):
-    """Whether the number text[at:stop] is certainly the shortest that reads back to the same
-    double, but for a plus sign.
+    """Whether the number text[at:stop] is certainly the shortest spelling of its double, apart from
+    a plus sign.
 
-    At most 15 digits, no exponent, no zeros at the beginning nor behind the point at the end.
+    At most 15 digits, no exponent, no leading zeros and no trailing zeros after the point.
     """
     negative = text[at] == 45
     if negative or text[at] == 43:
@@ -254,7 +252,7 @@ def _is_shortest(text, at, stop):
 
 @njit(cache=True, nogil=True, inline="always")
 def _past_blanks(text, at, stop):
-    """The first place from `at` on that is no blank, or stop."""
+    """The first position from `at` on that is not blank, or stop."""
     while at < stop and _blank(text[at]):
         at += 1
     return at
@@ -262,19 +260,19 @@ def _past_blanks(text, at, stop):
 
 @njit(cache=True, nogil=True, inline="always")
 def _ends_entries(text, at, stop):
-    """Whether no entry of the line can begin here: at its end, or at a comment."""
+    """Whether no entry can begin here: at the end of the line, or at a comment."""
     return at >= stop or text[at] == _NEWLINE or text[at] == _HASH
 
 
 @njit(cache=True, nogil=True, inline="always")
 def _is_bad(status, text, end, stop):
-    """Whether what was read up to `end` is no number, or goes on behind one."""
+    """Whether the text up to `end` is not a number, or is followed by other characters."""
     return status == _MALFORMED or not _ends_token(text, end, stop)
 
 
 @njit(cache=True, nogil=True, inline="always")
 def _with_room(asked, count):
-    """The array (m, 2), twice as long where its first `count` rows are all there are."""
+    """The array (m, 2), doubled in length if its first `count` rows fill it."""
     if count == len(asked):
         return np.concatenate((asked, np.empty_like(asked)))
     return asked
@@ -286,9 +284,9 @@ def parse_lines(text, at, stop, base, labels, ends, indices, values):
     values (zero-based).
 
     Returns (rows, entries, bad, wide, asked, plain): bad is the offset of the first bad line or -1;
-    plain says that every label is certainly spelled as its number is printed; wide is True when an
-    index did not fit into the type of `indices` (nothing else is then valid); asked holds (offset
-    of a number, its entry or -1 - its row) for each number that float() must decide.
+    plain: every label is certainly spelled as rfx prints its number; wide: an index did not fit
+    into the type of `indices` (nothing else is then valid); asked holds (offset of a number, its
+    entry or -1 - its row) for each number that float() must decide.
     """
     scratch = np.zeros(1, np.uint64)
     asked = np.empty((16, 2), np.int64)

@@ -1,8 +1,9 @@
-"""The LIBSVM text format: bytes to arrays on all threads, and what is wrong with a line in words.
+"""The LIBSVM text format: parse bytes into arrays on all threads, and describe the problems of a
+line.
 
-The compiled parser (`svmparse`) only decides whether a line is good; `line_problems` says in Python
-what is wrong with a bad one, so the rules stand once for speed and once for people, and the tests
-hold the two together.
+The compiled parser (`svmparse`) only decides whether a line is valid; `line_problems` describes in
+Python what is wrong with an invalid one. The rules are thus written twice, for speed and for
+messages, and the tests check that both agree.
 """
 
 import re
@@ -15,23 +16,22 @@ from rfx.data.tabular.labelwords import is_shortest
 from rfx.numerals import DIGITS, NUMBER, is_not_finite, is_number
 from rfx.parallel import for_ranges
 
-_CHUNK = 1 << 20  # bytes; smaller files are not worth a second thread
-# bytes; smaller ones are read in Python, by when the compiled parser would hardly be loaded
+_CHUNK = 1 << 20  # bytes; smaller files do not benefit from a second thread
+# bytes; smaller texts are parsed in Python before the compiled parser would be loaded
 _SMALL = 1 << 16
-# Quantifiers of characters are possessive: they give nothing back, so that a word of any length is
-# matched, or not, in one pass. Those of groups are not: CPython before 3.11.5 leaves what such a
-# group has read when it fails (cpython#106052).
+# Quantifiers of characters are possessive: they never backtrack, so a word of any length is matched
+# in one pass. Those of groups are not: CPython before 3.11.5 keeps the match of a failed group
+# (cpython#106052).
 _NUMBER = re.compile(NUMBER.encode())
 _LABELS = re.compile(rf"{NUMBER}(?:,{NUMBER})+")
 _UNFINISHED = re.compile(rf"[+-]?+(?:{DIGITS}[eE][+-]?+|\.?+)")  # the beginning of a number
 _INDEX = re.compile(r"[+-]?+[0-9]++")
 _TOKEN = re.compile(rb"[^ \t\r]+")
-_LONGEST = 40  # characters of a word that are quoted whole
+_LONGEST = 40  # characters of a word that are quoted completely
 
 
 def _stretch(raw, text, at, stop, base, labels, ends, indices, values):
-    """Parse text[at:stop] as `parse_lines` does, with the numbers settled that only float() can
-    decide.
+    """Parse text[at:stop] like `parse_lines`, with undecided numbers resolved by float().
 
     Returns (rows, entries, bad, wide, plain).
     """
@@ -53,7 +53,7 @@ def _stretch(raw, text, at, stop, base, labels, ends, indices, values):
 
 
 def _cuts(raw, parts):
-    """Offsets from 0 to len(raw) that cut raw into at most `parts` stretches of whole lines."""
+    """Offsets from 0 to len(raw) that split raw into at most `parts` blocks of whole lines."""
     cuts = {0: None}
     for part in range(1, parts):
         cuts[raw.find(b"\n", len(raw) * part // parts) + 1 or len(raw)] = None
@@ -61,8 +61,8 @@ def _cuts(raw, parts):
 
 
 class Spelling:
-    """plain: whether every label of the texts that were parsed is certainly spelled as its
-    number is printed (1, not 1.0).
+    """plain: whether every label of the parsed texts is certainly spelled as rfx prints its number
+    (1, not 1.0).
     """
 
     plain = True
@@ -72,7 +72,7 @@ def parse(raw, zero_based: bool, spelling: Spelling | None = None):
     """Parse `raw` (bytes or mmap, not empty) into (labels, indptr, indices, values, bad).
 
     bad is the offset of the first bad line, or -1; with a bad line the arrays are None. The indices
-    are int32 unless one of them, or the number of entries, needs int64. spelling: is told how the
+    are int32 unless one of them, or the number of entries, needs int64. spelling: records how the
     labels are spelled.
     """
     spelling = spelling or Spelling()
@@ -89,8 +89,8 @@ def parse_compiled(raw, zero_based: bool, index_type=np.int32, spelling: Spellin
     counts = for_ranges(
         lambda i, _: count_marks(text, cuts[i], cuts[i + 1]), stretches, parts=stretches
     )
-    # Every line but an unfinished last one brings a newline, every entry a colon: room for all,
-    # usually to the byte.
+    # Every line except an unfinished last one has a newline, every entry a colon: enough space for
+    # all, usually exact.
     row_at = np.cumsum([0] + [newlines + 1 for newlines, _ in counts])
     entry_at = np.cumsum([0] + [colons for _, colons in counts])
     if entry_at[-1] > np.iinfo(index_type).max:
@@ -122,7 +122,7 @@ def parse_compiled(raw, zero_based: bool, index_type=np.int32, spelling: Spellin
 
 
 def parse_in_python(raw: bytes, zero_based: bool, spelling: Spelling | None = None):
-    """`parse` of a small text: every line in which `line_problems` finds nothing."""
+    """`parse` for a small text: every line in which `line_problems` finds nothing."""
     labels, indptr, indices, values, at = [], [0], [], [], 0
     for line in raw.split(b"\n"):
         words = _TOKEN.findall(line.partition(b"#")[0])
@@ -149,7 +149,7 @@ def parse_in_python(raw: bytes, zero_based: bool, spelling: Spelling | None = No
 
 
 def _packed(array, starts, lengths):
-    """The used stretches of array, side by side; no copy where only the very end is unused."""
+    """The used parts of array, contiguous; no copy if only the end is unused."""
     if all(
         start + length == after for start, length, after in zip(starts, lengths[:-1], starts[1:-1])
     ):
@@ -163,7 +163,7 @@ def bad_lines(raw, zero_based: bool):
     base = 0 if zero_based else 1
     at = 0
     while at < len(raw):
-        # A stretch at a time, so that a file full of bad lines is not counted from each of them to
+        # One block at a time, so that a file full of bad lines is not counted from each of them to
         # its end.
         stop = raw.find(b"\n", at + _CHUNK) + 1 or len(raw)
         newlines, colons = count_marks(text, at, stop)
@@ -185,11 +185,10 @@ def bad_lines(raw, zero_based: bool):
 
 
 def line_problems(line: bytes, zero_based: bool, cut_off: bool = False):
-    """Yield (column, message) for each thing that is wrong with a line (without its newline);
-    columns count from 1.
+    """Yield (column, message) for each problem of a line (without its newline); columns count from
+    1.
 
-    `cut_off` says that the file ends here without a newline, so that a broken last word is one that
-    was truncated.
+    `cut_off`: the file ends here without a newline, so an incomplete last word was truncated.
     """
     if b"\0" in line.partition(b"#")[0]:
         yield line.index(b"\0") + 1, "a NUL byte: this is a binary file, not LIBSVM text"
@@ -204,29 +203,30 @@ def line_problems(line: bytes, zero_based: bool, cut_off: bool = False):
         if message and cut_off and word.end() == len(line) and _unfinished(text, position, offset):
             yield (
                 word.start() + 1,
-                f"the file ends in the middle of {_shown(text)}; it was cut off, get it again",
+                f"the file ends in the middle of {_shown(text)}; it is truncated, so download it"
+                " again",
             )
         elif message:
             yield word.start() + 1 + offset, message
 
 
 def _unfinished(text, position, offset):
-    """Whether more bytes could have made a bad word good; `offset` is where its problem is."""
+    """Whether more bytes could make a bad word valid; `offset` is the position of its problem."""
     if position > 0 and offset == 0:
         return text.isascii() and text.isdigit()
     return _UNFINISHED.fullmatch(text[offset:]) is not None
 
 
 def _shown(text):
-    """A word as a message quotes it: the beginning of one that is longer than any number,
-    and how long it is.
+    """A word as quoted in a message: if it is longer than any number, its beginning and its
+    length.
     """
     shown = text[:_LONGEST].encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
     return repr(shown) if len(text) <= _LONGEST else f"{shown!r}... ({len(text):,} characters)"
 
 
 def _number_problem(text):
-    """What is wrong with a number, or None."""
+    """The problem of a number, or None."""
     if is_not_finite(text):
         return "is not a finite number"
     if not is_number(text):
@@ -241,14 +241,12 @@ def _label_problem(text):
     if ":" in text:
         return f"the label is missing: the line starts with {_shown(text)}"
     if _LABELS.fullmatch(text):
-        return f"the label {_shown(text)} names several classes, rfx takes one label a line"
+        return f"the label {_shown(text)} names several classes; rfx supports one label per line"
     return f"the label {_shown(text)} {problem}"
 
 
 def _entry_problem(text, last, zero_based):
-    """(offset in the word, what is wrong or None, the last index so far) of one index:value
-    word.
-    """
+    """(offset in the word, problem or None, the last index so far) of one index:value word."""
     name, colon, value = text.partition(":")
     if name == "qid":
         return 0, f"{_shown(text)}: query ids (ranking data) are not supported", last

@@ -1,11 +1,10 @@
-"""The binary copy that `svmlight.read` keeps of a text file, so that the second read is a plain
-load of arrays.
+"""The binary cache that `svmlight.read` writes for a text file, so that a second read only loads
+arrays.
 
-It lies in rfx's cache folder, never beside the text. It counts only for the very text it was made
-from (size, times of change), the same base of indices and the same version of the reader, only when
-it is this user's own, and only when what it holds is what the reader could have made; whatever else
-is found there is made anew. A cache is a favour: nothing here ever fails, and one that can't be
-written is passed over with a warning.
+It is stored in rfx's cache folder, never next to the text. A cache is valid only for the same text
+(size, modification times), index base and reader version, if it belongs to this user, and if the
+reader could have produced its content; otherwise it is replaced. Errors never stop a command: if
+the cache can't be written, rfx warns and continues.
 """
 
 import hashlib
@@ -25,7 +24,7 @@ from rfx.compiled import njit
 log = logging.getLogger(__name__)
 VERSION = 3
 SMALLEST = 1 << 16  # bytes of text; parsing less takes no longer than opening a second file
-# seconds; a file changed just now may change again without its time of change moving
+# seconds; a file changed just now may change again with the same modification time
 _SETTLED = 2.0
 _MAGIC = b"rfx text cache\n"
 _LONGEST_HEADER = 1 << 16  # bytes
@@ -35,12 +34,12 @@ _TYPES = {
     "indices": ("<i4", "<i8"),
     "values": ("<f8",),
 }
-_LARGEST_INDEX = 10**18  # the reader takes 18 digits
+_LARGEST_INDEX = 10**18  # the reader accepts 18 digits
 _FLAWS = (OSError, ValueError, KeyError, TypeError, EOFError, MemoryError, RecursionError)
 
 
 def place(path) -> Path:
-    """Where the cache of a text file lies."""
+    """The path of the cache of a text file."""
     name = hashlib.sha256(os.fsencode(os.path.abspath(path))).hexdigest()[:32]
     return env.cache_dir() / "svmlight" / f"{name}.rfxcache"
 
@@ -56,8 +55,8 @@ def _key(path, status, zero_based):
 
 
 def load(path, zero_based, spelling=None):
-    """The arrays (labels, indptr, indices, values) of the text at `path`, or None; spelling
-    is told as by svmtext.parse.
+    """The arrays (labels, indptr, indices, values) of the text at `path`, or None; spelling: see
+    svmtext.parse.
     """
     try:
         status = os.stat(path)
@@ -78,13 +77,13 @@ def load(path, zero_based, spelling=None):
 
 
 def _opened(path):
-    """A handle on a cache of this user's own that nobody else can write to."""
+    """A handle on a cache that belongs to this user and that nobody else can write."""
     files.check_own_folder(os.path.dirname(path))
     handle = files.open_own(path)
     status = os.fstat(handle.fileno())
     if status.st_uid != os.getuid() or status.st_mode & 0o022:
         handle.close()
-        raise ValueError("a cache of somebody else's")
+        raise ValueError("a cache of another user")
     return handle
 
 
@@ -113,8 +112,8 @@ def _arrays(handle, header):
 
 
 def _is_sound(labels, indptr, indices, values) -> bool:
-    """Whether the arrays are rows with ascending indices and finite numbers, which scipy
-    and numba take on trust.
+    """Whether the arrays are rows with ascending indices and finite numbers, which scipy and numba
+    assume.
     """
     if (
         len(indptr) < 2
@@ -146,8 +145,8 @@ def _ascend(indptr, indices, values):
 
 
 def save(path, status, zero_based, arrays, plain=True) -> None:
-    """Keep `arrays`, with how its labels are spelled (svmtext.Spelling), parsed from
-    the text at `path` whose os.stat_result before parsing was `status`."""
+    """Store `arrays` with the spelling of the labels (svmtext.Spelling), parsed from the text at
+    `path` whose os.stat_result before parsing was `status`."""
     if status.st_size < SMALLEST or abs(time.time() - status.st_mtime) < _SETTLED:
         return
     key, target = _key(path, status, zero_based), place(path)
@@ -161,7 +160,7 @@ def save(path, status, zero_based, arrays, plain=True) -> None:
     except OSError as error:
         reason = error.strerror or error
         log.warning(
-            "no binary copy of %s is kept: %s can't be written (%s); RFX_CACHE names another"
+            "no binary cache of %s is written: %s can't be written (%s); RFX_CACHE names another"
             " folder",
             path,
             target,
@@ -170,7 +169,7 @@ def save(path, status, zero_based, arrays, plain=True) -> None:
 
 
 def _sweep(folder) -> None:
-    """Remove this user's copies of texts that are not there any more."""
+    """Remove this user's caches of texts that no longer exist."""
     for entry in os.scandir(folder):
         if (
             not entry.name.endswith(".rfxcache")

@@ -1,3 +1,3 @@
-"""Data sets by name: what is known of each, fetching and checking it, people's own sets,
-and problems that are made.
+"""Data sets by name: the registry, fetching and checking, user registries, and synthetic
+problems.
 """

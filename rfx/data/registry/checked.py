@@ -1,9 +1,8 @@
-"""Whether a file of the data folder is what it should be: by the registry's checksum, or by that of
-its own first copy.
+"""Verify files of the data folder by the registry's checksum, or by that of their own first copy.
 
-Where no checksum is published, the first copy must be LIBSVM text with the rows and columns that
-the registry says; its sha256 is kept beside the data (.checked/NAME) and every later copy, and the
-file itself when it has changed, is compared with it.
+If no checksum is published, the first copy must be LIBSVM text with the rows and columns stated in
+the registry. Its sha256 is stored next to the data (.checked/NAME). Every later copy, and the file
+itself when it has changed, is compared with it.
 """
 
 import hashlib
@@ -21,9 +20,7 @@ FOLDER = ".checked"
 
 @dataclass(frozen=True)
 class Record:
-    """What was found when a file was last checked: its sha256, and what the file system
-    then said of it.
-    """
+    """The result of the last check of a file: its sha256, and its file status at that time."""
 
     sha256: str
     size: int
@@ -39,7 +36,7 @@ class Record:
 
 
 def means(entry: registry.DataFile) -> str:
-    """By what a file is checked, as `rfx datasets` says it."""
+    """How a file is verified, as shown by `rfx datasets`."""
     if entry.sha256:
         return "sha256"
     if entry.sources and all(source.sha256 or source.md5 for source in entry.sources):
@@ -57,7 +54,7 @@ def digest(path, kind: str = "sha256") -> str:
 
 
 def record(entry: registry.DataFile) -> Record | None:
-    """What is kept of a file; None where nothing is, or nothing that makes sense."""
+    """The record of a file; None if there is none, or it is invalid."""
     try:
         files.check_own_folder(_place(entry).parent)
         with files.open_own(_place(entry)) as handle:
@@ -72,17 +69,15 @@ def _place(entry) -> Path:
 
 
 def refuse_link() -> None:
-    """NoData where a link is in the place of the folder of records: rfx would write where
-    it leads.
-    """
+    """NoData if the folder of records is a link, because rfx would write to its destination."""
     place = env.data_dir() / FOLDER
     if place.is_symlink():
-        raise NoData(f"{place} is a link, and rfx follows none there; remove it")
+        raise NoData(f"{place} is a link, which rfx does not follow there; remove it")
 
 
 def keep(entry: registry.DataFile, target, sha256: str) -> None:
-    """Remember a file that was checked; where the data folder can't be written, it is
-    checked anew each time.
+    """Record that a file was checked; if the data folder is not writable, it is checked again each
+    time.
     """
     status = os.stat(target)
     found = Record(sha256, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
@@ -95,18 +90,18 @@ def keep(entry: registry.DataFile, target, sha256: str) -> None:
 
 
 def fresh(info, entry, path, origin: str, trust: bool = False) -> str:
-    """The sha256 of a file that is to be put into the data folder, when it may be; else NoData,
-    with its `origin`.
+    """The sha256 of a file that may be put into the data folder; otherwise NoData, with its
+    `origin`.
 
-    `trust` takes what has another sha256 than the copy before, or another size than the registry
-    says, but nothing that differs from a checksum in the registry.
+    `trust` accepts another sha256 than that of the first copy, or another size than the registry
+    states, but nothing that differs from a checksum in the registry.
     """
     found = digest(path)
     if entry.sha256:
         if found != entry.sha256 and found not in entry.copies:
             raise NoData(
                 f"{origin}: {entry.filename}, unpacked, has sha256 {found}, but datasets.toml says"
-                f" {entry.sha256}; nothing was kept. Try again, or from another RFX_MIRROR"
+                f" {entry.sha256}; the file was discarded. Try again, or use another RFX_MIRROR"
             )
         return found
     if trust or found in entry.copies:
@@ -114,20 +109,23 @@ def fresh(info, entry, path, origin: str, trust: bool = False) -> str:
     known = record(entry)
     if known is None:
         _check_size(
-            info, entry, path, origin, "nothing was kept. Try again, or from another RFX_MIRROR; "
+            info,
+            entry,
+            path,
+            origin,
+            "the file was discarded. Try again, or use another RFX_MIRROR; ",
         )
     elif known.sha256 != found:
         raise NoData(
-            f"{origin}: {entry.filename}, unpacked, has sha256 {found}, but the copy that was"
-            f" fetched first had {known.sha256}; nothing was kept. `rfx fetch --trust {info.name}`"
-            " takes it"
+            f"{origin}: {entry.filename}, unpacked, has sha256 {found}, but the first copy had"
+            f" {known.sha256}; the file was discarded. `rfx fetch --trust {info.name}` accepts it"
         )
     return found
 
 
 def in_place(info, entry, target, trust: bool = False) -> None:
-    """Refuse a file of the data folder that is not, or no longer, what it should be: NoData
-    says how to get it anew.
+    """Raise NoData, with instructions to replace it, for a file of the data folder that differs
+    from its record.
     """
     known = record(entry)
     expected = {entry.sha256, *entry.copies} if entry.sha256 else {known.sha256} if known else set()
@@ -135,14 +133,14 @@ def in_place(info, entry, target, trust: bool = False) -> None:
         return
     found = digest(target)
     anew = (
-        f"remove it, and `rfx fetch {info.name}` gets it anew"
+        f"remove it, and `rfx fetch {info.name}` downloads it again"
         if entry.sources
-        else "put a whole one there"
+        else "put a complete one there"
     )
     if entry.sha256 and found not in expected:
         raise NoData(
             f"{target} is not the file that datasets.toml describes: its sha256 is {found} instead"
-            f" of {entry.sha256}; {anew}, or move it and give it as a file"
+            f" of {entry.sha256}; {anew}, or move it and use it as a file"
         )
     if not entry.sha256 and not trust and found not in entry.copies:
         if known is None:
@@ -150,15 +148,15 @@ def in_place(info, entry, target, trust: bool = False) -> None:
         elif found != known.sha256:
             raise NoData(
                 f"{target} has changed: its sha256 is {found}, but was {known.sha256} when it was"
-                f" fetched; {anew}, or `rfx fetch --trust {info.name}` takes it as it is"
+                f" fetched; {anew}, or `rfx fetch --trust {info.name}` accepts it"
             )
     keep(entry, target, found)
 
 
 def _check_size(info, entry, path, origin, advice):
-    from rfx.data.libsvm import scan  # brings numba, and a check may end before it is needed
+    from rfx.data.libsvm import scan  # imports numba, and a check may end before it is needed
 
-    advice = f"{advice}`rfx fetch --trust {info.name}` takes it as it is"
+    advice = f"{advice}`rfx fetch --trust {info.name}` accepts it"
     try:
         rows, columns = scan.shape(path)
     except DataError as error:

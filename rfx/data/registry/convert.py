@@ -1,8 +1,8 @@
-"""LIBSVM text out of the other formats that data sets are published in.
+"""Convert the published formats of data sets to LIBSVM text.
 
-A converter takes the paths of a file's sources, in the order of `datasets.toml`, and a binary
-handle to write to. It may raise KeyError, ValueError, DataError or OSError for sources that are not
-what it expects.
+A converter receives the paths of a file's sources, in the order of `datasets.toml`, and a binary
+handle for the output. It may raise KeyError, ValueError, DataError or OSError for unexpected
+sources.
 """
 
 import io
@@ -17,16 +17,16 @@ from rfx.data import archives
 from rfx.data.libsvm import svmlight
 from rfx.data.transforms import virtual
 
-# bytes of a source unpacked, of a member of an archive, and of all numbers of a file
+# maximum bytes of an unpacked source, of an archive member, and of all numbers of a file
 _LARGEST = 1 << 30
 
 
 def _member(path, ending) -> bytes:
-    """The content of the one file in a tar archive whose name ends so. Nothing is written,
+    """The content of the one file in a tar archive whose name has this ending. Nothing is written,
     and links are not followed.
     """
     try:
-        # as a stream, so that an archive that never ends is not gone through to find what is in it
+        # as a stream, so that an endless archive is not scanned for its contents first
         with (
             archives.open_plain(path, _LARGEST) as plain,
             tarfile.open(fileobj=plain, mode="r|") as archive,
@@ -36,9 +36,9 @@ def _member(path, ending) -> bytes:
                     if member.size > _LARGEST:
                         raise ValueError(f"{ending} has {member.size:,} bytes")
                     packed = archive.extractfile(member)
-                    assert packed is not None  # of a regular file
+                    assert packed is not None
                     content = packed.read()
-                    while plain.read(1 << 20):  # the checksums are behind the last byte
+                    while plain.read(1 << 20):  # the checksums follow the last byte
                         pass
                     return content
     except tarfile.TarError as error:
@@ -47,9 +47,9 @@ def _member(path, ending) -> bytes:
 
 
 def _matlab(file, names) -> dict:
-    """The variables of those names in a MATLAB file, a path or a binary handle."""
+    """The variables of these names in a MATLAB file, a path or a binary handle."""
     try:
-        # the sizes first, without the numbers: they may unpack to any number of bytes
+        # first the sizes, without the numbers, because they may unpack to any size
         large = [
             name
             for name, shape, _ in lazy.scipy_io.whosmat(file)
@@ -58,12 +58,12 @@ def _matlab(file, names) -> dict:
         if large:
             raise ValueError(f"its variable {large[0]} is too large")
         return lazy.scipy_io.loadmat(file, variable_names=names)
-    except Exception as error:  # whatever a damaged file makes of the parser's inside
-        raise ValueError(f"no MATLAB file: {error}") from None
+    except Exception as error:  # exceptions of the parser for a damaged file
+        raise ValueError(f"not a MATLAB file: {error}") from None
 
 
 def _cpu(paths, handle, part):
-    """Rahimi & Recht's cpu.mat: rows are columns there."""
+    """Rahimi & Recht's cpu.mat, whose columns are the rows."""
     saved = _matlab(io.BytesIO(_member(paths[0], "cpu.mat")), [f"X{part}", f"y{part}"])
     X = scipy.sparse.csr_matrix(saved[f"X{part}"].T, dtype=np.float64)
     svmlight.write_rows(handle, X.toarray(), np.asarray(saved[f"y{part}"], np.float64).ravel())
@@ -92,7 +92,9 @@ def rcv1_ccat(paths, handle):
 
 
 def buzz(paths, handle):
-    """UCI's classification.tar.gz: 77 numbers and the label 0 or 1 a line, separated by commas."""
+    """UCI's classification.tar.gz: 77 numbers and the label 0 or 1 per line, separated by
+    commas.
+    """
     table = np.loadtxt(
         io.BytesIO(_member(paths[0], "Twitter-Absolute-Sigma-500.data")), delimiter=","
     )
@@ -115,9 +117,7 @@ def _molecules(path) -> tuple:
 
 
 def coulomb(paths, handle):
-    """Molecules as upper triangles of Coulomb matrices, rows and columns in the order of
-    their norms.
-    """
+    """Molecules as upper triangles of Coulomb matrices, rows and columns ordered by their norms."""
     matrices, energies = _molecules(paths[0])
     svmlight.write_rows(
         handle, virtual.triangles(virtual.by_row_norm(matrices)).astype(np.float32), energies
@@ -125,7 +125,7 @@ def coulomb(paths, handle):
 
 
 def eigenvalues(paths, handle):
-    """Molecules as the eigenvalues of their Coulomb matrices, by falling size."""
+    """Molecules as the eigenvalues of their Coulomb matrices, in decreasing order."""
     matrices, energies = _molecules(paths[0])
     svmlight.write_rows(handle, virtual.eigenvalues(matrices).astype(np.float32), energies)
 
@@ -137,8 +137,8 @@ def bags(paths, handle):
 
 
 def _arrays(path, dimensions) -> dict:
-    """The arrays of those names, of plain numbers and of those numbers of dimensions, in an
-    npz file.
+    """The arrays of these names, with numeric types and these numbers of dimensions, in an npz
+    file.
     """
     with np.load(path, allow_pickle=False) as archive:
         if sum(member.file_size for member in archive.zip.infolist()) > _LARGEST:
@@ -146,7 +146,7 @@ def _arrays(path, dimensions) -> dict:
         arrays = {name: archive[name] for name in dimensions}
     for name, array in arrays.items():
         if array.ndim != dimensions[name] or array.dtype.kind not in "fiu":
-            raise ValueError(f"its array {name} has the shape {array.shape} and type {array.dtype}")
+            raise ValueError(f"its array {name} has shape {array.shape} and type {array.dtype}")
     return arrays
 
 

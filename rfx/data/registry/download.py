@@ -1,6 +1,4 @@
-"""One file over HTTP, with a limit of size and of patience: a server may not be what its
-address says.
-"""
+"""Download one file over HTTP with limits of size and time, because servers are not trusted."""
 
 import contextlib
 import http.client
@@ -17,18 +15,18 @@ from rfx.errors import NoData
 
 log = logging.getLogger(__name__)
 PAUSES = (1.0, 3.0, 9.0)  # seconds before the second, third and fourth attempt
-# seconds within which a server must answer, and then send SLOWEST bytes, again and again
+# seconds within which a server must answer, and then repeatedly send SLOWEST bytes
 PATIENCE = 60.0
 SLOWEST = 64 << 10
 _PIECE = 1 << 16
 
 
 class Missing(Exception):
-    """There is no such file at this URL."""
+    """There is no file at this URL."""
 
 
 class _Failed(Exception):
-    """An attempt came to nothing; passing: whether another one may do better."""
+    """A failed attempt; passing: whether a retry may succeed."""
 
     def __init__(self, reason, passing):
         super().__init__(reason)
@@ -36,10 +34,10 @@ class _Failed(Exception):
 
 
 def download(url: str, path, limit: int, progress: bool = False) -> None:
-    """Download url to path; again, from the beginning, after a failure that may pass.
+    """Download url to path; after a transient failure, retry from the beginning.
 
-    limit: bytes that the file may have. Raises Missing when the file is not there, NoData when it
-    can't be had, is larger, or comes too slowly; OSError when path can't be written.
+    limit: maximum bytes of the file. Raises Missing if the file does not exist, NoData if it is
+    unavailable, too large or too slow; OSError if path can't be written.
     """
     for pause in (*PAUSES, None):
         try:
@@ -50,9 +48,7 @@ def download(url: str, path, limit: int, progress: bool = False) -> None:
             what = f"{url} can't be downloaded ({failure})"
             if pause is None or not failure.passing:
                 tries = f" after {len(PAUSES) + 1} attempts" if failure.passing else ""
-                raise NoData(
-                    f"{what}{tries}; RFX_MIRROR may name another place that has it"
-                ) from None
+                raise NoData(f"{what}{tries}; RFX_MIRROR can name another source") from None
         log.warning("%s; trying again in %g s", what, pause)
         time.sleep(pause)
 
@@ -60,11 +56,11 @@ def download(url: str, path, limit: int, progress: bool = False) -> None:
 def _receive(url, file, limit, progress):
     with _Watch() as watch:
         with _opened(url, watch) as response:
-            length = response.length  # what is still to come, None when the server does not say
+            length = response.length  # remaining bytes, None if the server does not state them
             if length is not None and length > limit:
                 raise NoData(
                     f"{url} has {length:,} bytes, but at most {limit:,} are expected; nothing was"
-                    " kept"
+                    " saved"
                 )
             received = 0
             with _bar(length, progress) as bar:
@@ -72,8 +68,8 @@ def _receive(url, file, limit, progress):
                     received += len(data)
                     if received > limit:
                         raise NoData(
-                            f"{url} goes on after the {limit:,} bytes that are expected at most;"
-                            " nothing was kept"
+                            f"{url} exceeds the expected maximum of {limit:,} bytes; nothing was"
+                            " saved"
                         )
                     file.write(data)
                     bar.update(len(data))
@@ -116,15 +112,15 @@ def _words(error):
 
 
 class _Watch(threading.Thread):
-    """Ends the connections of a download that comes too slowly, whatever they are at:
-    shaking hands, a header, the file.
+    """Closes the connections of a download that is too slow, in any phase: handshake, header or
+    content.
     """
 
     def __init__(self):
         super().__init__(daemon=True)
         self.reason, self._sockets, self._received, self._over = "", [], 0, threading.Event()
         self.opener = urllib.request.OpenerDirector()
-        # only these: no other kind of address, wherever a server may send us
+        # only these protocols, even after redirects
         for handler in (
             urllib.request.ProxyHandler(),
             _Handler(self),
@@ -150,9 +146,9 @@ class _Watch(threading.Thread):
         self._received += received
 
     def connect(self, *args, **more):
-        """socket.create_connection, with the socket kept in mind."""
+        """socket.create_connection that remembers the socket."""
         connected = socket.create_connection(*args, **more)
-        # of the connection itself, below any TLS that is laid over it
+        # of the TCP connection, below TLS
         self._sockets.append(connected.dup())
         return connected
 
@@ -160,7 +156,7 @@ class _Watch(threading.Thread):
         before = 0
         while not self._over.wait(PATIENCE):
             if self._received - before < SLOWEST:
-                self.reason = f"fewer than {SLOWEST:,} bytes came in {PATIENCE:g} s"
+                self.reason = f"fewer than {SLOWEST:,} bytes arrived in {PATIENCE:g} s"
                 for connected in self._sockets:
                     with contextlib.suppress(OSError):
                         # the blocked reader wakes up and sees the end of the stream
@@ -198,7 +194,7 @@ class _SecureHandler(urllib.request.HTTPSHandler):
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Redirections, but never from an address that proves who it is to one that does not."""
+    """Redirects, but never from https to http."""
 
     def redirect_request(self, req, fp, code, msg, headers, newurl):
         if req.type == "https" and not newurl.lower().startswith("https:"):

@@ -1,9 +1,8 @@
-"""Fetching data sets: from a mirror or from where they are published, checked, complete or not at
-all.
+"""Fetch data sets from a mirror or their publisher, verified and complete, or not at all.
 
-A file is downloaded, decompressed or converted in a work folder, checked (`checked`), and only then
-moved to its place in the data folder: what lies there is whole. One process at a time works on a
-file; the others wait.
+A file is downloaded, decompressed or converted in a work folder, verified (`checked`), and only
+then moved into the data folder, so files there are complete. One process at a time works on a file;
+the others wait.
 """
 
 import contextlib
@@ -22,19 +21,19 @@ from rfx.data.registry import checked, registry
 from rfx.errors import DataError, LockedError, NoData
 
 log = logging.getLogger(__name__)
-PATIENCE = 900.0  # seconds to wait for another process that is fetching the same file
+PATIENCE = 900.0  # seconds to wait for another process that fetches the same file
 _WRAPPED = (".xz", ".bz2", ".gz")
-_LARGEST = 64 << 30  # bytes of a file, where neither its size nor RFX_MAX_BYTES says less
-_LARGEST_SOURCE = 1 << 30  # of what a file is converted from, and that of a file of few rows
+_LARGEST = 64 << 30  # maximum bytes of a file, unless its size or RFX_MAX_BYTES sets a lower limit
+_LARGEST_SOURCE = 1 << 30  # maximum bytes of a conversion source, and of a file with few rows
 
 
 def place(entry: registry.DataFile) -> Path:
-    """Where a file lies when it is fetched."""
+    """The path of a fetched file."""
     return env.data_dir() / entry.filename
 
 
 def paths(name_or_path) -> list:
-    """The files that reading a data set's name or a file reads, there or not: none for a
+    """The files read for a data set's name or a file, whether they exist or not: none for a
     built-in set, `-` for itself.
     """
     base = str(name_or_path).partition(":")[0]
@@ -50,8 +49,8 @@ def is_fetched(name: str) -> bool:
 
 
 def is_obtainable(name: str) -> bool:
-    """Whether `fetch` has somewhere to look for every file: a published URL, or a mirror
-    folder that holds it.
+    """Whether `fetch` has a source for every file: a published URL, or a mirror folder that
+    contains it.
     """
     folder = _mirror_folder()
     return all(
@@ -63,15 +62,14 @@ def is_obtainable(name: str) -> bool:
 
 
 def fetch(name, offline=False, progress=None, roles=None, trust=False) -> dict[str, Path]:
-    """Make sure that the files of a data set are in the data folder; returns {role: path}, {} for a
+    """Make the files of a data set available in the data folder; return {role: path}, {} for a
     built-in set.
 
-    `offline` forbids the network (a mirror that is a folder is still used); `progress` shows a bar
-    on standard error, by default when that is a terminal; `roles` restricts what is fetched;
-    `trust` takes a file without a checksum in the registry as it is, though it is not like its
-    first copy or not of the size that the registry says. Raises UsageError for an unknown name,
-    NoData when a file can't be had or is not what it should be, LockedError when another process
-    has been at it for too long.
+    `offline` forbids the network (a mirror folder is still used); `progress` shows a bar on
+    standard error, by default if that is a terminal; `roles` restricts the files; `trust` accepts a
+    file without a checksum in the registry, even if it differs from its first copy or from the
+    registered size. Raises UsageError for an unknown name, NoData if a file is unavailable or
+    wrong, LockedError if another process has been fetching it for too long.
     """
     info = registry.get(name)
     progress = sys.stderr.isatty() if progress is None else progress
@@ -80,15 +78,15 @@ def fetch(name, offline=False, progress=None, roles=None, trust=False) -> dict[s
 
 
 def largest(info: registry.DatasetInfo, entry: registry.DataFile) -> int:
-    """The most bytes that a file, unpacked, may have: as many as the registry says, else as
-    its rows can take.
+    """The maximum unpacked size of a file: the size in the registry, else an estimate from its
+    rows.
     """
     declared = entry.bytes or min(entry.rows * (32 + 28 * info.d), _LARGEST)
     return min(declared, archives.max_bytes() or declared)
 
 
 class _Fetch:
-    """One file of a data set, and how it may be had."""
+    """One file of a data set, and its sources."""
 
     def __init__(self, info, entry, offline, progress, trust):
         self.info, self.entry, self.offline, self.progress, self.trust = (
@@ -101,7 +99,7 @@ class _Fetch:
         self.target, self.largest = place(entry), largest(info, entry)
 
     def path(self) -> Path:
-        """Where the file lies, when it does."""
+        """The path of the file."""
         checked.refuse_link()
         try:
             if not self.target.exists():
@@ -112,7 +110,7 @@ class _Fetch:
                         return self.target
         except OSError as error:
             where = f"{self.target} can't be written ({error.strerror or error})"
-            raise NoData(f"{where}; RFX_DATA names another folder for data") from None
+            raise NoData(f"{where}; RFX_DATA sets another folder for data") from None
         try:
             checked.in_place(self.info, self.entry, self.target, self.trust)
         except OSError as error:
@@ -120,7 +118,7 @@ class _Fetch:
         return self.target
 
     def make(self, work):
-        """Put the file into its place, by way of the folder `work`."""
+        """Put the file into the data folder, using the work folder `work`."""
         entry, plain = self.entry, work / "plain"
         names = [entry.filename] + [
             source.filename for source in entry.sources if not entry.convert
@@ -143,51 +141,51 @@ class _Fetch:
             else:
                 self.unpack(sources[0][0], origin, plain)
         if plain.stat().st_size == 0:
-            raise NoData(f"{origin} is empty; nothing was kept")
+            raise NoData(f"{origin} is empty and was discarded")
         found = checked.fresh(self.info, entry, plain, origin, self.trust)
         os.replace(plain, self.target)
         checked.keep(entry, self.target, found)
 
     def source(self, source, work):
-        """(path, origin) of one source, as served; checked, wherever it comes from."""
+        """(path, origin) of one source, as served; verified, wherever it comes from."""
         path = work / f"source-{len(list(work.iterdir()))}"
         if self.entry.convert and (found := self.mirrored([source.filename], work)):
             mirrored, origin = found
             if Path(urlsplit(origin).path).name == source.filename:
                 path = mirrored
-            else:  # a mirror may keep it compressed once more
+            else:  # a mirror may compress it once more
                 self.unpack(mirrored, origin, path, self.largest_source)
         elif self.offline:
             raise NoData(
-                f"{self.info.name}: {self.target} is not there, and offline nothing is fetched from"
-                f" {source.url}; `rfx fetch {self.info.name}` gets it"
+                f"{self.info.name}: {self.target} does not exist, and offline mode does not"
+                f" download {source.url}; run `rfx fetch {self.info.name}`"
             )
         else:
             origin = source.url
             if not self.download(source.url, path, self.largest_source):
                 raise NoData(
-                    f"{self.info.name}: {source.url} is not there (404); the file may have moved"
+                    f"{self.info.name}: {source.url} was not found (404); the file may have moved"
                 )
         for kind in ("md5", "sha256"):
             expected = getattr(source, kind)
             if expected and (found := checked.digest(path, kind)) != expected:
                 raise NoData(
-                    f"{origin}: the file has {kind} {found}, but datasets.toml says {expected};"
-                    " nothing was kept. Try again, or from another RFX_MIRROR"
+                    f"{origin}: the file has {kind} {found}, but datasets.toml says {expected}; the"
+                    " file was discarded. Try again, or use another RFX_MIRROR"
                 )
         return path, origin
 
     @property
     def largest_source(self) -> int:
-        """The most bytes of a source, as served: packing never makes much more of it."""
+        """The maximum size of a source as served; compression rarely increases the size."""
         most = (
             max(self.largest, _LARGEST_SOURCE) if self.entry.convert else self.largest + (1 << 20)
         )
         return min(most, archives.max_bytes() or most)
 
     def mirrored(self, names, work):
-        """(path, origin) of the first of `names`, as it is or compressed, that RFX_MIRROR
-        has; None when it has none.
+        """(path, origin) of the first of `names`, plain or compressed, in RFX_MIRROR; None if there
+        is none.
         """
         candidates = _candidates(names)
         folder = _mirror_folder()
@@ -204,8 +202,8 @@ class _Fetch:
         return None
 
     def download(self, url, path, limit) -> bool:
-        """Download a file; False when it is not there."""
-        from rfx.data.registry import download  # brings http.client and ssl
+        """Download a file; return False if it does not exist."""
+        from rfx.data.registry import download  # imports http.client and ssl
 
         try:
             download.download(url, path, limit, self.progress)
@@ -216,8 +214,8 @@ class _Fetch:
     def unpack(self, path, origin, plain, limit=None):
         limit = limit or self.largest
         message = (
-            f"{origin} unpacks to more than the {limit:,} bytes that {self.entry.filename} may"
-            " have; nothing was kept"
+            f"{origin} unpacks to more than {limit:,} bytes, the maximum for {self.entry.filename};"
+            " the file was discarded"
         )
         try:
             with archives.open_plain(path, limit, message) as source, open(plain, "wb") as sink:
@@ -226,9 +224,9 @@ class _Fetch:
             raise NoData(str(error)) from None
         except archives.DAMAGE as error:
             if isinstance(error, OSError) and error.errno is not None:
-                raise  # the disk's doing, not the archive's
+                raise  # caused by the disk, not by the archive
             raise NoData(
-                f"{origin} is damaged or cut off ({error}); nothing was kept, try again"
+                f"{origin} is damaged or truncated ({error}) and was discarded; try again"
             ) from None
 
 
@@ -258,8 +256,8 @@ def _locked(target):
 
 @contextlib.contextmanager
 def _work_folder(target):
-    """A folder for what is not whole yet, beside the data so that the last move is atomic;
-    a killed run's is cleared.
+    """A folder for incomplete files, next to the data so that the final move is atomic; a killed
+    run's folder is cleared.
     """
     folder = files.own_folder(target.parent / ".parts") / target.name
     shutil.rmtree(folder, ignore_errors=True)
@@ -275,7 +273,7 @@ def _candidates(names):
 
 
 def _mirror_folder() -> Path | None:
-    """The folder that RFX_MIRROR names, None when it is not set or a web address."""
+    """The folder named by RFX_MIRROR; None if unset or a web address."""
     mirror = os.environ.get("RFX_MIRROR", "")
     parts = urlsplit(mirror)
     if not mirror or parts.scheme in ("http", "https"):
@@ -293,7 +291,7 @@ def _in_folder(folder, candidates):
 
 
 def _convert(entry, paths, plain, origin):
-    from rfx.data.registry import convert  # brings numpy and numba
+    from rfx.data.registry import convert  # imports numpy and numba
 
     try:
         with open(plain, "wb") as handle:
@@ -302,5 +300,5 @@ def _convert(entry, paths, plain, origin):
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise NoData(
-            f"{origin} is not what rfx expects ({error}), so {entry.filename} can't be made"
+            f"{origin} is not what rfx expects ({error}), so {entry.filename} can't be created"
         ) from None

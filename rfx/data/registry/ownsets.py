@@ -1,10 +1,8 @@
-"""A person's own registry: names for files of theirs, in the file or folder that RFX_DATASETS
-names, else ~/.config/rfx/datasets.toml.
+"""User registries: names for the user's files, in the file or folder that RFX_DATASETS names, else
+~/.config/rfx/datasets.toml.
 
-    [people]
-    train = "people.csv"        # beside this file
-    test = "people-test.csv"    # optional
-    task = "binary"             # optional
+    [people] train = "people.csv" # next to this file test = "people-test.csv" # optional task =
+    "binary" # optional
 
 Other keys, all optional: title, target, ignore, categorical, dates, header, missing, zero_based,
 encoding.
@@ -46,8 +44,8 @@ _FIELDS: dict[str, str | tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class OwnSet:
-    """name, the registry that has it, the paths of the training and, perhaps, test rows,
-    the task where it is said.
+    """The name, its registry, the paths of the training and optional test rows, and the task if
+    given.
     """
 
     name: str
@@ -64,8 +62,8 @@ class OwnSet:
 
 
 def files() -> list[Path]:
-    """The registries that there are. UsageError where RFX_DATASETS names none, or a folder
-    that can't be listed.
+    """The existing registries. UsageError if RFX_DATASETS names none, or a folder that can't be
+    listed.
     """
     if named := os.environ.get("RFX_DATASETS"):
         place = Path(named)
@@ -73,9 +71,9 @@ def files() -> list[Path]:
             if stat.S_ISDIR(os.stat(place).st_mode):
                 return sorted(place / name for name in os.listdir(place) if name.endswith(".toml"))
         except FileNotFoundError:
-            wanted = "it names a registry of your own or a folder of some"
+            wanted = "it must be a registry file or a folder that contains one"
             raise UsageError(
-                f"RFX_DATASETS is {named!r:.200}, which is not there; {wanted}"
+                f"RFX_DATASETS is {named!r:.200}, which does not exist; {wanted}"
             ) from None
         except OSError as error:
             raise UsageError(
@@ -94,8 +92,8 @@ def files() -> list[Path]:
 
 
 def read(taken=lambda name: False) -> dict[str, OwnSet]:
-    """All sets of all registries by name; taken: whether a name is another data set's.
-    UsageError naming file and line.
+    """All sets of all registries by name; taken: whether a name belongs to another data set.
+    UsageError with file and line.
     """
     found: dict[str, OwnSet] = {}
     for path in files():
@@ -154,20 +152,18 @@ def _refusal(path: str, line: int, message: str) -> UsageError:
 
 
 def _text(path: str) -> str:
-    """A registry's text, with line feeds at the ends of its lines: refused before it can
-    take long to parse.
-    """
+    """A registry's text with normalised line ends; checked before parsing it could take long."""
     with rfx_files.open_regular(path) as file:
         raw = file.read(_LARGEST + 1)
     if len(raw) > _LARGEST:
-        raise UsageError(f"{path} has more than {_LARGEST:,} bytes, which no registry has")
+        raise UsageError(f"{path} has more than {_LARGEST:,} bytes, the maximum for a registry")
     try:
         text = raw.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
         raise _refusal(path, line, "it is not text in UTF-8; save it in that encoding") from None
     for number, line in enumerate(text.split("\n"), 1):
-        # what tomllib takes for each part of a key grows with their number
+        # tomllib's work per part of a key grows with their number
         if line.count(".") > _MOST_PARTS and _STRING.sub("", line).count(".") > _MOST_PARTS:
             raise _refusal(path, number, f"a key has more than {_MOST_PARTS} parts")
     return text
@@ -180,7 +176,7 @@ _KEY = re.compile(rf"\s*{_PART}\s*(?:\.\s*{_PART})?\s*[=.]")
 
 
 def _lines(text: str) -> dict[tuple[str, str | None], int]:
-    """The line at which each entry begins, (name, None), and each of its keys, (name, key)."""
+    """The line number of each entry, (name, None), and of each of its keys, (name, key)."""
     found: dict[tuple[str, str | None], int] = {}
     table = None
     for number, line in enumerate(text.split("\n"), 1):
@@ -200,12 +196,12 @@ def _lines(text: str) -> dict[tuple[str, str | None], int]:
 
 
 def _name(part: str) -> str:
-    """What a part of a key is called, without its quotes."""
+    """A part of a key without its quotes."""
     if not part.startswith('"') or "\\" not in part:
         return part.strip("\"'")
     try:
         return next(iter(tomllib.loads(f"{part} = 0")))
-    except tomllib.TOMLDecodeError:  # in the text of a longer string, which only looks like a key
+    except tomllib.TOMLDecodeError:  # inside a longer string, so not a key
         return part
 
 
@@ -219,12 +215,10 @@ def _entry(path, lines, name, entry) -> OwnSet:
             " and ., 100 at most"
         )
     if not isinstance(entry, dict):
-        refuse(f"{name} is {quoted(entry)}; a table [{name}] with train = FILE is needed")
+        refuse(f"{name} is {quoted(entry)}; it must be a table [{name}] with train = FILE")
     for key, value in entry.items():
         if key not in _FIELDS:
-            refuse(
-                f"{name} has a field {quoted(key)}, which there is not{or_near(key, _FIELDS)}", key
-            )
+            refuse(f"{name} has an unknown field {quoted(key)}{or_near(key, _FIELDS)}", key)
         if not _is_good(value, wanted := _FIELDS[key]):
             shown = f"one of {', '.join(wanted)}" if isinstance(wanted, tuple) else wanted
             refuse(f"{key} of {name} is {quoted(value)}; it must be {shown}", key)
@@ -250,7 +244,7 @@ def _entry(path, lines, name, entry) -> OwnSet:
 
 
 def _is_good(value: object, wanted: str | tuple[str, ...]) -> bool:
-    """Whether a field has a value of the kind that _FIELDS wants."""
+    """Whether a field has a value of the kind required by _FIELDS."""
     if isinstance(wanted, tuple):
         return isinstance(value, str) and value in wanted
     if wanted == _FLAG:
@@ -261,11 +255,11 @@ def _is_good(value: object, wanted: str | tuple[str, ...]) -> bool:
 
 
 def _file_problem(file: str) -> str | None:
-    """What is wrong with a file of rows, as a message goes on; None where it can be read."""
+    """The problem of a data file, as the end of a message; None if it is readable."""
     try:
         rfx_files.check_regular(file)
     except FileNotFoundError:
-        home = ": it has no home of that user" if file.startswith("~") else ""
+        home = ": that user has no home folder" if file.startswith("~") else ""
         return f"but there is no file {terminal.line(file)}{home}"
     except (OSError, ValueError) as error:
         return f"which can't be read: {getattr(error, 'strerror', None) or error}"
@@ -273,8 +267,8 @@ def _file_problem(file: str) -> str | None:
 
 
 def _path(registry: str, file: str) -> str:
-    """Where a file of a registry lies: beside it, below a home folder for ~, or by its
-    whole path.
+    """The path of a registry's file: relative to the registry, in a home folder for ~, or
+    absolute.
     """
     whole = os.path.expanduser(file)
     return (

@@ -1,4 +1,4 @@
-"""What `datasets.toml` says about each data set: task, sizes, files, the papers' splits,
+"""The contents of `datasets.toml` for each data set: task, sizes, files, the papers' splits, and
 how to obtain it.
 """
 
@@ -20,8 +20,8 @@ PAPERS = ("yen2014", "wu2016", "sinha2016", "dai2014")
 
 @dataclass(frozen=True)
 class Source:
-    """Something to download: its URL (None: only a mirror has it), the name that a mirror
-    keeps it under, its checksums as served.
+    """A download: its URL (None: only a mirror has it), its name in a mirror, and its checksums as
+    served.
     """
 
     url: str | None
@@ -34,12 +34,12 @@ class Source:
 class DataFile:
     """One LIBSVM file of a data set.
 
-    `filename` is its name in the data folder, plain; `sha256` and `bytes` are of the plain file as
-    it is published; `copies` are the sha256 of other texts that are known to hold the same numbers,
-    as a mirror may have them. `sources` are what it is made from, in order: usually the file
-    itself, perhaps compressed. `convert` names the function of `rfx.data.registry.convert` that
-    makes LIBSVM text of the sources, or of `instead`, a source that only a mirror has. No sources:
-    nobody serves it, a person must put it there.
+    `filename` is its name in the data folder, plain; `sha256` and `bytes` refer to the plain file
+    as published; `copies` are the sha256 of other texts known to contain the same numbers, as a
+    mirror may have them. `sources` are its inputs, in order: usually the file itself, possibly
+    compressed. `convert` names the function of `rfx.data.registry.convert` that converts the
+    sources to LIBSVM text, or `instead`, a source that only a mirror has. Without sources, the file
+    has no download and the user must put it there.
     """
 
     role: str
@@ -55,11 +55,11 @@ class DataFile:
 
 @dataclass(frozen=True)
 class SplitSpec:
-    """Which rows a paper trains and tests on.
+    """The rows that a paper trains and tests on.
 
-    Either `pool` (roles of files whose rows are put together, shuffled by `seed` and cut into
+    Either `pool` (roles of files whose rows are concatenated, shuffled by `seed` and split into
     n_train and n_test rows), or `train` and `test` (roles of files), from which n_train and n_test
-    rows are drawn, all of them where None. A run's seed, where it is not 0, makes another draw.
+    rows are drawn, or all if None. A run's nonzero seed gives another draw.
     """
 
     train: tuple[str, ...] = ()
@@ -76,13 +76,13 @@ class SplitSpec:
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """One entry. n is the number of rows of all its splits together, d of inputs, classes is 0 for
-    regression.
+    """One data set. n is the number of rows of all its splits together, d of inputs; classes is 0
+    for regression.
 
-    `labels` maps labels of the files to labels of the data set; where it is given, rows with other
-    labels are left out. `substitute_for` names the data set that this one stands in for; `obtain`
-    tells a person how to get the files. `own` is what a person's own registry says (see `ownsets`),
-    and n, d and classes are then 0.
+    `labels` maps labels of the files to labels of the data set; if given, rows with other labels
+    are dropped. `substitute_for` names the data set that this one replaces; `obtain` explains how
+    to get the files. `own` is the entry of a user registry (see `ownsets`); n, d and classes are
+    then 0.
     """
 
     name: str
@@ -106,8 +106,8 @@ class DatasetInfo:
         return tuple(paper for paper in PAPERS if paper in self.splits)
 
     def draws(self, split: str) -> bool:
-        """Are the rows of that paper's split drawn by a seed, because the paper does not
-        say which they are?
+        """Whether the rows of that paper's split are drawn by a seed because the paper does not
+        specify them.
         """
         spec = self.splits[split]
         parts = ((spec.train, spec.n_train), (spec.test, spec.n_test))
@@ -172,21 +172,21 @@ def _own() -> dict[str, OwnSet]:
 
 
 def names() -> list[str]:
-    """The names of all data sets, in the order of the file, then those of a person's own
-    registry.
+    """The names of all data sets, in the order of the file, followed by those of user
+    registries.
     """
     return [*_entries(), *_own()]
 
 
 def has(name: str) -> bool:
-    """Whether `name` (or an alias; case and _ or - don't matter) is a data set. UsageError
-    for an own registry that is wrong.
+    """Whether `name` (or an alias; case and _ or - are ignored) is a data set. UsageError for an
+    invalid user registry.
     """
     return _plain(name) in _by_any_name() or name in _own()
 
 
 def get(name: str) -> DatasetInfo:
-    """The entry called `name`; UsageError, with near matches, when there is none."""
+    """The data set called `name`; UsageError with similar names if there is none."""
     if _plain(name) in _by_any_name():
         return _by_any_name()[_plain(name)]
     if name in (own := _own()):
@@ -202,7 +202,7 @@ def get(name: str) -> DatasetInfo:
 
 
 def for_paper(paper: str) -> list[DatasetInfo]:
-    """The data sets that a paper uses, substitutes included; UsageError for an unknown paper."""
+    """The data sets used by a paper, including substitutes; UsageError for an unknown paper."""
     if paper not in PAPERS:
         raise UsageError(f"paper {quoted(paper)} is unknown; there are {', '.join(PAPERS)}")
     return [info for info in _entries().values() if paper in info.splits]

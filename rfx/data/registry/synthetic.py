@@ -1,9 +1,9 @@
-"""Data that needs no download: the papers' synthetic problems, shape-alikes of big sets,
-scikit-learn's bundled ones.
+"""Data without downloads: the papers' synthetic problems, shape-alikes of large sets, and
+scikit-learn's bundled sets.
 
-A name may carry settings: `sphere:n=1000,n_test=500,d=5,seed=1`. Training and test rows come from
-separate streams, in chunks with a stream each, so that a longer set begins with the shorter one and
-nothing depends on memory.
+A name may include settings: `sphere:n=1000,n_test=500,d=5,seed=1`. Training and test rows come from
+separate streams, in chunks with one stream each, so that a longer set begins with the shorter one
+and nothing depends on memory.
 """
 
 import math
@@ -16,18 +16,20 @@ from rfx.data import splits
 from rfx.errors import UsageError
 
 _CHUNK_ROWS = 1024
-_NO_ROLE = 9  # the stream of what training and test rows share: weights, mixtures
+_NO_ROLE = 9  # the stream of data shared by training and test rows: weights, mixtures
 
 
 def _product(A, B):
-    """A @ B without BLAS, whose sums depend on its version and threads: data must be the
-    same everywhere.
+    """A @ B without BLAS, whose sums depend on its version and threads: data must be the same on
+    every machine.
     """
     return np.einsum("ik,kj->ij", A, B, optimize=False)
 
 
 def _sphere(rng, shared, n, d):
-    """Sinha & Duchi 2016, "learning a kernel": the label says on which side of a sphere x lies."""
+    """Sinha & Duchi 2016, "learning a kernel": the label states on which side of a sphere x
+    lies.
+    """
     X = rng.standard_normal((n, d))
     return X, np.where(np.linalg.norm(X, axis=1) >= math.sqrt(d), 1.0, -1.0)
 
@@ -43,8 +45,8 @@ def _ripple(rng, shared, n, d):
 
 
 def _linear_selection(rng, shared, n, d):
-    """Sinha & Duchi 2016, example 2: the first tenth of the inputs decide, the others
-    hardly count.
+    """Sinha & Duchi 2016, example 2: the first tenth of the inputs determine the label, the others
+    hardly matter.
     """
     v = 0.05 * shared.standard_normal(d)
     v[: max(1, d // 10)] = 1
@@ -53,8 +55,8 @@ def _linear_selection(rng, shared, n, d):
 
 
 def _motifs(rng, shared, n, d):
-    """Sequences of d letters of ACGT, as codes, in the manner of Sinha & Duchi 2016's aptamers:
-    each of the planted words is in half of the sequences of class +1, at its place; one label in
+    """Sequences of d letters of ACGT, as codes, similar to Sinha & Duchi 2016's aptamers: each of
+    the planted words occurs at its position in half of the sequences of class +1; one label in
     twenty is wrong."""
     X = np.frombuffer(b"ACGT", np.uint8)[rng.integers(0, 4, (n, d))].astype(np.float64)
     bound = rng.random(n) < 0.5
@@ -77,15 +79,15 @@ def _planted_words(shared, d):
 
 
 def planted_words(d: int, seed: int = 0) -> list[tuple[int, str]]:
-    """(place, word) of every word planted in the sequences of `motifs` with d letters,
-    places counted from 0.
+    """(position, word) of every word planted in the sequences of `motifs` with d letters; positions
+    start at 0.
     """
     return _planted_words(splits.generator(seed, _NO_ROLE), d)
 
 
 def _covtype_sized(rng, shared, n, d):
-    """Ten numbers and two one-hot groups (4 and 40 inputs), classes from overlapping
-    clusters: learnable, not real.
+    """Ten numbers and two one-hot groups (4 and 40 inputs), with classes from overlapping clusters:
+    learnable, but not real.
     """
     centres = shared.standard_normal((64, 10)) * 2
     areas, soils, classes = (
@@ -103,8 +105,8 @@ def _covtype_sized(rng, shared, n, d):
 
 
 def _yearpred_sized(rng, shared, n, d):
-    """Ninety correlated inputs of a dozen hidden causes; a skewed, whole-numbered target
-    from 1922 to 2011.
+    """Ninety correlated inputs from a dozen hidden causes; a skewed integer target from 1922 to
+    2011.
     """
     mixing = shared.standard_normal((12, d)) / math.sqrt(12)
     weights = shared.standard_normal((12, 2))
@@ -122,7 +124,7 @@ class _Problem:
     n: int
     n_test: int
     d: int
-    fixed_d: bool = False  # the problem is what it is only in this many dimensions
+    fixed_d: bool = False  # the problem is defined only in this many dimensions
     dtype: type = np.float64
 
 
@@ -168,12 +170,12 @@ def _settings(name: str, text: str) -> dict[str, int]:
 
 
 def generate(name, settings="", seed=0, n_train=None, n_test=None):
-    """Make (X_train, y_train, X_test, y_test) of a built-in set.
+    """Generate (X_train, y_train, X_test, y_test) of a built-in set.
 
-    `settings` is the part of the name behind the colon; it goes before `seed`, `n_train` and
-    `n_test`. X is dense, (n, d) float64, float32 for the shape-alikes; y is float64 (n,). The
-    bundled sets have a fixed, seeded 80/20 split, of which `n_train` and `n_test` rows are drawn.
-    UsageError for a setting that is unknown or out of range.
+    `settings` is the part of the name after the colon; it overrides `seed`, `n_train` and `n_test`.
+    X is dense, (n, d) float64, float32 for the shape-alikes; y is float64 (n,). The bundled sets
+    have a fixed, seeded 80/20 split, from which `n_train` and `n_test` rows are drawn. UsageError
+    for a setting that is unknown or out of range.
     """
     values = _settings(name, settings)
     seed = values.get("seed", seed)
@@ -188,7 +190,7 @@ def generate(name, settings="", seed=0, n_train=None, n_test=None):
 def _rows(problem, n, d, seed, role):
     if n * d > 1 << 58:
         raise UsageError(
-            f"a data set of {n:,} rows and {d:,} inputs is too large; give smaller n, n_test or d"
+            f"a data set of {n:,} rows and {d:,} inputs is too large; use smaller n, n_test or d"
         )
     X, y = np.empty((n, d), problem.dtype), np.empty(n)
     for start in range(0, n, _CHUNK_ROWS):
@@ -197,7 +199,7 @@ def _rows(problem, n, d, seed, role):
             splits.generator(seed, role, start // _CHUNK_ROWS),
             splits.generator(seed, _NO_ROLE),
         )
-        # Always a whole chunk, so that its rows do not depend on where the set ends.
+        # Always a whole chunk, so that its rows do not depend on the size of the set.
         chunk, targets = problem.make(rng, shared, _CHUNK_ROWS, d)
         X[start:stop], y[start:stop] = chunk[: stop - start], targets[: stop - start]
     return X, y

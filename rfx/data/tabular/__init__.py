@@ -1,3 +1,3 @@
-"""Tables: CSV, Parquet, numpy files and data frames; which row is a header, what columns
-are, and what training learns of them.
+"""Tables: CSV, Parquet, numpy files and data frames; detection of headers and column types, and the
+schema learnt in training.
 """

@@ -1,4 +1,4 @@
-"""Rows that stay together, or in the order of time, wherever some are held out."""
+"""Splits that keep groups together, or respect time, whenever rows are held out."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from rfx.data.tabular import written
 from rfx.data.tabular.table import Table, Words
 from rfx.errors import DataError
 
-# Numbers of the rows to fit to and of those to evaluate on, both sorted.
+# Numbers of the rows to fit and to evaluate on, both sorted.
 Part: TypeAlias = tuple[np.ndarray, np.ndarray]
-# Groups that are weighed one by one, at most; more are so many that chance shares them out.
+# Maximum number of groups balanced one by one; more groups are assigned at random.
 WEIGHED = 50_000
 
 
 @dataclass(frozen=True)
 class Apart:
-    """What keeps held-out rows apart from those fitted to.
+    """Groups or times that constrain held-out splits.
 
     Parameters
     ----------
     by : {"groups", "time"}
-        Rows of one group are never on both sides of a split; or every row that is held out is later
-        than all rows that are fitted to.
+        Rows of one group are never on both sides of a split; or every held-out row is later than
+        all training rows.
     values : array, (n,)
         The numbers of the rows' groups, or their times.
     """
@@ -39,31 +39,33 @@ class Apart:
 
     @property
     def count(self) -> int:
-        """How many groups, or different times, there are."""
+        """The number of groups, or of distinct times."""
         return len(np.unique(self.values))
 
     @property
     def one(self) -> bool:
-        """Whether there is but one group, or one time, so that no row can be held out."""
+        """Whether there is only one group, or one time, so that no row can be held out."""
         return len(self.values) == 0 or bool((self.values == self.values[0]).all())
 
     def rows(self, index: np.ndarray) -> Apart:
-        """The same of some rows, by their numbers."""
+        """The same for some rows, by their numbers."""
         return Apart(self.by, self.values[index])
 
     @property
     def most(self) -> int:
-        """How many parts of a cross-validation there can be."""
+        """The possible number of folds of a cross-validation."""
         return self.count - (self.by == "time")
 
     @property
     def too_few(self) -> str:
-        """What one group, or one time, lacks, as a message ends."""
+        """The end of a message for a single group or time."""
         what = "group" if self.by == "groups" else "time"
         return f"needs two {what}s at least, but there is one"
 
     def lacking(self, number: int) -> str | None:
-        """What so many parts need that there is not, as a message ends; None where they can be."""
+        """The end of a message if there are too few groups or times for so many folds; None if
+        there are enough.
+        """
         if (most := self.most) >= number:
             return None
         what, more = ("groups", 0) if self.by == "groups" else ("different times", 1)
@@ -71,10 +73,10 @@ class Apart:
         return f"needs {number + more} {what} at least, but there {there}"
 
     def held_out(self, share: float, seed: int, y: np.ndarray | None = None) -> Part:
-        """(kept, held out): whole groups of about that share of the rows, drawn by the seed, or the
-        last rows.
+        """(kept, held out): whole groups with about this fraction of the rows, drawn by the seed,
+        or the last rows.
 
-        y: labels (n,) that have their share of both sides, as far as groups allow that.
+        y: labels (n,) to stratify by, as far as groups allow.
         """
         if self.by == "time":
             count = len(self)
@@ -84,8 +86,8 @@ class Apart:
         return np.flatnonzero(part == 0), np.flatnonzero(part == 1)
 
     def parts(self, number: int, seed: int, y: np.ndarray | None = None) -> list[Part]:
-        """(kept, held out) of so many parts: each holds out other groups than the others; or so
-        many windows that grow, the longest first, each followed by the rows that it holds out.
+        """(kept, held out) of so many folds: each holds out different groups; or so many growing
+        windows, the longest first, each followed by the rows that it holds out.
         """
         if self.by == "time":
             block = self.numbered(number + 1, seed)
@@ -97,12 +99,12 @@ class Apart:
         return [(np.flatnonzero(part != k), np.flatnonzero(part == k)) for k in range(number)]
 
     def up_to(self, number: int, seed: int) -> list[Part]:
-        """`parts` of that number, or as many as there can be, of about 1 / number of the rows."""
+        """`parts` of that number, or as many as possible, of about 1 / number of the rows."""
         return self.parts(min(number - (self.by == "time"), self.most), seed)
 
     def numbered(self, number: int, seed: int, y: np.ndarray | None = None) -> np.ndarray:
-        """(n,) the number of the part that each row is in, of so many of about the same size: whole
-        groups, or one block of time after another.
+        """(n,) the fold of each row, of folds of about equal size: whole groups, or consecutive
+        blocks of time.
         """
         if self.by == "groups":
             return self._shared_out([1 / number] * number, seed, y, largest_first=True)
@@ -110,8 +112,8 @@ class Apart:
         return self._blocks([len(self) - size * k for k in range(number - 1, 0, -1)])
 
     def _blocks(self, edges: list[int]) -> np.ndarray:
-        """(n,) the number of each row's block of time; edges: rows before each block but the first,
-        moved to where time goes on.
+        """(n,) the time block of each row; edges: rows before each block except the first, moved to
+        where the time changes.
         """
         times, counts = np.unique(self.values, return_counts=True)
         before = np.cumsum(counts)[:-1]
@@ -129,10 +131,10 @@ class Apart:
         y: np.ndarray | None = None,
         largest_first: bool = False,
     ) -> np.ndarray:
-        """(n,) the number of each row's part, of parts with these shares of the rows and of each
-        label.
+        """(n,) the fold of each row, for folds with these fractions of the rows and of each label.
 
-        One group after the other goes where it takes the squared rows over the shares up the least.
+        Each group goes to the fold where it increases the sum of squared rows over the fractions
+        the least.
         """
         names, group = np.unique(self.values, return_inverse=True)
         labels, label = np.unique(np.zeros(len(self)) if y is None else y, return_inverse=True)
@@ -150,7 +152,7 @@ class Apart:
         for place, number in enumerate(weighed):
             cost = (2 * full + sizes[number]) @ sizes[number] / of
             if len(weighed) - place == np.count_nonzero(empty):
-                cost[~empty] = np.inf  # no part stays empty
+                cost[~empty] = np.inf  # no fold stays empty
             chosen = int(np.argmin(cost))
             part[number], empty[chosen] = chosen, False
             full[chosen] += sizes[number]
@@ -158,15 +160,14 @@ class Apart:
 
 
 def kept_apart(table: Table, reading: Reading) -> Apart | None:
-    """What the column of a table that --groups or --time names says of its rows; None where neither
-    is given.
+    """The groups or times from the column named by --groups or --time; None if neither is given.
 
     Raises
     ------
     UsageError
-        Where the table has no such column.
+        If the table has no such column.
     DataError
-        Where a row has no value, or one that is no time.
+        If a row has no value, or one that is not a time.
     """
     if reading.groups is not None:
         return Apart("groups", _codes(table, table.find(reading.groups, "--groups")))
@@ -207,5 +208,5 @@ def _check_there(table: Table, position: int, gone: np.ndarray, option: str) -> 
     if gone.any():
         raise DataError(
             f"{table.place(int(np.argmax(gone)))}: {table.title(position)} has no value; {option}"
-            " needs one in each row"
+            " needs a value in each row"
         )

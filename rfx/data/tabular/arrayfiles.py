@@ -1,6 +1,4 @@
-"""Tables out of numpy's .npy and .npz files: no code of a file is ever run, no more is read
-than memory allows.
-"""
+"""Tables from numpy's .npy and .npz files: code in a file is never run, and memory is limited."""
 
 import contextlib
 import logging
@@ -18,14 +16,14 @@ from rfx.data.tabular.table import A_COLUMN, Table, Words, digits, none_forced
 from rfx.errors import DataError
 from rfx.numerals import is_number
 
-# What the two arrays of an .npz file may be called.
+# Accepted names of the two arrays of an .npz file.
 _INPUTS, _TARGETS, _NAMES = (
     ("X", "x", "data"),
     ("y", "target", "labels"),
     ("feature_names", "columns"),
 )
 _SPARSE = {"indptr", "indices", "data", "shape", "format"}
-# Columns of a table; each is an object of its own, from reading to the model file.
+# Columns of a table; each is a separate object, from reading to the model file.
 MOST_COLUMNS = 1_000_000
 _PIECE = 1 << 20
 _SHOWN = 5
@@ -40,15 +38,14 @@ def _refused(name, what):
         raise
     except (*model.DAMAGED, ArithmeticError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DataError(f"{name} is no {what} that can be read ({reason:.200})") from None
+        raise DataError(f"{name} is not a readable {what} ({reason:.200})") from None
 
 
 def npy(file, name: str, forced=none_forced) -> Table:
-    """The array of a .npy file, a row of numbers or words a row; the file is a binary handle.
+    """The array of a .npy file, one row of numbers or words per row; the file is a binary handle.
 
-    forced: a function of the columns' titles and of whether these are names, giving the positions
-    of columns that are words though all of them are numbers: texts as they are, whole numbers with
-    all their digits.
+    forced: a function of the column titles and of whether these are names, which returns the
+    positions of numeric columns to read as words: texts unchanged, integers with all their digits.
     """
     with _refused(name, ".npy file"):
         form = _Form.of(file, "it", name)
@@ -58,7 +55,7 @@ def npy(file, name: str, forced=none_forced) -> Table:
 
 @dataclass(frozen=True)
 class _Form:
-    """What a .npy file says of its array."""
+    """The header of a .npy array."""
 
     shape: tuple[int, ...]
     fortran: bool
@@ -66,8 +63,8 @@ class _Form:
 
     @classmethod
     def of(cls, handle, what: str, name: str) -> "_Form":
-        """Of a handle, which is then at the first number; DataError, with what the array is
-        called, for Python objects.
+        """Read from a handle, leaving it at the first number; DataError, with the array's name, for
+        Python objects.
         """
         version = np.lib.format.read_magic(handle)
         if version not in ((1, 0), (2, 0), (3, 0)):
@@ -81,8 +78,8 @@ class _Form:
         if dtype.hasobject:
             own = what if what.isidentifier() and what != "it" else "array"
             raise DataError(
-                f"{name}: {what} holds Python objects, which are not read; save it with a type of"
-                f" numbers or of words, such as {own}.astype(float) or {own}.astype(str)"
+                f"{name}: {what} holds Python objects, which are not supported; save it with a"
+                f" numeric or string type, such as {own}.astype(float) or {own}.astype(str)"
             )
         if any(type(size) is not int or size < 0 for size in shape) or not dtype.itemsize:
             raise ValueError(f"its shape is {shape}")
@@ -94,8 +91,8 @@ class _Form:
 
     @property
     def held(self) -> int:
-        """Bytes that it takes as it is read: numbers become float64 or int64, bytes words
-        of four bytes a letter.
+        """Bytes of memory for reading: numbers become float64 or int64, bytes become words of four
+        bytes per letter.
         """
         numbers = (
             4 * self.nbytes
@@ -105,35 +102,33 @@ class _Form:
         return numbers + (A_COLUMN * self.shape[1] if len(self.shape) == 2 else 0)
 
     def read(self, handle) -> np.ndarray:
-        """The array behind a header; ValueError where there are not exactly as many numbers
-        as the header says.
-        """
-        content = bytearray(self.nbytes)  # memory is taken where it is written to
+        """The array after a header; ValueError unless the number of values matches the header."""
+        content = bytearray(self.nbytes)  # memory is allocated when it is written
         view, at = memoryview(content), 0
         while at < len(view) and (count := handle.readinto(view[at : at + _PIECE])):
             at += count
         if at < len(view) or handle.read(1):
-            raise ValueError("its numbers are not as many as its shape says")
+            raise ValueError("the number of its values does not match its shape")
         array = np.frombuffer(content, self.dtype, math.prod(self.shape))
         return array.reshape(self.shape, order="F" if self.fortran else "C")
 
 
 def _check_shape(array: np.ndarray, name: str) -> None:
-    """Refuse, with a DataError, an array that is no table of rows and columns."""
+    """Raise DataError for an array that is not a table of rows and columns."""
     if array.ndim != 2 or not array.shape[1] or not array.shape[0]:
-        advice = {1: "; reshape(-1, 1) makes one column of it"}.get(array.ndim, "")
+        advice = {1: "; reshape(-1, 1) turns it into one column"}.get(array.ndim, "")
         advice = (
-            "; reshape(len(X), -1) makes rows of it" if array.ndim > 2 and array.size else advice
+            "; reshape(len(X), -1) turns it into rows" if array.ndim > 2 and array.size else advice
         )
         advice = "" if array.dtype.names else advice
         raise DataError(
-            f"{name} has an array of the shape {array.shape!s:.80}; one of rows and columns, with"
-            f" some of both, is needed{advice}"
+            f"{name} has an array of shape {array.shape!s:.80}; a nonempty array of rows and"
+            f" columns is needed{advice}"
         )
     if array.shape[1] > MOST_COLUMNS:
         raise DataError(
-            f"{name} has {array.shape[1]:,} columns, more than the {MOST_COLUMNS:,} of a table that"
-            " are read; a sparse matrix may have more, which scipy.sparse.save_npz writes"
+            f"{name} has {array.shape[1]:,} columns, but a table may have at most {MOST_COLUMNS:,};"
+            " use a sparse matrix (scipy.sparse.save_npz)"
         )
 
 
@@ -142,7 +137,7 @@ def _of_array(array, name, forced, names=None, y=None) -> Table:
     y = _one_column(y)
     if y is not None and y.shape != (array.shape[0],):
         raise DataError(
-            f"{name} has {array.shape[0]:,} rows, but its targets have the shape {y.shape!s:.80}"
+            f"{name} has {array.shape[0]:,} rows, but its targets have shape {y.shape!s:.80}"
         )
     titles = [str(number) for number in range(1, array.shape[1] + 1)] if names is None else names
     as_words, texts = forced(titles, names is not None), array.dtype.kind in "US"
@@ -175,8 +170,8 @@ def _of_array(array, name, forced, names=None, y=None) -> Table:
 
 
 def _of_words(array, titles, name, forced):
-    """The columns of an array of words, numbers where all that are there are: the array has
-    one type for all of its columns.
+    """The columns of an array of words, converted to numbers where possible, because the array has
+    a single type for all columns.
     """
     columns, numbers = [], []
     for position in range(array.shape[1]):
@@ -203,16 +198,16 @@ def _no_numbers(array, name, what):
     kinds = {
         "c": "complex numbers",
         "M": "dates",
-        "m": "spans of time",
+        "m": "time spans",
         "V": "records of several values",
     }
-    found = kinds.get(array.dtype.kind, f"the type {array.dtype!s:.40}")
+    found = kinds.get(array.dtype.kind, f"type {array.dtype!s:.40}")
     return DataError(f"{name}: {what} has {found}; numbers or words are needed")
 
 
 def vector(y, name, as_words=False):
-    """A column of an array (n,) of numbers or words; as_words: numbers become words of the
-    digits of their own type.
+    """A column of an array (n,) of numbers or words; as_words: numbers become words with the digits
+    of their own type.
     """
     if y.dtype.kind in "US":
         return _words(y, name)
@@ -224,15 +219,15 @@ def vector(y, name, as_words=False):
 
 
 def _has_own_digits(dtype) -> bool:
-    """Whether numbers of a type are printed in other digits than as float64: large whole
-    numbers, and floats of 16 and 32 bits.
+    """Whether numbers of a type print in other digits than float64: large integers, and floats of
+    16 and 32 bits.
     """
     return dtype.kind in "iu" or (dtype.kind == "f" and dtype.itemsize < 8)
 
 
 def _words(values, name) -> Words:
-    """A column of words, with those that mean that there is no value in a CSV text as
-    missing, but for the doubtful one.
+    """A column of words; the words for missing values in CSV text are missing here too, except the
+    doubtful one.
     """
     found, codes = np.unique(_unicode(values, name), return_inverse=True)
     words = found.tolist()
@@ -242,7 +237,7 @@ def _words(values, name) -> Words:
 
 
 def _unicode(values, name):
-    """An array of words as numpy has them on this machine; DataError where they are no text."""
+    """An array of words in this machine's byte order; DataError if they are not text."""
     if values.dtype.kind == "S":
         try:
             return np.char.decode(values, "utf-8")
@@ -251,20 +246,18 @@ def _unicode(values, name):
     values = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
     points = values.view(np.uint32)
     if len(points) and (points.max() > 0x10FFFF or ((points >= 0xD800) & (points < 0xE000)).any()):
-        raise DataError(
-            f"{name} has words with characters that Unicode does not have; it is damaged"
-        )
+        raise DataError(f"{name} has words with invalid Unicode characters; it is damaged")
     return values
 
 
 def npz(file, name: str, forced=none_forced):
-    """What a .npz file has, a binary handle: a Table of its arrays X and y, or (X, column of y or
-    None) of sparse X (n, d) and where y is (n, k), k targets a row.
+    """The content of a .npz file, a binary handle: a Table of its arrays X and y, or (X, column of
+    y or None) if X (n, d) is sparse or y is (n, k) with k targets per row.
 
-    X is called X or data, y is called y, target or labels and may be missing; feature_names are the
-    columns' names. A matrix that scipy.sparse.save_npz wrote is sparse X, also beside y. Other
-    arrays are not read. forced: as of npy; y is behind the columns of X, and beside sparse X the
-    only one.
+    X is called X or data; y is called y, target or labels and is optional; feature_names are the
+    column names. A matrix written by scipy.sparse.save_npz is sparse X, with or without y. Other
+    arrays are not read. forced: see npy; y follows the columns of X, and is the only one with
+    sparse X.
     """
     with _refused(name, ".npz file"):
         arrays = _arrays(file, name)
@@ -280,13 +273,13 @@ def npz(file, name: str, forced=none_forced):
 
 
 def _arrays(file, name: str) -> dict[str, np.ndarray]:
-    """The arrays of a .npz file that are read, by their names."""
+    """The arrays to read from a .npz file, by name."""
     with zipfile.ZipFile(file) as archive:
         archives.check_zip(archive)
         infos = [info for info in archive.infolist() if info.filename.endswith(".npy")]
         members = {info.filename.removesuffix(".npy"): info for info in infos}
         if len(members) < len(infos):
-            raise ValueError("it has two arrays of one name")
+            raise ValueError("two of its arrays have the same name")
         needed = _needed(members, name)
         forms = {key: _form(archive, members[key], key, name) for key in needed}
         archives.check_held(sum(form.held for form in forms.values()), name)
@@ -294,36 +287,36 @@ def _arrays(file, name: str) -> dict[str, np.ndarray]:
 
 
 def _sparse_rows(X: scipy.sparse.csr_matrix, y: np.ndarray | None, name: str, forced):
-    """(X, the targets or None) of sparse X and the array beside it, as `npz` returns them."""
+    """(X, the targets or None) of sparse X and its targets array, as returned by `npz`."""
     if y is None:
         return X, None
     if y.ndim not in (1, 2):
         raise DataError(
-            f"{name} has {X.shape[0]:,} rows, but its targets have the shape {y.shape!s:.80}"
+            f"{name} has {X.shape[0]:,} rows, but its targets have shape {y.shape!s:.80}"
         )
     column = _numbers(y, name) if y.ndim == 2 else vector(y, name, 0 in forced([], False))
     return X, _beside(column, X, name)
 
 
 def _feature_names(names: np.ndarray, X: np.ndarray, name: str) -> list[str]:
-    """The names of the columns of X; DataError where they are not one for each."""
+    """The names of the columns of X; DataError unless there is one for each."""
     if names.dtype.kind in "US" and X.ndim == 2 and names.shape == X.shape[1:]:
         titles = _unicode(names, name).tolist()
         if len(set(titles)) == len(titles):
             return titles
-    raise DataError(f"{name} has feature names that are not one different word for each column")
+    raise DataError(f"{name} needs one distinct feature name per column")
 
 
 def _needed(members, name) -> list[str]:
-    """The arrays of a .npz file that are read, of all that it has."""
+    """The arrays to read among all arrays of a .npz file."""
     target = next((key for key in _TARGETS if key in members), None)
     if members.keys() >= _SPARSE:
         return [*sorted(_SPARSE), *([target] if target else [])]
     X = next((key for key in _INPUTS if key in members), None)
     if X is None:
         raise DataError(
-            f"{name} has the arrays {', '.join(sorted(members)) or '(none)':.200}, but rows are"
-            " expected in one called X"
+            f"{name} has the arrays {', '.join(sorted(members)) or '(none)':.200}, but needs an"
+            " array X with the rows"
         )
     names = next((key for key in _NAMES if key in members), None)
     return [key for key in (X, target, names) if key is not None]
@@ -333,13 +326,13 @@ def _form(archive, info, key, name):
     with archive.open(info) as member:
         form = _Form.of(member, key, name)
         if form.nbytes != info.file_size - member.tell():
-            raise ValueError(f"the numbers of {key} are not as many as its shape says")
+            raise ValueError(f"the number of values of {key} does not match its shape")
     return form
 
 
 def _member(archive, info, form):
     with archive.open(info) as member:
-        _Form.of(member, "", "")  # to the first number
+        _Form.of(member, "", "")  # skip to the first number
         return form.read(member)
 
 
@@ -352,7 +345,8 @@ def _numbers(values, name) -> np.ndarray:
         or not np.isfinite(values).all()
     ):
         raise DataError(
-            f"{name} has an array of the shape {values.shape} that is not of rows of finite numbers"
+            f"{name} has an array of shape {values.shape} that does not contain rows of finite"
+            " numbers"
         )
     return values.astype(np.float64)
 
@@ -362,8 +356,7 @@ def _beside(column, X, name):
         raise DataError(f"{name} has {X.shape[0]:,} rows, but {len(column):,} targets")
     if isinstance(column, Words) and (column.codes < 0).any():
         raise DataError(
-            f"{name}, row {int(np.argmax(column.codes < 0)) + 1}: its target has no value; give"
-            " it one"
+            f"{name}, row {int(np.argmax(column.codes < 0)) + 1}: its target is missing; fill it in"
         )
     return column
 
@@ -380,7 +373,7 @@ def _sparse(arrays):
         or data.dtype.kind not in "fiub"
         or data.ndim != 1
     ):
-        raise ValueError("its arrays have other types than scipy's")
+        raise ValueError("its arrays have types that scipy does not write")
     if (
         len(indptr) != rows + 1
         or rows < 1
@@ -389,9 +382,9 @@ def _sparse(arrays):
         or len(indices) != len(data)
         or (np.diff(indptr.astype(np.int64)) < 0).any()
     ):
-        raise ValueError("its arrays do not fit one another")
+        raise ValueError("its arrays are inconsistent")
     if len(indices) and not (0 <= int(indices.min()) and int(indices.max()) < columns < 2**62):
-        raise ValueError("it has indices outside of its columns")
+        raise ValueError("it has indices outside its columns")
     X = scipy.sparse.csr_matrix(
         (data.astype(np.float64), indices.astype(np.int64), indptr.astype(np.int64)),
         (rows, columns),

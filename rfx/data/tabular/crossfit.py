@@ -1,5 +1,5 @@
-"""The inputs of training rows: a column of many categories becomes means of the targets, and each
-row takes those of other rows.
+"""Cross-fitted inputs of training rows: a column with many categories becomes target means,
+computed for each row from other rows.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ each category."""
 
 
 def wanted(schema: Schema) -> list[int]:
-    """The places, among the inputs of a schema, of the columns that become means of the targets."""
+    """The positions, among the inputs of a schema, of the columns encoded by target means."""
     return [
         place
         for place, column in enumerate(schema.columns)
@@ -36,21 +36,21 @@ def fitted(
 ):
     """(the schema with the means of its training rows, X (n, width) of these rows).
 
-    The means are those of all rows; X has, for each row, means of the rows in other parts.
+    The schema has the means of all rows; X has, for each row, means of the rows in other parts.
 
     Parameters
     ----------
     schema : Schema
-        What the rows of the table taught.
+        The schema learnt from the rows of the table.
     table : Table
     Y : array, (n, k)
-        The targets, as `targetmeans.outputs` has them.
+        The targets, as returned by `targetmeans.outputs`.
     seed : int
-        Decides which rows are parts together.
+        Determines the parts of the rows.
     titles : sequence of str
-        The names of the columns of Y, where there are several.
+        The names of the columns of Y, if there are several.
     apart : Apart, optional
-        The means of a row are then those of other groups, or of earlier rows.
+        The means of a row then come from other groups, or from earlier rows.
     """
     inputs, own = list(schema.columns), {}
     if apart is None:
@@ -69,13 +69,13 @@ def fitted(
 
 
 def gaps(schema: Schema, table: Table) -> Iterator[str]:
-    """A sentence for each column whose missing cells are the mean of the targets."""
+    """A message for each column whose missing cells become the mean of the targets."""
     for place in wanted(schema):
         column = schema.columns[place]
         gone = int((schema.codes(table, column.position, column, gaps=True) < 0).sum())
         if gone:
             cells, become = ("1 cell", "becomes") if gone == 1 else (f"{gone:,} cells", "become")
             yield (
-                f"{table.name}: {cells} of {table.title(column.position)} without a value"
-                f" {become} the mean of the targets"
+                f"{table.name}: {cells} of {table.title(column.position)} without a value {become}"
+                " the mean of the targets"
             )

@@ -1,7 +1,7 @@
 """Read CSV and TSV text into tables, a few megabytes at a time.
 
-This module finds the separator, the header and the columns of words. A compiled loop finds the
-records and counts their cells, so that a row that is too short or too long is refused with its line
+This module detects the separator, the header and the columns of words. A compiled loop finds the
+records and counts their cells, so that a row with a wrong number of cells is rejected with its line
 number. pandas then reads the cells. Text is UTF-8 without a byte order mark (see
 `rfx.data.encodings`).
 """
@@ -36,18 +36,18 @@ from rfx.data.tabular.table import Table, Words, joined
 from rfx.errors import DataError
 from rfx.numerals import is_number
 
-CHUNK = 8 << 20  # bytes that are parsed together
+CHUNK = 8 << 20  # bytes parsed at a time
 _MARK = b"\xef\xbb\xbf"
-# The one of them that may be a word: the code of Namibia beside those of other countries.
+# The only one of them that may be a word: the country code of Namibia.
 DOUBTFUL = "NA"
 _THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2},[0-9]{3}")
-# The decimal mark that goes with a separator: a list of decimal commas is separated by semicolons.
+# The decimal mark implied by a separator: a list of decimal commas is separated by semicolons.
 _DECIMAL = {",": ".", ";": ","}
 
 
 class KindChanged(Exception):
-    """Columns, by their positions, that an earlier part of the text had as numbers have
-    words: it is to be read anew.
+    """Columns, by position, that contain words although an earlier part of the text had numbers:
+    read the text again.
     """
 
     def __init__(self, columns):
@@ -57,25 +57,25 @@ class KindChanged(Exception):
 
 @dataclass(frozen=True)
 class Dialect:
-    """How a text is written.
+    """The dialect of a text.
 
     Attributes
     ----------
     separator : str
-        What separates the cells; SPACED for any number of spaces and tabs.
+        The separator of the cells; SPACED for any number of spaces and tabs.
     header : bool
-        Whether the first record has the columns' names.
+        Whether the first record has the column names.
     names : tuple of str
-        The columns' names, else their numbers from 1.
+        The column names, else their numbers from 1.
     name : str
-        What messages call the text.
+        The name of the text in messages.
     start, line : int
-        The byte, from 0, and the line, from 1, that the first record begins at: comments may stand
-        above it.
+        The byte, from 0, and the line, from 1, where the first record begins: comments may precede
+        it.
     first : bytes
-        The header as it is written.
+        The header as written.
     notes : tuple of str
-        What a person should know of what was guessed.
+        Messages for the user about guesses.
     """
 
     separator: str
@@ -93,10 +93,10 @@ class Dialect:
 
 @dataclass(frozen=True)
 class Sample:
-    """The beginning of a text: what separates its cells, those of its first record, and those of
-    some records below.
+    """The beginning of a text: its separator, the cells of its first record, and those of some
+    following records.
 
-    start, line, first: as in Dialect. rows: records with as many cells as the first.
+    start, line, first: see Dialect. rows: records with as many cells as the first.
     """
 
     name: str
@@ -113,8 +113,8 @@ class Sample:
         return guess(self.cells, self.rows, ABSENT)
 
     def dialect(self, header: bool | None = None) -> Dialect:
-        """How the text is written; header: whether it has one, where that is known.
-        DataError where it can't be told.
+        """The Dialect; header: whether there is one, if known. DataError if that can't be
+        decided.
         """
         notes = self.notes
         if header is None:
@@ -122,7 +122,7 @@ class Sample:
             if found.doubt:
                 raise DataError(
                     f"{self.name}, line {self.line}: it may be a header or a row"
-                    f" ({', '.join(self.cells):.80}); say which with --header or --no-header"
+                    f" ({', '.join(self.cells):.80}); specify --header or --no-header"
                 )
             header = found.header
             if found.note:
@@ -133,8 +133,8 @@ class Sample:
                 )
                 notes += (
                     (
-                        f"line {self.line} of {self.name} is taken for {what}, since {found.note};"
-                        f" {flag} says otherwise"
+                        f"line {self.line} of {self.name} is read as {what}, because {found.note};"
+                        f" use {flag} if this is wrong"
                     ),
                 )
         if not header:
@@ -146,11 +146,11 @@ class Sample:
         for cell in self.cells:
             if cell in seen and cell:
                 raise DataError(
-                    f"{self.name}: two columns are called {cell!r:.80}; rename one, or say that"
-                    " there is no header, with --no-header"
+                    f"{self.name}: two columns are called {cell!r:.80}; rename one, or use"
+                    " --no-header if there is no header"
                 )
             seen.add(cell)
-        # a frame's index has no name
+        # the index of a data frame has no name
         names = tuple(cell or f"column {number}" for number, cell in enumerate(self.cells, 1))
         return Dialect(
             self.separator, True, names, self.name, self.start, self.line, self.first, notes
@@ -169,19 +169,18 @@ def sample(
     Parameters
     ----------
     read : function of a number of bytes
-        Gives the next bytes of the text, b"" at its end.
+        Returns the next bytes of the text, b"" at its end.
     name : str
-        What messages call the text.
+        The name of the text in messages.
     separator : str, optional
-        Of the cells, where it is known.
+        Of the cells, if known.
     widths : collection of int
-        Numbers of cells that are expected. The separator `prefer` is taken where it gives one of
-        these.
+        Expected numbers of cells. The separator `prefer` is used if it gives one of these.
 
     Raises
     ------
     DataError
-        For a text that is empty, binary, or not UTF-8, and where a title stands above the rows.
+        For a text that is empty, binary, or not UTF-8, and if a title precedes the rows.
     """
     raw, size, more = b"", HEAD, True
     while True:
@@ -196,8 +195,8 @@ def sample(
             return found
         if len(raw) > LONGEST_RECORD:
             raise DataError(
-                f"{name}, line 1: it is longer than {LONGEST_RECORD:,} bytes, which no row is; is a"
-                " quote open?"
+                f"{name}, line 1: it is longer than {LONGEST_RECORD:,} bytes, the maximum for a"
+                " row; is a quote unclosed?"
             )
         size *= 4
 
@@ -205,8 +204,8 @@ def sample(
 def dialect(
     head: bytes, name: str, header: bool | None = None, separator: str | None = None
 ) -> Dialect:
-    """What the first bytes of a text tell of it; header and separator where they are known
-    beforehand. Raises as `sample` does.
+    """The dialect inferred from the first bytes of a text; header and separator if known. Raises
+    like `sample`.
     """
     return sample(io.BytesIO(head).read, name, separator).dialect(header)
 
@@ -219,7 +218,7 @@ def _binary(name):
 
 
 def _sampled(raw, ended, name, separator, widths, prefer) -> Sample | None:
-    """The Sample; None where more of the text is needed."""
+    """The Sample; None if more of the text is needed."""
     above = above_first(raw, ended)
     if above is None:
         if ended:
@@ -258,28 +257,28 @@ def _sampled(raw, ended, name, separator, widths, prefer) -> Sample | None:
 
 
 def _rows_below(text, found, count, separator, width) -> list[list[str]]:
-    """The cells of some records below the first one, of the first `count` of those found: the
-    records that have `width` cells.
+    """The cells of records after the first, among the first `count` found: those with `width`
+    cells.
     """
     most = 1 + min(ROWS, max(2, CELLS // width))
     below = (text[begin:end] for begin, end in zip(found.starts[1:most], found.ends[1:count]))
-    # a mark stands in front of a record in files that were put together
+    # concatenated files may have a mark before a record
     rows = [split(record.removeprefix(_MARK), separator) for record in below]
     return [row for row in rows if len(row) == width]
 
 
 def _of_comments(comments, name) -> tuple[str, ...]:
-    """The notes of a Sample that say which comments are left out."""
+    """The notes of a Sample about ignored comments."""
     if not comments:
         return ()
     first, last = comments[0][1], comments[-1][1]
     if len(comments) == 1:
-        return (f"line {first} of {name} begins with # and is left out",)
-    return (f"lines {first} to {last} of {name} begin with # and are left out",)
+        return (f"line {first} of {name} begins with # and is ignored",)
+    return (f"lines {first} to {last} of {name} begin with # and are ignored",)
 
 
 def _check_title(text, found, count, ended, name):
-    """Refuse a text whose first lines have another number of cells than all those below."""
+    """Reject a text whose first lines have another number of cells than all later ones."""
     counts = found.cells[:count][:LINES]
     if (counts == counts[0]).all():
         return
@@ -295,14 +294,14 @@ def _check_title(text, found, count, ended, name):
         cells = below.cells[: len(below.cells) if ended else -1][:LINES]
         if len(cells) > 1 and cells[0] > 1 and (cells == cells[0]).all():
             if cells[0] != counts[0]:
-                advice = "take it out where it is a title"
+                advice = "remove it if it is a title"
                 if counts[0] == cells[0] - 1 and (counts[1:] == cells[0]).all():
                     rows = zip(below.starts, below.ends[: len(cells)])
                     empty = all(
                         not split(text[at + begin : at + end], separator)[-1] for begin, end in rows
                     )
-                    advice = "give the first column a name where it has the rows' names"
-                    advice = f"take the {separator!r} away that ends each row" if empty else advice
+                    advice = "name the first column if it holds row names"
+                    advice = f"remove the {separator!r} at the end of each row" if empty else advice
                 raise DataError(
                     f"{name}, line {found.lines[0]}: it has {_counted(counts[0])}, but the rows"
                     f" below have {cells[0]}; correct it, or {advice}"
@@ -317,13 +316,14 @@ def _counted(cells) -> str:
 # ---------------------------------------------------------------------- records
 
 
-# Where in a cell a character stands: in front of it, in it, in its quotes, behind a quote in these.
+# The position of a character in a cell: before it, in it, in its quotes, after a quote within
+# these.
 _BEFORE, _INSIDE, _QUOTES, _AFTER = 0, 1, 2, 3
 
 
 @njit(cache=True, nogil=True)
 def _next_state(c, state, separator):
-    """The state behind a character that ends no line, from the one in front of it."""
+    """The state after a character that does not end the line."""
     if state == _QUOTES:
         return _AFTER if c == 34 else _QUOTES
     if c == separator or (separator == 32 and c == 9):
@@ -331,14 +331,14 @@ def _next_state(c, state, separator):
     if c == 34 and state != _INSIDE:
         return _QUOTES
     if c == 32 and state == _BEFORE:
-        return _BEFORE  # blanks in front of a cell are no part of it
+        return _BEFORE  # blanks before a cell are not part of it
     return _INSIDE
 
 
 @njit(cache=True, nogil=True)
 def _cell_end(text, at, separator):
-    """Where the cell that `at` is inside of, not in quotes, ends: there, a quote is a character as
-    others are.
+    """The end of the cell that contains `at`, outside of quotes; a quote there is an ordinary
+    character.
     """
     other = 9 if separator == 32 else separator
     while at < len(text):
@@ -351,8 +351,8 @@ def _cell_end(text, at, separator):
 
 @njit(cache=True, nogil=True)
 def _look(text, at, separator, padded, column):
-    """Note in `padded`, as of Records, the cell that begins at `at`, if it is the column's first
-    one of two digits or more, alone, with a 0 in front.
+    """Record in `padded`, see Records, the cell at `at` if it is the column's first cell of two or
+    more digits with a leading 0.
     """
     begin, size = at, len(text)
     if column >= len(padded) or padded[column, 1] > 0 or at + 1 >= size or text[at] != 48:
@@ -367,8 +367,8 @@ def _look(text, at, separator, padded, column):
 
 @njit(cache=True, nogil=True)
 def _behind_line_end(text, at):
-    """(Where the line begins whose predecessor's end begins in front of `at`, whether that end is a
-    carriage return alone).
+    """(Start of the line that follows the line end before `at`, whether that end is a lone carriage
+    return).
     """
     if text[at - 1] != 13:
         return at, False
@@ -379,17 +379,17 @@ def _behind_line_end(text, at):
 
 @njit(cache=True, nogil=True)
 def _records(text, separator, starts, ends, cells, lines, line, skipped, padded):
-    """Where the records of `text` begin and end, how many cells each has, on which line it begins.
+    """Where the records of `text` begin and end, the number of cells of each, and its line.
 
-    padded: takes, for each of its columns, where the first cell of digits with a 0 in front begins
-    and ends in the records behind those that are skipped.
-    Returns (records, the end of the last one that a line end closes, the line there, whether the
-    rest is inside of quotes, whether there are blank lines or carriage returns that end lines).
+    padded: for each of its columns, receives the start and end of the first cell of digits with a
+    leading 0, after the skipped records. Returns (records, the end of the last one closed by a line
+    end, the line there, whether the rest is inside quotes, whether there are blank lines or lone
+    carriage returns).
     """
     count, at, size = 0, 0, len(text)
     done, done_line, odd = 0, line, False
     spaced, looked = separator == 32, len(padded) > 0
-    least = 0 if spaced else 1  # cells of a line of blanks
+    least = 0 if spaced else 1  # cells of a blank line
     while at < size:
         start, start_line, fields, state = at, line, least, _BEFORE
         closed, stop = False, size
@@ -409,7 +409,7 @@ def _records(text, separator, starts, ends, cells, lines, line, skipped, padded)
             else:
                 fields += c == separator
             if state == _INSIDE:
-                # one test of both characters: no processor can foresee what the first is
+                # one test for both characters: the branch is unpredictable
                 if looked and at < size and (c == 48) & (text[at] >= 48) & (text[at] <= 57):
                     if (before == _BEFORE) & (count >= skipped):
                         _look(text, at - 1, separator, padded, fields - 1)
@@ -428,8 +428,8 @@ def _records(text, separator, starts, ends, cells, lines, line, skipped, padded)
 
 @njit(cache=True, nogil=True)
 def _rewritten(text, starts, ends, spaced, separator, out):
-    """The records one behind the other, each closed by a line feed, in `out`; where spaced,
-    with one `separator` between their cells.
+    """The records, each closed by a line feed, concatenated in `out`; if spaced, with one
+    `separator` between their cells.
     """
     place = 0
     for record in range(len(starts)):
@@ -452,13 +452,13 @@ def _rewritten(text, starts, ends, spaced, separator, out):
 
 
 class Records(NamedTuple):
-    """The records of a text: (n,) where each begins and ends (without its line end), how many cells
-    it has, the line it begins at.
+    """The records of a text: (n,) start and end of each (without its line end), its number of
+    cells, its line.
 
-    end: where those that a line end closes end, and the line there; open: whether the rest is
-    inside of quotes; odd: whether there are blank lines, or carriage returns that end lines.
-    padded: for each of the columns that are asked about, where the first cell of digits with a 0 in
-    front, such as 007, begins and ends; (0, 0) for none.
+    end: the end of those closed by a line end, and the line there; open: whether the rest is inside
+    quotes; odd: whether there are blank lines, or lone carriage returns. padded: for each requested
+    column, start and end of the first cell of digits with a leading 0, such as 007; (0, 0) for
+    none.
     """
 
     starts: np.ndarray
@@ -473,11 +473,9 @@ class Records(NamedTuple):
 
 
 def records(raw, separator: str, line: int = 1, skipped: int = 0, n_columns: int = 0) -> Records:
-    """The records in raw, whose first line has that number; those from `end` on are not
-    complete yet.
+    """The records in raw, whose first line has that number; those from `end` on are incomplete.
 
-    n_columns: how many of the columns are looked through for cells with a 0 in front, behind the
-    records that are skipped.
+    n_columns: number of columns to check for cells with a leading 0, after the skipped records.
     """
     text = np.frombuffer(raw, np.uint8)
     most = int(np.count_nonzero(text == 10) + np.count_nonzero(text == 13)) + 1
@@ -500,19 +498,19 @@ def records(raw, separator: str, line: int = 1, skipped: int = 0, n_columns: int
 
 
 def whole_records(raw, separator: str) -> int:
-    """How many bytes of raw, which begins at a record, are whole records."""
+    """The number of bytes of raw, which begins at a record, that are complete records."""
     return records(raw, separator).end
 
 
 def parse(
     raw: bytes, shape: Dialect, line: int = 1, forced=frozenset(), first: bool = True
 ) -> Table | None:
-    """The table of whole records, the first of them on that line; None where there are none.
+    """The table of complete records, starting at that line; None if there are none.
 
-    forced: positions of columns that are words whatever their cells look like. first: whether the
-    text begins here, behind what stands above its first record, so that its header does, too.
-    Raises DataError, naming the line, for rows of another number of cells, quotes that stay open,
-    the header once more, and bytes that are not UTF-8.
+    forced: positions of columns to read as words regardless of their cells. first: whether the text
+    starts here, after any preamble, so that the header is included. Raises DataError, with the line
+    number, for rows with another number of cells, unclosed quotes, a repeated header, and bytes
+    that are not UTF-8.
     """
     if b"\0" in raw:
         raise _binary(shape.name)
@@ -521,7 +519,7 @@ def parse(
     found = records(raw, shape.separator, line, int(header), len(shape.names))
     starts, ends, cells, lines = found[:4]
     if found.open:
-        raise DataError(f"{shape.name}, line {lines[-1]}: a quote is opened there and never closed")
+        raise DataError(f"{shape.name}, line {lines[-1]}: a quote opens there and is never closed")
     if header:
         starts, ends, cells, lines = starts[1:], ends[1:], cells[1:], lines[1:]
     if not len(cells):
@@ -531,9 +529,9 @@ def parse(
     if (cells != len(shape.names)).any():
         row = int(np.argmax(cells != len(shape.names)))
         start = starts[row]
-        comment = "; take it out where it is a comment" if raw[start : start + 1] == b"#" else ""
+        comment = "; remove it if it is a comment" if raw[start : start + 1] == b"#" else ""
         raise DataError(
-            f"{shape.name}, line {lines[row]}: it has {_counted(cells[row])}, but the rows before"
+            f"{shape.name}, line {lines[row]}: it has {_counted(cells[row])}, but the previous rows"
             f" have {len(shape.names)}{comment}"
         )
     decimal = _DECIMAL.get(shape.separator)
@@ -561,8 +559,8 @@ def parse(
     columns = _cells(raw, shape, separator, forced)
     if len(columns[0]) != len(cells):
         raise DataError(
-            f"{shape.name}, lines {lines[0]} to {lines[-1]}: their quotes can't be told apart;"
-            " write a quote in a cell as two"
+            f"{shape.name}, lines {lines[0]} to {lines[-1]}: their quotes are ambiguous; double"
+            " each quote inside a cell"
         )
     return Table(
         shape.name,
@@ -579,7 +577,7 @@ def parse(
 
 
 def _check_repeated(raw, shape, starts, ends, lines):
-    """Refuse a row that is the header once more, as in files that were put together."""
+    """Raise an error for a row that repeats the header, as in concatenated files."""
     if not shape.first:
         return
     text, head = np.frombuffer(raw, np.uint8), np.frombuffer(shape.first, np.uint8)
@@ -589,14 +587,14 @@ def _check_repeated(raw, shape, starts, ends, lines):
         own = split(raw[starts[row] : ends[row]].removeprefix(_MARK), shape.separator)
         if own[: len(cells)] == cells and not any(own[len(cells) :]):
             raise DataError(
-                f"{shape.name}, line {lines[row]}: it is the header once more; take it out, or say"
-                " --no-header where it is a row"
+                f"{shape.name}, line {lines[row]}: it repeats the header; remove it, or use"
+                " --no-header if it is a row"
             )
 
 
 @njit(cache=True, nogil=True)
 def _behind_blanks(text, at, end, separator):
-    """The place behind the blanks and quotes that stand at `at`; a separator is no blank."""
+    """The position after the blanks and quotes at `at`; a separator is not a blank."""
     while (
         at < end and (text[at] == 34 or text[at] == 32 or text[at] == 9) and text[at] != separator
     ):
@@ -606,8 +604,8 @@ def _behind_blanks(text, at, end, separator):
 
 @njit(cache=True, nogil=True)
 def _like_header(text, starts, ends, separator, head, first):
-    """The first record from `first` on with the text of `head`, but for blanks, quotes, a
-    mark in front and separators behind; else -1.
+    """The first record from `first` on with the text of `head`, ignoring blanks, quotes, a leading
+    mark and trailing separators; else -1.
     """
     for row in range(first, len(starts)):
         at, end, place, same = starts[row], ends[row], 0, True
@@ -628,7 +626,7 @@ def _like_header(text, starts, ends, separator, head, first):
 
 
 def _dotted(raw, shape, starts, ends) -> dict[int, str]:
-    """What a Table says of the dots in the cells of whole records."""
+    """The `dotted` information of a Table, about dots in the cells of complete records."""
     if b"." not in raw:
         return {}
     kinds, places = np.zeros(len(shape.names), np.int8), np.zeros((len(shape.names), 2), np.int64)
@@ -642,8 +640,8 @@ def _dotted(raw, shape, starts, ends) -> dict[int, str]:
 
 @njit(cache=True, nogil=True)
 def _find_dots(text, starts, ends, separator, kinds, places):
-    """Of each column: whether no cell has a dot (0), or all that do may have marks of
-    thousands (1), the first at `places`, or not (2).
+    """For each column: whether no cell has a dot (0), all dots may mark thousands (1), the first at
+    `places`, or not (2).
     """
     for record in range(len(starts)):
         column, begin, quoted, dots = 0, starts[record], False, False
@@ -666,7 +664,7 @@ def _find_dots(text, starts, ends, separator, kinds, places):
 
 @njit(cache=True, nogil=True)
 def _trimmed(text, low, high):
-    """Where a cell begins and ends without the blanks and quotes around it."""
+    """The start and end of a cell without surrounding blanks and quotes."""
     while low < high and (text[low] == 32 or text[low] == 34):
         low += 1
     while low < high and (text[high - 1] == 32 or text[high - 1] == 34):
@@ -676,7 +674,7 @@ def _trimmed(text, low, high):
 
 @njit(cache=True, nogil=True)
 def _is_grouped(text, low, high):
-    """Whether a cell is a whole number with a dot between its thousands, such as 12.345."""
+    """Whether a cell is an integer with dots that mark thousands, such as 12.345."""
     if low < high and (text[low] == 43 or text[low] == 45):
         low += 1
     if (high - low) % 4 == 0 or low >= high or text[low] == 48:
@@ -692,7 +690,7 @@ def _is_grouped(text, low, high):
 
 def _cells(raw, shape, separator, forced) -> list:
     if raw.startswith(_MARK):
-        # in the middle of a text it is part of a cell, but pandas takes one away at a beginning
+        # within a text it is part of a cell, but pandas removes it at the beginning
         raw = _MARK + raw
 
     def read(words, doubtful=()):
@@ -724,11 +722,11 @@ def _cells(raw, shape, separator, forced) -> list:
 
     try:
         frame = read(forced)
-        # of truth values the words are wanted as they are written
+        # booleans must keep their spelling
         truths = [position for position in frame.columns if _is_truth(frame[position])]
         doubtful = _gaps_in_words(frame) if DOUBTFUL.encode() in raw else set()
         frame = read({*forced, *truths}, doubtful) if truths or doubtful else frame
-    except (ValueError, OverflowError) as error:  # pandas' own are ValueErrors
+    except (ValueError, OverflowError) as error:  # pandas' own exceptions are ValueErrors
         raise DataError(f"{shape.name} can't be read: {str(error).splitlines()[0]:.200}") from None
     return [
         _column(frame[position], position in forced, shape.separator == ";")
@@ -753,9 +751,7 @@ def _is_truth(series) -> bool:
 
 
 def _column(series, forced: bool, commas: bool):
-    """Numbers or Words of a column as pandas has read it; commas: numbers may be written
-    with a decimal comma.
-    """
+    """Numbers or Words of a column read by pandas; commas: numbers may have a decimal comma."""
     if series.dtype.kind in "iuf":
         return series.to_numpy(np.float64)
     codes, values = lazy.pandas.factorize(series)
@@ -771,8 +767,8 @@ def _column(series, forced: bool, commas: bool):
 
 
 def numbers_of(values, commas) -> list[float] | None:
-    """The numbers of the cells of a column, nan for none, where all are some; commas: they
-    may have a decimal comma.
+    """The numbers of the cells of a column, nan for missing, if all are numbers; commas: they may
+    have a decimal comma.
     """
     if not _are_numbers(values, commas):
         return None
@@ -780,9 +776,7 @@ def numbers_of(values, commas) -> list[float] | None:
 
 
 def _are_numbers(values, commas) -> bool:
-    """Whether all are plain numbers, or have decimal commas that can't be marks between
-    thousands.
-    """
+    """Whether all are plain numbers, or have decimal commas that can't mark thousands."""
     if not all(
         is_number(value) or value in ABSENT or (commas and COMMA_NUMBER.fullmatch(value))
         for value in values
@@ -793,10 +787,10 @@ def _are_numbers(values, commas) -> bool:
 
 
 def read(opened: Callable, shape: Dialect, forced=frozenset(), chunk: int = CHUNK) -> Table | None:
-    """The table of all records of a text, read some at a time; None where there are none. Raises
-    what `parse` does.
+    """The table of all records of a text, read in parts; None if there are none. Raises like
+    `parse`.
 
-    opened: a function that gives a new binary handle on the text. forced: as of parse.
+    opened: a function that returns a new binary handle on the text. forced: see parse.
     """
     words = forced
     while True:
@@ -810,8 +804,8 @@ def read(opened: Callable, shape: Dialect, forced=frozenset(), chunk: int = CHUN
             return None
         found = joined(parts)
         for position in words - forced:
-            # some of 1,234 and 1,5 are marks of thousands in a part alone, and decimals beside the
-            # others
+            # values such as 1,234 mark thousands in one part, but are decimals next to 1,5 in
+            # another
             values = found.columns[position].values
             numbers = numbers_of(values, shape.separator == ";")
             if numbers is not None:
@@ -822,8 +816,8 @@ def read(opened: Callable, shape: Dialect, forced=frozenset(), chunk: int = CHUN
 
 
 def tables(handle, shape: Dialect, forced=frozenset(), chunk: int = CHUNK):
-    """The tables of all records that a binary handle gives, in order; raises what `parse`
-    does, and KindChanged.
+    """The tables of all records of a binary handle, in order; raises like `parse`, and
+    KindChanged.
     """
     skip = shape.start
     while skip and (data := handle.read(min(skip, chunk))):
@@ -839,8 +833,8 @@ def tables(handle, shape: Dialect, forced=frozenset(), chunk: int = CHUNK):
             continue  # its line feed may follow
         if more and len(rest) - end > LONGEST_RECORD:
             raise DataError(
-                f"{shape.name}, line {found.line}: it is longer than {LONGEST_RECORD:,} bytes,"
-                " which no row is; is a quote open?"
+                f"{shape.name}, line {found.line}: it is longer than {LONGEST_RECORD:,} bytes, the"
+                " maximum for a row; is a quote unclosed?"
             )
         end = end if more else len(rest)
         raw, rest = rest[:end], rest[end:]

@@ -1,5 +1,5 @@
-"""What the first lines of a text of separated cells tell: what separates them, and where the
-first record begins. Without numpy, so that a shell that completes a line needs none.
+"""Detect the separator and the first record from the first lines of a delimited text. Without
+numpy, so that shell completion is fast.
 """
 
 import csv
@@ -13,11 +13,11 @@ from rfx.data.tabular.header import ROWS, guess
 from rfx.errors import DataError
 
 LONGEST_RECORD = 64 << 20
-HEAD = 1 << 16  # bytes that tell how a text is written, where they hold two records
-LINES = 20  # lines that tell what separates the cells
+HEAD = 1 << 16  # bytes for detecting the dialect, if they contain two records
+LINES = 20  # lines for detecting the separator
 SEPARATORS = ",;\t|"
 SPACED = " "  # the separator of cells with any number of spaces and tabs between them
-# Cells that mean that there is no value.
+# Cells that mean a missing value.
 ABSENT = ("", "?", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "NULL", "null", "#N/A", "<NA>")
 COMMA_NUMBER = re.compile(r"[+-]?+[0-9]*+,[0-9]++(?:[eE][+-]?+[0-9]++)?")
 LINE = re.compile(rb"[^\r\n]*(\r\n|\r|\n)?")
@@ -28,7 +28,7 @@ _SPACED_CELL = re.compile(r'"(?:[^"]|"")*"[^ \t]*|[^ \t]+')
 
 
 def looks_like(head: bytes) -> bool:
-    """Whether these first bytes of a text are of separated cells rather than of LIBSVM's rows."""
+    """Whether these first bytes are delimited text rather than LIBSVM text."""
     if b"\0" in head:
         return False
     text = encodings.head(head).decode("utf-8", "replace")
@@ -41,12 +41,12 @@ def looks_like(head: bytes) -> bool:
 
 
 def _is_spaced(lines) -> bool:
-    """Whether lines are cells with spaces between them: as many in each, and none an entry
-    of LIBSVM text.
+    """Whether lines are cells separated by spaces: equally many in each, and none a LIBSVM
+    entry.
     """
     words = [_SPACED_CELL.findall(line.strip()) for line in lines[:LINES]]
     if len(words) > 2 and len(words[1]) == len(words[0]) + 1:
-        del words[0]  # a header without a name for the rows' names, which is refused by its line
+        del words[0]  # a header without a name for the row names, reported by its line
     return (
         len(words[0]) > 1
         and all(len(own) == len(words[0]) for own in words)
@@ -55,8 +55,8 @@ def _is_spaced(lines) -> bool:
 
 
 def is_record(line: bytes, separator: str, width: int) -> bool:
-    """Whether a line that begins with # is no comment, but a header or a row whose first cell
-    begins so; width: the cells of the record below.
+    """Whether a line that begins with # is a header or a row rather than a comment; width: the
+    number of cells of the record below.
     """
     if line[1:2] in (b" ", b"\t", b"#", b"!"):
         return False
@@ -64,14 +64,14 @@ def is_record(line: bytes, separator: str, width: int) -> bool:
 
 
 def above_first(raw, ended):
-    """(start, line) of the first record, the separator that a line sep= says or None, and
-    the (start, line) of comments; None: none yet.
+    """(start, line) of the first record, the separator of a line sep= or None, and the (start,
+    line) of comments; None: not found yet.
     """
     at, line, separator = 0, 1, None
     comments: list[tuple[int, int]] = []
     while at < len(raw):
         found = LINE.match(raw, at)
-        assert found is not None  # an empty line, at least
+        assert found is not None
         text = found[0].strip(b" \r\n")
         whole = found[1] is not None or ended
         mark = _SEPARATOR_LINE.fullmatch(text) if separator is None and not comments else None
@@ -85,13 +85,13 @@ def above_first(raw, ended):
         elif text:
             return at, line, separator, comments
         at, line = found.end(), line + 1
-    if comments and ended:  # what is all comments is none
+    if comments and ended:
         return comments[0][0], comments[0][1], separator, []
     return None
 
 
 def separator_of(text: bytes, ended: bool, name: str) -> str:
-    """What separates the cells of a text that begins with its first record."""
+    """The separator of a text that begins with its first record."""
     lines = _first_lines(text, ended)
     counts = {mark: [line.count(mark) for line in lines] for mark in SEPARATORS}
     there = [mark for mark, own in counts.items() if own[0]]
@@ -99,7 +99,7 @@ def separator_of(text: bytes, ended: bool, name: str) -> str:
     if not alike and set(there) <= {"\t"}:
         words = lines[0].split()
         if _ENTRY.match("".join(words[1:2])):
-            raise DataError(f"{name} is LIBSVM text, not CSV; give it a name that ends in .libsvm")
+            raise DataError(f"{name} is LIBSVM text, not CSV; rename it to end in .libsvm")
         if _is_spaced(lines):
             return SPACED
     if ";" in alike and "," in there and _are_decimal_commas(lines):
@@ -108,12 +108,12 @@ def separator_of(text: bytes, ended: bool, name: str) -> str:
 
 
 def _first_lines(text: bytes, ended: bool) -> list[str]:
-    """The first lines that are not blank, whole ones if there are any, with nothing in their
-    quotes.
+    """The first lines that are not blank, complete ones if possible, with the content of quotes
+    removed.
     """
-    # the first line may be longer than all that is looked at otherwise
+    # the first line may be longer than the inspected part
     first = LINE.match(text)
-    assert first is not None  # an empty line, at least
+    assert first is not None
     end = max(len(first[0]), HEAD)
     lines = [
         line
@@ -126,13 +126,13 @@ def _first_lines(text: bytes, ended: bool) -> list[str]:
 
 
 def _are_decimal_commas(lines) -> bool:
-    """Whether all commas are those of numbers, where semicolons separate the cells."""
+    """Whether all commas are decimal commas, with semicolons as separators."""
     cells = [cell.strip() for line in lines for cell in line.split(";")]
     return all(COMMA_NUMBER.fullmatch(cell) for cell in cells if "," in cell)
 
 
 def split(record: bytes, separator: str) -> list[str]:
-    """The cells of a record, without the spaces around them."""
+    """The cells of a record, without surrounding spaces."""
     text = record.decode("utf-8", "backslashreplace")
     if separator == SPACED:
         cells = _SPACED_CELL.findall(text)
@@ -155,21 +155,21 @@ def split(record: bytes, separator: str) -> list[str]:
 def titles(
     raw: bytes, ended: bool, header: bool | None = None, separator: str | None = None
 ) -> list[str] | None:
-    """The names of the columns of a text, or their numbers from 1 where it has no header.
+    """The column names of a text, or their numbers from 1 if it has no header.
 
     Parameters
     ----------
     raw : bytes
         Its beginning, UTF-8 without a mark.
     ended : bool
-        Whether that is all of it.
+        Whether that is the whole text.
     header, separator : optional
-        Where they are known.
+        If they are known.
 
     Returns
     -------
     list of str, or None
-        None where the first record does not end in these bytes.
+        None if the first record does not end within these bytes.
     """
     above = above_first(raw, ended)
     if above is None:

@@ -1,5 +1,5 @@
-"""Formats that rfx does not read, by how a file begins: each is refused in a sentence that
-names it, instead of being taken for CSV.
+"""Unsupported formats, recognised by their first bytes, so that error messages name them instead of
+treating them as CSV.
 """
 
 import re
@@ -27,8 +27,8 @@ _ARFF = re.compile(rb"@relation\b", re.IGNORECASE)
 _JSON = re.compile(
     rb"""\s*(?:\{\s*(?:"[^"\n]*"\s*:|\}|\Z)|\[\s*(?:[{\["\]]|-?[0-9][-+.0-9eE]*\s*,|\n|\Z))"""
 )
-# Labels, weight and tag, then features in a namespace that is written at the bar, or features with
-# values behind a colon.
+# Labels, weight and tag, then features in a namespace after the bar, or features with values after
+# a colon.
 _VW_LINE = re.compile(
     rb"(?:[-+.0-9eE]++(?:[ \t]++[-+.0-9eE]++){0,2})?(?:[ \t]++'?[^ \t|:]*+)?[ \t]*+\|.+"
 )
@@ -45,8 +45,8 @@ _TEXTS = ("Vowpal Wabbit text", "JSON", "ARFF", "a page of HTML or XML")
 
 
 def recognised(head: bytes, path="") -> str | None:
-    """The format of a file that begins with these bytes, in UTF-8 where it is a text; None
-    for those that rfx may read.
+    """The format of a file that begins with these bytes, in UTF-8 if it is text; None for formats
+    that rfx may read.
     """
     if head.startswith(_ZIP):
         workbook = b"[Content_Types].xml" in head or b"xl/" in head[:4096]
@@ -55,7 +55,7 @@ def recognised(head: bytes, path="") -> str | None:
 
 
 def _binary(head: bytes) -> str | None:
-    """The binary format whose first bytes these are; None where they are of none."""
+    """The binary format with these first bytes, or None."""
     found = next((name for magic, name in _MAGIC if head.startswith(magic)), None)
     if found is None and _PICKLE.match(head):
         return "a pickle"
@@ -63,7 +63,7 @@ def _binary(head: bytes) -> str | None:
 
 
 def _text(head: bytes) -> str | None:
-    """The format of a text that begins with these bytes; None where they look like no known one."""
+    """The text format that begins with these bytes, or None."""
     lines = [line.strip() for line in head.splitlines() if line.strip()]
     content = [line for line in lines if not line.startswith((b"%", b"#"))]
     if content and _ARFF.match(content[0]):
@@ -81,10 +81,9 @@ def _text(head: bytes) -> str | None:
 
 
 def check(head: bytes, name: str, path="") -> None:
-    """Refuse, with a DataError that names it, a format that rfx does not read."""
+    """Raise DataError with the name of an unsupported format."""
     found = recognised(head, path)
     if found is not None:
         raise DataError(
-            f"{name} is {found}, which rfx does not read; save its rows as CSV, Parquet or LIBSVM"
-            " text"
+            f"{name} is {found}, which rfx can't read; save its rows as CSV, Parquet or LIBSVM text"
         )

@@ -1,5 +1,5 @@
-"""Data frames as rows: what their columns may be, and frames in the form of the file that a model
-learnt from.
+"""Data frames as rows: supported column types, and frames in the form of a model's training
+file.
 """
 
 from typing import Any
@@ -17,14 +17,14 @@ _ADVICE = "encode it with OneHotEncoder in a ColumnTransformer"
 
 
 def is_frame(X) -> bool:
-    """Whether rows are a data frame of pandas, or one of Dask."""
+    """Whether rows are a data frame of pandas or Dask."""
     return hasattr(X, "dtypes") and hasattr(X, "iloc")
 
 
 def kind_of_words(column) -> str | None:
-    """`categories` or `words` of a column of a data frame of pandas by its type, None for others.
+    """`categories` or `words` for a pandas column by its type, None for others.
 
-    A column of objects has words where one of its cells is a text.
+    A column of objects has words if one of its cells is a string.
     """
     kind = column.dtype
     if isinstance(kind, lazy.pandas.CategoricalDtype):
@@ -37,10 +37,10 @@ def kind_of_words(column) -> str | None:
 
 
 def check_columns(X, advice: str = _ADVICE) -> None:
-    """Refuse, with a ValueError that names it, a column of a data frame that is not numbers:
-    categories, words, dates.
+    """Raise ValueError with the name of a data frame column that is not numeric: categories, words,
+    dates.
 
-    X: anything; frames of pandas and those of Dask are looked at. advice: what to do with words.
+    X: anything; pandas and Dask frames are checked. advice: what to do with words.
     """
     if not is_frame(X):
         return
@@ -50,20 +50,20 @@ def check_columns(X, advice: str = _ADVICE) -> None:
             continue
         if kind_of_words(X[name] if hasattr(X, "__dask_graph__") else X.iloc[:, place]) is not None:
             raise ValueError(
-                f"column {name!r:.80} of X has categories or words ({kind!s:.40}), but numbers are"
-                f" needed; {advice}"
+                f"column {name!r:.80} of X has categories or words ({kind!s:.40}), but must be"
+                f" numeric; {advice}"
             )
         if kind == np.dtype(object):
-            continue  # of objects that may be numbers
+            continue  # object columns may contain numbers
         raise ValueError(
-            f"column {name!r:.80} of X is of the type {kind!s:.40}, but numbers are needed; turn it"
-            " into numbers, or drop it"
+            f"column {name!r:.80} of X has type {kind!s:.40}, but must be numeric; convert it to"
+            " numbers, or drop it"
         )
 
 
 def words_of(column) -> Words:
-    """A column of a data frame of pandas, or of an array, as words: numbers in their shortest
-    digits, so that 3, 3.0 and "3" are one.
+    """A column of a pandas data frame, or of an array, as words: numbers in their shortest digits,
+    so that 3, 3.0 and "3" are equal.
     """
     codes, found = lazy.pandas.factorize(column)
     numbers: dict[str, int] = {}
@@ -86,8 +86,8 @@ def _text(value) -> str:
 
 
 def is_like_file(frame: Any, schema: Schema) -> bool:
-    """Whether a data frame of pandas has the columns of the file that a schema was learnt from,
-    rather than one for each input that these became.
+    """Whether a pandas data frame has the columns of the file from which a schema was learnt,
+    rather than the encoded inputs.
     """
     titles, names = schema.titles(), [str(name) for name in frame.columns]
     if titles == [column.name for column in schema.columns]:
@@ -98,16 +98,17 @@ def is_like_file(frame: Any, schema: Schema) -> bool:
 
 
 def encoded(frame: Any, schema: Schema) -> Any:
-    """X (n, width) of a data frame of pandas in the form of the file that a schema was learnt from,
-    as that file's own rows are read; array or, where it is wide and mostly zeros, CSR.
+    """X (n, width) of a pandas data frame in the form of the schema's training file, read like rows
+    of that file; array or, if it is wide and mostly zeros, CSR.
 
-    Columns are found by name, where the file had names, and the targets are ignored. Texts and
-    missing cells are what they are in a file; numbers and dates may have types of their own.
+    Columns are found by name if the file had names; targets are ignored. Strings and missing cells
+    are read as in a file; numbers and dates may have native types.
 
     Raises
     ------
     DataError
-        For a column that is not there or not what it was, and a missing cell that nothing replaces.
+        For a column that is missing or has another type, and for a missing cell without a
+        replacement.
     """
     names = [str(name) for name in frame.columns]
     if not len(frame):
@@ -133,7 +134,7 @@ def encoded(frame: Any, schema: Schema) -> Any:
 
 
 def _counted(table: Table, n_rows: int) -> Table:
-    """The table, whose number of rows is that of its first column, also where that is not read."""
+    """The table; its number of rows is that of its first column, even if that is not read."""
     first = table.columns[0]
     if not len(first):
         table.columns[0] = np.full(n_rows, np.nan)
@@ -141,9 +142,7 @@ def _counted(table: Table, n_rows: int) -> Table:
 
 
 def _cells(cells: Any, column: Input) -> np.ndarray | Words:
-    """A column of a data frame, for one of a schema: numbers (n,), nan where one is missing, or
-    words.
-    """
+    """A data frame column for a column of a schema: numbers (n,), nan if missing, or words."""
     types, kind = lazy.pandas.api.types, cells.dtype
     dates = column.form is not None and column.form.kind == "dates"
     if (types.is_numeric_dtype(kind) or types.is_bool_dtype(kind)) and not (

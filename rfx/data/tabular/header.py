@@ -1,4 +1,4 @@
-"""Whether the first row of a table is a header: told by what stands below each of its cells."""
+"""Detect whether the first row of a table is a header, from the values below each of its cells."""
 
 import re
 from collections.abc import Container
@@ -6,23 +6,22 @@ from dataclasses import dataclass
 
 from rfx.numerals import is_number
 
-# Numbers, also as people write them, and dates and times: what a column of values has, and a name
-# seldom is.
+# Numbers, dates and times in common formats: frequent in column values, rare in names.
 _VALUE = re.compile(
     r"[+-]?[$€£¥]?\s?[+-]?[0-9][0-9.,'\u00a0\u202f ]*(?:[eE][+-]?[0-9]+)?\s?(?:%|[$€£¥])?"
     r"|[+-]?(?:inf|infinity)|[0-9]{1,4}([-/.])[0-9]{1,2}\1[0-9]{1,4}(?:["
     r" T].*)?|[0-9]{1,2}:[0-9]{2}(?::[0-9.]+)?",
     re.IGNORECASE,
 )
-# Rows below that are looked at, cells that are looked at in all, and rows from which on a range of
-# numbers means something.
+# Rows below to inspect, total cells to inspect, and the number of rows from which a range of
+# numbers is meaningful.
 ROWS, CELLS, ENOUGH = 1000, 400_000, 5
 
 
 @dataclass
 class Guess:
-    """header: whether the first row is one. doubt: neither is certain enough to go on.
-    note: what a person should know of a guess.
+    """header: whether the first row is one. doubt: neither is certain. note: a message about a
+    guess.
     """
 
     header: bool
@@ -31,15 +30,15 @@ class Guess:
 
 
 def is_value(cell: str) -> bool:
-    """Whether a cell is a number, also as people write them, a date or a time."""
+    """Whether a cell is a number in a common format, a date or a time."""
     return _VALUE.fullmatch(cell) is not None or is_number(cell)
 
 
 def guess(cells: list[str], rows: list[list[str]], absent: Container[str]) -> Guess:
-    """Whether `cells`, the first row of a table, are a header; rows: those below, each with as many
+    """Whether `cells`, the first row of a table, is a header; rows: those below, each with as many
     cells.
 
-    absent: the cells that mean that there is no value.
+    absent: the cells that mean a missing value.
     """
     below = [row for row in rows if row != cells]
     evidence = [
@@ -58,11 +57,11 @@ def guess(cells: list[str], rows: list[list[str]], absent: Container[str]) -> Gu
 
 
 def _without_numbers(cells, evidence, repeated: bool, note: str) -> Guess:
-    """The guess for a first row that has no numbers. repeated: whether it occurs again below;
-    note: of a header that only this tells.
+    """The guess for a first row without numbers. repeated: whether it occurs again below; note: for
+    a header detected only by this.
     """
     over, seen, unseen = (evidence.count(what) for what in ("over", "seen", "unseen"))
-    # an index has no name, and stands first
+    # an index column has no name and comes first
     gone = [
         cell
         for place, (cell, what) in enumerate(zip(cells, evidence))
@@ -110,7 +109,7 @@ def _with_numbers(numbers, below, evidence) -> Guess:
 
 
 def _evidence(cell, values, absent) -> str:
-    """What a cell of the first row is beside the values below it: gone, over, seen, unseen,
+    """The evidence from a cell of the first row and the values below it: gone, over, seen, unseen,
     far, near, or nothing.
     """
     if cell in absent:
@@ -129,8 +128,8 @@ def _evidence(cell, values, absent) -> str:
 
 
 def _evidence_of_value(cell, values, numbers) -> str:
-    """`_evidence` of a cell that is a number, a date or a time; numbers: those among the values
-    that are some, too.
+    """`_evidence` of a cell that is a number, a date or a time; numbers: the values that are
+    too.
     """
     if not numbers:
         return "unseen"
@@ -146,7 +145,7 @@ def _evidence_of_value(cell, values, numbers) -> str:
 
 
 def _named(numbers) -> bool:
-    """Whether numbers may be names: whole ones, or such that rise by equal steps."""
+    """Whether numbers may be names: integers, or increasing in equal steps."""
     values = [float(cell) for cell in numbers]
     steps = [round(after - before, 9) for before, after in zip(values, values[1:])]
     return all(value == int(value) for value in values) or (len(set(steps)) == 1 and steps[0] > 0)

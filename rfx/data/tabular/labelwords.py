@@ -1,7 +1,7 @@
-"""Labels as they are spelled: which spellings are one label, and LIBSVM text whose labels are
-words, or that has none.
+"""Spellings of labels: which are the same label, and LIBSVM text with word labels or without
+labels.
 
-Such a text is rewritten with numbers as labels for the reader of strict text.
+Such a text is rewritten with numbers as labels for the strict reader.
 """
 
 import re
@@ -17,14 +17,14 @@ from rfx.data.tabular.written import amount, truth
 from rfx.data.tasks import number_text
 from rfx.errors import DataError, RfxWarning
 
-# The task of rows that are only written anew: labels keep their spelling, and nothing is guessed.
+# The task for rows that are only rewritten: labels keep their spelling, and nothing is inferred.
 KEPT = "kept"
 
-# Different spellings that are counted of rows that are not all in memory.
+# Maximum distinct spellings counted for rows that are not all in memory.
 MOST = 1000
 _HEAD = 1 << 16
-# The first word of a row: a label begins with a letter, and an entry has its colon behind a whole
-# number.
+# The first word of a row: a label begins with a letter, while an entry has a colon after an
+# integer.
 _FIRST = re.compile(rb"^[ \t\r]*+([^ \t\r\n#]++)", re.MULTILINE)
 _WORD = re.compile(rb"(?:[A-Za-z_]|[^\x00-\x7f])[^:\x00]*+")
 _NO_WORD = re.compile(rb"(?:nan|inf|infinity)", re.IGNORECASE)
@@ -32,27 +32,27 @@ _ENTRY = re.compile(rb"[0-9]++:")
 
 
 def is_shortest(text: str) -> bool:
-    """Whether a number is spelled as `number_text` prints it, but for a plus sign; -0 is
-    not, nor a whole number from 2^53 on.
+    """Whether a number is spelled as `number_text` prints it, apart from a plus sign; -0 is not,
+    nor an integer from 2^53 on.
     """
     number = float(text)
     return text.removeprefix("+") == number_text(number) and text != "-0" and abs(number) < 2.0**53
 
 
 def value(text: str) -> Decimal | None:
-    """The exact number that a text spells; None where it is no number."""
+    """The exact number spelled by a text; None if it is not a number."""
     try:
         return numerals.exact(text) if numerals.is_number(text) else None
-    except ValueError:  # an exponent of very many digits
+    except ValueError:  # an exponent with very many digits
         return None
 
 
 def matched(words: list[str], labels: list[str]) -> list[int]:
-    """The place among the labels of each word, -1 where it is none of them.
+    """The position of each word among the labels, or -1.
 
-    By the spelling, of which a plus sign is no part; else, of a word that is a number, the only
-    label that is the same number: 1.0 is 1, and 10.0% is 10%. Truth values are the same in any
-    case, and 1 and 0 where all labels are truth values.
+    A word is matched by its spelling without a plus sign; else, if it is a number, by the only
+    label with the same value: 1.0 is 1, and 10.0% is 10%. Booleans match in any case, and 1 and 0
+    match if all labels are booleans.
     """
     places = {label: place for place, label in enumerate(labels)}
     same: dict[Decimal | tuple[str, float] | str | None, list[int]] = {}
@@ -74,14 +74,14 @@ def matched(words: list[str], labels: list[str]) -> list[int]:
 
 
 def _quantity(word: str) -> Decimal | tuple[str, float] | str | None:
-    """What two spellings of one label have in common: the number that they are, with its sign of
-    percent or of a currency, or the truth value."""
+    """The common key of two spellings of one label: the number with its percent or currency sign,
+    or the boolean."""
     exact = value(word)
     return exact if exact is not None else truth(word) or amount(word)
 
 
 def unsigned(word: str) -> str:
-    """A number without its plus sign, which LIBSVM files write or not; another word as it is."""
+    """A number without its plus sign, which is optional in LIBSVM files; other words unchanged."""
     return word[1:] if word[:1] == "+" and value(word) is not None else word
 
 
@@ -90,7 +90,7 @@ def is_word(word: bytes) -> bool:
 
 
 def spelled(raw) -> Words:
-    """The first words of all rows of a LIBSVM text, of which it is known that they are labels."""
+    """The first words of all rows of a LIBSVM text that has labels."""
     numbers: dict[bytes, int] = {}
     codes = [numbers.setdefault(found[1], len(numbers)) for found in _FIRST.finditer(bytes(raw))]
     return Words(
@@ -99,31 +99,31 @@ def spelled(raw) -> Words:
 
 
 def of_numbers(y) -> Words:
-    """Numbers (n,) as the words that print them."""
+    """Numbers (n,) as printed words."""
     values, codes = np.unique(y, return_inverse=True)
     return Words(codes.astype(np.int32), [number_text(one) for one in values])
 
 
 def of_rows(raw, y, plain: bool) -> Words:
-    """The labels of all rows of a LIBSVM text, as they are spelled; y (n,): their numbers;
-    plain: as svmtext.Spelling says.
+    """The labels of all rows of a LIBSVM text as spelled; y (n,): their numbers; plain: see
+    svmtext.Spelling.
     """
     return of_numbers(y) if plain else spelled(raw)
 
 
 def are_numbers(words) -> bool:
-    """Whether all words are numbers, as LIBSVM text has them."""
+    """Whether all words are numbers in LIBSVM syntax."""
     return all(value(word) is not None for word in words)
 
 
 class OpenLabels(list):
-    """Labels to which other rows may add theirs."""
+    """Labels that other rows may extend."""
 
 
 def ascending(words, numbers=None) -> list[str]:
-    """Different labels in order: numbers by their size, then by their spelling; others as words.
+    """Distinct labels in order: numbers by value, then by spelling; others as words.
 
-    numbers: what the words are as numbers, where they all are some.
+    numbers: the words as numbers, if all of them are.
     """
     if numbers is None:
         return sorted(words)
@@ -132,10 +132,10 @@ def ascending(words, numbers=None) -> list[str]:
 
 
 class Spellings:
-    """How often each spelling of the labels of some rows occurs, and its number.
+    """The counts of each spelling of the labels of some rows, and its number.
 
-    most: of different ones; `full` says that there were more, as of the numbers of a regression,
-    and that no more are counted.
+    most: maximum distinct spellings; `full`: there were more, such as regression targets, and
+    counting stopped.
     """
 
     def __init__(self, most: int | None = None):
@@ -144,9 +144,7 @@ class Spellings:
         self.numbers: dict[str, float | None] = {}
 
     def add(self, words: Words, numbers) -> "Spellings":
-        """Of rows whose labels are words; numbers: of each of words.values, None where it
-        is none.
-        """
+        """For rows with word labels; numbers: of each of words.values, or None."""
         counts = np.bincount(words.codes[words.codes >= 0], minlength=len(words.values)).tolist()
         return self._counted(
             (unsigned(word), count, number)
@@ -155,7 +153,7 @@ class Spellings:
         )
 
     def add_numbers(self, y) -> "Spellings":
-        """Of rows whose labels are numbers y (n,), as rfx prints them."""
+        """For rows whose labels are numbers y (n,), as rfx prints them."""
         values, counts = np.unique(y, return_counts=True)
         return self._counted(
             (number_text(one), count, one) for one, count in zip(values.tolist(), counts.tolist())
@@ -177,11 +175,10 @@ class Spellings:
         return self
 
     def decided(self, task: str | None, name: str) -> tuple[list[str] | None, str | None]:
-        """(labels, task): labels ascending, where the task is of classes; None where the targets
-        stay numbers.
+        """(labels, task): ascending labels for classification; None if the targets remain numbers.
 
-        task: as given, or guessed by the different spellings where some are not those that rfx
-        prints. Raises UsageError where it can't be guessed, DataError for too many labels.
+        task: as given, or inferred from the distinct spellings if some are not those that rfx
+        prints. Raises UsageError if it can't be inferred, DataError for too many labels.
         """
         if self.full:
             return None, self._task_of_many(task, name)
@@ -202,12 +199,10 @@ class Spellings:
         return self._settled(labels, task, name)
 
     def _task_of_many(self, task: str | None, name: str) -> str:
-        """The task of labels that have too many spellings to be counted. DataError where it is
-        one of classes.
-        """
+        """The task of labels with too many spellings to count. DataError for classification."""
         if task not in (None, KEPT):
             raise DataError(
-                f"the labels of {name} have more than {self.most:,} spellings, too many for"
+                f"the labels of {name} have more than {self.most:,} distinct values, too many for"
                 " classes; set --task regression"
             )
         return task or "regression"
@@ -220,7 +215,9 @@ class Spellings:
         )
 
     def _settled(self, labels, task, name):
-        """(labels or None, task) of classes, with a warning of labels that are the same number."""
+        """(labels or None, task) of classes, with a warning for labels with the same numeric
+        value.
+        """
         exact: dict = {}
         for label in labels:
             number = value(label)
@@ -230,9 +227,9 @@ class Spellings:
             return labels, task
         one = task == "binary" and len(labels) > 2 and len(exact) <= 2
         what = (
-            "they are one label"
+            "they count as one label"
             if one
-            else "they stay different labels; spell them alike where they are one"
+            else "they remain different labels; spell equal labels alike"
         )
         warnings.warn(
             f"labels of {name} are the same number in several spellings ({', '.join(twice):.100}):"
@@ -244,7 +241,7 @@ class Spellings:
 
 
 def decided(words: Words, y, task: str | None, name: str) -> tuple[list[str] | None, str | None]:
-    """What Spellings.decided says of a column of numbers y (n,) with their spellings."""
+    """The result of Spellings.decided for a numeric column y (n,) with its spellings."""
     numbers = np.zeros(len(words.values))
     numbers[words.codes] = y
     return Spellings().add(words, numbers.tolist()).decided(task, name)
@@ -256,15 +253,15 @@ def printed(text: str) -> bool:
 
 
 def no_number(place: str, word: str, what: str = "the label") -> DataError:
-    """The refusal of a word among the targets of a regression; place: of its row."""
+    """The error for a word among regression targets; place: of its row."""
     return DataError(
         f"{place}: {what} {word!r:.80} is a word, but --task regression needs numbers; correct it,"
-        " or leave out --task"
+        " or omit --task"
     )
 
 
 def first_word(raw, name: str, line: int = 1) -> DataError:
-    """`no_number` of the first row of a LIBSVM text, whose label is a word."""
+    """`no_number` for the first row of a LIBSVM text, whose label is a word."""
     found = _FIRST.search(raw)
     assert found is not None
     line += bytes(raw[: found.start(1)]).count(b"\n")
@@ -272,35 +269,35 @@ def first_word(raw, name: str, line: int = 1) -> DataError:
 
 
 def begins(raw) -> bool:
-    """Has the text a row?"""
+    """Whether the text has a row."""
     return _FIRST.search(raw) is not None
 
 
 def recognised(raw) -> bool:
-    """Is the first row's label a word?"""
+    """Whether the first row's label is a word."""
     first = _FIRST.search(bytes(raw[:_HEAD]))
     return first is not None and is_word(first[1])
 
 
 def lacking(raw) -> bool:
-    """Has the first row no label?"""
+    """Whether the first row lacks a label."""
     first = _FIRST.search(bytes(raw[:_HEAD]))
     return first is not None and _ENTRY.match(first[1]) is not None
 
 
 def unlabelled(raw) -> bytes:
-    """The text with the label 0 before every row that has none."""
+    """The text with the label 0 added to every row without one."""
     return _FIRST.sub(
         lambda found: b"0 " + found[0].lstrip() if _ENTRY.match(found[1]) else found[0], bytes(raw)
     )
 
 
 def numbered(raw, name: str, line: int = 1) -> tuple[bytes, Words]:
-    """(the text with a number in the place of each label, the words of all rows' labels), as
-    `renumbered` has them.
+    """(the text with a number in place of each label, the words of all rows' labels), see
+    `renumbered`.
 
-    Raises DataError, naming the line, for a label that is no word. line: the number of the text's
-    first line.
+    Raises DataError, with the line number, for a label that is not a word. line: the number of the
+    text's first line.
     """
     text, words, odd = renumbered(raw)
     if odd:
@@ -310,11 +307,10 @@ def numbered(raw, name: str, line: int = 1) -> tuple[bytes, Words]:
 
 
 def renumbered(raw) -> tuple[bytes, Words, list[tuple[int, int, str]]]:
-    """(the text with a number in the place of each label, the words of all rows' labels, what is
-    wrong with some).
+    """(the text with a number in place of each label, the words of all rows' labels, the problems).
 
-    A word becomes a number of the same length, so that columns stay where they are. What is wrong:
-    (lines above, column, message) for each label that is no word.
+    A word becomes a number of the same length, so that column positions stay the same. Problems:
+    (lines above, column, message) for each label that is not a word.
     """
     raw = bytes(raw)
     numbers: dict[bytes, int] = {}
@@ -331,7 +327,7 @@ def renumbered(raw) -> tuple[bytes, Words, list[tuple[int, int, str]]]:
                 (
                     above,
                     at - raw.rfind(b"\n", 0, at),
-                    f"the label {shown!r} is not a word, as the labels before are",
+                    f"the label {shown!r} is not a word, unlike the previous labels",
                 )
             )
         codes.append(numbers.setdefault(word, len(numbers)))

@@ -1,5 +1,5 @@
-"""Learning a schema from the rows of tables: which columns are numbers and which
-categories, what replaces missing cells, the labels.
+"""Learn a schema from the rows of tables: numeric and categorical columns, replacements of missing
+cells, labels.
 """
 
 import itertools
@@ -24,12 +24,12 @@ from rfx.data.tabular.table import (
 from rfx.errors import DataError, UsageError
 
 log = logging.getLogger(__name__)
-# More different words than this, in more than half of the rows, are names rather than categories.
+# More distinct words than this, in more than half of the rows, are names rather than categories.
 MOST_NAMES = 20
 # Fewer rows than this may count up by chance.
 LEAST_COUNTED = 10
 _SHOWN, _MOST_TROUBLES = 5, 12
-# One and several columns, as the summary says them.
+# Singular and plural of column types in the summary.
 _KINDS = {
     "number": ("number", "numbers"),
     "category": ("category", "categories"),
@@ -38,8 +38,8 @@ _KINDS = {
     "constant": ("constant", "constant"),
     "ignored": ("ignored", "ignored"),
 }
-_PART = 1 << 20  # numbers that are looked at together
-# Names that people give to a column of row numbers.
+_PART = 1 << 20  # numbers inspected at a time
+# Common names of row-number columns.
 _ID_NAME = re.compile(
     r"(?:.*[ _.-])?(?:id|ID|Id|idx|uuid|UUID)|(?:index|row|rowid|row["
     r" _.-]?(?:number|num|nr|no|index)|"
@@ -50,10 +50,10 @@ _ID_NAME = re.compile(
 
 
 class Learner:
-    """A Schema from the rows of tables, one after the other.
+    """Learns a Schema from consecutive tables of rows.
 
-    bounded: keep nothing that grows with the number of rows, for a stream; medians and most
-    frequent numbers are then refused. regression: the targets must be numbers.
+    bounded: use bounded memory, for a stream; medians and most frequent numbers then raise an
+    error. regression: the targets must be numbers.
     """
 
     def __init__(self, reading: Reading, bounded: bool = False, regression: bool = False):
@@ -80,7 +80,7 @@ class Learner:
 
     @property
     def _known(self) -> "dict[int, _Seen]":
-        """The columns, of a learner that has seen rows."""
+        """The columns, after some rows."""
         assert self.columns is not None
         return self.columns
 
@@ -105,26 +105,26 @@ class Learner:
             else table.own_target
         )
         self._check_not_ignored(target)
-        # the numbers of rows, as the file or a name that only a program gives says
+        # row numbers, according to the file or to a name that only programs use
         index = {p for p in range(len(names)) if table.numbers_rows(p) and not table.unnamed(p)}
         self.index = index - ignored - mentioned - {target}
         if target is None:
             target = self._guessed_target()
         if target in asked["dates"]:
             raise UsageError(
-                f"--dates names {table.title(target)}, which has the targets; dates are inputs"
-                " alone"
+                f"--dates names {table.title(target)}, which holds the targets; only inputs can be"
+                " dates"
             )
         self.target = target
         if self.index:
-            self._say_left_out(self.index, "the index of the data frame that was saved")
+            self._say_left_out(self.index, "the index of the saved data frame")
         left_out = ignored | self.index
         self.ignored = tuple(names[position] for position in sorted(left_out))
         kept = [position for position in range(len(names)) if position not in left_out]
         if len(kept) < 2:
             raise DataError(
-                f"{table.name} has one column, but a target and an input are needed; is it"
-                " separated by something else?"
+                f"{table.name} has one column, but needs a target and an input; does it use another"
+                " separator?"
             )
         declared = {p for p in kept if names[p] in table.categorical} | asked["categorical"]
         self.columns = {
@@ -139,40 +139,40 @@ class Learner:
         }
 
     def _check_named_once(self):
-        """Refuse a column that two options name."""
+        """Raise an error for a column named by two options."""
         for one, other in itertools.combinations(self.asked, 2):
             if one == "ignore" and other in ("groups", "time"):
                 continue
             if both := self.asked[one] & self.asked[other]:
                 raise UsageError(
-                    f"--{one} and --{other} both name {self.table.title(min(both))}; name it in one"
-                    " of the two"
+                    f"--{one} and --{other} both name {self.table.title(min(both))}; use only one"
+                    " of them"
                 )
 
     def _check_not_ignored(self, target):
-        """Refuse a column of targets that is to be left out."""
+        """Raise an error if the target column is to be ignored."""
         for option in ("ignore", "groups", "time"):
             if target in self.asked.get(option, ()):
                 raise UsageError(
-                    f"--{option} names {self.table.title(target)}, which has the targets; name"
-                    " these with --target"
+                    f"--{option} names {self.table.title(target)}, which holds the targets; use"
+                    " --target to name it"
                 )
 
     def _guessed_target(self) -> int:
-        """The column that most likely has the targets, where nothing names one, with a warning:
-        the last that has a name and is not a row number. `behind` becomes the columns behind it.
+        """The most likely target column if none is named, with a warning: the last that has a name
+        and is not a row number. `behind` becomes the columns after it.
         """
         table, size = self.table, len(self.table.names)
         left = [p for p in range(size) if p not in self.index]
         named = [p for p in left if not table.unnamed(p)]
         target = (named or left or [size - 1])[-1]
-        # what a separator at the end of each row makes, which is seen to be empty once all rows are
+        # from a separator at the end of each row; known to be empty after all rows
         self.behind = frozenset(p for p in left if p > target)
         self._check_not_ignored(target)
         place = "the last" if target == size - 1 else "the last that is not a row number"
         place = "the last that has a name" if self.behind else place
         log.warning(
-            "the targets of %s are %s, %s; --target names another",
+            "the targets of %s are %s, %s; --target selects another column",
             table.name,
             table.title(target),
             place,
@@ -186,23 +186,23 @@ class Learner:
         table, many = self.table, len(positions) > 1
         titles = [table.title(position) for position in sorted(positions)]
         log.warning(
-            "%s of %s %s left out: %s", _some(titles), table.name, "are" if many else "is", why
+            "%s of %s %s ignored: %s", _some(titles), table.name, "are" if many else "is", why
         )
 
     @property
     def word_columns(self) -> frozenset[int]:
-        """The positions of the columns that are words."""
+        """The positions of the columns of words."""
         return frozenset(
             position for position, seen in self._known.items() if seen.words is not None
         )
 
     def merge(self, other: "Learner") -> None:
-        """Learn what another learner has seen, of rows behind those of this one; both are
-        bounded, with the same kinds of columns.
+        """Merge another learner that has seen later rows; both are bounded, with the same column
+        types.
         """
         if self.table.names != other.table.names:
             raise DataError(
-                f"{other.table.name} has other columns than {self.table.name}; give files of the"
+                f"{other.table.name} has other columns than {self.table.name}; all files need the"
                 " same columns"
             )
         self.n_rows += other.n_rows
@@ -214,16 +214,16 @@ class Learner:
     def finish(self) -> Schema:
         """The schema of all rows seen.
 
-        What it guessed goes to the log. DataError for words that are no categories, all of them at
-        once, a target that counts the rows, and one without rows or with a missing cell.
+        Guesses are logged. DataError for words that are not categories (all columns at once), a
+        target that is a row number, one without rows, or one with a missing cell.
         """
         table, inputs, troubles, said, alike = self.table, [], {}, [], []
         self._settle_doubtful()
         self._leave_out_unnamed()
         if len(self._known) < 2:
             raise DataError(
-                f"{table.name} has no column of inputs besides {table.title(self.target)}, which"
-                " has the targets"
+                f"{table.name} has no input column, only {table.title(self.target)} with the"
+                " targets"
             )
         target = self._target()
         for position, seen in self._known.items():
@@ -251,7 +251,7 @@ class Learner:
         if said:
             self.tell(f"{table.name}: read as numbers: {_some(said)}")
         if alike:
-            self.tell(f"{table.name}: categories that may be one, kept apart: {_some(alike)}")
+            self.tell(f"{table.name}: similar categories, read as different: {_some(alike)}")
         self._warn_of_ids()
         self._warn_of_dots()
         self._warn_of_zeros(inputs)
@@ -261,7 +261,7 @@ class Learner:
         return Schema(inputs, table.named, len(table.names), place, self.ignored, labels, form)
 
     def _settle_doubtful(self):
-        """Keep the word that may mean a missing cell where it is one of codes, with a
+        """Keep the word that may mean a missing cell if it is one of two-letter codes, with a
         warning; elsewhere count its cells as missing.
         """
         word, kept = self.table.doubtful, []
@@ -274,15 +274,15 @@ class Learner:
                 seen.forget(word)
         if kept:
             log.warning(
-                "%s: %s is kept as a word, one of codes of two letters, in %s; where it means that"
-                " there is no value, leave the cell empty",
+                "%s: %s is read as a word (a two-letter code) in %s; if it means a missing value,"
+                " leave the cell empty",
                 self.table.name,
                 word,
                 _some(kept),
             )
 
     def _warn_of_dots(self):
-        """Warn of decimals that may be whole numbers with a dot between their thousands."""
+        """Warn about decimals that may be integers with a dot for thousands."""
         found = [
             position
             for position in self._known
@@ -291,14 +291,14 @@ class Learner:
         if found:
             each = [f"{self.table.title(position)} ({self.dotted[position]})" for position in found]
             log.warning(
-                "%s: read as decimals, though the cells are separated by ; and each dot has three"
-                " digits behind it: %s; take the dots out where they mark thousands",
+                "%s: read as decimals, because the separator is ; although each dot precedes three"
+                " digits: %s; remove dots that mark thousands",
                 self.table.name,
                 _some(each),
             )
 
     def _warn_of_zeros(self, inputs: list[Input]) -> None:
-        """Warn of numbers with zeros in front, which may be codes, such as those of the post."""
+        """Warn about numbers with leading zeros, which may be codes, such as postcodes."""
         found = {
             column.position: self.padded[column.position]
             for column in inputs
@@ -310,18 +310,18 @@ class Learner:
             each = [f"{self.table.title(position)} ({cell})" for position, cell in found.items()]
             them = "it" if len(found) == 1 else "them"
             self.tell(
-                f"{self.table.name}: read as numbers, without the zeros in front: {_some(each)};"
+                f"{self.table.name}: read as numbers, without leading zeros: {_some(each)};"
                 f" {self._option('categorical', found)} reads {them} as codes"
             )
 
     def say(self, schema: Schema) -> None:
-        """Say what became of the columns of all rows seen; schema: what `finish` returned, or that
-        with means of the targets.
+        """Log the treatment of the columns of all rows seen; schema: the result of `finish`, or
+        with target means.
         """
         log.warning("%s", self.summary(schema))
 
     def summary(self, schema: Schema) -> str:
-        """How many inputs the columns of a schema are, by what they are."""
+        """The number of inputs from the columns of a schema, by type."""
         counts = dict.fromkeys(("number", "category", "encoded", "date", "constant"), 0)
         values = dict.fromkeys(counts, 0)
         for column in schema.columns:
@@ -344,7 +344,7 @@ class Learner:
         return f"{self.table.name}: {inputs} from {columns}: {', '.join(parts)}"
 
     def _kind(self, column: Input) -> str:
-        """What a column is in the summary."""
+        """The type of a column in the summary."""
         if self._known[column.position].constant:
             return "constant"
         if column.categories is not None:
@@ -354,31 +354,31 @@ class Learner:
     # ------------------------------------------------------------------ numbers of rows
 
     def _leave_out_names(self, troubles):
-        """Leave out columns that name the rows, and say how to keep them."""
+        """Ignore columns that identify rows, and log how to keep them."""
         for position, trouble in troubles.items():
             self.tell(
-                f"{self.table.title(position)} of {self.table.name} is left out: it has"
+                f"{self.table.title(position)} of {self.table.name} is ignored: it has"
                 f" {trouble.reason}; {self.kept_by(position)} keeps it"
             )
             self.ignored += (self.table.names[position],)
             del self._known[position]
 
     def tell(self, message: str) -> None:
-        """Say what was done with a column."""
+        """Log the treatment of a column."""
         log.warning("%s", message)
 
     def kept_by(self, position: int) -> str:
-        """What to type so that a column stays an input."""
+        """The option that keeps a column as an input."""
         return self._option("categorical", [position])
 
     def _leave_out_unnamed(self):
-        """Leave out columns without a name that have nothing, or that number or name the rows."""
+        """Ignore unnamed columns that are empty, or that number or identify the rows."""
         asked = self.asked["categorical"] | self.asked["dates"] | {self.target}
         for position in sorted(self.behind & self._known.keys()):
             if self._known[position].count:
                 whose = f"{self.table.title(position)} of {self.table.name}"
                 raise DataError(
-                    f"{whose}, the last, has no name; name the column of the targets with --target"
+                    f"{whose}, the last, has no name; name the target column with --target"
                 )
         unnamed = [p for p in self._known if self.table.unnamed(p) and p not in asked]
         empty = [p for p in unnamed if not self._known[p].count]
@@ -386,13 +386,13 @@ class Learner:
         unknown = [p for p in unnamed if self._known[p].all_different(self.n_rows) is None]
         if unknown:
             raise DataError(
-                f"{self.table.title(unknown[0])} of {self.table.name} has no name, and may number"
-                " the rows, which can't be told of rows that are read in parts; leave it out with"
-                f" {self._option('ignore', unknown)}, or give it a name"
+                f"{self.table.title(unknown[0])} of {self.table.name} has no name and may be a row"
+                " number, which can't be checked when rows are read in parts; ignore it with"
+                f" {self._option('ignore', unknown)}, or name it"
             )
         for found, why in (
             (empty, "no name and no value"),
-            (different, "no name, and what numbers or names the rows"),
+            (different, "no name, and contains row numbers or row names"),
         ):
             if found:
                 self._say_left_out(found, why)
@@ -401,12 +401,12 @@ class Learner:
                     del self._known[position]
 
     def _numbers_rows(self, position) -> bool:
-        """Whether the numbers of a column are likely those of the rows."""
+        """Whether the numbers of a column are probably row numbers."""
         seen = self._known[position]
         if seen.words is not None or self.n_rows < LEAST_COUNTED:
             return False
         if self.table.unnamed(position):
-            assert seen.different is not None  # a column without a name is watched
+            assert seen.different is not None  # an unnamed column is watched
             return seen.different.whole
         return seen.counting.dense(self.n_rows) or (
             self._named_as_id(position) and seen.all_different(self.n_rows) is not False
@@ -416,7 +416,7 @@ class Learner:
         return self.table.named and _ID_NAME.fullmatch(self.table.names[position]) is not None
 
     def _warn_of_ids(self):
-        """Warn of inputs that look like numbers of rows."""
+        """Warn about inputs that look like row numbers."""
         found = [
             position
             for position in self._known
@@ -427,13 +427,13 @@ class Learner:
                 _some([self.table.title(position) for position in found]),
                 self._option("ignore", found),
             )
-            them = "is an input that looks like a row number; {} leaves it out"
+            them = "is an input that looks like a row number; {} ignores it"
             if len(found) > 1:
-                them = "are inputs that look like row numbers; {} leaves them out"
+                them = "are inputs that look like row numbers; {} ignores them"
             log.warning("%s of %s %s", titles, self.table.name, them.format(option))
 
     def _target(self):
-        """(labels or None, Form or None) of the targets. DataError where they are none."""
+        """(labels or None, Form or None) of the targets. DataError if they are invalid."""
         assert self.target is not None
         table, seen = self.table, self._known[self.target]
         guessed, whose = (
@@ -441,17 +441,15 @@ class Learner:
             f"{table.title(self.target)} of {table.name}",
         )
         if guessed and table.unnamed(self.target):
-            raise DataError(
-                f"{whose}, the last, has no name; name the column of the targets with --target"
-            )
+            raise DataError(f"{whose}, the last, has no name; name the target column with --target")
         if guessed and self.n_rows >= LEAST_COUNTED and seen.words is None and seen.counting.by_one:
             raise DataError(
-                f"{whose}, the last, counts the rows as no target does; name the column of the"
-                " targets with --target"
+                f"{whose}, the last, looks like a row number; name the target column with --target"
             )
         if guessed and self._numbers_rows(self.target):
             log.warning(
-                "%s looks like a row number, but is the target; --target names another", whose
+                "%s looks like a row number, but is the target; --target selects another column",
+                whose,
             )
         try:
             labels, form = seen.labels(self.n_rows, table.decimal)
@@ -469,12 +467,12 @@ class Learner:
         return labels, form
 
     def _say_alike(self, labels) -> None:
-        """Warn of labels that differ by case or blanks alone."""
+        """Warn about labels that differ only by case or blanks."""
         alike = _alike(labels, lambda word: word.strip().casefold())
         if alike:
             each = [" and ".join(map(repr, group)) for group in alike]
             log.warning(
-                "%s: labels that may be one, kept apart: %s (%s)",
+                "%s: similar labels, read as different: %s (%s)",
                 self.table.name,
                 self.table.title(self.target),
                 _some(each),
@@ -483,7 +481,7 @@ class Learner:
     # ------------------------------------------------------------------ what can't be used
 
     def _option(self, option, positions):
-        """An option to type that names these columns and those that it named before."""
+        """An option that lists these columns and those it listed before."""
         table = self.table
         before = [table.find(name, f"--{option}") for name in getattr(self.reading, option)]
         return typed(
@@ -492,7 +490,7 @@ class Learner:
         )
 
     def _typed_name(self, position):
-        """A column's name, or its number from 1 where the name can't be typed well."""
+        """A column's name, or its number from 1 if the name is hard to type."""
         name = self.table.names[position]
         good = (
             self.table.named and name.isprintable() and name == name.strip() and 0 < len(name) <= 80
@@ -500,15 +498,15 @@ class Learner:
         return name if good else str(position + 1)
 
     def advice(self, troubles) -> list[str]:
-        """What to do about columns that are neither numbers nor categories, each a clause."""
+        """Advice about columns that are neither numbers nor categories, one clause each."""
         them = "it" if len(troubles) == 1 else "them"
-        advice = [f"leave {them} out with {self._option('ignore', troubles)}"]
+        advice = [f"ignore {them} with {self._option('ignore', troubles)}"]
         if len(troubles) == len(self._known) - 1:
-            advice = [f"{advice[0]}, which leaves no input"]
+            advice = [f"{advice[0]}, but that leaves no input"]
         dates = [position for position, trouble in troubles.items() if trouble.dates]
         if dates:
             them = "it" if len(troubles) == 1 else "dates"
-            advice.insert(0, f"turn {them} into numbers with {self._option('dates', dates)}")
+            advice.insert(0, f"convert {them} to numbers with {self._option('dates', dates)}")
         (trouble, *others) = troubles.values()
         if not others and (trouble.odd or trouble.names):
             as_words = self._option("categorical", troubles)
@@ -534,7 +532,7 @@ class Learner:
         )
 
     def seen(self, position: int) -> "_Seen":
-        """What was seen of a column that is not left out."""
+        """The statistics of a column that is not ignored."""
         return self._known[position]
 
     @property
@@ -544,9 +542,7 @@ class Learner:
         return self.reading.missing != "refuse" and not whole
 
     def filled(self, table: Table, column: Input, seen: "_Seen") -> Input:
-        """A column with what stands for missing cells by what was seen of it; as it is where that
-        is no value.
-        """
+        """A column with its replacement of missing cells; unchanged if it has no value."""
         if (
             seen.words is not None
             and table.doubtful is not None
@@ -575,7 +571,7 @@ class Learner:
             values = np.repeat(values, counts)
         elif seen.kept is None:
             raise UsageError(
-                f"--missing is {how}, which needs all rows at once; with --stream give --missing"
+                f"--missing is {how}, which needs all rows at once; with --stream use --missing"
                 " mean"
             )
         else:
@@ -592,7 +588,7 @@ def _either(advice) -> str:
 
 
 def _counted(count: int, one: str, several: str) -> str:
-    """A number and the word for so many things."""
+    """A count with the matching word."""
     return f"{count:,} {one if count == 1 else several}"
 
 
@@ -602,15 +598,15 @@ def _some(parts) -> str:
 
 
 def _common(category: str):
-    """What categories have in common that differ only in their case, in blanks around them, or in
-    how a number is written.
+    """The common key of categories that differ only by case, by surrounding blanks, or in how a
+    number is written.
     """
     key = written.same(category)
     return key.casefold() if isinstance(key, str) else key
 
 
 def _alike(words: Iterable[str], common: Callable = _common) -> list[list[str]]:
-    """Groups of words that have the same in common."""
+    """Groups of words with the same key."""
     groups: dict = {}
     for word in words:
         groups.setdefault(common(word), []).append(word)
@@ -618,8 +614,8 @@ def _alike(words: Iterable[str], common: Callable = _common) -> list[list[str]]:
 
 
 class _Trouble(Exception):
-    """Why a column is neither numbers nor categories: what it has, the place of an odd
-    cell, whether it is dates, or names of the rows.
+    """Why a column is neither numbers nor categories: its content, the position of an odd cell,
+    whether it contains dates or row names.
     """
 
     def __init__(
@@ -636,7 +632,7 @@ class _Trouble(Exception):
 
 
 class _Counting:
-    """Whether the numbers of a column count up, told from its pieces."""
+    """Whether the numbers of a column count up, processed in parts."""
 
     def __init__(self):
         self.first = self.last = None
@@ -645,7 +641,7 @@ class _Counting:
     def update(self, values):
         if not self.grows or not len(values):
             return
-        for part in (values[:32], values):  # most columns do not even begin so
+        for part in (values[:32], values):  # most columns fail here
             steps = np.diff(part, prepend=[] if self.last is None else [self.last])
             if not ((steps >= 1).all() and (part == np.floor(part)).all()):
                 self.grows = self.by_one = False
@@ -666,15 +662,15 @@ class _Counting:
         self.last = other.last
 
     def dense(self, n_rows) -> bool:
-        """Whether they grow, and have more than half of the whole numbers between the first
-        and the last.
+        """Whether they increase and include more than half of the integers between the first and
+        the last.
         """
         return self.grows and self.first is not None and self.last - self.first < 2 * n_rows
 
 
 class _Different:
-    """Whether the numbers of a column are whole and all different, told from its pieces
-    without keeping them.
+    """Whether the numbers of a column are distinct integers, processed in parts without storing
+    them.
     """
 
     def __init__(self):
@@ -699,8 +695,8 @@ class _Different:
         )
 
     def all(self, count) -> bool | None:
-        """Whether `count` numbers are all different; None where only the numbers themselves
-        would tell.
+        """Whether `count` numbers are distinct; None if only the numbers themselves would
+        decide.
         """
         room = self.high - self.low + 1
         if not self.whole or self.repeated or room < count:
@@ -711,12 +707,12 @@ class _Different:
             np.arange(start, min(start + _PART, self.high + 1))
             for start in np.arange(self.low, self.high + 1, _PART)
         )
-        return sum(map(_scattered, parts)) % 2**64 == self.total  # else a number is lacking
+        return sum(map(_scattered, parts)) % 2**64 == self.total  # otherwise a number is missing
 
 
 def _scattered(values) -> int:
-    """The sum, modulo 2**64, of a hash of each number: numbers have the same one in any
-    order, others almost never.
+    """The sum, modulo 2**64, of a hash of each number: equal for the same numbers in any order,
+    almost never for others.
     """
     keys = (values + 0.0).view(np.uint64)
     for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
@@ -725,16 +721,16 @@ def _scattered(values) -> int:
 
 
 class _Seen:
-    """What was seen of a column.
+    """The statistics of a column.
 
-    declared: it is categories, whatever it looks like; typed: the file itself says that it is
-    words; watched: it has no name, or one of row numbers.
+    declared: it is categorical, whatever its cells; typed: the file declares words; watched: it has
+    no name, or that of a row number.
     """
 
     def __init__(self, words: bool, keep: bool, declared=False, typed=False, watched=False):
         self.words: dict[str, int] | None = {} if words else None
         self.kinds: dict[str, str] = {}  # of words
-        self.places: dict[str, tuple[str, str]] = {}  # of a kind's first word
+        self.places: dict[str, tuple[str, str]] = {}  # of the first word of a kind
         self.kept: list | None = [] if keep else None
         self.counting = _Counting()
         self.count, self.total, self.flags, self.declared, self.typed = (
@@ -749,7 +745,7 @@ class _Seen:
 
     @property
     def constant(self) -> bool:
-        """Whether all cells that have a value have the same one."""
+        """Whether all cells with a value have the same value."""
         return self.low == self.high if self.words is None else len(self.words) == 1
 
     def update(self, table, position):
@@ -781,7 +777,7 @@ class _Seen:
                     self.places[kind] = table.place(int(np.argmax(values.codes == code))), word
 
     def forget(self, word: str):
-        """Count the cells of a word as missing ones."""
+        """Count the cells of a word as missing."""
         assert self.words is not None
         self.count -= self.words.pop(word, 0)
         self.kinds.pop(word, None)
@@ -798,14 +794,14 @@ class _Seen:
             self.different.merge(other.different)
         self.kinds, self.places = other.kinds | self.kinds, other.places | self.places
         for word, count in (other.words or {}).items():
-            assert self.words is not None  # both have the same kinds of columns
+            assert self.words is not None  # both have the same types of columns
             self.words[word] = self.words.get(word, 0) + count
 
     # ------------------------------------------------------------------ numbers of rows
 
     def all_different(self, n_rows) -> bool | None:
-        """Whether each row has a whole number or word of its own, as far as that is known;
-        None where it may be so.
+        """Whether each row has a distinct integer or word, as far as known; None if it may be
+        so.
         """
         if self.count < n_rows or n_rows < 2:
             return False
@@ -822,8 +818,8 @@ class _Seen:
     # ------------------------------------------------------------------ what the column is
 
     def settled(self, n_rows, decimal, as_dates=False):
-        """(categories or None, Form or None); _Trouble where the column is neither numbers
-        nor categories.
+        """(categories or None, Form or None); _Trouble if the column is neither numbers nor
+        categories.
         """
         if not self.count:
             raise _Trouble("no value in any training row")
@@ -850,41 +846,41 @@ class _Seen:
         return sorted(self.words), None
 
     def _are_truths(self) -> bool:
-        """Whether all words are truth values, or 0 or 1."""
+        """Whether all words are booleans, or 0 or 1."""
         return all(
             kind == "truth" or word in ("0", "1", "0.0", "1.0") for word, kind in self.kinds.items()
         )
 
     def _check_categories(self, found: dict[str, int], n_rows: int) -> None:
-        """_Trouble where the words are no categories; found: the cells of each kind of word."""
+        """_Trouble if the words are not categories; found: the cells of each kind of word."""
         assert self.words is not None
         numbers = found["number"] + found["written"]
         if 2 * numbers > self.count and numbers < self.count:
             place, word = next(
                 self.places[kind] for kind in ("word", "date", "truth") if kind in self.places
             )
-            raise _Trouble(f"{word!r:.80}, which is not a number as most of its cells are", place)
+            raise _Trouble(f"{word!r:.80}, which is not a number, unlike most of its cells", place)
         if 2 * found["date"] > self.count:
             raise _Trouble(
-                f"dates such as {self.places['date'][1]!r:.80}, which are no categories", None, True
+                f"dates such as {self.places['date'][1]!r:.80}, which can't be categories",
+                None,
+                True,
             )
         if len(self.words) > max(MOST_NAMES, n_rows // 2):
             raise _Trouble(
-                f"{len(self.words):,} different words in {n_rows:,} rows, which are no categories",
+                f"{len(self.words):,} different words in {n_rows:,} rows, too many for categories",
                 names=True,
             )
 
     def labels(self, n_rows, decimal):
-        """(labels, None for numbers; Form or None) of a column of targets."""
+        """(labels, None for numbers; Form or None) of a target column."""
         categories, form = self.settled(n_rows, decimal)
         if self.words is None:
             return None, None
         return (None, form) if categories is None else (sorted(self.words), None)
 
     def check_numbers(self, name) -> None:
-        """Refuse, with a DataError, words among the targets of a regression; words that are
-        numbers are none.
-        """
+        """Raise DataError for words among regression targets, other than numeric words."""
         assert self.words is not None
         word = next((word for word in self.words if labelwords.value(word) is None), None)
         if word is not None:
@@ -892,31 +888,30 @@ class _Seen:
             raise labelwords.no_number(place, word, "the target")
 
     def example(self, form) -> str:
-        """A text of the column and the number that it is."""
+        """A text of the column and its numeric value."""
         return written.example(self.words or (), form)
 
 
 def say_targets(form: written.Form, words: Iterable[str], name: str) -> None:
-    """Say that targets, written as these words are, became numbers."""
+    """Log that targets written as such words became numbers."""
     log.warning("%s: the targets are read as numbers: %s", name, written.example(words, form))
 
 
 def _truth_text(word: str) -> str:
-    """`True` or `False` for a truth value, or for 0 or 1."""
+    """`True` or `False` for a boolean, or for 0 or 1."""
     return written.truth(word) or str(float(word) == 1)
 
 
 def _flags(values) -> bool:
-    """Whether all numbers are 0 or 1, missing ones aside."""
+    """Whether all numbers are 0 or 1, ignoring missing ones."""
     return bool(((values == 0) | (values == 1) | np.isnan(values)).all())
 
 
 def refilled(schema: Schema, table: Table, reading: Reading) -> Schema:
-    """The schema with what stands for missing cells learnt anew from the rows of a table that is
-    part of the one it was learnt from.
+    """The schema with replacements of missing cells learnt again from some rows of its table.
 
-    A column without a value in these rows keeps what it has, and one that is means of the targets
-    stays as it is.
+    A column without a value in these rows keeps its replacement; a column of target means is
+    unchanged.
     """
     learner, inputs = Learner(reading), []
     for column in schema.columns:
@@ -933,7 +928,7 @@ def refilled(schema: Schema, table: Table, reading: Reading) -> Schema:
 
 
 def refilled_by(schema: Schema, learner: Learner) -> Schema:
-    """`refilled` by a learner that has seen the rows, and no others."""
+    """`refilled` by a learner that has seen exactly these rows."""
     inputs = [
         column
         if column.means is not None

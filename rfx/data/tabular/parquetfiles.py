@@ -1,5 +1,5 @@
-"""Tables out of Parquet files, which pyarrow reads: an optional package, used here alone. No more
-is read than memory allows.
+"""Tables from Parquet files with limited memory. pyarrow, an optional package, is used only
+here.
 """
 
 import numpy as np
@@ -19,22 +19,22 @@ from rfx.data.tabular.table import (
 from rfx.errors import DataError
 
 _BATCH = 1 << 16  # rows
-_A_WORD = 64  # bytes of a str besides its letters
-_LONGEST_FIXED = 64  # bytes of numbers and names of a fixed length
+_A_WORD = 64  # bytes of a str in addition to its letters
+_LONGEST_FIXED = 64  # bytes of numbers and names of fixed length
 
 
 def parquet_file(file, name: str, words=()):
-    """The pyarrow ParquetFile of a seekable binary handle; DataError where it is none, or pyarrow
+    """The pyarrow ParquetFile of a seekable binary handle; DataError if it is invalid, or pyarrow
     is missing.
 
-    words: the names of columns of words, which are read as numbered words, so that none is held
-    twice.
+    words: the names of columns of words, which are read as dictionary-encoded, so that no word is
+    stored twice.
     """
     try:
         pyarrow = lazy.pyarrow
     except ImportError:
         raise DataError(
-            f"{name} is a Parquet file, which pyarrow reads; pip install 'rfx-kernels[parquet]'"
+            f"{name} is a Parquet file, which needs pyarrow; pip install 'rfx-kernels[parquet]'"
         ) from None
     try:
         return pyarrow.parquet.ParquetFile(file, read_dictionary=list(words))
@@ -44,12 +44,12 @@ def parquet_file(file, name: str, words=()):
 
 def _no_parquet(name, error) -> DataError:
     reason = str(error).splitlines()[0] if str(error) else repr(error)
-    return DataError(f"{name} is no Parquet file that can be read ({reason:.200})")
+    return DataError(f"{name} is not a readable Parquet file ({reason:.200})")
 
 
 def parquet(file, name: str, forced=none_forced) -> Table:
-    """The columns of a Parquet file, a binary handle: numbers, truth values and words.
-    forced: as of arrayfiles.npy.
+    """The columns of a Parquet file, a binary handle: numbers, booleans and words. forced: see
+    arrayfiles.npz.
     """
     content = ParquetGroups(file, name)
     content.exact = frozenset(
@@ -69,12 +69,12 @@ def parquet(file, name: str, forced=none_forced) -> Table:
 
 
 class ParquetGroups:
-    """The row groups of a Parquet file, a seekable binary handle, as Tables; none is larger than
-    most_held says.
+    """The row groups of a Parquet file, a seekable binary handle, as Tables; each at most most_held
+    bytes.
 
-    Pages are looked at before they are unpacked, and words are read as numbers of different words.
-    Raises DataError where the file is none, has columns of other kinds than rfx reads, or is too
-    large. exact: the names of columns that are wanted as words although they are numbers.
+    Pages are inspected before they are unpacked, and words are dictionary-encoded. Raises DataError
+    if the file is invalid, has unsupported column types, or is too large. exact: the names of
+    numeric columns to read as words.
     """
 
     def __init__(self, file, name: str, exact: frozenset = frozenset()):
@@ -103,11 +103,11 @@ class ParquetGroups:
                 raise _not_read(self.name, field.name, field.type)
 
     def tables(self, groups):
-        """The Tables of row groups, by their numbers; each is as large as memory holds at most."""
+        """The Tables of row groups, by their numbers; each fits into memory."""
         return (table for table, _ in self.sized(groups))
 
     def sized(self, groups):
-        """(Table, bytes that it takes) of row groups, by their numbers."""
+        """(Table, its bytes) of row groups, by their numbers."""
         pyarrow = lazy.pyarrow
         for group in groups:
             try:
@@ -128,7 +128,7 @@ class ParquetGroups:
             yield table, held
 
     def _read(self, group):
-        """The pyarrow table of a row group, the words of which are numbered."""
+        """The pyarrow table of a row group with dictionary-encoded words."""
         unpacked, delta = 0, []
         for column in self._chunks[group]:
             found = parquetpages.pages(self.file, column)
@@ -145,8 +145,8 @@ class ParquetGroups:
         return read.select(self.schema.names) if delta else read
 
     def _differences(self, group, name, size):
-        """A column whose words are written as differences: a few at a time, for each may be
-        as long as all pages are.
+        """A column whose words are stored as differences: read a few at a time, because each may be
+        as long as all pages.
         """
         pyarrow = lazy.pyarrow
         rows, parts, held = (
@@ -164,9 +164,7 @@ class ParquetGroups:
         return pyarrow.chunked_array(parts).unify_dictionaries()
 
     def _size(self, column) -> int:
-        """Bytes of a column: of numbers 8 each; of words, where RFX_MAX_BYTES is set, as
-        many as they have in a text.
-        """
+        """Bytes of a column: 8 per number; for words, if RFX_MAX_BYTES is set, as in a text."""
         pyarrow = lazy.pyarrow
         size = 8 * len(column)
         if not pyarrow.types.is_dictionary(column.type) or not _is_bytes(column.type.value_type):
@@ -186,7 +184,7 @@ class ParquetGroups:
 
 
 def _is_bytes(kind) -> bool:
-    """Whether a pyarrow type is of words or bytes of any length."""
+    """Whether a pyarrow type is words or bytes of any length."""
     types = lazy.pyarrow.types
     return (
         types.is_string(kind)
@@ -198,16 +196,16 @@ def _is_bytes(kind) -> bool:
 
 def _not_read(name, title, kind) -> DataError:
     return DataError(
-        f"{name}: column {title!r:.80} is of type {kind!s:.40}; numbers, truth values and words are"
-        " read"
+        f"{name}: column {title!r:.80} is of type {kind!s:.40}; only numbers, booleans and words"
+        " are supported"
     )
 
 
 def parquet_table(read, name: str, schema, exact: frozenset = frozenset()) -> Table:
-    """The Table of a pyarrow table, whose words may be numbered.
+    """The Table of a pyarrow table, whose words may be dictionary-encoded.
 
-    schema: the pyarrow schema of the file, which says what is an index and what are categories.
-    exact: the names of columns that are wanted as words although they are numbers.
+    schema: the pyarrow schema of the file, which declares index and categories. exact: the names of
+    numeric columns to read as words.
     """
     pyarrow = lazy.pyarrow
     names = list(read.column_names)
@@ -230,8 +228,8 @@ def parquet_table(read, name: str, schema, exact: frozenset = frozenset()) -> Ta
 
 
 def _pandas_columns(schema) -> tuple[frozenset, frozenset]:
-    """The columns that pandas wrote as its index, and as categories, by what it says in a
-    file's metadata.
+    """The columns that pandas wrote as its index, and as categories, according to a file's
+    metadata.
     """
     try:
         said = schema.pandas_metadata or {}
@@ -241,10 +239,10 @@ def _pandas_columns(schema) -> tuple[frozenset, frozenset]:
         ]
         return index, frozenset(own.get("field_name") or own["name"] for own in columns)
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
-        return frozenset(), frozenset()  # not what pandas writes
+        return frozenset(), frozenset()  # not written by pandas
 
 
-_UNITS = {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}  # of durations, in a second
+_UNITS = {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}  # units of durations per second
 
 
 def _arrow(column, title, name, as_words):
@@ -259,7 +257,7 @@ def _arrow(column, title, name, as_words):
         column = pyarrow.compute.if_else(column, "True", "False")
         kind = column.type
     if types.is_decimal(kind):
-        # as a text has it: the cast to float64 is not to the nearest one
+        # as in a text, because the cast to float64 does not round to nearest
         column = column.cast(pyarrow.string())
     if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind):
         if not as_words or types.is_floating(kind):
@@ -267,7 +265,7 @@ def _arrow(column, title, name, as_words):
                 return digits(np.asarray(column.to_numpy()))
             values = np.asarray(column.cast(pyarrow.float64(), safe=False).to_numpy(), np.float64)
             return words_of_numbers(values) if as_words else values
-        column = _without_zeros(column.cast(pyarrow.string()))  # all its digits
+        column = _without_zeros(column.cast(pyarrow.string()))
         kind = column.type
     if types.is_duration(kind):
         values = np.asarray(
@@ -278,23 +276,23 @@ def _arrow(column, title, name, as_words):
         )
     if not _is_bytes(kind):
         try:
-            column = column.cast(pyarrow.string())  # dates and the like: words, as in a CSV file
+            column = column.cast(
+                pyarrow.string()
+            )  # dates and similar types: words, as in a CSV file
         except pyarrow.ArrowException:
             raise _not_read(name, title, kind) from None
     return _numbered(column.dictionary_encode(), title, name)
 
 
 def _without_zeros(column):
-    """Decimal numbers without the zeros that their type puts behind them: 1.50 is 1.5, and
-    2.00 is 2.
-    """
+    """Decimal numbers without the trailing zeros of their type: 1.50 is 1.5, and 2.00 is 2."""
     return lazy.pyarrow.compute.replace_substring_regex(
         column, r"^(-?[0-9]+(?:\.[0-9]*[1-9])?)\.?0*$", r"\1"
     )
 
 
 def _numbered(column, title, name) -> Words:
-    """The Words of a pyarrow column of numbered words; those that no cell has are left out."""
+    """The Words of a dictionary-encoded pyarrow column, without unused words."""
     numbers: dict[str, int] = {}
     codes = []
     for chunk in column.chunks:

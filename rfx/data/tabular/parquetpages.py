@@ -1,7 +1,8 @@
-"""What the pages of a Parquet file claim, read before pyarrow unpacks them.
+"""Read the sizes of the pages of a Parquet file before pyarrow unpacks them.
 
-The metadata of a file may say anything, and a page of a hundred bytes may unpack to gigabytes. The
-header of each page, written in Thrift's compact protocol, has the size that pyarrow will allocate.
+The metadata of a file is not trusted, and a page of a hundred bytes may unpack to gigabytes. The
+header of each page, written in Thrift's compact protocol, contains the size that pyarrow will
+allocate.
 """
 
 import io
@@ -11,19 +12,19 @@ from typing import Any
 from rfx.errors import DataError
 
 _LONGEST_HEADER = 16 << 20  # bytes; pyarrow's own limit
-_WINDOW = 1 << 14  # bytes that are read to find a header in
-_DEEPEST = 32  # of structs and lists in one another
+_WINDOW = 1 << 14  # bytes read to find a header
+_DEEPEST = 32  # maximum nesting of structs and lists
 _DATA, _DATA_V2, _DICTIONARY = 0, 3, 2
-# the encodings that write words as differences: DELTA_LENGTH_BYTE_ARRAY, DELTA_BYTE_ARRAY
+# the encodings that store words as differences: DELTA_LENGTH_BYTE_ARRAY, DELTA_BYTE_ARRAY
 _DELTA = (6, 7)
-_SMALLEST_FOOTER = 1 << 20  # bytes of a directory that is read in any case
-_FOOTER_GROWTH = 64  # bytes of memory that a byte of the directory may take
+_SMALLEST_FOOTER = 1 << 20  # bytes of a directory that are always read
+_FOOTER_GROWTH = 64  # bytes of memory per byte of the directory, at most
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """The pages of a column in a row group: its number of values, where the pages begin,
-    and their bytes.
+    """The pages of a column in a row group: its number of values, the offset of the pages, and
+    their bytes.
     """
 
     path: tuple[str, ...]
@@ -34,8 +35,8 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Pages:
-    """The pages of a column in a row group: bytes when they are unpacked, and whether words
-    are written as differences.
+    """The pages of a column in a row group: unpacked bytes, and whether words are stored as
+    differences.
     """
 
     unpacked: int
@@ -43,11 +44,11 @@ class Pages:
 
 
 def chunks(handle, most: int, name: str) -> list[list[Chunk]]:
-    """The column chunks of each row group of a file, a seekable binary handle; pyarrow's own
-    objects of a damaged file may abort.
+    """The column chunks of each row group of a file, a seekable binary handle; pyarrow's own parser
+    may abort on a damaged file.
 
-    Raises ValueError where the directory makes no sense, and DataError where it takes more memory
-    than `most` bytes.
+    Raises ValueError if the directory is invalid, and DataError if it needs more than `most` bytes
+    of memory.
     """
     end = handle.seek(0, io.SEEK_END)
     handle.seek(max(0, end - 8))
@@ -56,9 +57,7 @@ def chunks(handle, most: int, name: str) -> list[list[Chunk]]:
     if tail[4:] != b"PAR1" or not 0 < size <= end - 12:
         raise ValueError("it has no directory at its end")
     if size > max(_SMALLEST_FOOTER, most // _FOOTER_GROWTH):
-        raise DataError(
-            f"{name} has a directory of {size:,} bytes, more than memory holds when it is read"
-        )
+        raise DataError(f"{name} has a directory of {size:,} bytes, which does not fit into memory")
     handle.seek(end - 8 - size)
     try:
         found, _ = _struct(handle.read(size), 0, 0)
@@ -80,7 +79,7 @@ def _chunk(column) -> Chunk:
 
 
 def pages(handle, column: Chunk) -> Pages:
-    """The pages of a column chunk; ValueError where they make no sense. Nothing is unpacked.
+    """The pages of a column chunk; ValueError if they are invalid. Nothing is unpacked.
 
     handle: the file, seekable.
     """
@@ -95,9 +94,9 @@ def pages(handle, column: Chunk) -> Pages:
             try:
                 header, length = _struct(window, at - base, 0)
                 break
-            except IndexError:  # the header goes on behind the window
+            except IndexError:  # the header continues after the window
                 if len(window) < size or size >= _LONGEST_HEADER:
-                    raise ValueError("a page is cut off") from None
+                    raise ValueError("a page is truncated") from None
                 size, window = 4 * size, b""
         kind, plain, packed = (header.get(field) for field in (1, 2, 3))
         if not all(type(value) is int and value >= 0 for value in (kind, plain, packed)):
@@ -113,7 +112,7 @@ def pages(handle, column: Chunk) -> Pages:
 
 
 def _values(header, kind) -> tuple[int, Any]:
-    """The number of values of a page of data and their encoding, by its header."""
+    """The number of values of a data page and their encoding, from its header."""
     body = header.get(5 if kind == _DATA else 8)
     if isinstance(body, dict):
         values, encoding = body.get(1), body.get(2 if kind == _DATA else 4)
@@ -136,8 +135,8 @@ def _varint(data, at):
 
 
 def _struct(data, at, depth):
-    """({number of a field: value}, where it ends) of a Thrift struct in the compact
-    protocol; IndexError at the end of the data.
+    """({field number: value}, its end) of a Thrift struct in the compact protocol; IndexError at
+    the end of the data.
     """
     fields: dict[int, Any] = {}
     number = 0
@@ -159,7 +158,7 @@ def _signed(data, at):
 
 
 def _value(data, at, kind, depth):
-    """(value, where it ends)"""
+    """(value, its end)"""
     if depth > _DEEPEST:
         raise ValueError("it is damaged")
     if kind in (1, 2):
@@ -176,7 +175,7 @@ def _value(data, at, kind, depth):
     if kind in (9, 10):
         head = data[at]
         size, at = (head >> 4, at + 1) if head >> 4 < 15 else _varint(data, at + 1)
-        if size > len(data):  # each has a byte or more
+        if size > len(data):  # each has at least a byte
             raise IndexError(at)
         values = []
         for _ in range(size):

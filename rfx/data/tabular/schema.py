@@ -1,8 +1,8 @@
-"""What the training rows of a table teach about reading rows like them: columns, categories, what
-replaces missing cells, labels.
+"""The schema learnt from the training rows of a table: columns, categories, replacements of missing
+cells, labels.
 
-It goes into the model file, so that other rows are read by the names of their columns, in any order
-and among others.
+It is stored in the model file, so that other rows are read by their column names, in any order and
+among other columns.
 """
 
 import warnings
@@ -19,21 +19,21 @@ from rfx.data.tasks import number_text
 from rfx.errors import DataError, RfxWarning
 from rfx.numerals import is_number
 
-# Encoded columns beyond which, where most entries are zero, rows are kept as CSR.
+# Number of encoded columns above which mostly zero rows are stored as CSR.
 _SPARSE_WIDTH = 256
 _SHOWN = 5
-# What becomes of unknown categories, as messages say it.
-_AS_MEAN = "taken as the mean of the targets"
-# What becomes of rows whose labels a model does not have, as messages say it.
+# The treatment of unknown categories, for messages.
+_AS_MEAN = "encoded by the mean of the targets"
+# The treatment of rows with unknown labels, for messages.
 NEVER_SEEN = "rows with them count as wrong"
 
 
 @dataclass
 class Input:
-    """A column of the inputs: its name, its position in the training table, its categories (None:
-    numbers), what stands for a missing cell (a number or a category; None: it is refused), how its
-    text becomes numbers (None: as it is), and the means of the targets that its categories become
-    (None: a column of 0 and 1 for each).
+    """An input column: its name, its position in the training table, its categories (None:
+    numbers), the replacement of missing cells (a number or a category; None: an error), the
+    conversion of its text to numbers (None: unchanged), and the target means of its categories
+    (None: one-hot).
     """
 
     name: str
@@ -45,12 +45,12 @@ class Input:
 
     @property
     def one_hot(self) -> bool:
-        """Whether it has a column of 0 and 1 for each category."""
+        """Whether it is one-hot encoded."""
         return self.categories is not None and self.means is None
 
     @property
     def width(self) -> int:
-        """Columns of X that it has."""
+        """Its number of columns of X."""
         if self.means is not None:
             return self.means.width
         if self.categories is not None:
@@ -58,8 +58,8 @@ class Input:
         return 1 if self.form is None else self.form.width
 
     def is_sound(self, size: int) -> bool:
-        """Whether its fields make sense together for a table of `size` columns, as those of a
-        damaged file do not.
+        """Whether its fields are consistent for a table of `size` columns; damaged files may not
+        be.
         """
         if not (isinstance(self.name, str) and _is_place(self.position, size)):
             return False
@@ -76,8 +76,8 @@ class Input:
         )
 
     def titles(self) -> list[str]:
-        """A name for each column of X: the column's own, column=category, column.part of a date,
-        or column.class of the shares of several classes.
+        """A name for each column of X: the column's own, column=category, column.part of a date, or
+        column.class for class means.
         """
         if self.means is not None:
             return [f"{self.name}.{title}" for title in self.means.titles] or [self.name]
@@ -90,8 +90,8 @@ class Input:
         return self.categories is not None or (self.form is not None and self.form.kind != "truth")
 
     def places(self, words) -> list[int]:
-        """The number of the category that each word is, -1 for none: the same text, else
-        the only one of the same value.
+        """The number of each word's category, -1 for none: the same text, else the only one with
+        the same value.
         """
         assert self.categories is not None
         own = {word: place for place, word in enumerate(self.categories)}
@@ -115,13 +115,13 @@ class Input:
 
 @dataclass
 class Schema:
-    """How rows become X and y. inputs None: the columns go by their index, as in LIBSVM text, and
-    only the labels are learnt.
+    """How rows become X and y. inputs None: columns are found by index, as in LIBSVM text, and only
+    the labels are learnt.
 
     named: columns are found by name. size: columns of the training table. target: name and position
-    of the targets' column. labels: the words that the targets 0, 1, … stand for, ascending; None
-    where the targets are numbers. target_form: how the text of the targets becomes numbers, None:
-    as it is. format: how the file of the training rows is written; None where there is no file.
+    of the target column. labels: the words of the targets 0, 1, …, ascending; None for numbers.
+    target_form: the conversion of the targets' text to numbers, None: unchanged. format: the format
+    of the training file; None without a file.
     """
 
     inputs: list[Input] | None = None
@@ -137,7 +137,7 @@ class Schema:
 
     @property
     def columns(self) -> list[Input]:
-        """The inputs, of a schema that has some."""
+        """The inputs of a schema that has some."""
         assert self.inputs is not None
         return self.inputs
 
@@ -151,14 +151,14 @@ class Schema:
         return [title for column in self.columns for title in column.titles()]
 
     def words(self) -> set[str]:
-        """The names of the columns that are read as text, the targets' among them."""
+        """The names of the columns read as text, including the target."""
         found = {column.name for column in self.columns if column.is_text()}
         return found | (
             {self.target[0]} if self.target is not None and self._text_target() else set()
         )
 
     def word_positions(self) -> set[int]:
-        """The positions, in the training table, of the columns that are read as text."""
+        """The positions, in the training table, of the columns read as text."""
         found = {column.position for column in self.columns if column.is_text()}
         return found | (
             {self.target[1]} if self.target is not None and self._text_target() else set()
@@ -168,18 +168,18 @@ class Schema:
         return self.target is not None and bool(self.labels or self.target_form)
 
     def task(self) -> str | None:
-        """The task that the labels are for; None where they are numbers."""
+        """The task of the labels; None for numbers."""
         return None if self.labels is None else "binary" if len(self.labels) == 2 else "multiclass"
 
     # ------------------------------------------------------------------ rows
 
     def encode(self, table: Table, strict: bool = False, targets: str = "needed"):
-        """X (n, width), array or, where it is wide and mostly zeros, CSR, and y (n,), None where
-        the table has none.
+        """X (n, width), array or, if it is wide and mostly zeros, CSR, and y (n,), None if the
+        table has none.
 
-        targets: needed, or ignored. What the training rows did not have (columns, categories) is
-        left out with one warning, or refused where `strict`. Raises DataError for columns that are
-        not there, missing cells, words among numbers.
+        targets: required, or else ignored. Unseen columns and categories are ignored with one
+        warning, or raise an error if `strict`. Raises DataError for absent columns, missing cells,
+        and words among numbers.
         """
         found, target = self._found(table, targets == "needed")
         self._check_others(table, found, target, strict)
@@ -193,8 +193,8 @@ class Schema:
         return X, self.targets_of(table, target)
 
     def inputs_of(self, table: Table, known: dict[int, np.ndarray]):
-        """X (n, width) of the rows of the training table; known: what is there already of its
-        columns, (n, k) by their places among the inputs."""
+        """X (n, width) of the rows of the training table; known: columns already computed, (n, k)
+        by their position among the inputs."""
         parts = [
             known[place] if place in known else self._column(table, column.position, column, False)
             for place, column in enumerate(self.columns)
@@ -202,7 +202,7 @@ class Schema:
         return _assembled(parts, self.inputs, table.n_rows)
 
     def targets_of(self, table: Table, position: int) -> np.ndarray:
-        """y (n,) of the column of targets at a position of a table."""
+        """y (n,) of the target column at a position of a table."""
         if self.target_form is not None:
             columns = list(table.columns)
             columns[position] = _numbers(table, position, table.cells(position), self.target_form)
@@ -210,34 +210,35 @@ class Schema:
         return encode_labels(table, position, self.labels)
 
     def _found(self, table, needed):
-        """The positions of the inputs' columns and the targets' one in a table."""
+        """The positions of the input columns and the target column in a table."""
         if self.named and table.named:
             return self._found_by_name(table, needed)
         return self._found_by_place(table, needed)
 
     def _found_by_name(self, table, needed):
-        """`_found`, where the columns have names."""
+        """`_found` if the columns have names."""
         places = {name: position for position, name in enumerate(table.names)}
         away = [column for column in self.columns if column.name not in places]
         if away:
             filled = all(column.fill is not None for column in away)
             raise DataError(
-                f"{table.name} has no column {_listed([column.name for column in away])}, which the"
-                f" model was trained with; its columns are {', '.join(table.names):.300}"
-                + ("; a column without a value in any cell stands for missing ones" * filled)
+                f"{table.name} has no column {_listed([column.name for column in away])},"
+                " which the model needs; its columns are"
+                f" {', '.join(table.names):.300}"
+                + ("; to mark a column as missing, add it with empty cells" * filled)
             )
         target = places.get(self.target[0]) if self.target else None
         if target is None:
             target = table.own_target
         if target is None and needed:
             which = (
-                f"column {self.target[0]!r}, which has the targets" if self.target else "targets"
+                f"column {self.target[0]!r}, which holds the targets" if self.target else "targets"
             )
             raise DataError(f"{table.name} has no {which}")
         return [places[column.name] for column in self.columns], target
 
     def _found_by_place(self, table, needed):
-        """`_found`, where the columns stand as in the training table, but for the targets."""
+        """`_found` if the columns are in the order of the training table, except the targets."""
         target = self.target[1] if self.target else table.own_target
         if len(table.names) == self.size:
             return [column.position for column in self.columns], target
@@ -250,13 +251,9 @@ class Schema:
         ):
             return [column.position for column in self.columns], table.own_target
         raise DataError(
-            f"{table.name} has {len(table.names)} columns without names, but the model was trained"
-            f" on {self.size}"
-            + (
-                ", and the targets are needed"
-                if needed and len(table.names) == self.size - 1
-                else ""
-            )
+            f"{table.name} has {len(table.names)} unnamed columns, but the model was trained on"
+            f" {self.size}"
+            + (", and targets are required" if needed and len(table.names) == self.size - 1 else "")
         )
 
     def _check_others(self, table, found, target, strict):
@@ -271,11 +268,11 @@ class Schema:
             if position not in known and not table.numbers_rows(position)
         ]
         if others:
-            _left_out(f"{table.name} has columns that the model never saw", others, strict)
+            _left_out(f"{table.name} has columns that were absent in training", others, strict)
 
     def _column(self, table, position, column, strict):
-        """Numbers (n,), those of a date (n, 4), means of the targets (n, k), or the numbers of
-        categories (n,), -1 for one that the training rows did not have.
+        """Numbers (n,), those of a date (n, 4), target means (n, k), or category numbers (n,), -1
+        for an unseen category.
         """
         if column.means is not None:
             return column.means.of(self.codes(table, position, column, strict, gaps=True))
@@ -291,10 +288,9 @@ class Schema:
     def codes(
         self, table: Table, position: int, column: Input, strict: bool = False, gaps: bool = False
     ) -> np.ndarray:
-        """The numbers (n,) of the categories of a column of a table, -1 for one that the training
-        rows did not have.
+        """The category numbers (n,) of a column of a table, -1 for an unseen category.
 
-        gaps: a missing cell without a category that stands for it is -1, too; else it is refused.
+        gaps: a missing cell without a replacement category is -1 too; otherwise it raises an error.
         """
         assert column.categories is not None
         values = table.cells(position, column.categories)
@@ -307,11 +303,11 @@ class Schema:
         if new and (codes[values.codes >= 0] < 0).any():
             row = int(np.argmax((codes < 0) & (values.codes >= 0)))
             what = (
-                f"{table.place(row)}: {table.title(position)} has categories that the model"
-                " never saw"
+                f"{table.place(row)}: {table.title(position)} has categories that were absent in"
+                " training"
             )
             like = {word.casefold(): word for word in column.categories}
-            _left_out(what, new, strict, like, "left out" if column.one_hot else _AS_MEAN)
+            _left_out(what, new, strict, like, "ignored" if column.one_hot else _AS_MEAN)
         fill = None if column.fill is None else column.categories.index(str(column.fill))
         gone = values.codes < 0
         if gone.any() and fill is None and not gaps:
@@ -326,7 +322,7 @@ class Schema:
 
     @classmethod
     def from_dict(cls, saved: dict) -> "Schema":
-        """Of a model file's header; DataError where it makes no sense."""
+        """Read from a model file's header; DataError if it is invalid."""
         try:
             inputs = saved["inputs"]
             found = cls(
@@ -355,8 +351,8 @@ class Schema:
 
     @classmethod
     def of_header(cls, header: dict) -> "Schema | None":
-        """Of a model file; None where it has none. DataError where it does not go with the
-        model's inputs.
+        """Read from a model file; None if it has none. DataError if it does not match the model's
+        inputs.
         """
         found = None if header.get("schema") is None else cls.from_dict(header["schema"])
         if (
@@ -364,11 +360,11 @@ class Schema:
             and found.inputs is not None
             and found.width != header["info"]["n_inputs"]
         ):
-            raise DataError("its schema has another number of columns than its inputs")
+            raise DataError("its schema and its inputs have different numbers of columns")
         return found
 
     def _check(self):
-        """ValueError where a file's schema does not fit together."""
+        """ValueError if a file's schema is inconsistent."""
         good = self.labels is None or (
             _are_words(self.labels, 1) and len(set(self.labels)) == len(self.labels)
         )
@@ -379,11 +375,11 @@ class Schema:
         good = good and _are_words(list(self.ignored))
         good = good and all(column.is_sound(self.size) for column in self.inputs or ())
         if not good:
-            raise ValueError("its parts do not fit one another")
+            raise ValueError("its parts are inconsistent")
 
 
 def _are_words(values, least: int = 0) -> bool:
-    """Whether what a file has is a list of texts, and has at least so many."""
+    """Whether a value from a file is a list of strings, at least so many."""
     return (
         isinstance(values, list)
         and len(values) >= least
@@ -392,13 +388,13 @@ def _are_words(values, least: int = 0) -> bool:
 
 
 def _is_place(value, size: int) -> bool:
-    """Whether what a file has is the position of one of `size` columns."""
+    """Whether a value from a file is the position of one of `size` columns."""
     return type(value) is int and 0 <= value < size
 
 
 def shown(method, labels) -> list:
-    """The words that the labels (n,) of a trained method stand for, where they are words;
-    else themselves, as numbers.
+    """The words of the labels (n,) of a trained method, if they are words; else the labels as
+    numbers.
     """
     known = (
         method.schema.labels if method.schema is not None and method.task != "regression" else None
@@ -411,16 +407,14 @@ def shown(method, labels) -> list:
 
 
 def label_text(schema: Schema | None, label: float) -> str:
-    """A label of encoded targets as messages print it: the word that it stands for, or the
-    number in its shortest form.
-    """
+    """A label of encoded targets for messages: its word, or the number in its shortest form."""
     if schema is None or schema.labels is None:
         return number_text(label)
     return schema.labels[int(label)] if label < len(schema.labels) else "unknown"
 
 
 def _input(saved: dict) -> Input:
-    """A column of a model file's header; ValueError or TypeError where it makes no sense."""
+    """A column from a model file's header; ValueError or TypeError if it is invalid."""
     means = saved.get("means")
     return Input(
         **saved
@@ -432,7 +426,7 @@ def _input(saved: dict) -> Input:
 
 
 def _form(saved) -> written.Form | None:
-    """The form of a model file's header; ValueError or TypeError where it makes no sense."""
+    """The Form from a model file's header; ValueError or TypeError if it is invalid."""
     if saved is None:
         return None
     form = written.Form(**saved)
@@ -441,7 +435,7 @@ def _form(saved) -> written.Form | None:
 
 
 def _listed(names, like=()) -> str:
-    """Names as a sentence has them; like: those of the model by their text in lower case."""
+    """Names in a sentence; like: the model's names by their text in lower case."""
 
     def shown(name):
         near = like[name.strip().casefold()] if name.strip().casefold() in like else None
@@ -451,7 +445,7 @@ def _listed(names, like=()) -> str:
     return text + (f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else "")
 
 
-def _left_out(what, names, strict, like=(), fate="left out"):
+def _left_out(what, names, strict, like=(), fate="ignored"):
     if strict:
         raise DataError(f"{what}: {_listed(names, like)}; without --strict they are {fate}")
     warnings.warn(f"{what}, which are {fate}: {_listed(names, like)}", RfxWarning, stacklevel=2)
@@ -463,8 +457,8 @@ def _missing(table, position, row, hint=True):
 
 
 def _numbers(table, position, values, form=None):
-    """The numbers (n,) of a column, nan where a cell is missing; DataError, naming the row,
-    where one is no number of its form.
+    """The numbers (n,) of a column, nan for missing cells; DataError, with the row, for a cell that
+    is not a number of its form.
     """
     if not isinstance(values, Words):
         if form is None or form.kind == "truth" or (form.kind == "numbers" and form.sign != "%"):
@@ -486,8 +480,8 @@ def _numbers(table, position, values, form=None):
         what = "a number"
         if form is not None and form.kind != "truth":
             what = (
-                f"a {'date' if form.kind == 'dates' else 'number'} as those of the training rows"
-                " are written"
+                f"a {'date' if form.kind == 'dates' else 'number'} in the format of the training"
+                " rows"
             )
         word = values.values[values.codes[row]]
         raise DataError(
@@ -535,11 +529,10 @@ def _assembled(parts, inputs, n_rows):
 
 
 def encode_labels(table: Table, position: int, labels: list[str] | None):
-    """y (n,) of a column of targets: numbers, or the places of words among `labels`; words that are
-    not there come behind them.
+    """y (n,) of a target column: numbers, or the positions of words among `labels`; unknown words
+    get later positions.
 
-    Raises DataError where a cell is missing, is no number where numbers are meant, or no label is
-    known.
+    Raises DataError for a missing cell, for text instead of a number, or if no label is known.
     """
     values = table.cells(position, labels or ())
     check_finite(table, position)
@@ -553,11 +546,11 @@ def encode_labels(table: Table, position: int, labels: list[str] | None):
 
 
 def places(values: Words, labels: list[str], name: str) -> np.ndarray:
-    """(n,) float64 the places of words among the labels; those that are not among them come behind,
-    with one warning.
+    """(n,) float64 positions of words among the labels; unknown words get later positions, with one
+    warning.
 
-    A word is found by its spelling, else by its number where that is one label's alone. DataError
-    where none is found. Where the labels are OpenLabels, new words become some of them.
+    A word is found by its spelling, else by its value if that is unique. DataError if none is
+    found. With OpenLabels, new words are added.
     """
     found = labelwords.matched(values.values, labels)
     known = {word: place for word, place in zip(values.values, found) if place >= 0}
@@ -576,7 +569,7 @@ def places(values: Words, labels: list[str], name: str) -> np.ndarray:
         )
     elif new:
         message = (
-            f"{name} has labels that the model never saw: {', '.join(new[:_SHOWN]):.200};"
+            f"{name} has labels that were absent in training: {', '.join(new[:_SHOWN]):.200};"
             f" {NEVER_SEEN}"
         )
         warnings.warn(message, RfxWarning, stacklevel=2)

@@ -1,4 +1,4 @@
-"""A table whose columns are numbers or words, whatever file it came from."""
+"""A table whose columns are numbers or words, independent of the file format."""
 
 import re
 from dataclasses import dataclass, field, replace
@@ -9,7 +9,7 @@ from rfx.data.tabular.written import shortest
 from rfx.data.tasks import number_text
 from rfx.errors import DataError, UsageError, or_near
 
-A_COLUMN = 1 << 10  # bytes of a column besides its cells
+A_COLUMN = 1 << 10  # bytes of a column in addition to its cells
 _INDEX_NAME = re.compile(r"__index_level_[0-9]+__")
 _CODE = re.compile(r"[A-Z]{2}")
 _NO_NAME = re.compile(r"Unnamed: [0-9]+(?:[._][0-9]+)*")
@@ -17,9 +17,7 @@ _NO_NAME = re.compile(r"Unnamed: [0-9]+(?:[._][0-9]+)*")
 
 @dataclass
 class Words:
-    """A column of words: codes (n,) int32 that number its different values, -1 where a cell
-    is missing.
-    """
+    """A column of words: codes (n,) int32 of its distinct values, -1 for missing cells."""
 
     codes: np.ndarray
     values: list[str]
@@ -31,7 +29,7 @@ class Words:
         return Words(self.codes[index], self.values)
 
     def without(self, word: str) -> "Words":
-        """The column with the cells of one word as missing ones."""
+        """The column with the cells of one word treated as missing."""
         if word not in self.values:
             return self
         place = self.values.index(word)
@@ -43,7 +41,7 @@ class Words:
 
 @dataclass
 class Table:
-    """Columns of equal length: float64 arrays (n,), nan where a cell is missing, or Words.
+    """Columns of equal length: float64 arrays (n,), nan for missing cells, or Words.
 
     name: of the file, for messages. names: of the columns, where `named`, else their numbers from
     1. lines: (n,) the line of the file that each row begins at, None where it has none. own_target:
@@ -74,14 +72,14 @@ class Table:
     dotted: dict[int, str] = field(default_factory=dict)
     padded: dict[int, str] = field(default_factory=dict)
     texts: bool = False
-    for_gaps: str = "give it a value, or --missing mean, median or most_frequent when training"
+    for_gaps: str = "fill it in, or use --missing mean, median or most_frequent in training"
 
     @property
     def n_rows(self) -> int:
         return len(self.columns[0])
 
     def rows(self, index) -> "Table":
-        """The table of some rows, given by an integer array or a slice."""
+        """The table of some rows, selected by an integer array or a slice."""
         columns = [
             column.rows(index) if isinstance(column, Words) else column[index]
             for column in self.columns
@@ -90,22 +88,20 @@ class Table:
         return replace(self, columns=columns, lines=lines[index])
 
     def cells(self, position: int, kept=()):
-        """A column, whose doubtful word is a missing cell unless it is among the words `kept`."""
+        """A column; its doubtful word is missing unless it is among the words `kept`."""
         column = self.columns[position]
         if self.doubtful is None or self.doubtful in kept or not isinstance(column, Words):
             return column
         return column.without(self.doubtful)
 
     def settled(self, position: int):
-        """A column, whose doubtful word is a missing cell unless it stands among codes in
-        these rows.
-        """
+        """A column; its doubtful word is missing unless it occurs among codes in these rows."""
         column = self.columns[position]
         kept = isinstance(column, Words) and is_code_among(self.doubtful, column.values)
         return self.cells(position, (self.doubtful,) if kept else ())
 
     def place(self, row: int) -> str:
-        """Where a row is, as messages say it."""
+        """The location of a row, for messages."""
         return (
             f"{self.name}, row {row + 1}"
             if self.lines is None
@@ -113,13 +109,13 @@ class Table:
         )
 
     def title(self, position: int) -> str:
-        """A column, as messages say it."""
+        """A column, for messages."""
         numbered = not self.named or self.names[position] == f"column {position + 1}"
         return f"column {position + 1}" if numbered else f"column {self.names[position]!r:.80}"
 
     def numbers_rows(self, position: int) -> bool:
-        """Whether a column has the numbers of rows that a data frame was saved with, as the
-        file or a name of theirs says.
+        """Whether a column has the row numbers of a saved data frame, according to the file or its
+        name.
         """
         name = self.names[position]
         return (
@@ -129,17 +125,15 @@ class Table:
         )
 
     def unnamed(self, position: int) -> bool:
-        """Whether a column has no name of its own: an empty cell of the header, or what
-        pandas makes of one.
-        """
+        """Whether a column has no name: an empty header cell, or pandas' replacement for it."""
         name = self.names[position]
         return self.named and (
             name == f"column {position + 1}" or _NO_NAME.fullmatch(name) is not None
         )
 
     def find(self, wanted: str, option: str) -> int:
-        """The position of a column by its name, else by its number from 1; UsageError,
-        naming the option, where there is none.
+        """The position of a column by its name, else by its number from 1; UsageError with the
+        option's name if there is none.
         """
         if self.named and wanted in self.names:
             return self.names.index(wanted)
@@ -156,19 +150,17 @@ class Table:
             else f"; its columns are 1 to {len(self.names)}"
         )
         raise UsageError(
-            f"{option} is {wanted!r:.80}, which is no column of {self.name}{known:.400}"
+            f"{option} is {wanted!r:.80}, which is not a column of {self.name}{known:.400}"
         )
 
 
 def none_forced(titles: list[str], named: bool) -> frozenset[int]:
-    """No column of a file with these titles is words though all of it are numbers."""
+    """No numeric column of a file with these titles is read as words."""
     return frozenset()
 
 
 def is_code_among(word: str | None, words) -> bool:
-    """Whether a word of two capital letters stands among others of two, as the codes of
-    countries do.
-    """
+    """Whether a word of two capital letters occurs among others of two, such as country codes."""
     others = set(words) - {word}
     return len(others) > 1 and all(_CODE.fullmatch(other) for other in others)
 
@@ -182,7 +174,7 @@ def words_of_numbers(values: np.ndarray) -> Words:
 
 
 def digits(values: np.ndarray) -> Words:
-    """A column of numbers (n,) as words of the digits of their own type."""
+    """A column of numbers (n,) as words with the digits of their own type."""
     found, codes = np.unique(values, return_inverse=True)
     if values.dtype.kind in "iu":
         return Words(codes.ravel().astype(np.int32), list(map(str, found.tolist())))
@@ -192,8 +184,8 @@ def digits(values: np.ndarray) -> Words:
 
 
 def joined(tables) -> Table:
-    """The rows of several tables of the same columns, below one another, as one; DataError
-    where there are none.
+    """The rows of several tables with the same columns, concatenated; DataError if there are
+    none.
     """
     tables = list(tables)
     first = tables[0]
@@ -213,7 +205,7 @@ def joined(tables) -> Table:
 
 
 def add_dotted(known: dict[int, str], more: dict[int, str]) -> None:
-    """Add to `known` what further rows say of the dots in their cells, as Table.dotted has it."""
+    """Add the information of further rows about dots in cells to `known`, see Table.dotted."""
     for position, cell in more.items():
         known[position] = cell and known.get(position, cell)
 
@@ -232,7 +224,7 @@ def _stacked(parts):
 
 
 def check_finite(table: Table, position: int) -> None:
-    """Refuse, with a DataError, a column of numbers with one that is infinite."""
+    """Raise DataError for a column of numbers that contains infinity."""
     column = table.columns[position]
     if not isinstance(column, Words) and np.isinf(column).any():
         row = int(np.argmax(np.isinf(column)))

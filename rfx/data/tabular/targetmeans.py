@@ -1,9 +1,9 @@
-"""A category as the mean of the targets of its rows, which takes one column whatever the number of
+"""Encode a category as the mean target of its rows, which needs one column for any number of
 categories.
 
-The means are shrunk towards the mean of all rows by an empirical Bayes rule [1]_, that of
-scikit-learn's `TargetEncoder(smooth="auto")`. Training rows take the means of other rows, so that
-no row's own target is among its inputs.
+The means are shrunk towards the overall mean by an empirical Bayes rule [1]_, as in scikit-learn's
+`TargetEncoder(smooth="auto")`. Training rows use the means of other rows, so that no row's own
+target is among its inputs.
 
 References
 ----------
@@ -17,22 +17,22 @@ import numpy as np
 
 from rfx.data import splits
 
-PARTS = 5  # of the training rows, for cross-fitting
-_ROLE = 61  # of the random numbers that cut these parts
+PARTS = 5  # parts of the training rows, for cross-fitting
+_ROLE = 61  # the stream of random numbers that defines the parts
 
 
 @dataclass(frozen=True)
 class TargetMeans:
-    """What each category of a column becomes.
+    """The encoding of each category of a column.
 
     Parameters
     ----------
     values : list of list of float, (n_categories, n_outputs)
-        The smoothed means of the targets; of classes, the shares of each of them.
+        The smoothed means of the targets; for classes, the fractions of each class.
     default : list of float, (n_outputs,)
-        The means of all rows, for a category that is unknown or missing.
+        The overall means, for an unknown or missing category.
     titles : list of str
-        The outputs' names, the classes where there are more than two of them; else empty.
+        The names of the outputs, the classes if there are more than two; else empty.
     """
 
     values: list[list[float]]
@@ -41,21 +41,21 @@ class TargetMeans:
 
     @classmethod
     def learn(cls, codes, n_categories: int, Y, titles) -> "TargetMeans":
-        """From the numbers of rows' categories (n,), -1 for a missing one, and targets Y (n, k)."""
+        """Learn from category numbers (n,), -1 for missing, and targets Y (n, k)."""
         values = smoothed(codes, n_categories, Y)
         return cls(values.tolist(), Y.mean(axis=0).tolist(), list(titles))
 
     @property
     def width(self) -> int:
-        """Columns of X that a column has."""
+        """The number of columns of X."""
         return len(self.default)
 
     def of(self, codes: np.ndarray) -> np.ndarray:
-        """(n, k) of the numbers of categories (n,), -1 for one that is unknown or missing."""
+        """(n, k) for category numbers (n,), -1 for unknown or missing."""
         return np.array([*self.values, self.default], np.float64)[codes]
 
     def is_sound(self, n_categories: int) -> bool:
-        """Whether its fields fit together, as those of a damaged file may not."""
+        """Whether its fields are consistent; damaged files may not be."""
         rows = [*self.values, self.default]
         return (
             len(self.values) == n_categories
@@ -68,12 +68,12 @@ class TargetMeans:
 
 
 def smoothed(codes: np.ndarray, n_categories: int, Y: np.ndarray) -> np.ndarray:
-    """(n_categories, k) means of the targets Y (n, k) of the rows of each category.
+    """(n_categories, k) smoothed means of the targets Y (n, k) for each category.
 
-    A category of m rows with mean a and variance s^2 has w a + (1 - w) b, where b and t^2 are mean
-    and variance of all rows and w = t^2 m / (t^2 m + s^2). Without rows it has b.
+    A category with m rows, mean a and variance s^2 has w a + (1 - w) b, where b and t^2 are the
+    mean and variance of all rows and w = t^2 m / (t^2 m + s^2). Without rows it has b.
 
-    codes: (n,) the numbers of the categories, -1 for a missing one.
+    codes: (n,) the category numbers, -1 for missing.
     """
     known = codes >= 0
     own = codes[known]
@@ -91,10 +91,10 @@ def smoothed(codes: np.ndarray, n_categories: int, Y: np.ndarray) -> np.ndarray:
 
 
 def parts(y: np.ndarray, seed: int) -> np.ndarray:
-    """(n,) the number of the part that each row is in, of PARTS equal ones.
+    """(n,) the part of each row, of PARTS equal ones.
 
-    Rows of similar targets y (n,) are shared out among the parts, so that the means of all parts
-    are nearly the same; which row goes where is the seed's.
+    Rows with similar targets y (n,) are distributed among the parts, so that the means of all parts
+    are nearly equal; the seed assigns the rows.
     """
     n = len(y)
     one, other = splits.generator(seed, _ROLE).bit_generator.random_raw(2 * n).reshape(2, n)
@@ -108,10 +108,10 @@ def parts(y: np.ndarray, seed: int) -> np.ndarray:
 def cross_fitted(
     codes: np.ndarray, n_categories: int, Y: np.ndarray, part: np.ndarray, earlier: bool = False
 ):
-    """(n, k) what training rows become, each by the means of the rows in other parts.
+    """(n, k) encoding of training rows, each by the means of the rows in other parts.
 
-    part: (n,) the parts of the rows; earlier: only parts before the row's own count; the rest is as
-    of `smoothed`.
+    part: (n,) the parts of the rows; earlier: use only parts before the row's own; the rest as in
+    `smoothed`.
     """
     found = np.broadcast_to(Y.mean(axis=0), Y.shape).copy()
     for number in range(PARTS):
@@ -124,10 +124,10 @@ def cross_fitted(
 
 
 def outputs(y: np.ndarray, task: str, classes: np.ndarray | None = None) -> np.ndarray:
-    """The targets (n, k) that means are taken of: numbers as they are, 1 for the own class.
+    """The targets (n, k) to average: numbers unchanged, class indicators for classes.
 
-    Two classes have one column, for the larger one. y: (n,), or (n, k) of a regression. classes:
-    all there are, ascending, where y may lack some.
+    Two classes have one column, for the larger one. y: (n,), or (n, k) for regression. classes: all
+    classes, ascending, if y may lack some.
     """
     if task == "regression":
         return np.asarray(y, np.float64).reshape(len(y), -1)

@@ -1,7 +1,7 @@
-"""Numbers, dates and truth values as people write them: what the text of a cell is, and how the
-text of a column becomes numbers.
+"""Parse numbers, dates and booleans in common formats: the kind of a cell's text, and the
+conversion of a column to numbers.
 
-A column is judged as a whole: `1,234` alone may be two numbers, beside `1,234.50` it is one.
+A column is judged as a whole: `1,234` alone is ambiguous, but next to `1,234.50` it is not.
 """
 
 import datetime
@@ -15,14 +15,14 @@ import numpy as np
 from rfx.numerals import is_number
 
 _TRUTHS = {"true": "True", "false": "False"}
-_LONGEST = 60  # characters of the longest text that is looked at for a number or a date
-# Signs and codes of currencies. A code is not followed by another letter.
+_LONGEST = 60  # maximum characters of a text parsed as a number or a date
+# Currency signs and codes. A code is not followed by another letter.
 _CURRENCY = (
     r"[A-Z]{0,3}\$|[€£¥₹₽₩₺₫₴₪฿₦₱¢]|R\$|kr\.?|zł|Kč|Ft|lei|"
     r"(?:USD|EUR|GBP|JPY|CHF|CNY|INR|CAD|AUD|NZD|SEK|NOK|DKK|PLN|CZK|HUF|RON|BRL|RUB|KRW|MXN|ZAR|"
     r"SGD|HKD|TRY|ILS|THB)(?![A-Za-z])"
 )
-_BLANKS = "\u00a0\u202f\u2009"  # what stands for a blank between thousands
+_BLANKS = "\u00a0\u202f\u2009"  # replacements of a blank between thousands
 _WRITTEN = re.compile(
     rf"(?P<open>\()?(?P<minus>[+-])? ?(?P<before>{_CURRENCY})? ?(?P<after_sign>[+-])? ?"
     rf"(?P<body>[0-9.,][0-9.,' ]*?(?:[eE][+-]?[0-9]+)?) ?(?P<after>%|{_CURRENCY})?(?P<close>\))?"
@@ -37,14 +37,14 @@ def _pattern(decimal, group):
         tail = rf"{re.escape(decimal)}[0-9]+"
         return re.compile(rf"(?:[0-9]+{fraction}|{tail}){exponent}")
     mark = re.escape(group)
-    # thousands and, where commas group them, lakhs and crores (12,34,567)
+    # thousands and, with commas, lakhs and crores (12,34,567)
     grouped = rf"[1-9][0-9]{{0,2}}(?:{mark}[0-9]{{3}})+"
     if group == ",":
         grouped = rf"(?:{grouped}|[1-9][0-9]?(?:,[0-9]{{2}})+,[0-9]{{3}})"
     return re.compile(rf"{grouped}{fraction}|{_pattern(decimal, '').pattern}")
 
 
-# (decimal mark, mark between thousands), the simplest first, with what a number looks like.
+# (decimal mark, thousands mark), simplest first, with the pattern of a number.
 _STYLES = [
     (decimal, group, _pattern(decimal, group))
     for decimal, group in [
@@ -92,17 +92,17 @@ DATE_PARTS = ("year", "month", "weekday", "days")
 
 
 class Unclear(Exception):
-    """The text of a column may mean several things; str(error) ends a sentence: `has …`."""
+    """The text of a column is ambiguous; str(error) ends a sentence: `has …`."""
 
 
 @dataclass(frozen=True)
 class Form:
     """How the text of a column becomes numbers.
 
-    kind: `numbers`, `dates` or `truth` (true and false in any case are 1 and 0). Of numbers: their
-    decimal mark, the mark between thousands, and the sign of a currency or `%`, each empty where
-    there is none. Of dates: the order of day and month where both are numbers (`dmy`, `mdy`, or
-    `ymd` where that is never needed), and the day that elapsed days are counted from.
+    kind: `numbers`, `dates` or `truth` (true and false in any case become 1 and 0). For numbers:
+    the decimal mark, the thousands mark, and a currency sign or `%`, each possibly empty. For
+    dates: the order of day and month if both are numbers (`dmy`, `mdy`, or `ymd` if not needed),
+    and the day from which elapsed days count.
     """
 
     kind: str
@@ -114,7 +114,7 @@ class Form:
 
     @property
     def width(self) -> int:
-        """Columns of X that a column has."""
+        """The number of columns of X."""
         return len(DATE_PARTS) if self.kind == "dates" else 1
 
     def titles(self, name: str) -> list[str]:
@@ -122,23 +122,23 @@ class Form:
         return [f"{name}.{part}" for part in DATE_PARTS] if self.kind == "dates" else [name]
 
     def read(self, words: Iterable[str]) -> np.ndarray:
-        """The numbers (n,) float64 of the texts, nan where a text is not written in this form.
+        """The numbers (n,) float64 of the texts, nan for a text in another form.
 
-        Dates are days since `origin`, with the time of day as a fraction, in UTC where the text
-        has an offset.
+        Dates are days since `origin`, with the time of day as a fraction, in UTC if the text has an
+        offset.
         """
         one = {"numbers": self._number, "dates": self._date, "truth": _truth_number}[self.kind]
         return np.array([one(word) for word in words], np.float64)
 
     def spread(self, days: np.ndarray) -> np.ndarray:
-        """(n, 4) year, month, day of the week (Monday is 0) and elapsed days of days (n,)."""
+        """(n, 4) year, month, weekday (Monday is 0) and elapsed days of days (n,)."""
         whole = np.floor(days).astype("datetime64[D]")
         months = whole.astype("datetime64[M]").astype(np.int64)
         weekday = (whole.astype(np.int64) + 3) % 7  # 1970-01-01 was a Thursday
         return np.column_stack([months // 12 + 1970, months % 12 + 1, weekday, days]).astype(float)
 
     def check(self) -> None:
-        """ValueError where the fields do not go together, as in a damaged file."""
+        """ValueError if the fields are inconsistent, as in a damaged file."""
         known = {(decimal, group) for decimal, group, _ in _STYLES}
         good = all(isinstance(value, str) for value in vars(self).values())
         if self.kind == "numbers":
@@ -146,7 +146,7 @@ class Form:
         elif self.kind == "dates":
             good = good and self.order in ("ymd", "dmy", "mdy") and self.origin == ORIGIN
         if not good or self.kind not in ("numbers", "dates", "truth"):
-            raise ValueError("a column's form is unknown")
+            raise ValueError("a column's format is unknown")
 
     def _number(self, word):
         if not is_number(word) or self.decimal != "." or self.sign == "%":
@@ -171,8 +171,8 @@ def _bit(decimal, group):
 
 @dataclass(frozen=True)
 class _Parts:
-    """A number as it is written: its sign, digits and marks, what it counts, and in which
-    styles it is one.
+    """A written number: its sign, digits and marks, its unit, and the styles in which it is
+    valid.
     """
 
     negative: bool
@@ -194,7 +194,7 @@ def _parts(word) -> _Parts | None:
     around = found["open"] is not None
     signs = [mark for mark in (found["before"], found["after"]) if mark]
     minus = [mark for mark in (found["minus"], found["after_sign"]) if mark]
-    # parentheses around an amount mean that it is negative
+    # parentheses around an amount mean a negative number
     if around != (found["close"] is not None) or len(signs) > 1 or len(minus) + around > 1:
         return None
     body = found["body"].strip()
@@ -203,14 +203,12 @@ def _parts(word) -> _Parts | None:
 
 
 def truth(text: str) -> str | None:
-    """`True` or `False` where a text is that in any case, else None."""
+    """`True` or `False` for a boolean in any case, else None."""
     return _TRUTHS.get(text.lower()) if 4 <= len(text) <= 5 else None
 
 
 def amount(text: str) -> tuple[str, float] | None:
-    """The sign, such as `%`, and the number of a text that has one and may be read in one
-    way only.
-    """
+    """The sign, such as `%`, and the value of an unambiguous text with a sign."""
     parts = _parts(text)
     if parts is None or not parts.sign:
         return None
@@ -219,9 +217,7 @@ def amount(text: str) -> tuple[str, float] | None:
 
 
 def example(words: Iterable[str], form: Form) -> str:
-    """One of the texts of a column of that form, and the number that it is; if possible one
-    with a sign or marks.
-    """
+    """An example text of a column of that form, and its value; preferably with a sign or marks."""
     words = list(words)
     word = next((word for word in words if kind(word) == "written"), words[0])
     return f"{word!r:.80} is {shortest(float(form.read([word])[0]))}"
@@ -235,7 +231,7 @@ def _truth_number(word):
 
 
 def kind(text: str) -> str:
-    """What a text is by itself: `number`, `truth`, `date`, `written` (another number), or
+    """The kind of a single text: `number`, `truth`, `date`, `written` (another number), or
     `word`.
     """
     if is_number(text):
@@ -248,13 +244,13 @@ def kind(text: str) -> str:
 
 
 def shortest(value: float) -> str:
-    """The shortest text that reads back as this number; whole numbers without a point."""
+    """The shortest text that reads back as this number; integers without a point."""
     return str(int(value)) if float(value).is_integer() else repr(float(value))
 
 
 def same(text: str):
-    """What texts have in common that are one value: truth values in any case, and numbers; numbers
-    with a leading zero, such as 007, are codes, which have no other spelling."""
+    """The common key of texts with one value: booleans in any case, and numbers; numbers with a
+    leading zero, such as 007, are codes with a single spelling."""
     found = truth(text)
     if found is not None:
         return found
@@ -269,24 +265,22 @@ def same(text: str):
 def numbers(words: Iterable[str], decimal: str | None = None) -> Form:
     """The Form of a column whose texts are all numbers.
 
-    decimal: the decimal mark that the file has by what separates its cells, None where that says
-    nothing; it decides what may be read in two ways, such as 1,234. Raises Unclear.
+    decimal: the decimal mark implied by the file's separator, or None; it resolves ambiguous
+    numbers, such as 1,234. Raises Unclear.
     """
     words = list(words)
     found = [parts for word in words if (parts := _parts(word)) is not None]
     if len(found) < len(words):
-        raise Unclear("numbers that are written in no common form")
+        raise Unclear("numbers in no common format")
     sign = _common_sign(found)
     left = _common_styles(found)
     if not left:
-        raise Unclear(f"numbers whose marks disagree, such as {_disagree(words, found)}")
+        raise Unclear(f"numbers whose separators disagree, such as {_disagree(words, found)}")
     return Form("numbers", *_only_style(words, found, left, decimal), sign)
 
 
 def _common_sign(found: list[_Parts]) -> str:
-    """The sign that the numbers of a column have, empty for none. Raises Unclear where they may
-    not be compared.
-    """
+    """The sign of the numbers of a column, or empty. Raises Unclear if they are not comparable."""
     signs = {parts.sign for parts in found if parts.sign}
     if len(signs) > 1:
         raise Unclear(f"amounts in {' and '.join(sorted(signs))}, which can't be compared")
@@ -298,7 +292,7 @@ def _common_sign(found: list[_Parts]) -> str:
 
 
 def _common_styles(found: list[_Parts]) -> list[tuple[str, str]]:
-    """The (decimal mark, mark between thousands) with which all of a column are numbers."""
+    """The (decimal mark, thousands mark) with which the whole column is numeric."""
     common = -1
     for parts in found:
         common &= parts.styles
@@ -306,8 +300,8 @@ def _common_styles(found: list[_Parts]) -> list[tuple[str, str]]:
 
 
 def _only_style(words, found: list[_Parts], left, decimal: str | None) -> tuple[str, str]:
-    """The first of the styles that are left. Raises Unclear where they make different numbers of
-    the texts, also those alone that have the decimal mark of the file.
+    """The first of the remaining styles. Raises Unclear if they give different values, even if only
+    among texts with the file's decimal mark.
     """
     marked = [
         i for i, parts in enumerate(found) if not parts.styles & _PLAIN_STYLE or "." in parts.body
@@ -324,7 +318,7 @@ def _only_style(words, found: list[_Parts], left, decimal: str | None) -> tuple[
 
 
 def _disagree(words, found):
-    """Two texts that are numbers in no common style, else the first three."""
+    """Two texts that share no style, else the first three."""
     for word, parts in zip(words, found):
         if not parts.styles & found[0].styles:
             return f"{words[0]!r:.80} and {word!r:.80}"
@@ -332,8 +326,8 @@ def _disagree(words, found):
 
 
 def dates(words: Iterable[str]) -> Form:
-    """The Form of a column whose texts are all dates. Raises Unclear where day and month
-    can't be told apart.
+    """The Form of a column whose texts are all dates. Raises Unclear if day and month can't be
+    distinguished.
     """
     orders: dict[str, str] = {}
     both = None
@@ -342,7 +336,7 @@ def dates(words: Iterable[str]) -> Form:
         if date is None:
             raise Unclear(f"{word!r:.80}, which is not a date")
         if date.short:
-            raise Unclear(f"{word!r:.80}, whose year has two digits")
+            raise Unclear(f"{word!r:.80}, which has a two-digit year")
         if len(date.orders) == 2:
             both = both or word
         elif date.orders != {"ymd"}:
@@ -352,14 +346,14 @@ def dates(words: Iterable[str]) -> Form:
         shown = " and ".join(f"{word!r:.80}" for word in orders.values())
         raise Unclear(f"dates with the day first and with the month first, {shown}")
     if both is not None and not orders:
-        raise Unclear(f"{both!r:.80} and others that may have the day or the month first")
+        raise Unclear(f"{both!r:.80} and other dates with an ambiguous order of day and month")
     return Form("dates", order=next(iter(orders), "ymd"), origin=ORIGIN)
 
 
 @dataclass(frozen=True)
 class _Date:
-    """A date as it is written. orders: those of day and month in which it is one; short:
-    whether its year has two digits.
+    """A written date. orders: the valid orders of day and month; short: whether its year has two
+    digits.
     """
 
     groups: dict
@@ -405,7 +399,7 @@ class _Date:
             return None
 
     def _time(self):
-        """The fraction of a day, less the offset; None where the time is none."""
+        """The fraction of a day, minus the offset; None if there is no valid time."""
         groups = self.groups
         if groups["hour"] is None:
             return 0.0
@@ -425,7 +419,7 @@ class _Date:
         return seconds / 86400
 
     def days(self, order: str) -> float:
-        """Days since the origin; nan where the year is short, or the date has another order."""
+        """Days since the origin; nan if the year is short, or the date has another order."""
         if order not in self.orders:
             if len(self.orders) > 1 or (
                 self.groups.get("mark") != "." and "ymd" not in self.orders

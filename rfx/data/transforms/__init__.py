@@ -1,1 +1,1 @@
-"""Changes of inputs and targets: scaling, principal components, virtual examples."""
+"""Transforms of inputs and targets: scaling, principal components, virtual examples."""

@@ -1,8 +1,8 @@
-"""Transforms of single columns that are no straight lines: Yeo-Johnson's power, a soft clip about
-the median, ranks to the normal distribution.
+"""Nonlinear transforms of single columns: Yeo-Johnson power, soft clipping about the median, ranks
+to the normal distribution.
 
-Each is learnt from the sorted values of a column, so that the order of the rows changes no bit of
-it, and is kept as plain arrays.
+Each is learnt from the sorted values of a column, so that the order of the rows does not matter,
+and is stored as plain arrays.
 """
 
 from __future__ import annotations
@@ -21,41 +21,41 @@ from rfx import steps as told
 from rfx.errors import DataError
 from rfx.model import Array
 
-# Rows that a transform is learnt from, at most: fewer where they would have more numbers than that,
-# but never fewer than the last.
+# Maximum rows to learn a transform from: fewer for many columns, but never fewer than the last
+# number.
 MOST_ROWS, MOST_NUMBERS, FEWEST_ROWS = 50_000, 1 << 25, 2_000
-# The largest number of quantiles of a column, and how near to 0 and 1 ranks come, as in
+# Maximum number of quantiles of a column, and the limits of ranks near 0 and 1, as in
 # scikit-learn's QuantileTransformer.
 QUANTILES, EDGE = 1000, 1e-7
-# Yeo-Johnson's lambda, and 2 - lambda, are sought within these bounds.
+# Bounds for Yeo-Johnson's lambda and for 2 - lambda.
 LOWEST, HIGHEST = -8.0, 10.0
 # The interquartile range of the normal distribution, in standard deviations.
 _QUARTILES = 2 * ndtri(0.75)
-# A column's farthest value is at most so many units from the median: powers of it are finite.
+# Maximum distance of a column's values from the median, in units: their powers are finite.
 _FARTHEST = 1e15
 # Where the soft clip bends: its values stay within -3 .. 3.
 _CLIP = 3.0
 
 
 def sampled(n: int, d: int) -> np.ndarray | slice:
-    """Which of n rows of d columns are learnt from: all of them, or evenly spaced ones."""
+    """Which of n rows of d columns to learn from: all, or evenly spaced ones."""
     count = min(MOST_ROWS, max(FEWEST_ROWS, MOST_NUMBERS // max(d, 1)))
     return slice(None) if n <= count else np.arange(count) * n // count
 
 
 def cannot_scale(column: int) -> DataError:
-    """What is raised where no scaling can be learnt of a column, numbered from 0."""
+    """The error for a column, numbered from 0, that can't be scaled."""
     return DataError(
-        f"column {column + 1} of the training rows can't be scaled: its values are not finite,"
-        " or too far apart for float64; correct or remove it"
+        f"column {column + 1} of the training rows can't be scaled: its values are not finite, or"
+        " their range exceeds float64; correct or remove it"
     )
 
 
 @dataclass(frozen=True)
 class Sorted:
-    """The values (n,) of one column, ascending, and their weights (n,), None for ones.
+    """The ascending values (n,) of one column, and their weights (n,), None for ones.
 
-    Weights count as repetitions: a row of twice the weight of another is as two of those.
+    Weights count as repetitions: a row of weight 2 counts as two of weight 1.
     """
 
     values: np.ndarray
@@ -70,7 +70,7 @@ class Sorted:
 
     @property
     def spread(self) -> float:
-        """The largest value less the smallest; nan or infinity where a value is not finite."""
+        """The largest value minus the smallest; nan or infinity if a value is not finite."""
         with np.errstate(over="ignore", invalid="ignore"):
             return float(self.values[-1] - self.values[0])
 
@@ -83,26 +83,26 @@ class Sorted:
         return int(np.count_nonzero(np.diff(self.values))) == 1
 
     def quantiles(self, shares: np.ndarray) -> np.ndarray:
-        """The quantiles at the shares, from 0 to 1, linear between neighbours as numpy's are.
+        """The quantiles at the fractions, from 0 to 1, linear between neighbours like numpy's.
 
-        With weights they are those of the rows repeated, the least weight standing for one row.
+        With weights they are those of the repeated rows, where the smallest weight is one row.
         """
         values = self.values
         if self.weights is None:
             places = np.arange(len(values))
         else:
-            # each row lies flat over its repetitions, with a slope to the next
+            # flat over the repetitions of each row, with a slope to the next
             least = max(self.weights.min(), 1e-12 * self.weights.max())
             counts = self.weights / least
             ends = np.cumsum(counts)
             places = np.stack([ends - counts, ends - 1.0], axis=1).ravel()
             places, values = np.maximum.accumulate(places), np.repeat(values, 2)
         wanted = shares * places[-1]
-        # a row is met, not passed by what rounding leaves: of ties that shows
+        # a rank within rounding error of a row hits it, which matters for ties
         whole = np.rint(wanted)
         wanted = np.where(np.abs(wanted - whole) < 1e-9 * (1 + whole), whole, wanted)
         found = np.interp(wanted, places, values)
-        # rounding must not put one above the next
+        # rounding must not make one exceed the next
         return np.maximum.accumulate(np.minimum(found, values[-1]))
 
     def moments(self, y: np.ndarray) -> tuple[float, float]:
@@ -117,25 +117,25 @@ class Sorted:
     def middle(self) -> tuple[float, float]:
         """The median, and the interquartile range in standard deviations of a normal distribution.
 
-        Where the quartiles coincide, as where most values are one, the second is the standard
+        If the quartiles coincide, as when most values are equal, the second is the standard
         deviation.
         """
         low, centre, high = self.quantiles(np.array([0.25, 0.5, 0.75]))
         farthest = max(self.values[-1] - centre, centre - self.values[0])
         unit = (high - low) / _QUARTILES
         if unit == 0:
-            # in parts of the farthest, whose square may be no number
+            # relative to the farthest value, whose square may overflow
             unit = farthest * self.moments((self.values - centre) / farthest)[1]
         return float(centre), float(max(unit, farthest / _FARTHEST))
 
 
 class ColumnTransform(ABC):
-    """A function of each column, which arrays define; a subclass is a frozen dataclass of them.
+    """A function of each column, defined by arrays; a subclass is a frozen dataclass of them.
 
     Attributes
     ----------
     forms : dict
-        What each array is in a model file.
+        The form of each array in a model file.
     """
 
     forms: ClassVar[dict[str, Array]]
@@ -144,7 +144,7 @@ class ColumnTransform(ABC):
     def learn(
         cls, X: Any, weights: np.ndarray | None = None
     ) -> tuple[ColumnTransform, np.ndarray, np.ndarray]:
-        """From rows X (n, d), dense or CSR, and their weights (n,) or None.
+        """Learn from rows X (n, d), dense or CSR, and their weights (n,) or None.
 
         Returns
         -------
@@ -154,7 +154,7 @@ class ColumnTransform(ABC):
         Raises
         ------
         DataError
-            Where values are not finite, or too far apart.
+            If values are not finite, or their range is too large.
         """
         found = []
         for number, values in enumerate(_columns(X)):
@@ -172,7 +172,7 @@ class ColumnTransform(ABC):
     @classmethod
     @abstractmethod
     def _of(cls, column: Sorted) -> tuple[tuple[Any, ...], float, float]:
-        """(what the arrays have for a column, its shift, its scale)."""
+        """(the column's entries of the arrays, its shift, its scale)."""
 
     @abstractmethod
     def __call__(self, X: np.ndarray) -> np.ndarray:
@@ -180,14 +180,14 @@ class ColumnTransform(ABC):
 
     @abstractmethod
     def steps(self) -> told.Steps:
-        """What a call computes."""
+        """The computation steps of a call."""
 
     def arrays(self) -> dict[str, np.ndarray]:
         return {name: getattr(self, name) for name in self.forms}
 
     @classmethod
     def of_arrays(cls, saved: Mapping[str, Any]) -> ColumnTransform:
-        """From what `arrays` gave; DataError where an array is missing or has other values."""
+        """Create from the result of `arrays`; DataError if an array is missing or invalid."""
         for name in cls.forms:
             if name not in saved:
                 raise DataError(f"there is no array scaler_{name}")
@@ -197,11 +197,11 @@ class ColumnTransform(ABC):
 
     @abstractmethod
     def _check(self) -> None:
-        """Refuse arrays that define no such function."""
+        """Raise an error for arrays that define no such function."""
 
 
 def _columns(X: Any) -> Iterator[np.ndarray]:
-    """The columns of X (n, d), dense or CSR, one after the other in float64."""
+    """The columns of X (n, d), dense or CSR, one by one in float64."""
     if scipy.sparse.issparse(X):
         X = X.tocsc()
         return (np.asarray(X[:, [j]].toarray(), np.float64).ravel() for j in range(X.shape[1]))
@@ -210,7 +210,7 @@ def _columns(X: Any) -> Iterator[np.ndarray]:
 
 def _check_unit(unit: np.ndarray) -> None:
     if not np.all(unit > 0):
-        raise DataError("array scaler_unit has values that are not above 0")
+        raise DataError("array scaler_unit has values that are not positive")
 
 
 @dataclass(frozen=True)
@@ -218,9 +218,9 @@ class Power(ColumnTransform):
     """Yeo and Johnson's power of z = (x - centre) / unit (Biometrika 87, 2000, page 954).
 
     ((1 + z)^lam - 1) / lam for z >= 0, -((1 - z)^(2 - lam) - 1) / (2 - lam) below, and their limits
-    where the divisor is 0. centre and unit are the median and the spread of `Sorted.middle`, so
-    that the units of a column do not matter; lam is the likeliest for a normal distribution, within
-    -8 .. 10. A column of two values has lam = 1, which changes nothing.
+    if the divisor is 0. centre and unit are the median and the spread of `Sorted.middle`, so that
+    the units of a column do not matter; lam maximises the likelihood of a normal distribution
+    within -8 .. 10. A column with two values has lam = 1, which changes nothing.
     """
 
     centre: np.ndarray  # (d,)
@@ -259,12 +259,12 @@ def _yeo_johnson(size: np.ndarray, below: np.ndarray, lam: Any) -> np.ndarray:
 
 
 def _likeliest(column: Sorted, z: np.ndarray) -> float:
-    """The lambda of the column's numbers z (n,) of the largest likelihood."""
+    """The maximum-likelihood lambda of the column's numbers z (n,)."""
     size, below = np.log1p(np.abs(z)), z < 0
     tilt, _ = column.moments(np.where(below, -size, size))
 
     def cost(lam: float) -> float:
-        """Minus the log-likelihood of a row, but for what does not depend on lambda; convex."""
+        """Minus the log-likelihood per row, up to a constant independent of lambda; convex."""
         _, deviation = column.moments(_yeo_johnson(size, below, lam))
         return float(np.log(deviation) - (lam - 1.0) * tilt)
 
@@ -276,12 +276,12 @@ def _likeliest(column: Sorted, z: np.ndarray) -> float:
 
 @dataclass(frozen=True)
 class Robust(ColumnTransform):
-    """z / sqrt(1 + (z / 3)^2) of z = (x - centre) / unit: near the median z itself, far from it
-    within -3 .. 3.
+    """z / sqrt(1 + (z / 3)^2) of z = (x - centre) / unit: close to z near the median, and within -3
+    .. 3 far from it.
 
-    centre and unit are the median and the interquartile range of `Sorted.middle`: the latter over
-    1.35, so that z of normally distributed values has variance 1. Where the quartiles coincide, as
-    where most values are one, unit is the standard deviation.
+    centre and unit are the median and the interquartile range of `Sorted.middle`: the latter
+    divided by 1.35, so that z of normally distributed values has variance 1. If the quartiles
+    coincide, as when most values are equal, unit is the standard deviation.
     """
 
     centre: np.ndarray  # (d,)
@@ -307,13 +307,13 @@ class Robust(ColumnTransform):
 
 @dataclass(frozen=True)
 class Quantile(ColumnTransform):
-    """The normal distribution's quantile at the rank of x among at most 1,000 quantiles of its
-    column, as scikit-learn's QuantileTransformer has it.
+    """The normal quantile at the rank of x among at most 1,000 quantiles of its column, as in
+    scikit-learn's QuantileTransformer.
 
-    Ranks are linear between quantiles; that of a value which several quantiles share is the middle
-    of theirs. The smallest quantile and what is below it have rank 0, the largest and what is above
-    rank 1, and ranks come no nearer to either than 1e-7: values stay within -5.2 .. 5.2. A column
-    of two values, which would become these, is standardised instead.
+    Ranks are linear between quantiles; a value shared by several quantiles has the middle of their
+    ranks. The smallest quantile and values below it have rank 0, the largest and values above it
+    rank 1, and ranks are limited to 1e-7 from either: values stay within -5.2 .. 5.2. A column with
+    two values, which would become these limits, is standardised instead.
     """
 
     quantiles: np.ndarray  # (d, quantiles)
@@ -343,13 +343,14 @@ class Quantile(ColumnTransform):
 
     def _check(self) -> None:
         if self.quantiles.shape[1] < 1 or np.any(np.diff(self.quantiles, axis=1) < 0):
-            raise DataError("array scaler_quantiles does not ascend")
+            raise DataError("array scaler_quantiles is not increasing")
 
 
 def _normal(x: np.ndarray, quantiles: np.ndarray) -> np.ndarray:
-    """The normal distribution's quantiles at the ranks of numbers x (n,)."""
+    """The normal quantiles at the ranks of numbers x (n,)."""
     last = len(quantiles) - 1
-    # the nearest quantile from above, and from below; of a value that is one, its first and last
+    # the nearest quantile from above, and from below; for a value equal to quantiles, the first and
+    # last of them
     above = np.searchsorted(quantiles, x, "left")
     below = np.searchsorted(quantiles, x, "right") - 1
     high, low = np.minimum(above, last), np.maximum(below, 0)
@@ -361,15 +362,15 @@ def _normal(x: np.ndarray, quantiles: np.ndarray) -> np.ndarray:
 
 
 def _ranks(quantiles: np.ndarray) -> tuple[np.ndarray, ...]:
-    """The ranks that `_normal` takes quantiles of, as a curve: its knots, and what it is just
-    before, at, and just behind each of them.
+    """The ranks used by `_normal` as a curve: its knots, and its values just before, at, and just
+    after each of them.
     """
     last = max(len(quantiles) - 1, 1)
     knots = np.unique(quantiles)
     first = np.searchsorted(quantiles, knots, "left") / last
     behind = (np.searchsorted(quantiles, knots, "right") - 1) / last
     at = (first + behind) / 2
-    # the largest is looked at after the smallest, and is the same where there is but one
+    # the largest is handled after the smallest, and equals it if there is only one
     at[-1], at[0] = 1.0, 0.0
     return knots, first, at, behind
 

@@ -1,4 +1,4 @@
-"""A learnt metric: a linear map of the scaled inputs, kept in the model."""
+"""A learnt metric: a linear map of the scaled inputs, stored in the model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ FORMS = ("diagonal", "full")
 
 @dataclass(frozen=True)
 class Metric:
-    """Scaled rows x become A'x, so that their distance is the root of (x - y)' M (x - y), M = A A'.
+    """Scaled rows x become A'x, so that their distance is the square root of (x - y)' M (x - y), M
+    = A A'.
 
     Parameters
     ----------
@@ -31,9 +32,9 @@ class Metric:
 
     @classmethod
     def of(cls, M: np.ndarray) -> Metric | None:
-        """With A the root of M (d,) or (d, d), divided by its largest weight or eigenvalue.
+        """With A the square root of M (d,) or (d, d), divided by its largest weight or eigenvalue.
 
-        None where M is 0: there is nothing to tell inputs apart by.
+        None if M is 0, which does not distinguish inputs.
         """
         if M.ndim == 1:
             most = float(M.max(initial=0.0))
@@ -51,24 +52,24 @@ class Metric:
         return FORMS[self.map.ndim - 1]
 
     def matrix(self) -> np.ndarray:
-        """M: (d,) its diagonal where the map is diagonal, else (d, d)."""
+        """M: (d,) its diagonal if the map is diagonal, else (d, d)."""
         return self.map**2 if self.map.ndim == 1 else self.map @ self.map.T
 
     def shares(self) -> np.ndarray:
-        """(d,) the part of each input in the trace of M; they sum to 1."""
+        """(d,) each input's share of the trace of M; they sum to 1."""
         M = self.matrix()
         weights = M if M.ndim == 1 else M.diagonal()
         found: np.ndarray = weights / weights.sum()
         return found
 
     def steps(self, dtype: Any) -> told.Steps:
-        """What `transform` computes of rows of that type."""
+        """The computation steps of `transform` for rows of that type."""
         A = self.map.astype(dtype)
         step = told.scaled(A, len(A)) if A.ndim == 1 else told.linear(A)
         return (step, *told.rounded(dtype))
 
     def transform(self, X: Any) -> Any:
-        """Mapped rows of X (n, d), in X's type: CSR stays CSR by a diagonal map.
+        """Mapped rows of X (n, d), in X's type: CSR stays CSR with a diagonal map.
 
         Raises
         ------
@@ -80,7 +81,7 @@ class Metric:
             return X * A if A.ndim == 1 else matmul(np.ascontiguousarray(X), A)
         if A.ndim > 1:
             raise UsageError(
-                "--metric is full, which would make sparse rows dense; choose diagonal or none"
+                "--metric is full, which would make sparse rows dense; use diagonal or none"
             )
         X = X.tocsr()
         values = X.data * A[X.indices]

@@ -1,4 +1,4 @@
-"""Fewer inputs: principal components learnt from rows that need not fit into memory; and
+"""Dimension reduction: principal components learnt from rows that need not fit into memory; and
 rows of unit length.
 """
 
@@ -28,9 +28,9 @@ def unit_rows(X):
 class PCA:
     """x -> components' (x - mean), to n_components numbers.
 
-    partial_fit takes rows a few at a time and keeps their sum and second moments, d x d float64
-    numbers; `finish` turns them into components. centred: about the mean, as principal components
-    are defined; the program of Dai et al. (2014) leaves the mean in.
+    partial_fit processes rows a few at a time and stores their sum and second moments, d x d
+    float64 numbers; `finish` computes the components. centred: about the mean, as principal
+    components are defined; the program of Dai et al. (2014) does not centre.
     """
 
     def __init__(self, n_components: int, centred: bool = True):
@@ -42,14 +42,14 @@ class PCA:
         self.components: Any = None
 
     def partial_fit(self, X) -> "PCA":
-        """Learn from the rows X (n, d), array or CSR, besides all earlier ones."""
+        """Learn from the rows X (n, d), array or CSR, in addition to all earlier ones."""
         if self._sum is None or self._moments is None:
             if self.n_components > X.shape[1]:
                 raise UsageError(
-                    f"--pca is {self.n_components}, but the rows have {X.shape[1]} inputs; choose"
+                    f"--pca is {self.n_components}, but the rows have {X.shape[1]} inputs; use"
                     " fewer components"
                 )
-            # about the first rows' mean: far from the origin the moments would lose their digits
+            # about the first rows' mean, because moments far from the origin would lose digits
             self._shift = (
                 np.asarray(X.mean(axis=0), np.float64).ravel()
                 if self.centred
@@ -68,13 +68,13 @@ class PCA:
         return self
 
     def finish(self) -> "PCA":
-        """Components from all rows so far: those of the largest variance, the sign of each fixed by
-        its largest entry.
+        """Components of all rows so far: those of largest variance, with the sign fixed by the
+        largest entry.
 
-        Raises DataError where there were no rows.
+        Raises DataError if there were no rows.
         """
         if not self._count or self._sum is None or self._moments is None:
-            raise DataError("principal components can't be learnt from no rows")
+            raise DataError("principal components need at least one row")
         mean = self._sum / self._count
         covariance = self._moments / self._count
         if self.centred:
@@ -97,7 +97,7 @@ class PCA:
         return np.asarray(X @ components) - (self.mean @ self.components).astype(X.dtype)
 
     def steps(self, dtype) -> told.Steps:
-        """What `transform` computes of dense rows of that type."""
+        """The computation steps of `transform` for dense rows of that type."""
         offset = -(self.mean @ self.components).astype(dtype)
         return told.linear(self.components.astype(dtype), offset), *told.rounded(dtype)
 

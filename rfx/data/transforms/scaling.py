@@ -1,4 +1,4 @@
-"""Scaling of inputs and targets: learnt on the training rows, kept in the model, applied at
+"""Scaling of inputs and targets: learnt on the training rows, stored in the model, applied in
 prediction.
 """
 
@@ -22,26 +22,26 @@ from rfx.model import Array
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
-# Each scaling of inputs, with what it means.
+# The scalings of inputs with their meaning.
 KINDS = {
-    "none": "as they are",
+    "none": "unchanged",
     "minmax01": "to [0, 1]",
     "minmax11": "to [-1, 1]",
     "standard": "to mean 0 and variance 1",
-    "power": "Yeo-Johnson's power, then standard",
-    "robust": "by the median and the quartiles, softly clipped",
-    "quantile": "by ranks to the normal distribution",
+    "power": "Yeo-Johnson power transform, then standard",
+    "robust": "by median and quartiles, softly clipped",
+    "quantile": "by ranks, to the normal distribution",
 }
-# What is tried where the scaling is chosen.
+# The candidates when the scaling is chosen.
 TRIED = ("standard", "power", "robust", "quantile")
 TARGET_KINDS = ("none", "minmax01", "mean")
 _VALUES_A_BLOCK = 1 << 20
-# CSR rows of more columns than this, of which less than that share is stored, are never made dense.
+# CSR rows with more columns than this and a lower density than that are never made dense.
 WIDE, FILLED = 1000, 0.05
 
 
 def as_floats(y: Any) -> Any:
-    """Numbers in float64: an array, but what lies on workers stays there."""
+    """Numbers in float64: an array, but data on workers stays there."""
     return (
         np.asarray(y, np.float64)
         if isinstance(y, np.ndarray) or not hasattr(y, "__array_function__")
@@ -56,8 +56,8 @@ def _checked(kind, kinds, what):
 
 
 def keeps_sparse(X) -> bool:
-    """Whether rows X (n, d), here or on workers, are such that their scaling must leave zeros
-    alone: text, and what is like it.
+    """Whether scaling must preserve the zeros of rows X (n, d), here or on workers: text and
+    similar data.
     """
     if isinstance(X, Rows):
         return is_text(*X.shape, X.survey.entries)
@@ -65,7 +65,7 @@ def keeps_sparse(X) -> bool:
 
 
 def is_text(n: int, d: int, entries: int) -> bool:
-    """Whether sparse rows (n, d) of so many entries are wide and mostly zeros."""
+    """Whether sparse rows (n, d) with so many entries are wide and mostly zeros."""
     return d > WIDE and entries < FILLED * n * d
 
 
@@ -81,16 +81,14 @@ def _blocks(X):
 
 
 def _reciprocal(spread):
-    """1 / spread, and 0 where a column does not vary (or varies by less than a double can
-    divide by).
-    """
+    """1 / spread, and 0 for a constant column (or one with a spread too small to divide by)."""
     usable = spread > np.finfo(np.float64).tiny
     return np.divide(1.0, spread, out=np.zeros_like(spread), where=usable)
 
 
 def _check_spread(low, spread):
-    """Refuse columns whose smallest value or mean (d,), or range or deviation (d,), is not
-    finite.
+    """Raise an error for columns whose smallest value or mean (d,), or range or deviation (d,), is
+    not finite.
     """
     bad = np.flatnonzero(~np.isfinite(low + spread))
     if len(bad):
@@ -98,9 +96,7 @@ def _check_spread(low, spread):
 
 
 def _check_values(X, out):
-    """Refuse what became of the rows X, `out` (dense, or CSR as X is), where a value is not
-    finite.
-    """
+    """Raise an error if a scaled value `out` (dense, or CSR like X) of the rows X is not finite."""
     if np.isfinite(out.data if scipy.sparse.issparse(out) else out).all():
         return
     if scipy.sparse.issparse(out):
@@ -111,31 +107,29 @@ def _check_values(X, out):
         row, column = np.argwhere(~np.isfinite(out))[0]
     raise DataError(
         f"the value of row {row + 1}, column {column + 1} is {float(X[row, column]):g}, which is"
-        f" not finite in {out.dtype} as it is scaled here; correct it, or choose another --scaling"
-        " or --dtype"
+        f" not finite in {out.dtype} after scaling; correct it, or use another --scaling or --dtype"
     )
 
 
 @dataclass
 class Scaler:
-    """x -> (x - shift) * scale, column by column, of some kinds after a transform of each column.
+    """x -> (x - shift) * scale for each column, after a column transform for some kinds.
 
-    `minmax01` and `minmax11` take the training rows to [0, 1] and [-1, 1], `standard` to mean 0 and
-    variance 1, `none` leaves everything alone. A column that is constant on the training rows
-    becomes 0, at prediction too. Values outside the training range go on along the same line: they
-    are not clipped.
+    `minmax01` and `minmax11` scale the training rows to [0, 1] and [-1, 1], `standard` to mean 0
+    and variance 1, `none` changes nothing. A column that is constant on the training rows becomes
+    0, also in prediction. Values outside the training range are extrapolated linearly, not clipped.
 
-    `power`, `robust` and `quantile` transform each column first (`Power`, `Robust` and `Quantile`
+    `power`, `robust` and `quantile` first transform each column (`Power`, `Robust` and `Quantile`
     of `rfx.data.transforms.columns`). They are learnt from at most 50,000 evenly spaced rows, whose
     weights count as repetitions.
 
-    Where the training rows are wide and mostly zeros (`keeps_sparse`), nothing is shifted:
-    `minmax01` and `minmax11` divide each column by its largest magnitude, `standard` by its
-    standard deviation, and rows stay CSR. Columns from 0 up are then scaled by `minmax01` as any
-    others; where it differs, a warning says so. Of column transforms, under which zeros would not
-    stay zeros, such rows are refused.
+    If the training rows are wide and mostly zeros (`keeps_sparse`), nothing is shifted: `minmax01`
+    and `minmax11` divide each column by its largest magnitude, `standard` by its standard
+    deviation, and rows stay CSR. For nonnegative columns `minmax01` is unchanged; if the result
+    differs, a warning is logged. Column transforms, which do not preserve zeros, raise an error for
+    such rows.
 
-    A learnt metric, where there is one, maps the scaled rows (`rfx.data.transforms.metric`).
+    A learnt metric, if any, maps the scaled rows (`rfx.data.transforms.metric`).
     """
 
     kind: str
@@ -150,10 +144,10 @@ class Scaler:
 
     @classmethod
     def fit(cls, X: RowsLike, kind: str = "none", weights: np.ndarray | None = None) -> Scaler:
-        """Learn from the training rows X (n, d), dense, csr or in parts; weights (n,) count for
+        """Learn from the training rows X (n, d), dense, csr or in parts; weights (n,) affect
         `standard` and column transforms.
 
-        Raises UsageError for an unknown kind, and for wide sparse rows of a column transform.
+        Raises UsageError for an unknown kind, and for a column transform of wide sparse rows.
         """
         _checked(kind, KINDS, "scaling")
         n, d = X.shape
@@ -165,25 +159,25 @@ class Scaler:
         if kind == "none":
             return cls(kind, shift, scale)
         if n == 0:
-            raise DataError("scaling can't be learnt from no rows")
+            raise DataError("scaling needs at least one row")
         with np.errstate(over="ignore", invalid="ignore"):
             low, spread = column_spread(X, kind, weights)
         return cls.from_spread(kind, low, spread, keeps_sparse(X))
 
     @classmethod
     def _transforming(cls, kind, X, weights):
-        """What `fit` learns, of a column transform."""
+        """`fit` for a column transform."""
         (n, d), in_parts = X.shape, isinstance(X, Rows)
         if keeps_sparse(X):
             raise UsageError(
-                f"--scaling is {kind}, but the rows are sparse, with {d:,} columns, whose zeros"
-                " would not stay zeros; choose standard, minmax01 or none"
+                f"--scaling is {kind}, but the rows are sparse, with {d:,} columns, and zeros would"
+                " become nonzero; use standard, minmax01 or none"
             )
         if weights is not None and not np.all(weights > 0):
             X, weights = X[np.flatnonzero(weights)], weights[weights > 0]
             n = len(weights)
         if n == 0:
-            raise DataError("scaling can't be learnt from no rows")
+            raise DataError("scaling needs at least one row")
         chosen = sampled(n, d)
         rows = X.unscaled(chosen) if in_parts else X[chosen]
         own = None if weights is None else weights[chosen]
@@ -192,8 +186,8 @@ class Scaler:
 
     @classmethod
     def of_parts(cls, kind, survey):
-        """What `fit` learns of a kind without a column transform, from the PartSurvey
-        (rfx.data.survey_parts) of the rows.
+        """`fit` for a kind without a column transform, from the PartSurvey (rfx.data.survey_parts)
+        of the rows.
         """
         _checked(kind, KINDS, "scaling")
         if kind == "none":
@@ -210,10 +204,10 @@ class Scaler:
 
     @classmethod
     def from_spread(cls, kind, low, spread, sparse=False):
-        """From the smallest values (d,) and the largest less these, or for `standard` from means
-        and standard deviations.
+        """Create from the smallest values (d,) and the ranges, or for `standard` from means and
+        standard deviations.
 
-        sparse: nothing is shifted. Raises DataError where they are not finite.
+        sparse: nothing is shifted. Raises DataError if they are not finite.
         """
         _check_spread(low, spread)
         unit = _reciprocal(spread)
@@ -221,9 +215,9 @@ class Scaler:
             if kind != "minmax01" or (low[unit > 0] != 0).any():
                 what = "standard deviation" if kind == "standard" else "largest magnitude"
                 warnings.warn(
-                    f"the rows are sparse, with {len(low):,} columns: each is divided by its {what}"
-                    f" and not shifted, as {kind} would, so that zeros stay zeros; --scaling none"
-                    " leaves them as they are",
+                    f"the rows are sparse, with {len(low):,} columns: each is divided by its"
+                    f" {what} but not shifted, so that zeros stay zeros, unlike {kind} on dense"
+                    " rows; --scaling none leaves them unchanged",
                     RfxWarning,
                     stacklevel=2,
                 )
@@ -238,12 +232,12 @@ class Scaler:
         return cls(kind, low, unit)
 
     def transform(self, X: RowsLike, dtype: DTypeLike = np.float64) -> RowsLike:
-        """Scaled copy of X (n, n_inputs): dense, but CSR where X is sparse and nothing is shifted,
-        as `none` and of wide rows.
+        """Scaled copy of X (n, n_inputs): dense, or CSR if X is sparse and nothing is shifted
+        (`none`, or wide rows).
 
-        A sparse X with fewer columns is taken to end in zeros, as LIBSVM files may. DataError for
-        any other width, and for a value that is not finite in dtype, by its row and column (from
-        1).
+        A sparse X with fewer columns is padded with zeros, as LIBSVM files may omit them. DataError
+        for any other width, and for a value that is not finite in dtype, with its row and column
+        (from 1).
         """
         if isinstance(X, Rows):
             return X.scaled(self, dtype)
@@ -254,7 +248,7 @@ class Scaler:
         return out if self.metric is None else self.metric.transform(out)
 
     def steps(self, dtype: DTypeLike) -> told.Steps:
-        """What `transform` computes of dense rows."""
+        """The computation steps of `transform` for dense rows."""
         own: told.Steps = () if self.columns is None else self.columns.steps()
         if self.kind != "none":
             own = (*own, told.Scale(self.shift, self.scale))
@@ -276,8 +270,8 @@ class Scaler:
         return out
 
     def _transformed(self, block):
-        """What the transform makes of dense rows; nan where a value is not finite, as it may make
-        a number of infinity.
+        """The transformed dense rows; nan if a value is not finite, because a transform may map
+        infinity to a number.
         """
         if self.columns is None:
             return block
@@ -308,7 +302,7 @@ class Scaler:
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Scaler:
-        """The scaling that to_dict gave; DataError where an array is missing or makes no sense."""
+        """The scaling from the result of to_dict; DataError if an array is missing or invalid."""
         kind = _checked(str(saved["kind"]), KINDS, "scaling")
         shift, scale = (np.asarray(saved[name], np.float64) for name in ("shift", "scale"))
         learnt = TRANSFORMS[kind].of_arrays(saved) if kind in TRANSFORMS else None
@@ -327,7 +321,7 @@ class Scaler:
         return cls(kind, shift, scale, learnt, metric)
 
 
-# What the arrays of `Scaler.to_dict` are in model files and checkpoints, by their names there.
+# The arrays of `Scaler.to_dict` in model files and checkpoints, by their names there.
 ARRAYS = {
     f"scaler_{name}": form
     for forms in (
@@ -340,20 +334,20 @@ ARRAYS = {
 
 
 def column_spread(X, kind, weights=None):
-    """What `Scaler.from_spread` takes, of the columns of X; weights: (n,) of its rows, None
+    """The arguments of `Scaler.from_spread` for the columns of X; weights: (n,) of its rows, None
     for ones.
     """
     return _moments(X, weights) if kind == "standard" else _range(X)
 
 
 def _range(X):
-    """Column minima, and maxima less minima."""
+    """Column minima, and maxima minus minima."""
     low, high = extremes(X)
     return low, high - low
 
 
 def extremes(X):
-    """Column minima and maxima (d,), of sparse rows those of zeros that are not stored, too."""
+    """Column minima and maxima (d,), including implicit zeros of sparse rows."""
     if scipy.sparse.issparse(X) and X.shape[1] > WIDE:
         return tuple(
             np.asarray(found.toarray(), np.float64).ravel()
@@ -376,8 +370,8 @@ def _sparse_moments(X, weights):
 
 
 def _moments(X, weights):
-    """Column means and standard deviations (divided by n, or the sum of weights), merged
-    over blocks so that large means lose no digits.
+    """Column means and standard deviations (divided by n, or the sum of weights), merged over
+    blocks so that large means lose no digits.
     """
     if keeps_sparse(X):
         return _sparse_moments(X, np.ones(X.shape[0]) if weights is None else weights)
@@ -396,8 +390,8 @@ def _moments(X, weights):
 
 
 def joined(count, mean, squares, more, other_mean, other_squares) -> tuple:
-    """(count, means, sums of squared differences to them) of rows, or weights, from those of two
-    parts, so that large means lose no digits (Chan, Golub and LeVeque 1983)."""
+    """Merge (count, mean, sum of squared differences) of rows or weights of two parts, so that
+    large means lose no digits (Chan, Golub and LeVeque 1983)."""
     total, delta = count + more, other_mean - mean
     return (
         total,
@@ -407,8 +401,8 @@ def joined(count, mean, squares, more, other_mean, other_squares) -> tuple:
 
 
 def _deviations(count, mean, squares):
-    """(means, standard deviations) from sums of squared differences to the means; what
-    rounding leaves of a constant is no variance.
+    """(means, standard deviations) from sums of squared differences; a variance within rounding
+    error of a constant is 0.
     """
     noise = np.abs(mean) * count * np.finfo(np.float64).eps
     spread = np.sqrt(squares / count)
@@ -416,16 +410,16 @@ def _deviations(count, mean, squares):
 
 
 def plain(value):
-    """A float, or an array (k,) as it is: one number for one target, one for each of several."""
+    """A float, or an array (k,) unchanged: one number for one target, one for each of several."""
     return np.asarray(value, np.float64) if np.ndim(value) else float(value)
 
 
 @dataclass
 class TargetScaler:
-    """y -> (y - shift) / scale for regression targets; `minmax01` takes the training targets to [0,
-    1], `mean` theirs to 0.
+    """y -> (y - shift) / scale for regression targets; `minmax01` scales the training targets to
+    [0, 1], `mean` to mean 0.
 
-    shift, scale: numbers, or arrays (k,) where a row has k targets.
+    shift, scale: numbers, or arrays (k,) for k targets per row.
     """
 
     kind: str = "none"
@@ -436,8 +430,8 @@ class TargetScaler:
     def fit(
         cls, y: np.ndarray, kind: str = "none", weights: np.ndarray | None = None
     ) -> TargetScaler:
-        """Learn from the training targets y (n,); weights (n,) count for `mean` alone.
-        Targets that are all equal get scale 1.
+        """Learn from the training targets y (n,); weights (n,) affect only `mean`. Targets that are
+        all equal get scale 1.
         """
         _checked(kind, TARGET_KINDS, "target scaling")
         if kind == "none":
@@ -452,7 +446,7 @@ class TargetScaler:
         return y if self.kind == "none" else (y - self.shift) / self.scale
 
     def inverse(self, y: np.ndarray) -> np.ndarray:
-        """Back to the units of the data."""
+        """Convert back to the original units."""
         return (
             np.asarray(y, np.float64)
             if self.kind == "none"
@@ -460,7 +454,7 @@ class TargetScaler:
         )
 
     def steps(self, n_targets: int) -> told.Steps:
-        """What `inverse` computes of a row of so many targets."""
+        """The computation steps of `inverse` for a row of so many targets."""
         if self.kind == "none":
             return ()
         scale = np.broadcast_to(np.asarray(self.scale, np.float64), (n_targets,))
@@ -475,8 +469,8 @@ class TargetScaler:
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any], n_outputs: int) -> TargetScaler:
-        """The scaling that to_dict gave, of rows with that many targets; DataError where it
-        is for another number of them.
+        """The scaling from the result of to_dict, for that many targets per row; DataError if it is
+        for another number.
         """
         kind = _checked(str(saved["kind"]), TARGET_KINDS, "target scaling")
         shift, scale = plain(saved["shift"]), plain(saved["scale"])

@@ -1,8 +1,8 @@
-"""Virtual examples: copies of training rows, changed in ways that leave their label alone; example
-i comes from (seed, i).
+"""Virtual examples: copies of training rows with label-preserving transformations; example i is
+determined by (seed, i).
 
-Digits in the way of infinite MNIST (Loosli, Canu and Bottou 2007), molecules in that of Montavon et
-al. (2012).
+Digits are transformed as in infinite MNIST (Loosli, Canu and Bottou 2007), molecules as in Montavon
+et al. (2012).
 """
 
 from dataclasses import dataclass
@@ -17,15 +17,15 @@ from rfx.errors import UsageError
 from rfx.parallel import for_ranges
 
 DEFORM, PERMUTE, CROP, FIELD = 101, 102, 103, 104
-# The side of the torus of smooth noise that every elastic field is a window of.
+# The side of the torus of smooth noise from which every elastic field is a window.
 _TORUS = 1024
 
 
 @dataclass(frozen=True)
 class Deformation:
-    """The most that a digit is turned (degrees), made larger or smaller (share), sheared and
-    shifted (pixels), uniformly up to that; elastic: the standard deviation in pixels of a smooth
-    random field, smoothness: of the Gaussian that it is smoothed by.
+    """The maximum rotation (degrees), scaling (fraction), shear and shift (pixels) of a digit,
+    drawn uniformly; elastic: the standard deviation in pixels of a smooth random field, smoothness:
+    of its Gaussian filter.
     """
 
     rotation: float = 10.0
@@ -39,12 +39,12 @@ class Deformation:
 def deform(
     images, index, seed: int, how: Deformation = Deformation(), first_as_they_are: bool = True
 ) -> np.ndarray:
-    """Example i of a stream without end over images (n, side, side): image i mod n, turned, scaled,
-    sheared, shifted and bent.
+    """Example i of an endless stream over images (n, side, side): image i mod n, rotated, scaled,
+    sheared, shifted and distorted.
 
-    index: (m,) ascending whole numbers without gaps; or one, for the change of that number of every
-    image. Returns (m, side, side) float32 in the range of the images. The first n examples, and
-    change 0, are the images themselves unless first_as_they_are is false.
+    index: (m,) consecutive integers; or one, for the transformation of that number of every image.
+    Returns (m, side, side) float32 in the range of the images. The first n examples, and
+    transformation 0, are the images themselves unless first_as_they_are is false.
     """
     n, side = len(images), images.shape[1]
     if images.ndim != 3 or images.shape[2] != side or side > _TORUS:
@@ -57,7 +57,7 @@ def deform(
     signed = 2 * draws - 1
     angles = np.deg2rad(how.rotation) * signed[:, 0]
     factors = np.stack([1 + how.scale * signed[:, 1], 1 + how.scale * signed[:, 2]], axis=1)
-    # from places of the result to places of the image
+    # from positions of the result to positions of the image
     matrices = np.empty((len(index), 2, 2))
     matrices[:, 0, 0], matrices[:, 0, 1] = (
         np.cos(angles) * factors[:, 0],
@@ -90,8 +90,8 @@ def deform(
 
 
 def _changes(n, index, seed, kind, width):
-    """(numbers, which of the n it is, draws (m, width)) of the examples `index`; one
-    number: of change `index` n for every one of the n.
+    """(numbers, which of the n, draws (m, width)) of the examples `index`; for one number: of
+    transformation `index` n for every one of the n.
     """
     if np.ndim(index) == 0:
         draws = uniforms(seed, kind, index, index + 1, width)
@@ -99,7 +99,7 @@ def _changes(n, index, seed, kind, width):
     index = np.asarray(index)
     draws = uniforms(seed, kind, int(index[0]), int(index[-1]) + 1, width)
     if len(draws) != len(index):
-        raise UsageError("the numbers of virtual examples must ascend without gaps")
+        raise UsageError("the numbers of virtual examples must be consecutive")
     return index, index % n, draws
 
 
@@ -148,10 +148,10 @@ def _deform(images, which, matrices, shifts, corners, untouched, field, out):
 
 
 def crops_and_flips(images, index, seed: int, size: int) -> np.ndarray:
-    """Example i: a window of size x size pixels at a random place of image i mod n, mirrored half
-    of the time.
+    """Example i: a window of size x size pixels at a random position of image i mod n, mirrored
+    with probability 1/2.
 
-    images: (n, height, width) or (n, height, width, channels). index: as for `deform`. Returns the
+    images: (n, height, width) or (n, height, width, channels). index: see `deform`. Returns the
     images' dtype.
     """
     n, height, width = images.shape[:3]
@@ -175,8 +175,8 @@ BOHR = 0.52917721  # Angstrom
 
 
 def coulomb(charges, positions) -> np.ndarray:
-    """Coulomb matrices (n, atoms, atoms) of charges (n, atoms), 0 where there is no atom, and
-    positions (n, atoms, 3) in Angstrom.
+    """Coulomb matrices (n, atoms, atoms) of charges (n, atoms), 0 for no atom, and positions (n,
+    atoms, 3) in Angstrom.
 
     0.5 Z^2.4 on the diagonal, Z_i Z_j / |R_i - R_j| off it, distances in Bohr (Rupp et al. 2012).
     """
@@ -202,8 +202,8 @@ def triangles(matrices) -> np.ndarray:
 
 
 def from_triangles(rows) -> np.ndarray:
-    """The symmetric matrices (n, atoms, atoms) of upper triangles (n, atoms (atoms + 1) /
-    2); UsageError for another width.
+    """The symmetric matrices (n, atoms, atoms) of upper triangles (n, atoms (atoms + 1) / 2);
+    UsageError for another width.
     """
     atoms = int(round((np.sqrt(8 * rows.shape[1] + 1) - 1) / 2))
     if atoms * (atoms + 1) // 2 != rows.shape[1]:
@@ -218,22 +218,22 @@ def from_triangles(rows) -> np.ndarray:
 
 
 def eigenvalues(matrices) -> np.ndarray:
-    """(n, atoms) eigenvalues by falling size."""
+    """(n, atoms) eigenvalues in decreasing order."""
     values = np.linalg.eigvalsh(matrices)
     return np.take_along_axis(values, np.argsort(-np.abs(values), axis=1, kind="stable"), axis=1)
 
 
 def bags_of_bonds(matrices) -> np.ndarray:
-    """(n, m) the entries of Coulomb matrices (n, atoms, atoms), those of each pair of elements by
-    falling size (Hansen et al. 2015).
+    """(n, m) the entries of Coulomb matrices (n, atoms, atoms), those of each pair of elements in
+    decreasing order (Hansen et al. 2015).
 
-    Elements are told by the diagonal. A bag has as many places as the molecule with most of such
-    pairs, zeros where there are fewer.
+    Elements are identified by the diagonal. A bag has as many places as the molecule with most of
+    such pairs, padded with zeros.
     """
     here, right = np.triu_indices(matrices.shape[1])
     charge = np.rint((2 * np.maximum(np.einsum("nii->ni", matrices), 0)) ** (1 / 2.4)).astype(int)
     one, other = charge[:, here], charge[:, right]
-    # an atom is a pair with itself, of another kind than two atoms of its element
+    # an atom with itself is a different kind of pair than two atoms of its element
     kind = np.where(here == right, -one, np.minimum(one, other) * 1000 + np.maximum(one, other))
     kind[(one == 0) | (other == 0)] = 0
     found, bags = triangles(matrices), []
@@ -244,16 +244,16 @@ def bags_of_bonds(matrices) -> np.ndarray:
 
 
 def by_row_norm(matrices) -> np.ndarray:
-    """The same molecules with their atoms in the order of falling row norms."""
+    """The same molecules with their atoms ordered by decreasing row norms."""
     return _permuted(matrices, np.argsort(-np.linalg.norm(matrices, axis=2), axis=1, kind="stable"))
 
 
 def permute(matrices, index, seed: int, noise: float | None = None) -> np.ndarray:
     """Example i: matrix i mod n with its atoms in a random order.
 
-    noise: the order is that of falling row norms with normal numbers of this deviation added
-    (Montavon et al. 2012, "randomly sorted"); None for any order of the atoms, those that are not
-    there behind. index: as for `deform`.
+    noise: the order is that of decreasing row norms plus normal noise of this deviation (Montavon
+    et al. 2012, "randomly sorted"); None for any order, with absent atoms last. index: see
+    `deform`.
     """
     n, atoms = len(matrices), matrices.shape[1]
     _, which, draws = _changes(n, index, seed, PERMUTE, atoms)

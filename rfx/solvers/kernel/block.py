@@ -1,8 +1,8 @@
-"""The quadratic programme of one block of variables in an SVM's dual, solved to a tolerance inside
+"""Solve the quadratic programme of one block of variables in an SVM's dual to a tolerance, within
 the cache.
 
-Variables are signed, beta_i = y_i alpha_i in [lo_i, hi_i], so that labels appear in the bounds
-alone. The block maximises sum_i e_i t_i - 1/2 t' (K + diag(shift)) t over steps t, where e = y - f
+Variables are signed, beta_i = y_i alpha_i in [lo_i, hi_i], so that labels appear only in the
+bounds. The block maximises sum_i e_i t_i - 1/2 t' (K + diag(shift)) t over steps t, where e = y - f
 - shift beta is the gradient at t = 0.
 """
 
@@ -24,10 +24,11 @@ def solve_singles(
     tol: float,
     max_steps: int,
 ) -> int:
-    """Greedy coordinate ascent: the variable whose free step gains most moves to its optimum.
+    """Greedy coordinate ascent: the variable whose unconstrained step gains most moves to its
+    optimum.
 
-    K (q, q); shift, error, beta, lo, hi (q,) float64, error and beta are updated. Ends when no
-    gradient that can be followed is above tol, or after max_steps. Returns the steps made.
+    K (q, q); shift, error, beta, lo, hi (q,) float64; error and beta are updated. Ends when no
+    feasible gradient exceeds tol, or after max_steps. Returns the number of steps.
     """
     size = len(beta)
     for step in range(max_steps):
@@ -68,11 +69,11 @@ def solve_pairs(
     tol: float,
     max_steps: int,
 ) -> int:
-    """The same under a constant sum of beta: two variables move against each other by equal steps.
+    """The same with a constant sum of beta: two variables move by opposite steps.
 
     The first has the largest gradient upwards, the second the largest gain of the pair by
     second-order information (Fan, Chen and Lin 2005). Ends when the largest and the smallest
-    gradient that can be followed differ by at most tol.
+    feasible gradient differ by at most tol.
     """
     size = len(beta)
     for step in range(max_steps):
@@ -104,7 +105,7 @@ def solve_pairs(
             max(own + K[j, j] - 2 * row[j], 0.0) + shift[i] + shift[j], 1e-12
         )
         change = min(change, min(hi[i] - beta[i], beta[j] - lo[j]))
-        # A bound is met exactly, so that a variable at its bound is known as such.
+        # A bound is met exactly, so that a variable at its bound is recognised.
         beta[i] = hi[i] if change >= hi[i] - beta[i] else beta[i] + change
         beta[j] = lo[j] if change >= beta[j] - lo[j] else beta[j] - change
         other = K[j]

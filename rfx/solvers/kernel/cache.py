@@ -1,4 +1,4 @@
-"""Kernel columns over an active set of rows, kept while memory lasts, and sums of such
+"""Kernel columns over an active set of rows, cached within the memory limit, and sums of such
 columns in float64.
 """
 
@@ -10,30 +10,28 @@ from rfx import kernels
 from rfx.compiled import njit
 from rfx.parallel import for_ranges
 
-# Kernel values made at once before they are stored or summed: they stay in the shared cache
-# meanwhile.
+# Kernel values computed at a time before they are stored or summed, so that they stay in the shared
+# cache.
 _SCRATCH = 1 << 20
 _TILE = 8192
-# Columns made at once at the least: rows that they are made of are read once for several.
+# Minimum columns computed at a time: source rows are read once for several.
 _TOGETHER = 32
 
 
 class ColumnCache:
-    """Columns k(x_w, x_a) for a in the active rows; the columns used longest ago make room for new
-    ones.
+    """Columns k(x_w, x_a) for a in the active rows, in a least-recently-used cache.
 
-    rows: Prepared; active (n,) those of them that are active, `local` ones by their place in it.
-    pool[slots[w]] is the column of local row w. `computed` counts columns made.
+    rows: Prepared; active (n,) those of them that are active, `local` ones by their position in it.
+    pool[slots[w]] is the column of local row w. `computed` counts computed columns.
     """
 
     def __init__(self, rows: kernels.Prepared, active: np.ndarray, memory: np.ndarray) -> None:
-        """memory: 1-d array of rows.dtype to keep columns in, with room for at least one of
-        all rows.
-        """
+        """memory: 1-d array of rows.dtype for columns, with space for at least one of all rows."""
         self._all, self.active, self.rows = rows, active, rows.take(active)
-        # A tenth more than is needed now: rows that become active later need not cost all columns.
+        # A tenth more than needed now: rows that become active later then do not invalidate all
+        # columns.
         width = min(rows.n_rows, len(active) + len(active) // 10)
-        # What one call of `fetch` may ask for.
+        # The maximum request of one call of `fetch`.
         self.capacity = min(len(active), len(memory) // width)
         self._room = memory[: self.capacity * width].reshape(self.capacity, width)
         self.pool = self._room[:, : len(active)]
@@ -44,8 +42,8 @@ class ColumnCache:
         self.computed = 0
 
     def adopt(self, wanted: np.ndarray) -> bool:
-        """Make `wanted` (sorted) active as well, and keep all columns; False where a new
-        cache is the better choice.
+        """Make `wanted` (sorted) active as well, keeping all columns; False if a new cache is
+        preferable.
         """
         fresh = np.setdiff1d(wanted, self.active, assume_unique=True)
         before, after = len(self.active), len(self.active) + len(fresh)
@@ -68,8 +66,8 @@ class ColumnCache:
         return True
 
     def fetch(self, wanted: np.ndarray) -> np.ndarray:
-        """Slots of the columns of the local rows `wanted` (distinct, at most `capacity`),
-        made where they are missing.
+        """Slots of the columns of the local rows `wanted` (distinct, at most `capacity`), computed
+        if missing.
         """
         self._clock += 1
         slots = self.slots[wanted]
@@ -85,7 +83,7 @@ class ColumnCache:
                 part, places = missing[start : start + step], free[start : start + step]
                 arguments = self.rows.name, self.rows.take(part), self.rows, self.rows.params
                 if places[-1] - places[0] == len(places) - 1:
-                    # Neighbours, as while the cache fills: written where they stay, by all threads.
+                    # Contiguous, as while the cache fills: written in place, by all threads.
                     kernels.block(*arguments, out=self.pool[places[0] : places[-1] + 1])
                 else:
                     self.pool[places] = kernels.block(*arguments)
@@ -115,8 +113,8 @@ def add_columns(
     sources: np.ndarray,
     weights: np.ndarray,
 ) -> None:
-    """sums[targets] += sum_s weights[s] k(x_s, x_targets) in float64, without keeping
-    kernel values.
+    """sums[targets] += sum_s weights[s] k(x_s, x_targets) in float64, without storing kernel
+    values.
     """
     step = max(1, 2 * _SCRATCH // _TILE)
     for begin in range(0, len(targets), _TILE):
@@ -145,8 +143,8 @@ def _accumulate(
     start: int,
     stop: int,
 ) -> None:
-    """sums[start:stop] += weights @ pool[slots, start:stop]; four columns in one pass over
-    a tile of sums.
+    """sums[start:stop] += weights @ pool[slots, start:stop]; four columns in one pass over a tile
+    of sums.
     """
     tile = 1024
     whole = len(slots) - len(slots) % 4

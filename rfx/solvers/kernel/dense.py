@@ -1,5 +1,5 @@
-"""One exact kernel problem whose matrix K is in memory: ridge by Cholesky, squared hinge and
-logistic by Newton's method.
+"""An exact kernel problem whose matrix K is in memory: ridge regression by Cholesky, squared hinge
+and logistic loss by Newton's method.
 
 The problem and its certificates are those of `rfx.solvers.kernel.newton`; systems are solved by
 factors in float64.
@@ -37,9 +37,9 @@ def solve_kernel_dense(
 
     K: (n, n) float64, symmetric positive semidefinite. Y: (n, k) targets, or labels in {-1, +1}.
     loss: squared, squared_hinge or logistic of rfx.losses. budget: tol is the gap divided by the
-    objective (1e-6), max_iter are Newton steps a column (100; n_iter counts them, a ridge solution
-    is one). warm: (n, k) coefficients to start from. Raises UsageError as `check_problem` does, and
-    for a lam below the rounding of K.
+    objective (1e-6), max_iter are Newton steps per column (100; n_iter counts them, a ridge
+    solution is one). warm: (n, k) coefficients to start from. Raises UsageError like
+    `check_problem`, and for a lam below the rounding of K.
     """
     Y = check_problem(K, Y, lam, loss)
     budget = budget.filled(tol=1e-6, max_iter=100)
@@ -77,7 +77,7 @@ def solve_kernel_dense(
 
 
 def _ridge(K: np.ndarray, Y: np.ndarray, lam: float, budget: Filled, record: Recorder) -> Solution:
-    """(K + lam) a = y and, once, for what rounding has left; the gap is half the squared
+    """(K + lam) a = y with one step of iterative refinement; the gap is half the squared
     residual.
     """
     factor = _factor(K, lam)
@@ -95,13 +95,13 @@ def _ridge(K: np.ndarray, Y: np.ndarray, lam: float, budget: Filled, record: Rec
 
 
 def _factor(K: np.ndarray, diagonal: float) -> np.ndarray:
-    """The Cholesky factor of K + diagonal, lower, in Fortran order; K is left alone."""
+    """The Cholesky factor of K + diagonal, lower, in Fortran order; K is not changed."""
     matrix = np.array(K.T, order="F", dtype=np.float64)
     matrix[np.diag_indices(len(K))] += diagonal
     factor, info = lapack.dpotrf(matrix, lower=1, overwrite_a=1, clean=0)
     if info:
         raise UsageError(
-            f"lambda is {np.min(diagonal):g}, below the rounding of the kernel matrix; choose a"
+            f"lambda is {np.min(diagonal):g}, below the rounding error of the kernel matrix; use a"
             " larger one"
         )
     found: np.ndarray = factor

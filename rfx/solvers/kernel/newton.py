@@ -1,11 +1,11 @@
-"""Exact kernel machines with a smooth loss, logistic above all: Newton's method over the rows, f =
+"""Exact kernel machines with a smooth loss, mainly logistic: Newton's method over the rows, f =
 sum_i a_i k(x_i, .).
 
-min lam/2 ||f||_H^2 + sum_n L(f(x_n), y_n), un-normalised and without bias: equation 1 of Yen et al.
-(2014), where L is any loss, has none. With f = K a and v = lam a + L'(f), the dual point u = L'(f)
-has the gap v'K v / (2 lam); u = -lam a, made feasible, has another, and the smaller counts.
-Newton's direction q solves lam q + D K q = -v with the curvatures D = S^2 of the loss: q = -v / lam
-+ S t makes that (lam + S K S) t = S K v / lam, symmetric and positive definite.
+min lam/2 ||f||_H^2 + sum_n L(f(x_n), y_n), un-normalised and without bias, as in equation 1 of Yen
+et al. (2014) for any loss L. With f = K a and v = lam a + L'(f), the dual point u = L'(f) has the
+gap v'K v / (2 lam); u = -lam a, made feasible, has another, and the smaller one is used. Newton's
+direction q solves lam q + D K q = -v with the curvatures D = S^2 of the loss: q = -v / lam + S t
+gives (lam + S K S) t = S K v / lam, symmetric and positive definite.
 """
 
 from __future__ import annotations
@@ -28,12 +28,11 @@ if TYPE_CHECKING:
     from rfx.losses import SmoothLoss
     from rfx.solvers.base import Callback, Filled
 
-# Rows with a smaller share of the largest root of curvature than this count as flat.
+# Rows with a smaller fraction of the largest square root of curvature than this count as flat.
 FLAT = 1e-8
-# Rank of the preconditioner: it is made anew for every direction, which takes a handful of
-# products.
+# Rank of the preconditioner, which is recomputed for every direction at the cost of a few products.
 _RANK = 512
-# Conjugate gradient steps for one direction.
+# Conjugate gradient steps per direction.
 _STEPS = 200
 
 
@@ -51,15 +50,15 @@ def solve_kernel_newton(
     """The coefficients a (N,) or (N, k), by Newton's method with preconditioned conjugate
     gradients.
 
-    K: (N, N), held in float32 where it takes at most half of the budget's memory, else made anew at
-    every product. Y: (N,) or (N, k) labels in {-1, +1}, one output after the other. loss: one of
-    rfx.losses with a second derivative. budget: tol is the relative gap (1e-4), max_iter are Newton
-    steps an output (100). warm: coefficients of Y's shape to start from. seed: of the
+    K: (N, N), stored in float32 if it needs at most half of the budget's memory, else recomputed
+    for every product. Y: (N,) or (N, k) labels in {-1, +1}; outputs are solved one by one. loss:
+    one of rfx.losses with a second derivative. budget: tol is the relative gap (1e-4), max_iter are
+    Newton steps per output (100). warm: coefficients of Y's shape to start from. seed: of the
     preconditioner.
 
-    Kernel values are float32 until that is solved; then decision values are made anew in float64,
-    in which the solver goes on where the gap, which is always that of the kernel in float64 in the
-    end, asks for it. Raises UsageError as `check_problem` does.
+    Kernel values are float32 until that is solved; then decision values are recomputed in float64,
+    and the solver continues in float64 if the gap requires it. The final gap is always that of the
+    float64 kernel. Raises UsageError like `check_problem`.
     """
     Y = check_problem(K, Y, lam, loss)
     budget = budget.filled(tol=1e-4, max_iter=100, memory_mb=default_memory_mb())
@@ -87,7 +86,7 @@ def solve_kernel_newton(
 
 
 class _Values:
-    """Products with K, quick and exact, and Newton's direction by them."""
+    """Products with K, fast and exact, and Newton's direction using them."""
 
     def __init__(self, K: KernelMatrix, lam: float, budget: Filled, seed: int) -> None:
         self.K, self.lam, self.budget = K, lam, budget
@@ -96,13 +95,13 @@ class _Values:
         self.array = K.to_array(np.float32) if held else None
 
     def quick(self, v: np.ndarray) -> np.ndarray:
-        """K v by float32 values."""
+        """K v with float32 values."""
         if self.array is None:
             return self.K.matvec(v, np.float32)
         return matmul(self.array, v.astype(np.float32)).astype(np.float64)
 
     def exact(self, v: np.ndarray) -> np.ndarray:
-        """K v by float64 values made anew; only the columns of non-zeros, where these are few."""
+        """K v with recomputed float64 values; only the columns of nonzeros if these are few."""
         used = np.flatnonzero(v)
         if 4 * len(used) > len(v):
             return self.K.matvec(v)
@@ -117,7 +116,7 @@ class _Values:
         q = -v / self.lam
         chosen = roots > FLAT * max(roots.max(), FLAT)
         s = np.where(chosen, roots, 0.0)
-        # From q = 0 on the chosen rows, where the residual is v itself; from t = 0 it would be
+        # From q = 0 on the selected rows, where the residual is v itself; from t = 0 it would be
         # larger by about K / lam.
         first = np.divide(v, self.lam * roots, out=np.zeros_like(v), where=chosen)
         residual = -self.lam * first

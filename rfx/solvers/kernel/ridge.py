@@ -1,11 +1,11 @@
-"""Kernel ridge regression: (K + lam I) alpha = Y, by Cholesky while K fits in memory, else by
+"""Kernel ridge regression: (K + lam I) alpha = Y, by Cholesky if K fits into memory, else by
 conjugate gradients.
 
 The objective is lam/2 ||f||_H^2 + 1/2 sum_n (f(x_n) - y_n)^2 with f = sum_i alpha_i k(x_i, .), per
 output (Yen et al. 2014, eq. 1, squared loss). Its dual at the same alpha is lam alpha'y - lam^2/2
-||alpha||^2 - lam/2 alpha'K alpha, so that the duality gap is exactly 1/2 ||r||^2 with the residual
-r = y - K alpha - lam alpha. It is measured with kernel values made anew in float64, never with the
-factor or with the values that a solver worked on.
+||alpha||^2 - lam/2 alpha'K alpha, so the duality gap is exactly 1/2 ||r||^2 with the residual r = y
+- K alpha - lam alpha. It is computed with new kernel values in float64, not with the factor or the
+solver's values.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from rfx.losses import Loss
     from rfx.solvers.base import Callback, Filled
 
-# The largest rank of a preconditioner, and the least.
+# The maximum and minimum rank of a preconditioner.
 _MOST, _LEAST = 2000, 128
-# The most landmarks of one, and the rows for each of them.
+# The maximum number of landmarks, and the rows for each of them.
 _LANDMARKS, _PER_LANDMARK = 8000, 32
-# What is left of a diagonal entry, relative to the largest, that float32 can't tell from rounding.
+# The remaining diagonal, relative to the largest entry, that is below float32 rounding.
 _FLOOR = 1e-5
 
 
@@ -53,16 +53,16 @@ def solve_kernel_ridge(
     """Kernel ridge regression over the rows of K (N, N).
 
     Y: (N,) or (N, k) targets. lam: un-normalised, in (0, inf). budget: tol is the largest gap
-    divided by the objective, of each output (1e-8); max_iter are passes over K when K is not kept
-    (500); memory_mb is for K (one copy, in float32 with refinement where lam is large enough for
-    it, else float64; where float32 alone fits, as a preconditioner) or, where neither fits, for a
+    divided by the objective, of each output (1e-8); max_iter are passes over K if K is not stored
+    (500); memory_mb is for K (one copy, in float32 with refinement if lam is large enough for it,
+    else float64; if only float32 fits, as a preconditioner) or, if neither fits, for a
     preconditioner of low rank. warm: alpha of Y's shape to start from. seed: of the preconditioner.
 
-    Returns a Solution: coef alpha of Y's shape, objective, gap (above), n_iter passes over K
-    besides the one that fills it. An entry of the trace is a pass and says which `path` was taken;
-    within conjugate gradients objective and gap are those of their recursion, which the next pass
-    in float64 measures. Raises UsageError as `check_problem` does, DataError where X or Y hold
-    values that are not finite.
+    Returns a Solution: coef alpha of Y's shape, objective, gap (above), n_iter passes over K in
+    addition to the one that fills it. An entry of the trace is a pass and its `path`; within
+    conjugate gradients objective and gap are those of their recursion, verified by the next pass in
+    float64. Raises UsageError like `check_problem`, DataError if X or Y contain values that are not
+    finite.
     """
     Y = check_problem(K, Y, lam, loss, ("squared",))
     if not np.isfinite(Y).all():
@@ -79,7 +79,7 @@ def solve_kernel_ridge(
 
 
 class _System:
-    """(K + lam I) alpha = Y for targets (N, k), and how it is solved approximately."""
+    """(K + lam I) alpha = Y for targets (N, k), and its approximate solution."""
 
     def __init__(
         self, K: KernelMatrix, Y: np.ndarray, lam: float, budget: Filled, seed: int
@@ -97,7 +97,7 @@ class _System:
                 solve, self.path = _cholesky(K, dtype, lam), f"cholesky-{np.dtype(dtype).name}"
         self.direct = solve is not None
         if solve is None and 4 * size <= budget.memory_mb:
-            # Too small a lam for a factor in float32: that of a larger one is a preconditioner, at
+            # lam is too small for a float32 factor: that of a larger lam is a preconditioner, with
             # a condition number of about their ratio.
             solve, self.path = _cholesky(K, np.float32, 30 * eps * trace), "preconditioned-float32"
         if solve is None:
@@ -117,8 +117,8 @@ class _System:
         )
 
     def refine(self, alpha: np.ndarray, record: Recorder, shape: tuple[int, ...]) -> Solution:
-        """The residual in float64, a correction by the factor, or by preconditioned
-        conjugate gradients, and again.
+        """Alternate between the residual in float64 and a correction by the factor, or by
+        preconditioned conjugate gradients.
         """
         Y, budget, best = self.Y, self.budget, np.inf
         solution: tuple[np.ndarray, float, Certificate] | None = None
@@ -158,9 +158,9 @@ class _System:
         residual: np.ndarray,
         tell: Callable[[np.ndarray, np.ndarray, np.ndarray], None],
     ) -> np.ndarray:
-        """A correction with which the gap is half of what it may be, or whose own residual is 1e-4
-        of where it started: float32 values carry no further, and the caller starts again from a
-        residual in float64. Every pass is told of.
+        """A correction with half of the allowed gap, or whose residual is reduced by 1e-4: float32
+        values achieve no more, and the caller starts again from a residual in float64. Every pass
+        is reported.
         """
         least = 1e-8 * dots(residual, residual)
 
@@ -182,11 +182,9 @@ class _System:
 def _low_rank(
     K: KernelMatrix, lam: float, limit_mb: float, seed: int
 ) -> Callable[[np.ndarray], np.ndarray]:
-    """A preconditioner by columns of K that are kept, or by more that are made again where
-    too few of them fit.
-    """
+    """A preconditioner from stored columns of K, or from more recomputed ones if too few fit."""
     n_rows = len(K.diagonal)
-    # the values of so many, made twice, cost an eighth of a product with K, of which half is made;
+    # computing so many values twice costs an eighth of a product with K, of which half is computed;
     # their system takes half of the limit
     if K.factors is not None:
         return PivotedFactor(pivots(K, limit_mb, seed), lam, K.factors)
@@ -217,12 +215,12 @@ def pivots(K: KernelMatrix, limit_mb: float, seed: int, most: int = _MOST) -> np
 def _cholesky(
     K: KernelMatrix, dtype: type[np.floating[Any]], lam: float | np.floating[Any]
 ) -> Callable[[np.ndarray], np.ndarray] | None:
-    """v -> (K + lam I)^-1 v by a factorisation in the memory of K's upper triangle; None
-    where K is not positive.
+    """v -> (K + lam I)^-1 v by a factorisation in the memory of K's upper triangle; None if K is
+    not positive definite.
     """
     upper = K.upper(dtype)
     upper[np.diag_indices(len(upper))] += dtype(lam)
-    # Rows of the upper triangle are columns of the lower one in Fortran's order: no copy is made.
+    # Rows of the upper triangle are columns of the lower one in Fortran order: no copy is needed.
     factor = upper.T
     if factor_in_place(factor) != 0:
         return None

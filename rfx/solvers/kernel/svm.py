@@ -8,10 +8,10 @@ k(x_i, .), the dual divided by lam is
     max  sum_i y_i beta_i - 1/2 beta' (K + shift I) beta
     hinge: shift 0, 0 <= y_i beta_i <= C;  squared hinge: shift 1/(2C), 0 <= y_i beta_i;
 
-and sum_i beta_i = 0 with a bias. The duality gap is a sum over rows, none of them negative: for the
+and sum_i beta_i = 0 with a bias. The duality gap is a sum of nonnegative terms over rows: for the
 hinge C xi_i - alpha_i (1 - y_i (f_i + b)), for the squared hinge C xi_i^2 + alpha_i^2 / (4C) -
-alpha_i (1 - y_i (f_i + b)), xi_i = max(0, 1 - y_i (f_i + b)). So each row's share of what is
-missing is known, and only rows with a share need to be active.
+alpha_i (1 - y_i (f_i + b)), xi_i = max(0, 1 - y_i (f_i + b)). So each row's contribution to the gap
+is known, and only rows with a contribution need to be active.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 _BLOCK = 1024
 _FIRST_ROWS = 4096
 _LEAST_COLUMNS = 64
-# A block is solved until its largest violation is this part of the largest of all rows, in at most
-# so many steps a variable.
+# A block is solved until its largest violation is this fraction of the largest of all rows, in at
+# most so many steps per variable.
 _INNER_TOL, _INNER_STEPS = 0.1, 20
 # Blocks of one round between two entries of the trace.
 _TELLING = 100
@@ -68,19 +68,18 @@ def solve_kernel_svm(
 ) -> KernelSolution:
     """Kernel SVM over the rows of K (n, n).
 
-    y: (n,) labels in {-1, +1}, times weights where the loss is Weighted. lam: un-normalised, in (0,
+    y: (n,) labels in {-1, +1}, times weights if the loss is Weighted. lam: un-normalised, in (0,
     inf); LIBSVM's C is 1 / lam. loss: Hinge or SquaredHinge of rfx.losses. budget: tol is the
     duality gap divided by the objective (1e-3), max_iter are blocks of variables (100,000),
     memory_mb is for cached kernel columns. warm: (n,) the coef of an earlier Solution. seed: of the
-    rows that come first.
+    initial rows.
 
     Returns a KernelSolution: objective and gap in the scale of the objective above, n_iter blocks.
-    The trace has one entry per round, with active rows, support vectors, columns and inner steps as
-    well, and in long rounds one every 100 blocks, whose objective and gap take the decision values
-    of the rows that are not active as they were before the round. Kernel values are float32 where
-    that can do; in the end all are computed once more in float64 for the objective and the gap, and
-    where the gap is then too large the solver goes on in float64. Raises UsageError as
-    `check_problem` does, and for tol.
+    The trace has one entry per round, with active rows, support vectors, columns and inner steps;
+    long rounds have one every 100 blocks, whose objective and gap use the decision values of
+    inactive rows from before the round. Kernel values are float32 if that is sufficient; at the end
+    all are recomputed in float64 for the objective and the gap, and if the gap is then too large,
+    the solver continues in float64. Raises UsageError like `check_problem`, and for tol.
     """
     budget = budget.filled(tol=1e-3, max_iter=100_000, memory_mb=default_memory_mb())
     problem = _Problem(K, y, lam, loss, bias, budget.tol, warm)
@@ -106,8 +105,8 @@ def solve_kernel_svm(
 
 
 def _rounds(problem: _Problem, run: _Run, active: np.ndarray | None) -> tuple[float, float]:
-    """Active sets, one after the other, until the gap is met; returns gap and objective. active:
-    rows whose decision values are up to date, None to start with a sample of all."""
+    """Process active sets until the gap is met; return gap and objective. active: rows with current
+    decision values, None to start with a sample of all."""
     tol = problem.tol
     inside_tol = max(0.3 * tol, 0.03)
     if active is None:
@@ -134,7 +133,7 @@ def _met(gap: float, objective: float, tol: float) -> bool:
 
 
 def _first_rows(y: np.ndarray, seed: int) -> np.ndarray:
-    """Rows to start with: an eighth of them, at least 4,096, with the classes in proportion."""
+    """Initial rows: an eighth of them, at least 4,096, stratified by class."""
     n_rows = len(y)
     share = min(1.0, max(_FIRST_ROWS, n_rows // 8) / n_rows)
     rng = np.random.default_rng(seed)
@@ -169,19 +168,19 @@ class _Problem:
         top = np.inf if self.squared else self.C
         self.lo, self.hi = np.where(self.y > 0, 0.0, -top), np.where(self.y > 0, top, 0.0)
         self.beta = np.zeros(len(self.y))
-        # Decision values without bias: `seen` holds the beta that they belong to, row by row active
-        # or not.
+        # Decision values without bias: `seen` holds the corresponding beta, for active and inactive
+        # rows.
         self.f = np.zeros(len(self.y))
         self.seen = np.zeros(len(self.y))
         self.bias_value = 0.0
-        # The objective at the last refresh, to measure gaps against; unknown before.
+        # The objective at the last refresh, as reference for gaps; unknown before.
         self.scale: float | None = None
         if warm is not None:
             self._warm_start(start(warm, self.y.shape))
 
     def _too_coarse(self) -> bool:
-        """Whether rounding to float32 could outweigh the shift that makes the squared
-        hinge's dual bounded.
+        """Whether float32 rounding could exceed the shift that makes the squared hinge's dual
+        bounded.
         """
         if not self.squared:
             return False
@@ -189,11 +188,11 @@ class _Problem:
         return not noise < self.shift.min()
 
     def go_to_float64(self) -> None:
-        """Let the kernel be in float64 from here on, and so the decision values of all rows that
-        may have a share of the gap.
+        """Use float64 kernel values from here on, and recompute the decision values of all rows
+        that may contribute to the gap.
 
-        Those are the support vectors, and the rows beyond the margin by no more than a few times
-        what float32 is seen to have been wrong by.
+        These are the support vectors, and rows beyond the margin by at most a few times the
+        observed float32 error.
         """
         self.rows = self.K.prepared(np.float64)
         before = self.f.copy()
@@ -209,13 +208,13 @@ class _Problem:
         add_columns(self.f, self.rows, rows, support, self.beta[support])
 
     def forget(self) -> None:
-        """Have all decision values summed anew."""
+        """Recompute all decision values."""
         self.f[:], self.seen[:] = 0.0, 0.0
 
     def _warm_start(self, beta0: np.ndarray) -> None:
         self.beta = np.clip(beta0, self.lo, self.hi)
         if self.bias:
-            # The heavier class is scaled down until both weigh the same.
+            # The heavier class is scaled down until both have equal weight.
             up, down = self.beta[self.y > 0].sum(), -self.beta[self.y < 0].sum()
             self.beta[self.y > 0] *= min(1.0, down / up) if up > 0 else 1.0
             self.beta[self.y < 0] *= min(1.0, up / down) if down > 0 else 1.0
@@ -223,7 +222,7 @@ class _Problem:
     def shares(
         self, rows: Index = slice(None), f: np.ndarray | None = None, b: float | None = None
     ) -> np.ndarray:
-        """Each row's share of the duality gap."""
+        """Each row's contribution to the duality gap."""
         y, alpha = self.y[rows], np.abs(self.beta[rows])
         slack = 1.0 - y * (
             (self.f[rows] if f is None else f) + (self.bias_value if b is None else b)
@@ -231,18 +230,16 @@ class _Problem:
         xi = np.maximum(slack, 0.0)
         C = self.C[rows]
         loss = C * xi**2 + alpha**2 / (4 * C) if self.squared else C * xi
-        # Rounding may leave a share a hair below zero.
+        # Rounding may make a contribution slightly negative.
         return np.maximum(loss - alpha * slack, 0.0)
 
     def objective(self, rows: Index, beta: np.ndarray, f: np.ndarray, b: float) -> float:
-        """The objective of the rows alone, all others having beta = 0."""
+        """The objective of the rows alone, with beta = 0 elsewhere."""
         xi = np.maximum(1.0 - self.y[rows] * (f + b), 0.0)
         return 0.5 * float(beta @ f) + float(self.C[rows] @ (xi**2 if self.squared else xi))
 
     def refresh(self, active: np.ndarray) -> tuple[float, float]:
-        """Bring the decision values outside `active` up to date; returns gap and objective
-        over all rows.
-        """
+        """Update the decision values outside `active`; return gap and objective over all rows."""
         outside = np.ones(len(self.y), dtype=bool)
         outside[active] = False
         changed = np.flatnonzero(self.beta != self.seen)
@@ -257,9 +254,9 @@ class _Problem:
     def violations(
         self, rows: Index = slice(None), beta: np.ndarray | None = None, f: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray, float]:
-        """How much each row's gradient calls for a rise and for a fall of its beta (one positive,
-        or none); and the bias about which: half way between the largest gradient upwards and the
-        smallest downwards, zero without bias.
+        """How strongly each row's gradient requests an increase and a decrease of its beta (at most
+        one positive); and the bias: half way between the largest gradient upwards and the smallest
+        downwards, zero without bias.
         """
         beta, f = (self.beta, self.f) if beta is None else (beta, f)
         error = self.y[rows] - f - self.shift[rows] * beta
@@ -267,22 +264,22 @@ class _Problem:
         b = 0.0
         if self.bias:
             high, low = error[can_rise].max(initial=-np.inf), error[can_fall].min(initial=np.inf)
-            # All can only move the same way, so none can: a bias at the outermost shows that
-            # nothing is missing.
+            # All can only move in the same direction, so none can: the extreme bias shows that the
+            # solution is optimal.
             b = float(low if np.isinf(high) else high if np.isinf(low) else 0.5 * (high + low))
         return np.where(can_rise, error - b, 0.0), np.where(can_fall, b - error, 0.0), b
 
     def missing_rows(self, active: np.ndarray) -> np.ndarray:
-        """The next active rows: those whose shares make up the gap, and those of `active`
-        that may still move.
+        """The next active rows: those that contribute to the gap, and those of `active` that may
+        still move.
         """
         share = self.shares()
-        assert self.scale is not None  # refreshed before
+        assert self.scale is not None
         order = np.argsort(share)
         wanted = np.zeros(len(share), dtype=bool)
         wanted[order[np.cumsum(share[order]) > 0.1 * self.tol * self.scale]] = True
         if self.bias:
-            # About the best bias one side may have no share, but it takes both to make a pair.
+            # With the best bias one side may have no contribution, but a pair needs both.
             for side in self.violations()[:2]:
                 wanted[np.argpartition(-side, min(_BLOCK, len(side) - 1))[:_BLOCK]] = True
         margin = self.y[active] * (self.f[active] + self.bias_value) - 1.0
@@ -299,9 +296,9 @@ def best_bias(
 ) -> float:
     """The b that minimises sum_n w_n L(y_n (f_n + b)); weights: w (N,), None for ones.
 
-    Row n stops to count at b = y_n - f_n. For the hinge the slope is a sum of weights, so that b is
-    an order statistic; for the squared hinge the slope is increasing and piecewise linear, and is
-    bisected.
+    Row n stops contributing at b = y_n - f_n. For the hinge the slope is a sum of weights, so b is
+    an order statistic; for the squared hinge the slope is increasing and piecewise linear, and
+    bisection is used.
     """
     bounds, weights = y - f, np.ones(len(y)) if weights is None else weights
     positive = y > 0
@@ -312,7 +309,8 @@ def best_bias(
         return float(bounds.max())
     if not squared:
         order = np.argsort(bounds)
-        # the slope right of a bound: the weights up to it, less those of the positive rows
+        # the slope to the right of a breakpoint: the weights up to it, minus those of the positive
+        # rows
         slope = np.cumsum(weights[order]) - weights[positive].sum()
         slope[np.abs(slope) <= 1e-12 * weights.sum()] = 0.0
         place = int(np.argmax(slope >= 0))
@@ -332,7 +330,7 @@ def best_bias(
 
 
 class _Run:
-    """Blocks of variables over one active set after another, and what they cost."""
+    """Blocks of variables over successive active sets, with their cost."""
 
     def __init__(self, problem: _Problem, budget: Filled, record: Recorder, seed: int) -> None:
         self.problem, self.budget, self.record = problem, budget, record
@@ -341,19 +339,19 @@ class _Run:
         self.restart()
 
     def restart(self) -> None:
-        """Begin with an empty cache of the rows' type."""
-        # At least a small block of columns of all rows. Pages are taken as they are written to, and
-        # serve one active set after another.
+        """Start with an empty cache of the rows' type."""
+        # At least a small block of columns of all rows. Memory pages are allocated when written to,
+        # and reused by successive active sets.
         n_rows, dtype = len(self.problem.y), self.problem.rows.dtype
         self.cache: ColumnCache | None = None
         self.memory = np.empty(0, dtype)
         wanted = max(self.budget.memory_mb * 2**20 // dtype.itemsize, _LEAST_COLUMNS * n_rows)
         self.memory = np.empty(int(min(wanted, n_rows**2)), dtype)
-        # True when a block that violates optimality could not be moved: rounding has the last word.
+        # True if a violating block could not be moved because of rounding.
         self.stalled = False
 
     def tell(self, active: Sized, gap: float, objective: float) -> None:
-        """Record where things are, in the scale of the objective that is not divided by lam."""
+        """Record the current state, in the scale of the objective that is not divided by lam."""
         lam, beta = self.problem.lam, self.problem.beta
         counts = {
             "active": len(active),
@@ -370,11 +368,11 @@ class _Run:
         )
 
     def solve(self, active: np.ndarray, inside_tol: float) -> np.ndarray:
-        """Blocks over the active rows until their shares of the gap are below inside_tol of the
-        objective.
+        """Process blocks over the active rows until their contributions to the gap are below
+        inside_tol of the objective.
 
-        Returns the rows whose decision values are up to date: `active`, and others where that kept
-        the cached columns.
+        Returns the rows with current decision values: `active`, and others if that preserved the
+        cached columns.
         """
         p = self.problem
         self.stalled = False
@@ -397,7 +395,7 @@ class _Run:
             chosen = _violators(up, down, size, p.bias, self.rng)
             if len(chosen) == 0:
                 break
-            # its own values are few; columns are made of what moves
+            # its own values are few; columns are computed for variables that move
             K = cache.square(chosen)
             part, before = beta[chosen], beta[chosen]
             tol = _INNER_TOL * float(max(up.max(), down.max()))
@@ -444,9 +442,9 @@ def _sample(values: np.ndarray, count: int, rng: np.random.Generator) -> np.ndar
     positive = np.flatnonzero(values > 0)
     if len(positive) <= count:
         return positive
-    # The largest make sure that the worst is worked on; the others are a random sample of all that
-    # violate, because the worst by themselves are near one another: one of them moved, and the rest
-    # of the block has nothing left to do.
+    # The largest ensure progress on the worst violations; the others are a random sample of all
+    # violators, because the worst are close to one another: after one of them moves, the rest of
+    # the block has nothing left to do.
     top = max(1, count // 10)
     order = np.argpartition(values[positive], len(positive) - top - 1)
     first, rest = order[len(positive) - top :], order[: len(positive) - top]

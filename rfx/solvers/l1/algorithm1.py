@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from rfx.operators.matrix import Matrix
     from rfx.solvers.base import Callback, Filled
 
-# (Z, y, lam, loss, budget, warm) -> Solution, over the columns that it is given
+# (Z, y, lam, loss, budget, warm) -> Solution, over the given columns
 Solve: TypeAlias = "Callable[[Matrix, np.ndarray, float, SmoothLoss, Budget, np.ndarray], Solution]"
-# Relative duality gap of all rounds but the last.
+# Relative duality gap of all rounds except the last.
 EARLY_TOL = 1e-2
-# What is left of the gap, at most, by each correction of what codes are off by.
+# Maximum ratio of successive gaps in corrections of code errors.
 _HALF = 0.5
 
 
@@ -43,29 +43,29 @@ def solve_rounds(
     rounds: int = 10,
     solve: Solve | None = None,
 ) -> Solution:
-    """Minimise lam ||w||_1 + sum L(w.phi(x), y) (eq. 9) over D features, a part of them at a time.
+    """Minimise lam ||w||_1 + sum L(w.phi(x), y) (eq. 9) over D features, in parts.
 
     Each of `rounds` rounds adds the next D/rounds features to the working set, minimises over it
-    from the last weights, and drops the features whose weight is zero, for good.
+    from the previous weights, and permanently drops the features with weight zero.
 
-    Z: (N, D) features, of which those of a round are held in memory, as many rows of them as fit.
-    y: (N,). budget: that of `solve_l1` for each round; only the last one needs its tol, the others
-    have EARLY_TOL at least. warm: (D,) weights; features with one are in the first working set.
-    solve(Z, y, lam, loss, budget, warm) -> Solution minimises over the columns it is given,
-    `solve_l1` by default.
+    Z: (N, D) features, of which those of a round are stored in memory, as many of their rows as
+    fit. y: (N,). budget: that of `solve_l1` for each round; only the last one needs its tol, the
+    others have at least EARLY_TOL. warm: (D,) weights; the first working set includes features with
+    nonzero weight. solve(Z, y, lam, loss, budget, warm) -> Solution minimises over the given
+    columns, `solve_l1` by default.
 
-    Returns coef (D,). Objective and gap are those of all D features, dropped ones too: the gap says
-    how far from the optimum of equation 9 the dropping can have left the answer, and is as a rule
-    far above the tolerance. The status is that of the last round, whose own gap is in the trace, of
-    which an entry is a round: `iteration`, `features` (seen), `working_set` (its size), `nnz`,
-    `objective`, `gap`. After the deadline no round is begun, and where there is no time for the
-    gap, it is the objective.
+    Returns coef (D,). Objective and gap are those of all D features, including dropped ones: the
+    gap bounds the effect of dropping on the solution of equation 9, and usually far exceeds the
+    tolerance. The status is that of the last round, whose own gap is in the trace. Each entry of
+    the trace is a round: `iteration`, `features` (seen), `working_set` (its size), `nnz`,
+    `objective`, `gap`. After the deadline no round is started, and if there is no time to compute
+    the gap, it equals the objective.
     """
     n_features, record, gram = Z.shape[1], Recorder(callback), GramCache()
     own, solve = solve is None, partial(solve_l1, gram=gram) if solve is None else solve
     last = filled(budget)
     early = replace(last, tol=max(last.tol, EARLY_TOL))
-    rounds = min(rounds, n_features)  # a feature a round at least
+    rounds = min(rounds, n_features)  # at least one feature per round
     bounds = [n_features * t // rounds for t in range(rounds + 1)]
     coef = np.zeros(n_features) if warm is None else np.array(warm, dtype=np.float64)
     active, iterations = np.flatnonzero(coef), 0
@@ -83,9 +83,9 @@ def solve_rounds(
                 elif features.take(candidates, len(active), kept):
                     gram.remember(coef[candidates], features.part.matvec(coef[candidates]))
         except Late:
-            # the solver ends at once, too, at the weights that it is given
+            # the solver also ends at once, at the given weights
             features.part = Z.columns(candidates)
-        # half of the last tolerance is kept for what codes change
+        # half of the last tolerance is reserved for code errors
         goal = (
             early
             if stop < n_features
@@ -130,10 +130,10 @@ def _by_features(
     last: Filled,
     found: Solution,
 ) -> tuple[_At, Solution]:
-    """(_At, Solution) of the round on these columns, from its answer `found` on codes.
+    """(_At, Solution) of the round on these columns, from its solution `found` on codes.
 
-    Where codes are too coarse for the tolerance, the round is solved again with what they are off
-    by at the answer (`solve_l1`'s slope), as long as that halves the gap, then without codes.
+    If codes are too coarse for the tolerance, the round is solved again with their gradient error
+    at the solution (`solve_l1`'s slope), as long as that halves the gap, and then without codes.
     """
     y, lam, loss, coef = features.y, features.lam, features.loss, found.coef.copy()
     at, before = _At(Z, y, coef, lam, loss, columns), np.inf
@@ -176,8 +176,7 @@ class _At:
     """The features' decision values (N,), gradient (D,) of the losses, objective and gaps at coef
     (D,), zero outside `columns`.
 
-    gap: over all features; own_gap: over these columns. f: the decision values, where they are
-    known.
+    gap: over all features; own_gap: over these columns. f: the decision values, if known.
     """
 
     def __init__(
@@ -203,12 +202,12 @@ class _At:
 
 
 def in_parts(solve: Callable[..., Solution]) -> Solve:
-    """A solver that keeps no working set of its own, over a part of the columns at a time: solve(Z,
-    y, lam, loss, budget, warm).
+    """Wrap a solver without its own working set to use a part of the columns at a time: solve(Z, y,
+    lam, loss, budget, warm).
 
-    solve(part, y, lam, loss, budget) is given the columns in use and those whose gradient exceeds
-    lam; then all that exceed it at the answer as well, until no column left out violates more than
-    those that were not; all columns where it gives up on a part. Objective and gap are over all
+    solve(part, y, lam, loss, budget) receives the columns in use and those whose gradient exceeds
+    lam; then those that exceed it at the solution as well, until no excluded column violates more
+    than the included ones; and all columns if it gives up on a part. Objective and gap are over all
     columns.
     """
 

@@ -1,15 +1,15 @@
 """L1 regularisation over random binning features: min_w lam ||w||_1 + sum_n L(z_n.w, y_n) (Wu et
 al. 2016, section 4.2).
 
-Nearly all bins end with weight zero, so that proximal Newton steps on a working set of bins
-(`rfx.solvers.l1.newton`) are the way, as long as it is small enough for its Gram matrix: how often
-two bins meet in a row (`binned_gram.py`). Small lam wants many bins before it drops most of them.
-Then the quadratic model of the loss is approached grid by grid: the bins of a grid share no rows,
-so that coordinate descent over them separates, and the exact update of a whole grid is one sum over
-rows by bin, a soft threshold per bin and one look-up per row. It needs no line search, runs over
-the rows with curvature only, and is extrapolated (Anderson acceleration, Bertrand and Massias
-2021). The certificate is the duality gap of u = s L'(Z w) with the largest s <= 1 that makes
-||Z'u||_inf <= lam.
+Nearly all bins end with weight zero, so proximal Newton steps on a working set of bins
+(`rfx.solvers.l1.newton`) are suitable, as long as it is small enough for its Gram matrix: how often
+two bins share a row (`binned_gram.py`). Small lam activates many bins before most are dropped. Then
+the quadratic model of the loss is minimised grid by grid: the bins of a grid share no rows, so
+coordinate descent over them separates, and the exact update of a whole grid is one sum over rows by
+bin, a soft threshold per bin and one look-up per row. It needs no line search, uses only the rows
+with curvature, and is extrapolated (Anderson acceleration, Bertrand and Massias 2021). The
+certificate is the duality gap of u = s L'(Z w) with the largest s <= 1 that makes ||Z'u||_inf <=
+lam.
 """
 
 from __future__ import annotations
@@ -29,15 +29,14 @@ if TYPE_CHECKING:
     from rfx.operators.matrix import Matrix
     from rfx.solvers.base import Callback, Filled
 
-# Epochs between two extrapolations, and the most epochs of one Newton step.
+# Epochs between two extrapolations, and maximum epochs of one Newton step.
 _MEMORY = 5
 _EPOCHS = 200
-# Rows with curvature are copied out when they are a smaller share than this.
+# Rows with curvature are copied if they are a smaller fraction than this.
 _COPIED = 0.8
-# More bins than this in the first working sets, most of which will be dropped again, are left to
-# the updates by grids.
+# Maximum bins in the first working sets; larger sets, mostly dropped later, use updates by grids.
 _MANY = 4000
-# The bins with a weight have settled when fewer than this share of them came or went in a step.
+# The active bins have settled when fewer than this fraction of them changes in a step.
 _SETTLED = 0.1
 
 
@@ -54,8 +53,8 @@ def solve_rb_l1(
 
     Z: Matrix (N, D). y: (N,) targets, or labels in {-1, +1}. loss: Squared, SquaredHinge or
     Logistic. budget: tol is the relative duality gap (1e-4), max_iter are Newton steps (200; n_iter
-    counts them), memory_mb is what the Gram matrix of the working set and its factors may take
-    (2048), besides Z. warm: (D,) starting point. Raises UsageError as `check_problem` does.
+    counts them), memory_mb is for the Gram matrix of the working set and its factors (2048), in
+    addition to Z. warm: (D,) starting point. Raises UsageError like `check_problem`.
     """
     y, limits, record = check_problem(Z, y, lam, loss), filled(budget), Recorder(callback)
     largest = largest_working_set(limits.memory_mb)
@@ -66,7 +65,7 @@ def solve_rb_l1(
             solution = _by_grids(Z, y, lam, loss, limits, w, record, n_iter, bound, largest)
         else:
             solution = Descent(Z, y, lam, loss, limits, w, record, n_iter, bound, at_most).solve()
-        assert solution.gap is not None  # every one here has a certificate
+        assert solution.gap is not None  # every solution here has a certificate
         w, n_iter, bound = solution.coef, solution.n_iter, solution.objective - solution.gap
         if solution.converged or limits.spent(n_iter):
             return solution
@@ -85,10 +84,10 @@ def _by_grids(
     bound: float,
     limit: int,
 ) -> Solution:
-    """Newton steps of all bins, each by epochs over the grids, until fewer than `limit` bins matter
-    and these hardly change.
+    """Newton steps of all bins, each by epochs over the grids, until fewer than `limit` bins are
+    active and these hardly change.
 
-    From w (D,) after n_iter steps that gave the lower bound `bound`.
+    Start from w (D,) after n_iter steps with the lower bound `bound`.
     """
     f, settled = Z.matvec(w), False
     while True:
@@ -134,8 +133,7 @@ def _minimise_model(
     """argmin of g.(w - w0) + 1/2 ||sqrt(curvature) Z (w - w0)||^2 + lam ||w||_1 by epochs over the
     grids.
 
-    Until an epoch moves less than `accuracy` of what the first one moved, in the norm of the
-    diagonal.
+    Ends when an epoch moves less than `accuracy` times the first one, in the norm of the diagonal.
     """
     inner, curvature = Z.unscaled(curvature)
     chosen = np.flatnonzero(curvature)
@@ -172,8 +170,8 @@ def _minimise_model(
 def _extrapolate(
     points: list[tuple[np.ndarray, np.ndarray]],
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """The affine combination of (w, Z (w - w0)) whose last differences nearly cancel; None
-    where it can't be found.
+    """The affine combination of (w, Z (w - w0)) whose last differences nearly cancel; None if there
+    is none.
     """
     differences = np.stack([after - before for (_, before), (_, after) in zip(points, points[1:])])
     gram = differences @ differences.T
@@ -233,7 +231,7 @@ def _epoch(
     step^2.
 
     w (D,) and delta = Z (w - w0) over the rows are updated. The look-up that ends a grid's update
-    and the sums that begin the next one are one loop over the rows.
+    and the sums that begin the next one share a loop over the rows.
     """
     moved = 0.0
     now, after = sums[0], sums[1]

@@ -47,9 +47,9 @@ def l1_certificate(
     Z: Matrix, y: np.ndarray, w: np.ndarray, lam: float, loss: Loss, f: np.ndarray | None = None
 ) -> tuple[float, float, np.ndarray]:
     """(objective, duality gap, gradient (D,) of the losses) of lam ||w||_1 + sum L(z.w, y) at any w
-    (D,); f: Z w where it is known.
+    (D,); f: Z w if known.
 
-    Z: (N, D) features, of which this is one pass.
+    Z: (N, D) features, used in one pass.
     """
     gradient = None
     if f is None:

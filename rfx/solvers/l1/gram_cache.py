@@ -1,5 +1,5 @@
-"""The weighted Gram matrix of the working columns, kept from one step (and one round of
-Algorithm 1) to the next.
+"""The weighted Gram matrix of the working columns, cached between steps (and rounds of Algorithm
+1).
 """
 
 from __future__ import annotations
@@ -13,21 +13,20 @@ from rfx.operators.corners import corner, keep_corner
 if TYPE_CHECKING:
     from rfx.operators.matrix import Matrix
 
-# Columns that may be kept, beyond a quarter of those in use, while they need no update.
+# Unused columns that may be cached, beyond a quarter of those in use, while they need no update.
 SPARE = 256
 
 
 class GramCache:
-    """G = sum_n h_n z_n z_n' over the working columns, updated instead of computed anew.
+    """G = sum_n h_n z_n z_n' over the working columns, updated instead of recomputed.
 
     `matrix` holds G in its leading k x k corner, for `columns` in this order; h is the curvature
-    L'' of each row: one for the squared loss (then nothing is ever recomputed), zero or two for the
-    squared hinge (rows enter and leave the margin), smooth for the logistic loss (rows whose
-    curvature hardly changed keep their old one, which leaves a slightly old metric but not a wrong
-    solution).
+    L'' of each row: one for the squared loss (nothing is recomputed), zero or two for the squared
+    hinge (rows enter and leave the margin), smooth for the logistic loss (rows whose curvature
+    hardly changed keep their old one, which gives a slightly old metric but not a wrong solution).
 
-    Between rounds of Yen et al. 2014, Algorithm 1, give the same object to each `solve_l1(...,
-    gram=cache)`; after dropping columns say so with `cache.keep(kept)`, where `kept` are the column
+    Between rounds of Yen et al. 2014, Algorithm 1, pass the same object to each `solve_l1(...,
+    gram=cache)`; after dropping columns call `cache.keep(kept)`, where `kept` are the column
     numbers that become 0, 1, ... of the next round; columns drawn later follow them. The rows and
     labels must stay the same.
     """
@@ -38,7 +37,7 @@ class GramCache:
         self.clear()
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Drop everything."""
         self.columns = np.empty(0, np.int64)
         self.matrix = np.zeros((0, 0))
         self.weights: np.ndarray | None = None
@@ -47,7 +46,7 @@ class GramCache:
         self._churn = 0
 
     def use_float64(self) -> bool:
-        """Compute anew, and all that follows, in float64; False where that is so already."""
+        """Recompute everything in float64 from here on; False if that is so already."""
         if self.dtype is not None:
             return False
         self.dtype = np.float64
@@ -55,11 +54,11 @@ class GramCache:
         return True
 
     def restrict(self, columns: np.ndarray) -> None:
-        """Forget all but these columns."""
+        """Drop all but these columns."""
         self._compress(np.flatnonzero(np.isin(self.columns, columns)))
 
     def keep(self, kept: np.ndarray) -> None:
-        """Renumber: column kept[i] is column i from now on, the others are forgotten."""
+        """Renumber: column kept[i] becomes column i, the others are dropped."""
         kept = np.asarray(kept, np.int64)
         numbers = np.full(1 + max(kept.max(initial=-1), self.columns.max(initial=-1)), -1)
         numbers[kept] = np.arange(len(kept))
@@ -69,13 +68,13 @@ class GramCache:
         if self.coef is not None:
             dropped = np.ones(len(self.coef), bool)
             dropped[kept] = False
-            # Decision values survive only if what was dropped had no weight.
+            # Decision values remain valid only if the dropped columns had no weight.
             self.coef, self.decision = (
                 (None, None) if np.any(self.coef[dropped]) else (self.coef[kept], self.decision)
             )
 
     def remember(self, coef: np.ndarray, decision: np.ndarray) -> None:
-        """Keep the decision values of `coef` so that the next round needs no prediction."""
+        """Store the decision values of `coef` so that the next round needs no prediction."""
         self.coef, self.decision = coef.copy(), decision
 
     def recall(self, coef: np.ndarray) -> np.ndarray | None:
@@ -97,8 +96,8 @@ class GramCache:
         weights (N,).
 
         H is C-contiguous in its leading corner, at least as large as needed, and must not be
-        changed. Columns that are not wanted are forgotten, unless the weights stay as they are
-        (squared loss): then they cost nothing.
+        changed. Unwanted columns are dropped, unless the weights stay the same (squared loss): then
+        they cost nothing.
         """
         weights = Z.gram_weights(weights)
         if self.weights is not None and len(self.weights) != len(weights):
@@ -126,7 +125,7 @@ class GramCache:
             self._begin(new, Z.gram(new, None, self.weights, self.dtype))
 
     def _begin(self, columns: np.ndarray, square: np.ndarray) -> None:
-        # what comes from parts that lie elsewhere can't be written to
+        # results from remote parts are read-only
         self.columns, self.matrix = columns, np.require(square, np.float64, ["C", "W"])
 
     def _take(self, new: np.ndarray, square: np.ndarray, cross: np.ndarray) -> None:
@@ -144,10 +143,10 @@ class GramCache:
         self.columns = np.concatenate([self.columns, new])
 
     def _reweigh(self, Z: Matrix, weights: np.ndarray, new: np.ndarray) -> None:
-        """The Gram matrix at other weights, with the columns `new` appended: one pass over
-        the features for both.
+        """The Gram matrix at other weights, with the columns `new` appended: one pass over the
+        features for both.
         """
-        assert self.weights is not None  # of the columns that are there
+        assert self.weights is not None  # of the existing columns
         change = weights - self.weights
         changed = np.abs(change) > self.stale * np.maximum(weights, self.weights)
         count, alive, size = (
@@ -155,11 +154,14 @@ class GramCache:
             np.count_nonzero(weights),
             len(self.columns),
         )
-        # Sums of float32 products lose digits with every update: start afresh after a few times the
+        # Sums of float32 products lose digits with every update: recompute after a few times the
         # rows.
         if count > alive // 2 or self._churn + count > 4 * alive:
             columns = np.concatenate([self.columns, new])
-            self.columns, self.matrix = self.columns[:0], np.zeros((0, 0))  # not beside the new one
+            self.columns, self.matrix = (
+                self.columns[:0],
+                np.zeros((0, 0)),
+            )  # release it before the new one is allocated
             square = Z.gram(columns, None, weights, self.dtype)
             self.weights, self._churn = weights.copy(), 0
             self._begin(columns, square)

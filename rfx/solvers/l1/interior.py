@@ -1,6 +1,6 @@
-"""Interior-point methods for an l1 term plus a quadratic, where its Hessian is too ill-conditioned
-for anything else, or plus the squared hinge, where rows enter and leave the margin so fast that no
-quadratic tells far ahead.
+"""Interior-point methods for an l1 term plus a quadratic whose Hessian is too ill-conditioned for
+other methods, or plus the squared hinge, when rows enter and leave the margin too fast for a
+quadratic model.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from rfx.parallel import check_time
 if TYPE_CHECKING:
     from rfx.operators.matrix import Matrix
 
-# Coordinates whose barrier outweighs their curvature by this factor are left out of the Cholesky
+# Coordinates whose barrier exceeds their curvature by this factor are excluded from the Cholesky
 # factor.
 DEAD = 1e5
 
@@ -36,9 +36,9 @@ def interior_point(
 
     x = a - b with a, b >= 0 and slacks lam + g and lam - g for the gradient g of the smooth part:
     Mehrotra's predictor-corrector method, where each iteration solves (H + diagonal) dx = rhs. H is
-    (k, k) and symmetric. After each iteration `accept` is asked with a candidate, which has exact
-    zeros where the barrier outweighs the curvature, and its gradient; it may improve both in place,
-    and ends the loop by returning True.
+    (k, k) and symmetric. After each iteration `accept` receives a candidate, with exact zeros where
+    the barrier exceeds the curvature, and its gradient; it may improve both in place, and ends the
+    loop by returning True.
 
     Returns (x, gradient at x, number of Cholesky factors).
     """
@@ -94,15 +94,15 @@ def hinge_interior_point(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Minimiser over x (k,) of lam ||x||_1 + sum_n max(0, h_n - y_n z_n . x)^2, started near x.
 
-    heights: h (N,), ones by default; with the root of a row's weight there and in its features, it
-    has that weight. Z: (N, k) features in float64; with float32 products it would lose its way for
-    small lam. As `interior_point`, and with the rows' slacks s = alpha / 2 - h + y f >= 0 for f = Z
-    x, whose products with the dual variables alpha >= 0 go to zero as well: a row has the curvature
-    alpha / (s + alpha / 2), between 0 and 2. Separable classes and a small lam are as good to it as
-    any. Ends at a relative duality gap of `tol` over these columns.
+    heights: h (N,), ones by default; with the square root of a row's weight there and in its
+    features, the row has that weight. Z: (N, k) features in float64; float32 products are too
+    inaccurate for small lam. Like `interior_point`, and with the rows' slacks s = alpha / 2 - h + y
+    f >= 0 for f = Z x, whose products with the dual variables alpha >= 0 also go to zero: a row has
+    the curvature alpha / (s + alpha / 2), between 0 and 2. Separable classes and a small lam are no
+    harder than others. Ends at a relative duality gap of `tol` over these columns.
 
-    Returns (x, alpha): the best of the iterates, with exact zeros, and the best dual point (N,),
-    feasible in these columns.
+    Returns (x, alpha): the best iterate, with exact zeros, and the best dual point (N,), feasible
+    in these columns.
     """
 
     def gradient(alpha: np.ndarray) -> np.ndarray:
@@ -200,8 +200,7 @@ def _factor(
     alive = np.flatnonzero(theta * curvature * DEAD > 1.0)
     everything = len(alive) == len(theta)
     diagonal = np.arange(len(alive))
-    # Equal columns leave H singular up to float32 noise, which can be of either sign: shift until
-    # it is positive.
+    # Equal columns leave H singular up to float32 noise of either sign: shift until it is positive.
     for shift in (0.0, 1e-6, 1e-4, 1e-2, 1.0):
         matrix = H.copy() if everything else corner(H, alive)
         matrix[diagonal, diagonal] += 1.0 / theta[alive] + shift * curvature[alive].max(initial=0.0)

@@ -2,14 +2,14 @@
 a bias.
 
 Yen et al. 2014, eq. 9 (sparse random features), for the squared, the squared hinge and the logistic
-loss. A working set of columns grows by violation; on it, proximal Newton steps: the Gram matrix of
-the working columns over the rows with curvature gives a small quadratic problem with an l1 term,
-and a line search on the true objective takes the step. Where Newton's method fails, for separable
-classes and a small lam, an interior-point method over the rows takes its place. Stopping test and
-certificate are the duality gap over all columns. Gap-safe screening gains nothing: a column of
-random features is so long, and lam so small beside it, that none is excluded before the end
-(cod-rna, D = 2,000, lam = 10: radius times ||z_j|| is 424 at a relative gap of 1e-4). Nor is there
-anything for extrapolation to speed up: a Newton step is solved to the end.
+loss. A working set of columns grows by violation; on it, proximal Newton steps are made: the Gram
+matrix of the working columns over the rows with curvature gives a small quadratic problem with an
+l1 term, and a line search on the true objective determines the step. If Newton's method fails, for
+separable classes and a small lam, an interior-point method over the rows replaces it. The stopping
+test and certificate are the duality gap over all columns. Gap-safe screening does not help: a
+column of random features is so long relative to lam that none is excluded before the end (cod-rna,
+D = 2,000, lam = 10: radius times ||z_j|| is 424 at a relative gap of 1e-4). Extrapolation does not
+help either: a Newton step is solved exactly.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ if TYPE_CHECKING:
     from rfx.losses import Loss, SmoothLoss
     from rfx.solvers.base import Callback, Filled
 
-# A start from zero passes through larger values of lam, each this fraction of the last, with one
-# step at each: the working set then grows with the support instead of far beyond it.
+# A start from zero uses a sequence of decreasing lam, each this fraction of the last, with one step
+# at each: the working set then grows with the support instead of far beyond it.
 STAGE = 0.25
-# A step so short shows that rows enter the margin too fast for Newton's method, as with separable
-# classes and a small lam: an interior-point method over the rows is then tried.
+# A shorter step shows that rows enter the margin too fast for Newton's method, as with separable
+# classes and a small lam: then an interior-point method over the rows is tried.
 VERY_SHORT = 0.1
-# Steps after which it has stalled if they took less than this part of the tolerance off the
-# objective: with few columns in memory, steps are short, but not as short as that.
+# Steps after which it has stalled if they reduced the objective by less than this fraction of the
+# tolerance: with few columns in memory, steps are short, but longer than that.
 STALL, MOVED = 12, 1e-5
-# The least by which all weights together may shrink where no Newton step goes down.
+# Minimum scaling of all weights if no Newton step descends.
 SHRINK = 0.01
 
 
@@ -72,17 +72,16 @@ def solve_l1(
 
     Z: the (N, D) features. y: (N,) targets; -1 and +1 for the squared hinge and the logistic loss.
     loss: Squared, SquaredHinge or Logistic. budget: tol is the relative gap (1e-4), max_iter are
-    Newton steps (200; n_iter counts them), memory_mb is working memory (a third of what is free),
-    half for the Gram matrix and its factors, half for the columns that matter where the features
-    are computed at every use. warm: (D,) weights to start from. gram: a GramCache to reuse between
-    calls on the same rows, see there. slope: (D,) a linear term, slope.(w - warm): what the
-    gradient at warm is off by, where Z stands for features that it is not quite, and `gram`
-    remembers their decision values there; objective and gap are then theirs but for terms of second
-    order.
+    Newton steps (200; n_iter counts them), memory_mb is working memory (a third of the free
+    memory), half for the Gram matrix and its factors, half for the relevant columns if the features
+    are recomputed at every use. warm: (D,) weights to start from. gram: a GramCache to reuse
+    between calls on the same rows. slope: (D,) a linear term, slope.(w - warm): the gradient error
+    at warm if Z approximates the features, with their decision values there stored in `gram`;
+    objective and gap are then those of the features up to second-order terms.
 
     The Solution's coef is (D,), its trace has an entry for each Newton step: `iteration`,
-    `objective`, `gap`, `nnz`, `working`. Raises UsageError as `check_problem` does, DataError when
-    a feature or a target is not finite.
+    `objective`, `gap`, `nnz`, `working`. Raises UsageError like `check_problem`, DataError if a
+    feature or a target is not finite.
     """
     y = check_problem(Z, y, lam, loss)
     coef = start(warm, Z.shape[1:])
@@ -93,18 +92,18 @@ def solve_l1(
 
 
 def filled(budget: Budget) -> Filled:
-    """The budget with the numbers of `solve_l1`."""
+    """The budget with the defaults of `solve_l1`."""
     return budget.filled(tol=1e-4, max_iter=200, memory_mb=default_memory_mb())
 
 
 def largest_working_set(max_memory_mb: float) -> int:
-    """Columns of which the Gram matrix and its factors take half the memory."""
+    """Number of columns whose Gram matrix and factors need half the memory."""
     return max(512, int(np.sqrt(max_memory_mb * 2**20 / 48)))
 
 
 def columns_held(Z: Matrix, max_memory_mb: float) -> int:
-    """Columns of Z that half the memory holds; half of that again, for while they are taken
-    over, the old copy and the new one exist.
+    """Columns of Z that fit into half the memory; half of that while they are replaced, because the
+    old copy and the new one exist.
     """
     return int(max_memory_mb * 2**20 / 4 // (Z.dtype.itemsize * max(1, Z.shape[0])))
 
@@ -118,8 +117,8 @@ def path_l1(
     warm: np.ndarray | None = None,
     callback: Callback | None = None,
 ) -> list[Solution]:
-    """Solutions for each of `lams` (taken from large to small), each started at the one
-    before; the rest as in `solve_l1`.
+    """Solutions for each of `lams` (in decreasing order), each started at the previous one; the
+    rest as in `solve_l1`.
     """
     gram, solutions = GramCache(), []
     for lam in sorted(lams, reverse=True):
@@ -130,12 +129,12 @@ def path_l1(
 
 @dataclass
 class Descent:
-    """The steps of `solve_l1` for a checked problem: the point that is reached (coef, its decision
-    values, objective) and the best dual value found (dual).
+    """The steps of `solve_l1` for a checked problem: the current point (coef, its decision values,
+    objective) and the best dual value found (dual).
 
-    coef (D,) is where it starts, after n_iter steps that gave the lower bound `dual`; it is
-    changed. at_most: end, with what there is, as soon as that many columns want to be in the
-    working set, for a caller who then goes on otherwise.
+    coef (D,) is the starting point, after n_iter steps with the lower bound `dual`; it is changed.
+    at_most: end early once the working set needs that many columns, for a caller with another
+    method.
     """
 
     Z: Matrix
@@ -162,9 +161,8 @@ class Descent:
         self.lam, self.slope = float(self.lam), np.zeros(len(self.coef))
 
     def solve(self) -> Solution:
-        """The solution, or where the budget ends."""
-        # Work is shared out by rfx.parallel; BLAS threads inside it, or alone in small factors,
-        # would only get in the way.
+        """The solution, or the state when the budget ends."""
+        # rfx.parallel distributes the work; BLAS threads would only interfere.
         with one_blas_thread():
             self.run()
         gap = max(0.0, self.objective - self.dual)
@@ -204,8 +202,8 @@ class Descent:
             self.converged = self._minimise(self.Z, 0.0)
 
     def _minimise_held(self) -> None:
-        """Minimise over columns held in memory, look through all of them, hold others,
-        until none is missing.
+        """Minimise over columns in memory, check all columns, load others, until none is
+        missing.
         """
         held, size = None, 0
         while True:
@@ -226,7 +224,7 @@ class Descent:
                 self._minimise(held, 0.05 * gap)
                 size = 0
             if self.n_iter == before:
-                # Too many columns for the memory, or nothing to gain among those held: one step
+                # Too many columns for the memory, or no progress among those in memory: one step
                 # that computes them.
                 size = self._step(self.Z, gradient, self.lam)
                 if not size:
@@ -283,8 +281,8 @@ class Descent:
         )
 
     def _step(self, Z: Matrix, gradient: np.ndarray, lam: float) -> int:
-        """One proximal Newton step on a working set; returns its size, 0 when no progress
-        is possible.
+        """One proximal Newton step on a working set; returns its size, 0 if no progress is
+        possible.
         """
         coef = self.coef
         wanted = self._working(gradient, lam, self.limit, max(128, 2 * int(np.count_nonzero(coef))))
@@ -298,14 +296,14 @@ class Descent:
             weights = np.maximum(weights, self.curvature)
         columns, H = self.gram.update(Z, wanted, weights)
         start = residual(H, gradient[columns], coef[columns], lam)
-        # A residual of this size costs a third of the gap that is allowed.
+        # A residual of this size costs a third of the allowed gap.
         enough = 0.3 * self.budget.tol * self.objective / max(np.abs(coef).sum(), 1e-300)
         tolerance = max(0.1 * start, min(enough, 0.5 * start))
         flat = np.diagonal(H)[: len(columns)] <= 0
         for _ in range(4):
             x, q = coef[columns], gradient[columns]
             solve_quadratic(H, q, x, lam, tolerance)
-            # Without curvature the penalty alone counts.
+            # Without curvature only the penalty matters.
             x[flat & (np.abs(gradient[columns]) <= lam)] = 0.0
             direction = np.zeros_like(coef)
             direction[columns] = x - coef[columns]
@@ -322,14 +320,14 @@ class Descent:
             )
             if t > 0.0:
                 break
-            # Solved too roughly to be a descent direction.
+            # Solved too inaccurately to be a descent direction.
             tolerance *= 0.01
         else:
             return len(columns) if self._coarse() or self._shrink(lam) else 0
         if not 0.5 < t < 2.0:
             self._coarse()
-        # After a short step, count the rows whose curvature it met on the way: few rows inside the
-        # margin say little.
+        # After a short step, include the rows whose curvature it met on the way: few rows inside
+        # the margin are not representative.
         self.curvature = (
             None
             if t > 0.5
@@ -345,14 +343,14 @@ class Descent:
         return len(columns)
 
     def _coarse(self) -> bool:
-        """Whether float32 kept a step from its full length, as nothing else does for the
-        squared loss; from here on it does not.
+        """Whether float32 prevented a full step, the only possible cause for the squared loss;
+        float64 is used from here on.
         """
         return self.loss.name == "squared" and not self.Z.exact and self.gram.use_float64()
 
     def _shrink(self, lam: float) -> bool:
-        """Scale all weights down: from a start too far off, where no row has curvature, no
-        Newton step goes down.
+        """Scale all weights down: from a starting point too far away, where no row has curvature,
+        no Newton step descends.
         """
         used = np.flatnonzero(self.coef)
         linear = -(self.slope @ self.coef)
@@ -377,11 +375,10 @@ class Descent:
         return True
 
     def _interior_step(self, Z: Matrix, columns: np.ndarray, lam: float) -> bool:
-        """Minimise over these columns; False, and no more of it for now, where they are too many or
-        not all in use are among them.
+        """Minimise over these columns; False if they are too many or do not include all columns in
+        use.
 
-        Where the minimum is no lower than what is had, the dual point that comes with it may still
-        close the gap.
+        Even if the minimum is no lower than the current point, its dual point may close the gap.
         """
         if len(columns) > self.float64_limit or np.count_nonzero(
             self.coef[columns]
@@ -419,8 +416,8 @@ class Descent:
         )
 
     def _working(self, gradient: np.ndarray, lam: float, limit: int, size: int) -> np.ndarray:
-        """At most `limit` columns to work on: those with a weight and `size` in all, by
-        violation; sorted.
+        """At most `limit` columns to work on: those with nonzero weight and the largest violations,
+        `size` in all; sorted.
         """
         coef = self.coef
         at_zero = np.maximum(np.abs(gradient) - lam, 0.0)

@@ -3,11 +3,11 @@ Figure 6: bins or Fourier features.
 
 Every thread takes columns of a random order and steps w_j <- S(w_j - g_j / M_j, lam / M_j), M_j =
 beta ||z_j||^2 with beta the loss's curvature bound (eq. 26 with erratum Wu 5 of docs/papers.md).
-Threads read and write the predictions without locks, as the paper has it; an addition that is lost
-stays so until the end of the pass, when the predictions are computed anew. Steps of several threads
-at a time may together be too long where columns are alike: a pass that did not decrease the
-objective is taken back and made by one thread. With one thread the result depends on the seed
-alone, with several it does not repeat to the last digits.
+Threads read and write the predictions without locks, as in the paper; a lost addition persists
+until the end of the pass, when the predictions are recomputed. Simultaneous steps may together be
+too long if columns are similar: a pass that did not decrease the objective is undone and repeated
+by one thread. With one thread the result depends only on the seed, with several its last digits
+vary.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from rfx.solvers.base import Callback
 
 _KINDS = {"squared": 0, "squared_hinge": 1, "logistic": 2}
-# Passes from one certificate to the next: it costs about as much as a pass.
+# Passes between certificates, which cost about as much as a pass.
 _CERTIFIED = 10
-# Relative increase of the objective that is rounding.
+# Relative increase of the objective attributed to rounding.
 _ROUNDING = 1e-12
 
 
@@ -48,16 +48,16 @@ def solve_prcd(
 ) -> Solution:
     """The minimiser (D,) of lam ||w||_1 + sum L(z.w, y) for one output.
 
-    Z: (N, D) features; they are kept by columns where the budget's memory allows it, beyond that
-    every pass makes them anew, some columns at a time, and only the order among these is random.
-    For several calls give what `Z.by_columns` returns. y: (N,) targets, or labels in {-1, +1}.
-    loss: Squared, SquaredHinge or Logistic. budget: tol is the relative duality gap (1e-4),
-    max_iter are passes over all columns (1000; n_iter counts them). warm: (D,) starting point.
-    seed: of the order of the columns.
+    Z: (N, D) features; they are stored by columns if the budget's memory allows it. Otherwise every
+    pass recomputes them, some columns at a time, and only the order among these is random. For
+    several calls pass the result of `Z.by_columns`. y: (N,) targets, or labels in {-1, +1}. loss:
+    Squared, SquaredHinge or Logistic. budget: tol is the relative duality gap (1e-4), max_iter are
+    passes over all columns (1000; n_iter counts them). warm: (D,) starting point. seed: of the
+    order of the columns.
 
-    The trace has an entry a pass: `iteration`, `objective`, `nnz`, `pass_seconds` (of the passes,
-    without certificates), `alone` (passes made anew by one thread) and, at every tenth pass and the
-    last, `gap`. Raises UsageError as `check_problem` does.
+    The trace has an entry per pass: `iteration`, `objective`, `nnz`, `pass_seconds` (of the passes,
+    without certificates), `alone` (passes repeated by one thread) and, at every tenth pass and the
+    last, `gap`. Raises UsageError like `check_problem`.
     """
     y, record = check_problem(Z, y, lam, loss, tuple(_KINDS)), Recorder(callback)
     budget = budget.filled(tol=1e-4, max_iter=1000, memory_mb=default_memory_mb())
@@ -75,8 +75,8 @@ def solve_prcd(
         return f, lam * float(np.abs(w).sum()) + float(loss.value(f, y).sum())
 
     def steps(order: np.ndarray, w: np.ndarray, f: np.ndarray, threads: int | None) -> None:
-        """One step for each column of `order` by as many threads as there are, or
-        `threads`; w and f are changed.
+        """One step for each column of `order` by all available threads, or `threads`; w and f are
+        changed.
         """
         for columns, values, rows, ends in Z.column_lists(width):
             own = order[(order >= columns.start) & (order < columns.stop)]
@@ -126,7 +126,7 @@ def solve_prcd(
 
 @njit(cache=True, nogil=True)
 def _step(w: float, g: float, bound: float, lam: float) -> float:
-    """How far a weight moves whose loss has slope g and curvature of at most `bound`."""
+    """The change of a weight whose loss has slope g and curvature of at most `bound`."""
     if bound <= 0.0:
         return -w
     free = w - g / bound

@@ -1,10 +1,10 @@
 """min_x lam ||x||_1 + q'(x - x0) + 1/2 (x - x0)' H (x - x0) for a few thousand unknowns with H at
 hand.
 
-Three means, from cheap to sure: coordinate descent; Newton steps on the face of the present signs;
-an interior-point method. Nearly dependent random features give condition numbers of 1e8, where the
-first crawls and the second loses its way among thousands of sign changes, while the third needs ten
-Cholesky factors.
+Three methods, from cheap to reliable: coordinate descent; Newton steps on the face of the current
+signs; an interior-point method. Nearly dependent random features give condition numbers of 1e8,
+where the first is very slow and the second fails after thousands of sign changes, while the third
+needs ten Cholesky factors.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from rfx.operators.cholesky import positive, solve
 from rfx.operators.corners import corner
 from rfx.solvers.l1.interior import interior_point
 
-# Relative size of what is added to the diagonal of a face's Hessian: float32 products leave noise
-# of this order.
+# Relative size of the addition to the diagonal of a face's Hessian: float32 products leave noise of
+# this order.
 RIDGE = 1e-7
 
 
@@ -27,7 +27,7 @@ def solve_quadratic(
 ) -> tuple[float, int]:
     """Minimise over x, starting at x, where q is the gradient of the smooth part at x.
 
-    H is a C-order float64 array whose leading (k, k) corner is meant, k = len(x); q and x are (k,)
+    H is a C-order float64 array whose leading (k, k) corner is used, k = len(x); q and x are (k,)
     float64 and are changed in place. Ends when `residual` is at most `tol` or the interior-point
     method can't improve. Returns (residual, number of Cholesky factors).
     """
@@ -41,7 +41,7 @@ def solve_quadratic(
         return violation, factors
 
     def accept(candidate: np.ndarray, gradient: np.ndarray) -> bool:
-        """Whether a candidate of the interior-point method will do, after a few passes of
+        """Whether a candidate of the interior-point method is good enough, after a few passes of
         coordinate descent.
         """
         if residual(H, gradient, candidate, lam) > 10 * tol:
@@ -50,7 +50,7 @@ def solve_quadratic(
 
     diagonal = np.diagonal(square).copy()
     try:
-        # Adding to the diagonal is a proximal term: a shorter step, but one that goes down.
+        # Adding to the diagonal is a proximal term: a shorter step, but a descending one.
         attempts = make_definite(square)
         candidate, gradient, more = interior_point(square, q, x, lam, accept)
         x[:], q[:] = candidate, gradient
@@ -60,12 +60,12 @@ def solve_quadratic(
 
 
 def make_definite(H: np.ndarray) -> int:
-    """Add to the diagonal of H (k, k) the least of a few values that gives it a Cholesky factor;
-    returns the factors tried.
+    """Add to the diagonal of H (k, k) the smallest of a few values for which a Cholesky factor
+    exists; returns the number of factors tried.
 
-    Nothing is added where RIDGE would do. Noise of float32 products makes H indefinite by parts of
-    its largest eigenvalue where it is nearly singular, with fewer rows inside the margin than
-    columns, for one: no interior-point method converges there.
+    Nothing is added if RIDGE is enough. Noise of float32 products makes a nearly singular H
+    indefinite by a fraction of its largest eigenvalue, for example with fewer rows inside the
+    margin than columns: no interior-point method converges there.
     """
     diagonal = np.diagonal(H).copy()
     for attempt, share in enumerate((RIDGE, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2), start=1):  # noqa: B007
@@ -84,7 +84,7 @@ def residual(H: np.ndarray, q: np.ndarray, x: np.ndarray, lam: float) -> float:
     """Largest change, in units of the gradient, that one step of coordinate descent would make: max
     H_jj |dx_j|.
 
-    Zero at the minimiser alone. The KKT violation, in contrast, is 2 lam for a weight of 1e-12 with
+    Zero only at the minimiser. The KKT violation, in contrast, is 2 lam for a weight of 1e-12 with
     the wrong sign.
     """
     curvature = np.diagonal(H)[: len(x)]
@@ -98,8 +98,7 @@ def residual(H: np.ndarray, q: np.ndarray, x: np.ndarray, lam: float) -> float:
 
 
 def newton_faces(H: np.ndarray, q: np.ndarray, x: np.ndarray, lam: float, attempts: int = 4) -> int:
-    """Newton steps on the face of the present signs, as long as few coordinates want to change
-    theirs.
+    """Newton steps on the face of the current signs, as long as few coordinates change theirs.
 
     Changes x and q in place; returns the number of Cholesky factors.
     """
@@ -128,7 +127,7 @@ def newton_faces(H: np.ndarray, q: np.ndarray, x: np.ndarray, lam: float, attemp
         q += t * along
         if len(crossed) > 4 + len(face) // 50:
             return attempt + 1
-        # The few that crossed go to zero; coordinate descent takes them back where that was wrong.
+        # The few that crossed go to zero; coordinate descent restores them if that was wrong.
         full[:] = 0.0
         full[face[crossed]] = -x[face[crossed]]
         x[face[crossed]] = 0.0
@@ -141,7 +140,8 @@ def segment_minimum(
 ) -> float:
     """argmin over t in [0, 1] of lam ||x + t p||_1 + slope t + curvature t^2 / 2.
 
-    The breakpoints, where coordinates change sign, are walked in order until the slope turns.
+    The breakpoints, where coordinates change sign, are processed in order until the slope changes
+    sign.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         breaks = np.where(p != 0, -x / p, np.inf)

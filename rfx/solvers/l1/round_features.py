@@ -1,5 +1,5 @@
-"""The features of a round of Algorithm 1 in memory: as they are, as codes, or as many of
-their rows as fit.
+"""The features of a round of Algorithm 1 in memory: as they are, as codes, or as many of their rows
+as fit.
 """
 
 from __future__ import annotations
@@ -17,24 +17,23 @@ if TYPE_CHECKING:
     from rfx.losses import SmoothLoss
     from rfx.operators.matrix import Matrix
 
-# Part of the memory that a round's features may take; Gram matrices take up to half of it.
+# Fraction of the memory for a round's features; Gram matrices use up to half of it.
 _HELD = 0.6
-# Bytes for an entry of a Gram matrix of what is held and what is computed: itself and the one that
-# was made first; bytes for each row of vectors over the rows; MiB for compiled functions and what
-# BLAS and the allocator keep, of a small memory a part.
+# Bytes per entry of a Gram matrix of stored and computed features: itself and the first one; bytes
+# per row of vectors over the rows; MiB for compiled functions and the caches of BLAS and the
+# allocator, for a small memory a fraction of it.
 _GRAM_BYTES, _ROW_BYTES, _KEPT_MB, _KEPT = 16, 128, 128, 0.125
-# The part of lambda by which codes may change a gradient: early rounds need no more, and the last
-# one sets right what is left.
+# The fraction of lambda by which codes may change a gradient: sufficient for early rounds, and the
+# last one corrects the rest.
 _GRADIENT = 0.2
-# The least part of the rows that codes of them are worth while for.
+# The minimum fraction of rows for which codes are worthwhile.
 _LEAST = 0.5
 
 
 class RoundFeatures:
-    """Columns of Z, those of one round after those of the other: `part`, and `kind`, the type of
-    its codes, None without.
+    """Columns of Z from successive rounds: `part`, and `kind`, the type of its codes, None without.
 
-    Codes are off by a little, so that an answer found with them is to be certified by Z.
+    Codes have small errors, so a solution found with them must be certified with Z.
     """
 
     def __init__(
@@ -46,7 +45,7 @@ class RoundFeatures:
 
     @property
     def part(self) -> Matrix:
-        """What `take` or `exact` has made."""
+        """The result of `take` or `exact`."""
         assert self._part is not None
         return self._part
 
@@ -55,10 +54,10 @@ class RoundFeatures:
         self._part = part
 
     def take(self, columns: np.ndarray, n_used: int, kept: np.ndarray | None = None) -> bool:
-        """Have these columns, of which `n_used` have a weight; whether features that were there
-        before have changed a little.
+        """Set these columns, of which `n_used` have nonzero weight; return whether existing
+        features have changed slightly.
 
-        kept: the numbers, in the ones before, of those that are the first of these.
+        kept: the numbers, among the previous columns, of the first of these.
         """
         whole = self.Z.columns(columns)
         before, self.kind, count = self.kind, *self._form(whole, n_used)
@@ -71,24 +70,24 @@ class RoundFeatures:
             and kept is not None
         ):
             again = recoded(self._part, kept, self.Z.columns(columns[len(kept) :]))
-        self._part = again  # those of the last round are gone before this round's are made
+        self._part = again  # those of the last round are released before this round's are computed
         if again is None:
             self._part = self._made(whole, n_used, count, len(columns) - n_used)
         by_codes = self.kind is not None or before is not None
         return again is None and by_codes and n_used > 0
 
     def exact(self, columns: np.ndarray, n_used: int) -> None:
-        """Have these columns, and no codes."""
+        """Set these columns, without codes."""
         self._part = self.kind = None
         self._part = self._made(self.Z.columns(columns), n_used)
 
     def _form(self, whole: Matrix, n_used: int) -> tuple[Kind | None, int]:
-        """(type of codes, how many rows are held so); (None, 0) where features are few, or codes
-        are too coarse or too many.
+        """(type of codes, number of rows stored so); (None, 0) if features are few, or codes are
+        too coarse or too many.
 
-        A derivative of the losses has sum u^2 <= 4 times their sum at zero, so that an error of e
-        in every entry of a column changes its gradient by 2 e sqrt(that sum): a small part of
-        lambda is allowed, of which the dual value takes the square.
+        A derivative of the losses has sum u^2 <= 4 times their sum at zero, so an error of e in
+        every entry of a column changes its gradient by 2 e sqrt(that sum). A small fraction of
+        lambda is allowed; its effect on the dual value is quadratic.
         """
         n_rows, n_columns = whole.shape
         if not whole.computed or whole.size_mb <= min(_HELD * self.memory_mb, WORTH_MB):
@@ -103,12 +102,12 @@ class RoundFeatures:
         return (None, 0) if self._few(whole, n_used) or count < _LEAST * n_rows else (kind, count)
 
     def _few(self, whole: Matrix, n_used: int) -> bool:
-        """Whether the solver can hold twice the columns in use."""
+        """Whether twice the columns in use fit into the solver's memory."""
         return 2 * n_used <= columns_held(whole, self.memory_mb)
 
     def _left(self, n_columns: int) -> int:
-        """Bytes that a Gram matrix of these columns, or of as many as the solver takes
-        together, leaves.
+        """Bytes left by a Gram matrix of these columns, or of as many as the solver uses
+        together.
         """
         n_rows, together = self.Z.shape[0], min(n_columns, largest_working_set(self.memory_mb))
         taken = (
@@ -119,16 +118,16 @@ class RoundFeatures:
         return max(0, int((self.memory_mb - min(_KEPT_MB, _KEPT * self.memory_mb)) * 2**20) - taken)
 
     def _made(self, whole: Matrix, n_used: int, count: int = 0, new: int = 0) -> Matrix:
-        """whole with `count` of its rows as codes, and with room for columns that come beside `new`
+        """whole with `count` of its rows as codes, and with space for columns added to the `new`
         ones.
 
-        Without codes: in memory if it fits, else as it is where the solver can hold twice the
-        columns in use, or some rows.
+        Without codes: in memory if it fits, else unchanged if twice the columns in use fit into the
+        solver's memory, or with some rows in memory.
         """
         n_rows, n_columns = whole.shape
         kind = self.kind
         if kind is not None and count >= n_rows:
-            # the working set grows by a part of what is new, round by round
+            # the working set grows by a fraction of the new columns in each round
             room = n_columns + 2 * new
             fits = self._left(room) // (n_rows * np.dtype(kind).itemsize)
             return coded(whole, kind, min(room, fits))

@@ -1,8 +1,8 @@
-"""Runs LIBLINEAR and LIBSVM in a child process, where Ctrl-C, memory and printing can do no harm.
+"""Run LIBLINEAR and LIBSVM in a child process, isolated from Ctrl-C, memory errors and printing.
 
-The problem travels as one anonymous memory file laid out the way the C programs want it, (index,
-value) nodes of 16 bytes, so the child copies nothing. The child's output is captured and searched
-for the warnings that the programs only print.
+The problem is passed as an anonymous memory file in the layout of the C programs, (index, value)
+nodes of 16 bytes, so the child copies nothing. The child's output is captured and searched for
+warnings that the programs only print.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from rfx.solvers.base import Budget, Certificate
 if TYPE_CHECKING:
     from rfx.solvers.base import Recorder
 
-# Of the memory that is free, the most that a problem may take: the features, the program and other
-# processes need some, too.
+# Maximum fraction of the free memory for a problem: the features, the program and other processes
+# also need some.
 SHARE = 0.8
 NODE = np.dtype([("index", "<i4"), ("value", "<f8")], align=True)
 
@@ -36,17 +36,17 @@ class NodeFile:
     """
 
     def __init__(self, y: np.ndarray, row_lengths: np.ndarray) -> None:
-        """y: (n,) targets; row_lengths: (n,) numbers of nodes per row, terminators not counted."""
+        """y: (n,) targets; row_lengths: (n,) numbers of nodes per row, excluding terminators."""
         self.n = len(y)
         offsets = np.concatenate([[0], np.cumsum(np.asarray(row_lengths, dtype=np.int64) + 1)])
         head = 8 * (2 * self.n + 1)
         size = head + int(offsets[-1]) * NODE.itemsize
-        # shared memory that is not there is not refused: the kernel kills a process for it
+        # exceeding shared memory raises no error: the kernel kills a process
         if size / 2**20 > SHARE * env.available_memory_mb():
             raise RfxError(
-                f"the back end needs {size / 2**30:.1f} GiB for this problem and"
-                f" {env.available_memory_mb() / 1024:.1f} GiB are free; use fewer features or rfx's"
-                " own solver (leave --solver away)"
+                f"the back end needs {size / 2**30:.1f} GiB for this problem, but"
+                f" {env.available_memory_mb() / 1024:.1f} GiB are free; use fewer features, or omit"
+                " --solver"
             )
         self.descriptor = os.memfd_create("rfx-problem")
         os.truncate(self.descriptor, size)
@@ -90,22 +90,20 @@ def from_blocks(blocks: Any, y: np.ndarray) -> NodeFile:
 
 
 def check(solver: str, y: np.ndarray, warm: np.ndarray | None, classes: bool = True) -> None:
-    """Refuse labels of one class, unless y are no classes, and a starting point, which
-    neither program takes.
+    """Raise an error for labels of a single class, unless y are not classes, and for a starting
+    point, which neither program supports.
     """
     if classes and len(np.unique(y)) < 2:
-        raise UsageError(
-            f"solver {solver} needs rows of both classes; leave --solver away for rfx's own"
-        )
+        raise UsageError(f"solver {solver} needs rows of both classes; omit --solver")
     if warm is not None:
-        raise UsageError(f"solver {solver} takes no starting point; choose rfx's own")
+        raise UsageError(f"solver {solver} does not support a starting point; use --solver rfx")
 
 
 def ending(
     record: Recorder, coef: np.ndarray, objective: float, gap: float, n_iter: int, printed: str
 ) -> dict[str, Any]:
-    """The fields of a Solution besides coef, told to the recorder: converged unless the
-    program says that it gave up.
+    """The fields of a Solution except coef, reported to the recorder: converged unless the program
+    reports that it gave up.
     """
     record(lambda: coef, iteration=n_iter, objective=objective, gap=gap)
     status = "max_iter" if "reaching max number" in printed else "converged"
@@ -121,11 +119,10 @@ def ending(
 def run(
     problem: NodeFile, job: dict[str, Any], budget: Budget
 ) -> tuple[dict[str, np.ndarray], str]:
-    """Run one job in a child: its result, arrays by name, and what it printed. The problem is
-    closed.
+    """Run one job in a child: its result, arrays by name, and its output. The problem is closed.
 
-    Raises OutOfTime at the budget's deadline and RfxError when the child dies. An interrupt kills
-    the child.
+    Raises OutOfTime at the budget's deadline and RfxError if the child dies. An interrupt kills the
+    child.
     """
     result = os.memfd_create("rfx-result")
     job = job | {"parent": os.getpid()}
@@ -139,7 +136,7 @@ def run(
     ]
     environment = os.environ | {"OMP_NUM_THREADS": str(env.threads())}
     try:
-        # a session of its own: Ctrl-C reaches this process alone, which then kills the child
+        # a separate session: Ctrl-C reaches only this process, which then kills the child
         child = subprocess.Popen(
             command,
             pass_fds=(problem.descriptor, result),
@@ -154,9 +151,7 @@ def run(
         try:
             printed, _ = child.communicate(timeout=budget.remaining())
         except subprocess.TimeoutExpired:
-            raise OutOfTime(
-                f"{job['program']} did not end within the time that --timeout gives"
-            ) from None
+            raise OutOfTime(f"{job['program']} did not end within --timeout") from None
         finally:
             if child.poll() is None:
                 child.kill()

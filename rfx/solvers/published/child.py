@@ -1,5 +1,5 @@
-"""The child of rfx.solvers.published.backend: maps the problem, calls the C library, writes
-the result, ends.
+"""The child of rfx.solvers.published.backend: maps the problem, calls the C library and writes the
+result.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from rfx.solvers.published.backend import NODE
 
 
 def seed_c(seed: int) -> None:
-    """Both libraries draw from C's rand()."""
+    """Both libraries use C's rand()."""
     ctypes.CDLL(None).srand(ctypes.c_uint(seed & 0xFFFFFFFF))
 
 
 def map_problem(
     descriptor: int, job: dict[str, Any], problem: Any, node: type[ctypes.Structure]
 ) -> tuple[Any, ...]:
-    """Point the C problem into the memory file, rows of `node`; returns what must stay
+    """Point the C problem to the memory file, rows of `node`; return the objects that must stay
     alive meanwhile.
     """
     n = problem.l = job["n"]
-    # a private mapping: whatever the library writes stays here
+    # a private mapping: changes by the library stay here
     memory = mmap.mmap(descriptor, 0, access=mmap.ACCESS_COPY)
     base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
     offsets = np.frombuffer(memory, np.int64, n + 1, 8 * n)
@@ -50,7 +50,7 @@ def run_liblinear(descriptor: int, job: dict[str, Any]) -> dict[str, np.ndarray]
     model = binding.liblinear.train(ctypes.byref(problem), ctypes.byref(parameter)).contents
     count = model.nr_class if model.nr_class > 2 else 1
     coef = np.ctypeslib.as_array(model.w, shape=(job["n_columns"] * count,)).reshape(-1, count)
-    # regression has none
+    # absent for regression
     labels = (
         np.ctypeslib.as_array(model.label, shape=(model.nr_class,))
         if model.label

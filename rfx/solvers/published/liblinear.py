@@ -45,20 +45,20 @@ def solve_liblinear(
     penalty: str = "l2",
     seed: int = 0,
 ) -> Solution:
-    """Minimise lam ||w||_1 (penalty l1) or lam/2 ||w||^2 (l2) plus sum L(z.w, y), without bias, by
-    LIBLINEAR, C = 1/lam.
+    """Minimise lam ||w||_1 (penalty l1) or lam/2 ||w||^2 (l2) plus sum L(z.w, y), without bias,
+    with LIBLINEAR, C = 1/lam.
 
     Z: a feature matrix (rfx.operators), (N, D); y: (N,) in {-1, +1}; loss: SquaredHinge or
-    Logistic; with penalty l2 also Squared, y any numbers (C = 1/(2 lam), for ours has a factor
-    1/2). budget: tol is LIBLINEAR's `-e` (0.01; 1e-4 for Squared); its limit of iterations is its
-    own, and it needs 16 bytes for every entry of Z (bins: R a row). warm: refused. callback: told
-    of the end. coef is (D,); the gap is the duality gap at coef, computed here; status is max_iter
-    where LIBLINEAR warns that it reached its maximal number of iterations. Raises UsageError for
-    another loss, labels of one class or a warm start, OutOfTime at the deadline.
+    Logistic; with penalty l2 also Squared, with any numbers as y (C = 1/(2 lam), because our loss
+    has a factor 1/2). budget: tol is LIBLINEAR's `-e` (0.01; 1e-4 for Squared); it uses its own
+    iteration limit, and needs 16 bytes for every entry of Z (bins: R per row). warm: not supported.
+    callback: called at the end. coef is (D,); the gap is the duality gap at coef, computed here;
+    status is max_iter if LIBLINEAR warns that it reached its maximum number of iterations. Raises
+    UsageError for another loss, labels of one class or a warm start, OutOfTime at the deadline.
     """
     if (penalty, loss.name) not in SOLVERS:
         choice = "squared_hinge or logistic" + ("" if penalty == "l1" else ", or squared")
-        raise UsageError(f"solver liblinear has no {loss.name} loss here; choose {choice}")
+        raise UsageError(f"solver liblinear has no {loss.name} loss here; use {choice}")
     squared = loss.name == "squared"
     backend.check("liblinear", y, warm, classes=not squared)
     n, width = Z.shape
@@ -77,7 +77,7 @@ def solve_liblinear(
         job,
         budget,
     )
-    # the weights are those of the label that LIBLINEAR lists first
+    # the weights refer to the label that LIBLINEAR lists first
     coef = result["coef"][:, 0] * (1.0 if squared or result["labels"][0] > 0 else -1.0)
     certificate = l1_certificate if penalty == "l1" else l2_certificate
     return Solution(
@@ -89,8 +89,8 @@ def solve_liblinear(
 
 
 def _iterations(printed: str) -> int:
-    """The number of iterations, from the closing line of the L1 solvers or the last line of
-    the Newton solvers.
+    """The number of iterations, from the closing line of the L1 solvers or the last line of the
+    Newton solvers.
     """
     closing = re.search(r"#iter = (\d+)", printed)
     if closing:

@@ -38,18 +38,19 @@ def solve_libsvm(
     *,
     seed: int = 0,
 ) -> KernelSolution:
-    """Minimise lam/2 ||f||^2 + sum L(y (f(x) + b)) with a free bias b by LIBSVM, C = 1/lam.
+    """Minimise lam/2 ||f||^2 + sum L(y (f(x) + b)) with an unpenalised bias b with LIBSVM, C =
+    1/lam.
 
     K: the kernel over the (n, d) rows; y: (n,) in {-1, +1}; loss: Hinge, or SquaredHinge, for which
-    the box is opened and 1/(2C) added to the diagonal of a precomputed kernel, (Yen et al. 2014,
-    footnote 2). budget: tol is LIBSVM's `-e` (1e-3). warm: refused, LIBSVM starts at zero.
-    callback: told of the end. coef is (n,), so that f(x) = sum coef_i k(x_i, x). Raises UsageError
-    for another loss, labels of one class or a warm start, RfxError when the matrix does not fit in
-    memory, OutOfTime at the deadline.
+    the box constraint is removed and 1/(2C) is added to the diagonal of a precomputed kernel (Yen
+    et al. 2014, footnote 2). budget: tol is LIBSVM's `-e` (1e-3). warm: not supported, LIBSVM
+    starts at zero. callback: called at the end. coef is (n,), so that f(x) = sum coef_i k(x_i, x).
+    Raises UsageError for another loss, labels of one class or a warm start, RfxError if the matrix
+    does not fit into memory, OutOfTime at the deadline.
     """
     C, n, native = 1.0 / lam, K.shape[0], loss.name == "hinge" and K.name in NATIVE
     if loss.name not in ("hinge", "squared_hinge"):
-        raise UsageError(f"solver libsvm has no {loss.name} loss; choose hinge or squared_hinge")
+        raise UsageError(f"solver libsvm has no {loss.name} loss; use hinge or squared_hinge")
     backend.check("libsvm", y, warm)
     job = {
         "program": "LIBSVM",
@@ -86,8 +87,8 @@ def _precomputed(K: KernelMatrix, y: np.ndarray, ridge: float) -> backend.NodeFi
     size, free = 16 * n * (n + 2) / 2**30, env.available_memory_mb() / 1024
     if size > backend.SHARE * free:
         raise RfxError(
-            f"solver libsvm needs the whole kernel matrix of {n} rows, {size:.1f} GiB, and"
-            f" {free:.1f} GiB are free; use fewer rows or rfx's own solver (leave --solver away)"
+            f"solver libsvm needs the whole kernel matrix of {n} rows, {size:.1f} GiB, but"
+            f" {free:.1f} GiB are free; use fewer rows, or omit --solver"
         )
     problem = backend.NodeFile(y, np.full(n, n + 1))
     step = max(1, 2**22 // n)
@@ -103,7 +104,7 @@ def _precomputed(K: KernelMatrix, y: np.ndarray, ridge: float) -> backend.NodeFi
 def _certificate(
     decision: np.ndarray, coef: np.ndarray, intercept: float, y: np.ndarray, lam: float, loss: Loss
 ) -> tuple[float, float]:
-    """(primal objective, duality gap) of coef = y alpha; with sum coef = 0, as LIBSVM keeps it, the
+    """(primal objective, duality gap) of coef = y alpha; because LIBSVM maintains sum coef = 0, the
     dual point is feasible.
 
     The dual of lam/2 ||f||^2 + sum L is -lam/2 ||f||^2 - sum L*(-lam coef_i, y_i), ||f||^2 = coef'

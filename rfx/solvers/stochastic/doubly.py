@@ -1,14 +1,13 @@
 """Doubly stochastic gradients (Dai et al. 2014, algorithms 1 and 2): random rows and random
 features in every step.
 
-The objective is E L(f(x), y) + nu/2 ||f||^2, a mean over rows. A step takes a batch of rows, a
-block of features that f does not have yet, and the function so far:
+The objective is E L(f(x), y) + nu/2 ||f||^2, a mean over rows. A step uses a batch of rows, a new
+block of features, and the function so far:
 
     coef_block = -gamma_t / (block n) sum over the batch of L'(f(x), y) phi_block(x),
     all others *= 1 - gamma_t nu,
 
-which for one row and one feature is algorithm 1 to the letter. f = sum_j coef_j phi_j is algorithm
-2.
+which for one row and one feature is exactly algorithm 1. f = sum_j coef_j phi_j is algorithm 2.
 """
 
 from __future__ import annotations
@@ -41,23 +40,23 @@ class Blocks:
     Parameters
     ----------
     size : int
-        Features in a step.
+        Features per step.
     most : int or None
-        After so many fresh blocks a step revisits one of them, drawn from (seed, t), which is
-        algorithm 1 with features from a finite set (the authors' program for graphics cards does
-        so): a variant of the paper's, not its algorithm.
+        After this many new blocks a step reuses one of them, drawn from (seed, t), which is
+        algorithm 1 with features from a finite set (like the authors' GPU program): a variant of
+        the paper's algorithm.
     keep_rows : int or None
-        Of a set whose rows are met again their number. f is then kept for each, and a step computes
-        only what was added since it met the row last: what a pass costs grows with the features,
-        not with their square.
+        For a set with repeated rows, their number. f is then stored for each, and a step computes
+        only the additions since the row's last step: the cost of a pass is linear in the number of
+        features, not quadratic.
     hold_rows : int or None
-        Of such a set their number, for blocks that are met again: their features are kept, a number
-        for each row and feature (most * size of them).
+        For such a set, their number, with reused blocks: their features are cached, one number per
+        row and feature (most * size of them).
 
     Raises
     ------
     UsageError
-        For rows to hold without blocks that are met again.
+        For stored rows without reused blocks.
     """
 
     size: int = 1
@@ -68,35 +67,34 @@ class Blocks:
     def __post_init__(self) -> None:
         if self.hold_rows is not None and self.most is None:
             raise UsageError(
-                f"hold_rows is {self.hold_rows}, which is for blocks that are met again; give the"
-                " most blocks, too"
+                f"hold_rows is {self.hold_rows}, which requires reused blocks; also set the maximum"
+                " number of blocks"
             )
 
 
 class DoublySGD:
-    """f and the steps that have made it.
+    """f and its training steps.
 
     Parameters
     ----------
     growing : GrowingMap
-        Its piece is a multiple of the size of a block.
+        Its piece size is a multiple of the block size.
     n_outputs : int
     loss : Loss
         Of `rfx.losses`, for n_outputs predictions a row.
     nu : float
         Regularisation of the mean loss.
     descent : Descent
-        Where it preconditions, C is the covariance of the block's features, scaled by
-        1/sqrt(block), as in the authors' program; a block that is revisited is then regularised
-        alone, by block coordinates.
+        With preconditioning, C is the covariance of the block's features, scaled by 1/sqrt(block),
+        as in the authors' program; a reused block is then regularised alone, by block coordinates.
     blocks : Blocks
     seed : int
-        Of the blocks that are revisited.
+        For reused blocks.
 
     Raises
     ------
     UsageError
-        Where the map's pieces do not consist of blocks.
+        If the map's pieces are not a multiple of blocks.
     """
 
     def __init__(
@@ -111,7 +109,7 @@ class DoublySGD:
     ) -> None:
         if growing.piece % blocks.size:
             raise UsageError(
-                f"pieces of {growing.piece} features don't consist of blocks of {blocks.size}"
+                f"pieces of {growing.piece} features are not a multiple of blocks of {blocks.size}"
             )
         self.loss, self.nu, self.descent, self.blocks = loss, float(nu), descent, blocks
         self.seed = seed
@@ -129,13 +127,12 @@ class DoublySGD:
         index: np.ndarray | None = None,
         weights: np.ndarray | None = None,
     ) -> float:
-        """One step on the rows X (n, d) and encoded targets Y (n, n_outputs); the batch's mean loss
-        before it.
+        """One step on the rows X (n, d) and encoded targets Y (n, n_outputs); returns the batch's
+        mean loss before it.
 
-        For several outputs of an elementwise loss their losses are summed. index: the rows' numbers
-        in the set, where f is kept. weights: (n,) what their losses are multiplied by, None for
-        ones. A batch of fewer rows than the largest so far makes that share of a step, so that all
-        rows count alike.
+        Losses of several outputs of an elementwise loss are summed. index: the rows' numbers in the
+        set, if f is stored. weights: (n,) factors of their losses, None for ones. A batch smaller
+        than the largest so far makes a proportional step, so that all rows count equally.
         """
         t, e = self.t + 1, self.expansion
         start = self._block(t)
@@ -143,7 +140,7 @@ class DoublySGD:
         if self.known is None:
             F = e.values(X, held, index)
         else:
-            assert index is not None  # by which f is kept
+            assert index is not None  # with which f is stored
             F = self.known.values(X, index)
         stop = start + self.blocks.size
         Z = (
@@ -172,7 +169,7 @@ class DoublySGD:
         return float(times(self.loss.value(F, Y), weights).sum() / len(F))
 
     def _decay(self, gamma: float) -> None:
-        # step 1 has nothing to decay, and 1 - gamma nu may be below zero there
+        # step 1 has nothing to decay, and 1 - gamma nu may be negative there
         if self.nu and self.expansion.n_features:
             self.expansion.decay(1.0 - gamma * self.nu)
 
@@ -191,8 +188,8 @@ class DoublySGD:
         found = solve_covariance(Z, gradient, len(Z) * self.blocks.size, ridge, weights)
         if found is None:
             raise UsageError(
-                f"--damping is {self.descent.damping:g}, below the rounding of the features'"
-                " covariance; choose a larger one"
+                f"--damping is {self.descent.damping:g}, below the rounding error of the features'"
+                " covariance; use a larger one"
             )
         return found
 
@@ -201,7 +198,7 @@ class DoublySGD:
         return self.expansion.predictions(X)
 
     def state(self) -> dict[str, Any]:
-        """Arrays from which `restore` goes on to the same bits."""
+        """Arrays from which `restore` continues bitwise identically."""
         known = (
             {}
             if self.known is None

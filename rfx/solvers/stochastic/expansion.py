@@ -1,10 +1,10 @@
-"""f = scale * sum_j coef_j phi_j over the features of a growing map: what the decay of coefficients
-costs is one number.
+"""f = scale * sum_j coef_j phi_j over the features of a growing map: the decay of coefficients
+changes a single number.
 
-A step of a stochastic gradient multiplies all earlier coefficients by 1 - gamma nu; here `scale`
-alone is multiplied. The average over all steps is kept in the same way: with S the weighted sum of
-the scales so far, the sum of f over the steps is S coef - before, where `before` holds, for every
-change of coef, the change times the S of its time.
+A step of a stochastic gradient multiplies all earlier coefficients by 1 - gamma nu; here only
+`scale` is multiplied. The average over all steps is stored similarly: with S the weighted sum of
+the scales so far, the sum of f over the steps is S coef - before, where `before` contains, for
+every change of coef, the change times the S of its time.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from rfx.solvers.stochastic.held import Held
     from rfx.types import Inputs
 
-# Rows of a large set of which the features of a piece are made together, and rows whose products
-# are summed in float32.
+# Rows of a large set for which the features of a piece are computed together, and rows whose
+# products are summed in float32.
 ROWS, SUMMED = 4096, 1024
-# Up to so many rows a thread takes whole pieces, of so many at a time, whose frequencies are so
-# many numbers at most; where the rows have so few entries, one thread takes all.
+# Maximum rows for which a thread processes whole pieces, their number, and maximum numbers of their
+# frequencies; for rows with so few entries, one thread processes all.
 _SMALL, _TOGETHER, _NUMBERS, _FEW = 1024, 16, 1 << 21, 1024
-# The scale goes into the coefficients when it is below this: the average is a difference of numbers
-# as large as 1/scale.
+# The scale is moved into the coefficients below this: the average is a difference of numbers as
+# large as 1/scale.
 _SMALLEST = 1e-4
 
 
@@ -56,8 +56,8 @@ class Expansion:
 
     @property
     def coef(self) -> np.ndarray:
-        """(n_features, n_outputs) coefficients of the function that predicts: the last one,
-        or the average.
+        """(n_features, n_outputs) coefficients of the predicting function: the last one, or the
+        average.
         """
         raw = self._raw[: self.n_features]
         if self._before is None or not self.weight:
@@ -69,13 +69,13 @@ class Expansion:
         return self.scale * self._raw[start:stop]
 
     def decay(self, factor: float) -> None:
-        """Every coefficient times a factor."""
+        """Multiply every coefficient by a factor."""
         self.scale *= factor
         if abs(self.scale) < _SMALLEST:
             self._fold()
 
     def _fold(self) -> None:
-        """The scale into the coefficients; a factor of zero ends here, too."""
+        """Move the scale into the coefficients; also called for a factor of zero."""
         used = slice(0, self.n_features)
         if self._before is not None:
             self._before[used] -= self.sum * self._raw[used]
@@ -86,8 +86,8 @@ class Expansion:
         self.scale = 1.0
 
     def add(self, start: int, change: np.ndarray) -> None:
-        """Coefficients from `start` on += change (count, n_outputs); new ones where they
-        end just there.
+        """Coefficients from `start` on += change (count, n_outputs); new ones if `start` is the
+        end.
         """
         stop = start + len(change)
         if stop > len(self._raw):
@@ -110,7 +110,7 @@ class Expansion:
             )
 
     def count(self, t: int) -> None:
-        """Step t is over: its function enters the average."""
+        """End step t: its function enters the average."""
         if self._before is not None:
             weight = t if self.averaging == "linear" else 1.0
             self.sum += weight * self.scale
@@ -123,28 +123,28 @@ class Expansion:
     ) -> np.ndarray:
         """(n, n_outputs) float64 values of the last function.
 
-        held: of rows whose numbers in a set are `index` the features that are kept
+        held: features of the rows with numbers `index` in a set are cached there
         (rfx.solvers.stochastic.held).
         """
         return self.scale * self._sum(X, self._raw, 0, self.n_features, held, index)
 
     def predictions(self, X: Inputs) -> np.ndarray:
-        """(n, n_outputs) float64 values of the function that predicts."""
+        """(n, n_outputs) float64 values of the predicting function."""
         return (
             self.values(X) if self._before is None else self._sum(X, self.coef, 0, self.n_features)
         )
 
     def track(self, X: Inputs) -> Tracker:
-        """Values for rows that are asked for again and again: only the features since the
-        last time are computed.
+        """Values for repeatedly requested rows: only the features added since the last call are
+        computed.
         """
         made = Tracker(self, X)
         self._trackers.append(made)
         return made
 
     def keep(self, n_rows: int) -> Known:
-        """Values for the rows of a set that are met again, batch by batch: only the
-        features since the last time are computed.
+        """Values for the rows of a set used batch by batch: only the features added since the last
+        call are computed.
         """
         made = Known(self, n_rows)
         self._trackers.append(made)
@@ -159,8 +159,8 @@ class Expansion:
         held: Held | None = None,
         index: np.ndarray | None = None,
     ) -> np.ndarray:
-        """sum of coef_j phi_j(x) over the features start .. stop-1: piece by piece, and
-        rows within.
+        """sum of coef_j phi_j(x) over the features start .. stop-1: piece by piece, and in blocks
+        of rows.
         """
         out = np.zeros((X.shape[0], coef.shape[1]))
         together = min(_TOGETHER, _NUMBERS // (self.map.piece * max(1, self.map.n_inputs)))
@@ -171,7 +171,7 @@ class Expansion:
         for low, high in self._pieces(start, stop):
             features = self.map.sampled(low, high) if held is None or index is None else None
             if features is not None and self.n_outputs == 1 and len(out) > ROWS:
-                # each thread for itself, by what fits into its cache
+                # separately in each thread, in parts that fit into its cache
                 out[:, 0] += MapMatrix(features, X).matvec(coef[low:high, 0])
                 continue
             weights = coef[low:high].astype(self.map.dtype)
@@ -187,8 +187,8 @@ class Expansion:
     def _each_piece(
         self, X: Inputs, coef: np.ndarray, pieces: list[tuple[int, int]], together: int
     ) -> Iterator[np.ndarray]:
-        """Yields the sum over each piece for rows X that are too few to be shared among
-        threads; the pieces are instead.
+        """Yields the sum over each piece for rows X that are too few to be distributed among
+        threads; the pieces are distributed instead.
         """
         for first in range(0, len(pieces), together):
             few = [
@@ -216,7 +216,7 @@ class Expansion:
             start = high
 
     def transform(self, features: FeatureMap, X: Inputs) -> np.ndarray:
-        """Features of the rows X, in memory that the next call takes again."""
+        """Features of the rows X, in memory reused by the next call."""
         size = X.shape[0] * features.n_features
         if len(self._buffer) < size:
             self._buffer = np.empty(size, self.map.dtype)
@@ -239,7 +239,7 @@ class Expansion:
         )
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from another's `state`, to the same bits."""
+        """Continue bitwise identically from another's `state`."""
         self.n_features = len(state["coef"])
         self._grow(max(len(self._raw), self.n_features))
         self._raw[: self.n_features] = state["coef"]
@@ -256,7 +256,7 @@ class Tracker:
         self.raw = np.zeros((X.shape[0], expansion.n_outputs))
 
     def forget(self) -> None:
-        """Coefficients of old features have changed."""
+        """Coefficients of existing features have changed."""
         self.seen = 0
 
     def values(self) -> np.ndarray:
@@ -270,8 +270,8 @@ class Tracker:
 
 
 class Known:
-    """Values of an expansion's last function for the rows of a set, known by their numbers:
-    a number for every row and output.
+    """Values of an expansion's last function for the rows of a set, identified by their numbers:
+    one number per row and output.
     """
 
     def __init__(self, expansion: Expansion, n_rows: int) -> None:
@@ -279,7 +279,7 @@ class Known:
         self.raw, self.seen = np.zeros((n_rows, expansion.n_outputs)), np.zeros(n_rows, np.int64)
 
     def forget(self) -> None:
-        """Coefficients of old features have changed."""
+        """Coefficients of existing features have changed."""
         self.raw[:], self.seen[:] = 0.0, 0
 
     def values(self, X: Inputs, index: np.ndarray) -> np.ndarray:
@@ -293,8 +293,8 @@ class Known:
         return found
 
     def add(self, Z: np.ndarray, start: int, index: np.ndarray) -> None:
-        """The features from `start` to the last have the values Z (n, m) for the rows
-        `index`, which know all before.
+        """The features from `start` to the last have the values Z (n, m) for the rows `index`,
+        whose values include all earlier ones.
         """
         stop = start + Z.shape[1]
         self.raw[index] += matmul(Z, self.expansion._raw[start:stop].astype(Z.dtype))

@@ -1,6 +1,4 @@
-"""Features of the rows of a set that are met again by blocks that are met again: each is
-made once.
-"""
+"""Cached features of repeated rows of a set by reused blocks: each is computed once."""
 
 from __future__ import annotations
 
@@ -14,18 +12,18 @@ if TYPE_CHECKING:
 
 
 class Held:
-    """Values of the first n_features features of a GrowingMap for n_rows rows, which become known
-    batch by batch.
+    """Values of the first n_features features of a GrowingMap for n_rows rows, filled batch by
+    batch.
 
-    Memory: n_rows n_features numbers of the map's type, as far as they were asked for. The same
-    bits as features made anew.
+    Memory: n_rows n_features numbers of the map's type, as far as requested. Bitwise the same as
+    recomputed features.
     """
 
     def __init__(self, growing: GrowingMap, n_rows: int, n_features: int) -> None:
         self.map, piece = growing, growing.piece
         widths = [min(piece, n_features - start) for start in range(0, n_features, piece)]
         self._values = [np.empty((n_rows, width), growing.dtype) for width in widths]
-        # of every row, how many of a piece's features are there, from its first on
+        # for every row, the number of a piece's features that are available, from its first on
         self._made = np.zeros((len(widths), n_rows), np.int32)
         self._buffer = np.empty(0, growing.dtype)
 
@@ -33,7 +31,7 @@ class Held:
         """(n, stop - start) values for the rows X (n, d), whose numbers in the set are `index`:
         features of one piece.
 
-        They lie in memory that the next call takes again.
+        They are in memory reused by the next call.
         """
         number = start // self.map.piece
         first, held, made = number * self.map.piece, self._values[number], self._made[number]
@@ -48,8 +46,7 @@ class Held:
         size = len(index) * held.shape[1]
         if len(self._buffer) < size:
             self._buffer = np.empty(size, held.dtype)
-        # numbers that are not of the set were refused above; by another mode numpy would copy what
-        # it takes twice
+        # numbers outside the set raised an error above; in another mode numpy would copy twice
         whole = np.take(
             held, index, axis=0, out=self._buffer[:size].reshape(len(index), -1), mode="clip"
         )

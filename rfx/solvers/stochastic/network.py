@@ -1,5 +1,5 @@
-"""Dense layers trained by Adam, scikit-learn's: the network that stands beside doubly
-stochastic gradients on the same batches.
+"""scikit-learn's dense layers trained by Adam: the network for comparison with doubly stochastic
+gradients on the same batches.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class Network:
-    """MLPClassifier or MLPRegressor, one partial_fit a step; f is what comes out of the last layer,
+    """MLPClassifier or MLPRegressor, one partial_fit per step; f is the output of the last layer,
     before any sigmoid or softmax.
 
     layers: widths of the hidden layers. loss: squared, logistic or softmax, of rfx.losses, for
-    n_outputs predictions a row. nu: of nu/2 ||weights||^2 beside the mean loss. rate: Adam's step.
-    The last, shorter batch of a pass is a whole step here. unit_deviation: the network learns
-    targets over their deviation in the first batch, an output each; f is in the targets' unit all
-    the same, and nu that of the loss of what is learnt.
+    n_outputs predictions per row. nu: of nu/2 ||weights||^2 in addition to the mean loss. rate:
+    Adam's step. The last, shorter batch of an epoch is a full step here. unit_deviation: the
+    network learns targets divided by their deviation in the first batch, per output; f is still in
+    the targets' unit, and nu refers to the scaled loss.
     """
 
     def __init__(
@@ -53,21 +53,21 @@ class Network:
 
     @property
     def layers(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """(weights (inputs, outputs), intercepts (outputs,)) of each layer, the first one first."""
+        """(weights (inputs, outputs), intercepts (outputs,)) of each layer, from the inputs on."""
         if not self.t:
             return []
         *hidden, (weights, intercepts) = zip(self.model.coefs_, self.model.intercepts_)
         return [*hidden, (weights * self.scale, intercepts * self.scale)]
 
     def step(self, X: Inputs, Y: np.ndarray) -> float:
-        """One step of Adam on the rows X (n, d) and encoded targets Y (n, n_outputs); the batch's
-        mean loss before it.
+        """One step of Adam on the rows X (n, d) and encoded targets Y (n, n_outputs); returns the
+        batch's mean loss before it.
 
-        For several outputs of the squared loss their losses are summed.
+        Losses of several outputs of the squared loss are summed.
         """
         # scikit-learn adds alpha/2 ||weights||^2 / n
         self.model.set_params(batch_size=len(Y), alpha=self.nu * len(Y))
-        # its small products take longer by several threads, which wait for each other
+        # its small products take longer with several threads, which wait for each other
         with one_blas_thread():
             loss = float(self.loss.value(self.predictions(X), Y).sum() / len(Y))
             if self.loss.name == "squared":
@@ -88,8 +88,8 @@ class Network:
 
 
 def forward(layers: Sequence[tuple[np.ndarray, np.ndarray]], X: Inputs) -> np.ndarray:
-    """(n, outputs) float64: what comes out of dense layers of rectified linear units, the
-    last one linear, for the rows X (n, d).
+    """(n, outputs) float64: the output of dense layers of rectified linear units, the last one
+    linear, for the rows X (n, d).
     """
     for number, (weights, intercepts) in enumerate(layers):
         X = (X if number == 0 else np.maximum(X, 0)) @ weights + intercepts

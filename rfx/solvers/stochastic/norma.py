@@ -1,12 +1,12 @@
-"""NORMA: stochastic functional gradients with the exact kernel, all rows kept (Kivinen, Smola and
-Williamson 2004).
+"""NORMA: stochastic functional gradients with the exact kernel, storing all rows (Kivinen, Smola
+and Williamson 2004).
 
 f <- (1 - gamma_t nu) f - gamma_t / n sum over the batch of L'(f(x), y) k(x, .), for E L(f(x), y) +
 nu/2 ||f||^2: doubly stochastic gradients without the second approximation, and memory that grows
 with the rows. Preconditioned, the sum is multiplied by (C + nu I)^-1, C the covariance of the
 kernel's own features on the batch.
 
-The average over all steps is kept as `Expansion` keeps it: with S the weighted sum of the scales so
+The average over all steps is stored as in `Expansion`: with S the weighted sum of the scales so
 far, the sum of f over the steps is S coef - before.
 """
 
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
     from rfx.solvers.stochastic.steps import Descent
     from rfx.types import Inputs
 
-# The scale goes into the coefficients when it is below this; of an average, which is a difference
-# of numbers as large as 1/scale, earlier.
+# The scale is moved into the coefficients below this; earlier for an average, which is a difference
+# of numbers as large as 1/scale.
 _SMALLEST, _SMALLEST_AVERAGED = 1e-100, 1e-4
 
 
 class Norma:
-    """f and the steps that have made it.
+    """f and its training steps.
 
-    kernel, params: as for rfx.kernels; loss, nu: as for DoublySGD. Rows without a share in the step
-    are not kept; in one that is preconditioned all rows have a share. No kernel needs a damping.
+    kernel, params: as for rfx.kernels; loss, nu: as for DoublySGD. Rows with zero gradient are not
+    stored; in a preconditioned step all rows have a gradient. No kernel needs damping.
     """
 
     def __init__(
@@ -60,9 +60,9 @@ class Norma:
 
     def step(self, X: Inputs, Y: np.ndarray, weights: np.ndarray | None = None) -> float:
         """One step on the rows X (n, d) and targets Y (n, n_outputs), shorter for a short batch as
-        DoublySGD's; its mean loss before.
+        in DoublySGD; returns its mean loss before.
 
-        weights: (n,) what the rows' losses are multiplied by, None for ones.
+        weights: (n,) factors of the rows' losses, None for ones.
         """
         self.t += 1
         F = self.scale * self.support.values(X)
@@ -87,7 +87,7 @@ class Norma:
 
     @property
     def coef(self) -> np.ndarray:
-        """(n_rows, n_outputs) coefficients of support.rows of the function that predicts: the last
+        """(n_rows, n_outputs) coefficients of support.rows of the predicting function: the last
         one, or the average.
         """
         if self.descent.averaging == "none" or not self.weight:
@@ -95,13 +95,13 @@ class Norma:
         return (self.sum * self.support.coef - self._before) / self.weight
 
     def predictions(self, X: Inputs) -> np.ndarray:
-        """(n, n_outputs) float64 values of the function that predicts."""
+        """(n, n_outputs) float64 values of the predicting function."""
         if self.descent.averaging == "none":
             return self.scale * self.support.values(X)
         return self.support.values(X, self.coef)
 
     def state(self) -> dict[str, Any]:
-        """Arrays from which `restore` goes on to the same bits."""
+        """Arrays from which `restore` continues bitwise identically."""
         counts = {"t": np.array([self.t, self.largest]), "scale": np.array([self.scale])}
         found = counts | {"rows": self.support.rows, "coef": self.support.coef.copy()}
         if self.descent.averaging == "none":
@@ -120,14 +120,14 @@ class Norma:
     # ------------------------------------------------------------------ parts of a step
 
     def _solved(self, X: Inputs, derivatives: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-        """The derivatives (n, n_outputs) as a preconditioned step has them, times the weights."""
+        """The derivatives (n, n_outputs) of a preconditioned step, times the weights."""
         s = self.support
         K = kernels.block(s.kernel, X, X, s.params, dtype=np.float64)
         found = solve_kernel(K, derivatives, len(derivatives), self.nu, weights)
         if found is None:
             raise UsageError(
-                f"--nu is {self.nu:g}, below the rounding of the kernel's values, so that steps"
-                " can't be preconditioned; choose a larger one, or --precondition false"
+                f"--nu is {self.nu:g}, below the rounding error of the kernel values, so steps"
+                " can't be preconditioned; use a larger one, or --precondition false"
             )
         return found
 
@@ -137,7 +137,7 @@ class Norma:
             self._before = np.concatenate([self._before, self.sum * coef])
 
     def _fold(self) -> None:
-        """The scale into the coefficients."""
+        """Move the scale into the coefficients."""
         if self.descent.averaging != "none":
             self._before -= self.sum * self.support.coef
             self.sum = 0.0
@@ -145,7 +145,7 @@ class Norma:
         self.scale = 1.0
 
     def _count(self) -> None:
-        """The step is over: its function enters the average."""
+        """End the step: its function enters the average."""
         if self.descent.averaging != "none":
             weight = self.t if self.descent.averaging == "linear" else 1.0
             self.sum += weight * self.scale

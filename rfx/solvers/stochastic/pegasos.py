@@ -1,11 +1,11 @@
-"""Pegasos on explicit features: r-pegasos on random ones, n-pegasos on Nystrom's (Shalev-Shwartz,
-Singer and Srebro 2007).
+"""Pegasos on explicit features: r-pegasos on random ones, n-pegasos on Nystrom features
+(Shalev-Shwartz, Singer and Srebro 2007).
 
 w <- (1 - 1/t) w - 1/(nu t n) sum over the batch of L'(w.z, y) z, for mean L(w.z, y) + nu/2 ||w||^2;
-for the hinge, if asked for, followed by the projection on ||w|| <= 1/sqrt(nu), the ball that the
-minimum lies in. Preconditioned, the gradient of both terms is multiplied by (C + nu I)^-1, C the
-covariance of z on the batch, and by 1 at most in the place of 1/(nu t): a step of 1 is Newton's on
-the batch for squared loss.
+for the hinge, if requested, followed by the projection onto ||w|| <= 1/sqrt(nu), the ball that
+contains the minimum. With preconditioning, the gradient of both terms is multiplied by (C + nu
+I)^-1, C the covariance of z on the batch, and by at most 1 instead of 1/(nu t): a step of 1 is
+Newton's on the batch for squared loss.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ PROJECTED = ("hinge",)
 
 
 class Pegasos:
-    """w (n_features, n_outputs) and the steps that have made it.
+    """w (n_features, n_outputs) and its training steps.
 
     features: X (n, d) -> Z (n, n_features), scaled so that z.z' is the kernel. loss: of rfx.losses.
     nu: in (0, inf). precondition: multiply steps by the inverse of the batch's covariance.
-    averaging: what predicts: none (the last w), uniform (the mean over all steps) or linear (that
-    with weight t).
+    averaging: the predicting w: none (the last w), uniform (the mean over all steps) or linear
+    (that with weight t).
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Pegasos:
             raise UsageError(f"--nu is {nu:g}; Pegasos steps are 1/(nu t), so it must be above 0")
         if project and loss.name not in PROJECTED:
             raise UsageError(
-                f"--project bounds the minimum of the hinge loss, not of {loss.name}; leave it out"
+                f"--project bounds the minimum of the hinge loss, not of {loss.name}; omit it"
             )
         self.features, self.loss, self.nu, self.project = features, loss, float(nu), project
         self.precondition, self.averaging = precondition, averaging
@@ -62,10 +62,10 @@ class Pegasos:
         self.sum, self.weight = np.zeros_like(self.last), 0.0
 
     def step(self, X: Inputs, Y: np.ndarray, weights: np.ndarray | None = None) -> float:
-        """One step on the rows X and targets Y (n, n_outputs), shorter for a short batch as
-        DoublySGD's; its mean loss before.
+        """One step on the rows X and targets Y (n, n_outputs), shorter for a short batch as in
+        DoublySGD; returns its mean loss before.
 
-        weights: (n,) what the rows' losses are multiplied by, None for ones.
+        weights: (n,) factors of the rows' losses, None for ones.
         """
         self.t += 1
         Z = self.features(X)
@@ -93,14 +93,14 @@ class Pegasos:
         found = solve(Z, gradient + self.nu * self.last, len(Z), self.nu, weights)
         if found is None:
             raise UsageError(
-                f"--nu is {self.nu:g}, below the rounding of the features' covariance, so that"
-                " steps can't be preconditioned; choose a larger one, or --precondition false"
+                f"--nu is {self.nu:g}, below the rounding error of the features' covariance, so"
+                " steps can't be preconditioned; use a larger one, or --precondition false"
             )
         self.last -= gamma * found
 
     @property
     def w(self) -> np.ndarray:
-        """(n_features, n_outputs) weights that predict."""
+        """(n_features, n_outputs) weights for prediction."""
         return self.sum / self.weight if self.weight else self.last
 
     def predictions(self, X: Inputs) -> np.ndarray:
@@ -109,7 +109,7 @@ class Pegasos:
         return matmul(Z, self.w.astype(Z.dtype)).astype(np.float64)
 
     def state(self) -> dict[str, Any]:
-        """Arrays from which `restore` goes on to the same bits."""
+        """Arrays from which `restore` continues bitwise identically."""
         found = {"w": self.last.copy(), "t": np.array([self.t, self.largest])}
         if self.averaging == "none":
             return found

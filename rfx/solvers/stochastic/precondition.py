@@ -1,9 +1,9 @@
-"""Steps of stochastic gradients that are multiplied by the inverse of a batch's covariance.
+"""Steps of stochastic gradients multiplied by the inverse of a batch's covariance.
 
-A step along the gradient converges in the directions that features vary most in, and hardly in the
+A plain gradient step converges in the directions in which features vary most, and hardly in the
 others. Multiplied by (C + ridge I)^-1, C the covariance of the features on the batch, it is
-Newton's on the batch for squared loss, and what the batch says is used in every direction. Where
-rows have weights, C is the weighted mean, as the gradient is.
+Newton's step on the batch for squared loss, and uses the batch in every direction. With sample
+weights, C is the weighted mean, like the gradient.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rfx.operators.cholesky import factor_in_place, solve
 from rfx.parallel import for_ranges, one_blas_thread
 from rfx.solvers.stochastic.expansion import SUMMED
 
-# Features on a side of a tile of their covariance, which one thread adds up.
+# Features on a side of a tile of their covariance, summed by one thread.
 TILE = 512
 
 
@@ -25,8 +25,8 @@ def solve_covariance(
     ridge: float,
     weights: np.ndarray | None = None,
 ) -> np.ndarray | None:
-    """(Z'WZ / divisor + ridge I)^-1 gradient for features Z (n, m) and a gradient (m, k); None
-    where rounding leaves no inverse.
+    """(Z'WZ / divisor + ridge I)^-1 gradient for features Z (n, m) and a gradient (m, k); None if
+    rounding leaves no inverse.
 
     weights: (n,) on the diagonal of W, None for ones.
     """
@@ -42,9 +42,9 @@ def solve_few(
     ridge: float,
     weights: np.ndarray | None = None,
 ) -> np.ndarray | None:
-    """What `solve_covariance` returns, for fewer rows than features: ridge > 0.
+    """The result of `solve_covariance`, for fewer rows than features: ridge > 0.
 
-    By (Z'Z + r I)^-1 = (I - Z' (ZZ' + r I)^-1 Z) / r, whose difference needs float64.
+    Uses (Z'Z + r I)^-1 = (I - Z' (ZZ' + r I)^-1 Z) / r, whose difference needs float64.
     """
     rows = Z.astype(np.float64)
     if weights is not None:
@@ -66,7 +66,7 @@ def solve_kernel(
     weights: np.ndarray | None = None,
 ) -> np.ndarray | None:
     """S (S K S / divisor + ridge I)^-1 S derivatives for the kernel matrix K (n, n) of a batch and
-    the derivatives (n, k) of its losses without weights; None where rounding leaves no inverse.
+    the derivatives (n, k) of its unweighted losses; None if rounding leaves no inverse.
 
     weights: (n,) the squares on the diagonal of S, None for ones. These are the coefficients of the
     rows in (C + ridge I)^-1 sum_i weights_i derivatives_i k(x_i, .), C the covariance of the
@@ -84,7 +84,7 @@ def solve_kernel(
 
 
 def _roots(weights: np.ndarray) -> np.ndarray:
-    """(n, 1) the roots of the weights."""
+    """(n, 1) the square roots of the weights."""
     found: np.ndarray = np.sqrt(weights)[:, None]
     return found
 
@@ -101,7 +101,7 @@ def _lower_gram(Z: np.ndarray) -> np.ndarray:
     """Z'Z (m, m), Fortran order, at least its lower triangle: products in Z's type, summed over
     rows in float64.
 
-    The same to the last bit for any number of threads, which share its tiles.
+    Bitwise the same for any number of threads, which share its tiles.
     """
     C = np.zeros((Z.shape[1], Z.shape[1]), order="F")
     starts = range(0, len(C), TILE)

@@ -1,22 +1,22 @@
-"""Stochastic dual coordinate ascent (Shalev-Shwartz and Zhang 2013): one dual variable a row,
-maximised exactly in its turn.
+"""Stochastic dual coordinate ascent (Shalev-Shwartz and Zhang 2013): one dual variable per row,
+each maximised exactly in turn.
 
 P(w) = nu/2 ||w||^2 + 1/n sum_i L(w.z_i, y_i) with w = 1/(nu n) sum_i a_i z_i has the dual D(a) =
--1/n sum_i L*(-a_i, y_i) - nu/2 ||w||^2, and P - D bounds what P is above its minimum. Features are
-explicit (r-sdca on random ones, n-sdca on Nystrom's), or a kernel's own, known by kernel values
-alone (k-sdca). n is the number of rows of the whole set, known beforehand: it is in the step.
-Several outputs are solved side by side.
+-1/n sum_i L*(-a_i, y_i) - nu/2 ||w||^2, and P - D bounds the distance of P from its minimum.
+Features are explicit (r-sdca on random ones, n-sdca on Nystrom features), or implicit in kernel
+values (k-sdca). n is the number of rows of the whole set, known beforehand, because steps depend on
+it. Several outputs are solved side by side.
 
 With weights c_i of mean 1 the loss is 1/n sum_i c_i L, and w = 1/(nu n) sum_i c_i a_i z_i: a_i has
-the same bounds as without, its step has c_i ||z||^2 in the place of ||z||^2, and the dual's losses
-are -c_i/n L*(-a_i, y_i).
+the same bounds as without weights, its step has c_i ||z||^2 instead of ||z||^2, and the dual's
+losses are -c_i/n L*(-a_i, y_i).
 
-A batch may be gone through several times before the next, which makes more of features or kernel
-values that have been computed (Yu et al. 2012): with many sweeps the dual is maximised in all
-variables of a batch at once.
+A batch may be swept several times before the next, which makes more use of computed features or
+kernel values (Yu et al. 2012): with many sweeps the dual is maximised in all variables of a batch
+at once.
 
-Most variables soon stay at a bound of theirs. A row that did not move rests when it is offered
-again, see `Rests`.
+Most variables soon stay at a bound. A row that did not move is then skipped for some epochs, see
+`Rests`.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
     from rfx.losses import Loss
     from rfx.types import Inputs
 
-# The most offers that a row rests for.
+# The maximum number of skipped offers of a row.
 LONGEST = 64
-# A batch is not gone through again once no variable moves by more than this share of the largest.
+# A batch is not swept again once no variable moves by more than this fraction of the largest.
 STILL = 1e-4
 CODES = {
     "hinge": 0,
@@ -57,37 +57,34 @@ CODES = {
 def _check(loss: Loss, nu: float, n_rows: int) -> None:
     if loss.name not in CODES:
         raise UsageError(
-            f"--loss is {loss.name}, but dual coordinate ascent has the losses {', '.join(CODES)}"
+            f"--loss is {loss.name}, but dual coordinate ascent supports {', '.join(CODES)}"
         )
     if not nu > 0:
         raise UsageError(f"--nu is {nu:g}; the dual needs a number above 0")
     if n_rows < 1:
         raise UsageError(
-            f"the number of rows is {n_rows}; dual coordinate ascent needs to know it beforehand"
+            f"the number of rows is {n_rows}; dual coordinate ascent needs it beforehand"
         )
 
 
 class Rests:
-    """Which of the rows that are offered are due: one whose variables did not move rests for 0, 1,
-    3, 7, ... offers, at most LONGEST - 1.
+    """Which of the offered rows are due: one whose variables did not move skips 0, 1, 3, 7, ...
+    offers, at most LONGEST - 1.
 
-    In the place of LIBLINEAR's shrinking (Hsieh et al. 2008, section 3.2), and good for any loss:
-    every row comes back again and again, so that the limit is the same, and the gap is over all
-    rows.
+    It replaces LIBLINEAR's shrinking (Hsieh et al. 2008, section 3.2) for any loss: every row
+    returns repeatedly, so the limit is the same, and the gap is over all rows.
     """
 
     def __init__(self, n_rows: int) -> None:
-        # offers until a row is due again, and how long it rested last; a row of each
+        # offers until a row is due again, and its last number of skips; for each row
         self.counts = np.zeros((2, n_rows), np.int16)
 
     def due(self, index: np.ndarray) -> np.ndarray:
-        """The places in `index` (n,) of the rows to be ascended; the others have come a
-        step nearer to it.
-        """
+        """The positions in `index` (n,) of the rows to update; the others come one offer closer."""
         return _due(self.counts[0], index)
 
     def note(self, index: np.ndarray, moved: np.ndarray) -> None:
-        """The rows `index` were ascended, and moved (n,) or not."""
+        """The rows `index` were updated, and moved (n,) or not."""
         _note(self.counts, index, moved)
 
 
@@ -95,7 +92,7 @@ class LinearSDCA:
     """a (n_rows, n_outputs) and w (n_features, n_outputs).
 
     features: X (n, d) -> Z (n, n_features), scaled so that z.z' is the kernel. weights: (n_rows,)
-    above 0 and of mean 1, None for ones. sweeps: times that a batch is gone through.
+    above 0 and of mean 1, None for ones. sweeps: maximum sweeps per batch.
     """
 
     def __init__(
@@ -109,9 +106,7 @@ class LinearSDCA:
         weights: np.ndarray | None = None,
         sweeps: int = 1,
     ) -> None:
-        """Raises UsageError for a loss without a dual step, or nu or n_rows that are not
-        positive.
-        """
+        """Raises UsageError for a loss without a dual step, or if nu or n_rows is not positive."""
         _check(loss, nu, n_rows)
         self.features, self.loss, self.nu, self.n_rows, self.weights = (
             features,
@@ -125,10 +120,10 @@ class LinearSDCA:
         self.t, self.rests, self.last = 0, Rests(n_rows), np.zeros((n_rows, n_outputs))
 
     def step(self, X: Inputs, Y: np.ndarray, index: np.ndarray) -> float:
-        """Ascent in the variables of those rows X that are due, whose numbers in the set are
-        `index`, one after the other.
+        """Maximise, in turn, the variables of the due rows of X, whose numbers in the set are
+        `index`.
 
-        Y: (n, n_outputs). Returns the mean loss, of every row just before its own last ascent.
+        Y: (n, n_outputs). Returns the mean loss, for every row just before its own last update.
         """
         self.t += 1
         due = self.rests.due(index)
@@ -143,8 +138,8 @@ class LinearSDCA:
         )
 
     def ascend(self, Z: np.ndarray, Y: np.ndarray, index: np.ndarray) -> np.ndarray:
-        """Ascent by features Z (n, n_features), C order, in all rows: the values (n,
-        n_outputs) of each before its own.
+        """Updates with features Z (n, n_features), C order, in all rows: the values (n, n_outputs)
+        of each before its own.
         """
         F, units = (
             np.empty(Y.shape),
@@ -184,7 +179,7 @@ class LinearSDCA:
         return matmul(Z, self.w.astype(Z.dtype)).astype(np.float64)
 
     def state(self) -> dict[str, Any]:
-        """Arrays from which `restore` goes on to the same bits."""
+        """Arrays from which `restore` continues bitwise identically."""
         arrays = {"a": self.a.copy(), "w": self.w.copy(), "t": np.array([self.t])}
         return arrays | {"rests": self.rests.counts.copy(), "last": self.last.copy()}
 
@@ -194,11 +189,11 @@ class LinearSDCA:
 
 
 class KernelSDCA:
-    """a (n_rows, n_outputs) of the rows met so far, which are kept: f = 1/(nu n) sum_i c_i a_i
+    """a (n_rows, n_outputs) of the rows used so far, which are stored: f = 1/(nu n) sum_i c_i a_i
     k(x_i, .).
 
-    weights: c (n_rows,), above 0 and of mean 1, None for ones. sweeps: times that a batch is gone
-    through. The support's coefficients are the c_i a_i.
+    weights: c (n_rows,), above 0 and of mean 1, None for ones. sweeps: maximum sweeps per batch.
+    The support's coefficients are the c_i a_i.
     """
 
     def __init__(
@@ -213,22 +208,20 @@ class KernelSDCA:
         weights: np.ndarray | None = None,
         sweeps: int = 1,
     ) -> None:
-        """Raises UsageError for a loss without a dual step, or nu or n_rows that are not
-        positive.
-        """
+        """Raises UsageError for a loss without a dual step, or if nu or n_rows is not positive."""
         _check(loss, nu, n_rows)
         self.support = Support(kernel, params, n_outputs, dtype)
         self.loss, self.nu, self.n_rows, self.weights = loss, float(nu), int(n_rows), weights
         self.sweeps = int(sweeps)
-        # where in the support a row of the set is, -1 where it was not met
+        # the position of each row of the set in the support, -1 if unused so far
         self.place = np.full(n_rows, -1, np.int64)
         self.t, self.rests, self.last = 0, Rests(n_rows), np.zeros((n_rows, n_outputs))
 
     def step(self, X: Inputs, Y: np.ndarray, index: np.ndarray) -> float:
-        """Ascent in the variables of those rows X (n, d) that are due, whose numbers in the set are
-        `index`, one after the other.
+        """Maximise, in turn, the variables of the due rows of X (n, d), whose numbers in the set
+        are `index`.
 
-        Y: (n, n_outputs). Returns the mean loss, of every row before the last step in which it was
+        Y: (n, n_outputs). Returns the mean loss, for every row before the last step in which it was
         due.
         """
         self.t += 1
@@ -289,7 +282,7 @@ class KernelSDCA:
         return self.support.values(X) / (self.nu * self.n_rows)
 
     def state(self) -> dict[str, Any]:
-        """Arrays from which `restore` goes on to the same bits."""
+        """Arrays from which `restore` continues bitwise identically."""
         arrays = {
             "rows": self.support.rows,
             "coef": self.support.coef.copy(),
@@ -341,11 +334,11 @@ def _note(counts: np.ndarray, index: np.ndarray, moved: np.ndarray) -> None:
 
 @njit(cache=True, nogil=True)
 def dual_step(code: int, a: float, f: float, y: float, q: float, epsilon: float) -> float:
-    """The a that maximises the dual in its coordinate, f being the value of its row with the old a
-    and q = ||z||^2 / (nu n).
+    """The a that maximises the dual in its coordinate, where f is the value of its row with the old
+    a and q = ||z||^2 / (nu n).
 
-    The logistic step is the closed form that is below the exact one (Shalev-Shwartz and Zhang 2013,
-    section 5.1).
+    The logistic step is the closed-form lower bound of the exact one (Shalev-Shwartz and Zhang
+    2013, section 5.1).
     """
     if code == 0:
         return (
@@ -422,7 +415,7 @@ def _gram(
             change, size = max(change, abs(step)), max(size, abs(new))
             a[i] = new
             if step != 0.0:
-                # the last sweep needs no values of the rows before
+                # the last sweep needs no values of the earlier rows
                 start = i + 1 if sweep == sweeps - 1 else 0
                 row, rest = G[i, start:], f[start:]
                 for j in range(len(rest)):

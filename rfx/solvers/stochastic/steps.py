@@ -1,4 +1,4 @@
-"""Step sizes of stochastic gradients, what the theorems ask of them, and what else makes a
+"""Step sizes of stochastic gradients, the requirements of the theorems, and further settings of a
 descent.
 """
 
@@ -12,8 +12,8 @@ import numpy as np
 from rfx.errors import UsageError
 
 AVERAGING = ("none", "uniform", "linear")
-# What the authors' program adds to the covariance of a block besides nu, so that it can be
-# inverted.
+# The addition of the authors' program to the covariance of a block, besides nu, to make it
+# invertible.
 DAMPING = 1e-7
 KINDS = ("theorem", "root", "decay", "constant", "normalized")
 
@@ -23,13 +23,12 @@ class Steps:
     """gamma_t for t = 1, 2, …
 
     theorem: theta / (t + t0), which converges at the rate O(1/t) for theta nu in [1, 2] (Dai et al.
-    2014, theorem 4, which has t0 = 0; a shift changes no rate). root: theta / sqrt(t + t0)
-    (Kivinen, Smola and Williamson 2004). decay: step0 / (1 + step1 t), as the authors' program has
-    it. constant: step0. normalized: step0 over the root mean square of the loss's derivatives on
-    the batch, but at most 1. What a step adds to f is then always as large. A step of random
-    features brings a noise in proportion to its size times that of the derivatives; of all
-    sequences of as many steps with the same sum this one adds least, as far as it is their sum that
-    f depends on.
+    2014, theorem 4, with t0 = 0; a shift does not change the rate). root: theta / sqrt(t + t0)
+    (Kivinen, Smola and Williamson 2004). decay: step0 / (1 + step1 t), as in the authors' program.
+    constant: step0. normalized: step0 over the root mean square of the loss's derivatives on the
+    batch, but at most 1. Each step then adds a constant amount to f. The noise of a step of random
+    features is proportional to its size times that of the derivatives; among all sequences of as
+    many steps with the same sum, this one adds the least noise, as far as f depends on their sum.
     """
 
     kind: str = "theorem"
@@ -40,16 +39,16 @@ class Steps:
     step1: float = 1e-4
 
     def __post_init__(self) -> None:
-        """UsageError for another kind, for theta nu outside [1, 2], and for a step that
-        would turn the sign of f.
+        """UsageError for another kind, for theta nu outside [1, 2], and for a step that would flip
+        the sign of f.
         """
         if self.kind not in KINDS:
             raise UsageError(f"--step is {self.kind!r}; choose one of {', '.join(KINDS)}")
         if self.kind in ("theorem", "root"):
             if self.theta is None or not (math.isfinite(self.theta) and self.theta > 0):
                 raise UsageError(
-                    f"--theta is {self.theta}; it must be a number above 0, and without --nu there"
-                    " is none by default"
+                    f"--theta is {self.theta}; it must be a number above 0, and it has no default"
+                    " without --nu"
                 )
             if not self.t0 >= 0:
                 raise UsageError(f"--t0 is {self.t0}; it must be 0 or more")
@@ -59,11 +58,11 @@ class Steps:
                 " the second 0 or more"
             )
         self._check_theorem()
-        # the first step finds nothing to decay
+        # the first step has nothing to decay
         if self(2) * self.nu > 1 + 1e-12:
             raise UsageError(
-                f"the second step, {self(2):g}, times --nu {self.nu:g} is above 1, which would turn"
-                " the sign of f; lower one of them"
+                f"the second step, {self(2):g}, times --nu {self.nu:g} is above 1, which would flip"
+                " the sign of f; reduce one of them"
             )
 
     def _check_theorem(self) -> None:
@@ -73,20 +72,20 @@ class Steps:
         if 1 - 1e-9 <= product <= 2 + 1e-9:
             return
         reason = (
-            "below 1 f converges more slowly than 1/t, and without regularisation the theorem says"
-            " nothing"
+            "below 1, f converges more slowly than 1/t, and without regularisation the theorem does"
+            " not apply"
             if product < 1
-            else "above 2 the decay 1 - theta nu / t of the early steps is negative"
+            else "above 2, the factor 1 - theta nu / t of the early steps is negative"
         )
         raise UsageError(
             f"--theta {self.theta:g} times --nu {self.nu:g} is {product:g}, but steps theta / (t +"
-            f" t0) need a product from 1 to 2: {reason}; choose theta between 1/nu and 2/nu, or"
-            " --step constant or decay"
+            f" t0) need a product from 1 to 2: {reason}; use theta between 1/nu and 2/nu, or --step"
+            " constant or decay"
         )
 
     def __call__(self, t: int, derivatives: np.ndarray | None = None) -> float:
-        """gamma_t; derivatives: (n, outputs) the loss's on the batch, without which a
-        normalized step is as long as it can be.
+        """gamma_t; derivatives: (n, outputs) the loss's on the batch, without which a normalized
+        step has its maximum length.
         """
         if self.kind == "normalized":
             size = (
@@ -96,14 +95,14 @@ class Steps:
             )
             return self.step0 / max(size, self.step0)
         if self.kind in ("theorem", "root"):
-            assert self.theta is not None  # seen to at the start
+            assert self.theta is not None  # ensured at the start
             return self.theta / (t + self.t0 if self.kind == "theorem" else math.sqrt(t + self.t0))
         return self.step0 / (1 + self.step1 * t) if self.kind == "decay" else self.step0
 
 
 @dataclass(frozen=True)
 class Descent:
-    """How a function is learnt by stochastic gradients.
+    """Settings of learning a function by stochastic gradients.
 
     Parameters
     ----------
@@ -112,14 +111,14 @@ class Descent:
         Multiply the gradient of a step by (C + nu I)^-1, C the covariance of its features on the
         batch.
     damping : float
-        What is added to nu there, so that C of random features can be inverted.
+        Added to nu there, so that C of random features is invertible.
     averaging : {"none", "uniform", "linear"}
-        What predicts: the last function, the mean over all steps, or that with weight t.
+        The predicting function: the last one, the mean over all steps, or that with weight t.
 
     Raises
     ------
     UsageError
-        For another averaging.
+        For an unknown averaging.
     """
 
     steps: Steps

@@ -1,4 +1,4 @@
-"""Support vectors that arrive a few at a time, and sums of exact kernel values over them."""
+"""Support vectors added a few at a time, and sums of exact kernel values over them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rfx.types import Inputs
 
-# Support vectors whose kernel values are computed together, and rows that they are computed for.
+# Support vectors whose kernel values are computed together, and rows for which they are computed.
 PIECE, ROWS = 2048, 4096
 
 
@@ -37,7 +37,7 @@ class Support:
 
     @property
     def coef(self) -> np.ndarray:
-        """(n_rows, n_outputs), to be changed in place."""
+        """(n_rows, n_outputs), mutable."""
         return self._coef[: self.n_rows]
 
     @property
@@ -46,7 +46,7 @@ class Support:
         return np.concatenate(self._pieces) if self._pieces else np.zeros((0, 0), self.dtype)
 
     def append(self, X: Inputs, coef: np.ndarray) -> None:
-        """Rows X (n, d), array or CSR, and coef (n, n_outputs) behind the others."""
+        """Append rows X (n, d), array or CSR, with coefficients coef (n, n_outputs)."""
         rows = np.ascontiguousarray(X.toarray() if sp.issparse(X) else X, self.dtype)
         stop = self.n_rows + len(rows)
         if stop > len(self._coef):
@@ -64,7 +64,7 @@ class Support:
 
     def values(self, X: Inputs, others: np.ndarray | None = None) -> np.ndarray:
         """(n, n_outputs) float64 values of f for the rows X (n, d); others: (n_rows, n_outputs)
-        coefficients in the place of f's own.
+        coefficients instead of f's own.
         """
         known = self.coef if others is None else others
         out = np.zeros((X.shape[0], self._coef.shape[1]))

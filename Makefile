@@ -36,10 +36,11 @@ demo: $(STAMP) ## Install, then compare kernel, rf and sparse-rf on built-in dat
 	@echo
 	@echo "Rows: demo/results.csv   Model: demo/model.npz   Try: $(RFX) eval demo/model.npz --data breast_cancer"
 
-lint: $(STAMP) ## Check style and format with ruff, and types with mypy; `.venv/bin/ruff format` mends the format
+lint: $(STAMP) ## Check style and format with ruff, types with mypy, spelling with codespell; `.venv/bin/ruff format` fixes the format
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy rfx
+	$(BIN)/codespell *.md *.cff Makefile docs rfx tests benchmarks
 
 test: $(STAMP) lint ## Install, check the style, then run the tests; JOBS=2: in two processes, a file in one of them
 	$(BIN)/python -m pytest $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --dist loadfile)

@@ -1,5 +1,9 @@
 """What several test files need: folders of their own for everything that rfx keeps, and one
 thread for small problems.
+
+Every test begins with one thread, for on problems of this size threads only wait for each other.
+The tests that are about threads set their number, or are marked `threads`: as many as there are
+cores.
 """
 
 import signal
@@ -17,6 +21,15 @@ def pytest_configure(config):
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Before any fixture."""
+    if item.get_closest_marker("threads"):
+        env.set_threads(None)
+    elif env.threads() != 1:
+        env.set_threads(1)
+
+
 @pytest.fixture
 def one_thread():
     """Threads only wait for each other on problems of this size; the tests that are about
@@ -31,6 +44,9 @@ def one_thread():
 def shared_out(monkeypatch):
     """Small products are made by several threads, too: for the tests that are about threads."""
     monkeypatch.setattr(parallel, "_FEW", 0)
+    env.set_threads(max(2, env.cores()))
+    yield
+    env.set_threads(None)
 
 
 @pytest.fixture(scope="module")

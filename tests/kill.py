@@ -29,6 +29,8 @@ seed = {}
 options.n_features = 10
 options.lam = 1
 options.task = "binary"
+options.kernel = "gaussian"
+options.metric = "none"
 """
 
 
@@ -66,6 +68,10 @@ class Jobs:
             20,
             "--lam",
             1,
+            "--kernel",
+            "gaussian",
+            "--metric",
+            "none",
             "--data",
             self.data,
             "--model",

@@ -34,6 +34,8 @@ method = "rf"
 seed = {}
 options.n_features = 10
 options.lam = 1
+options.kernel = "gaussian"
+options.metric = "none"
 """
 METHODS = {
     "rf squared_hinge": ("--method", "rf", "--loss", "squared_hinge", "--n-features", 60),
@@ -166,9 +168,9 @@ class Trainings(Commands):
 
     names = tuple(METHODS)
 
-    def __init__(self, folder: Path, rows: int = 5000):
+    def __init__(self, folder: Path, rows: int = 5000, more=()):
         super().__init__(folder)
-        self.known = {}
+        self.known, self.more = {}, more
         rng = np.random.default_rng(0)
         X = np.round(rng.normal(size=(rows, 8)), 3)
         svmlight.write(
@@ -179,7 +181,7 @@ class Trainings(Commands):
 
     def begin(self, name):
         gamma = () if "--gamma" in METHODS[name] else ("--gamma", 0.2)
-        words = (*METHODS[name], *gamma, "--lam", 1, "--task", "binary", "--seed", 0)
+        words = (*METHODS[name], *gamma, *self.more, "--lam", 1, "--task", "binary", "--seed", 0)
         (self.folder / "m.npz").unlink(missing_ok=True)
         return self.start("train", *words, "--data", "data.svm", "--parts", 4, "--model", "m.npz")
 

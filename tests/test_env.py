@@ -12,6 +12,8 @@ import pytest
 
 from rfx import env
 
+pytestmark = pytest.mark.threads
+
 
 @pytest.fixture
 def own(tmp_path, monkeypatch):

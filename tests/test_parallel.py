@@ -24,6 +24,8 @@ from rfx import env, estimators, parallel
 from rfx.cli import cli
 from rfx.methods import create
 
+pytestmark = pytest.mark.threads
+
 rng = np.random.default_rng(0)
 X = rng.normal(size=(120, 5))
 y = (X[:, 0] * X[:, 1] > 0).astype(int)

@@ -71,7 +71,8 @@ def test_the_task_is_guessed_aloud_or_not_at_all(tmp_path):
     rows = np.random.default_rng(0).normal(size=(600, 2))
     svmlight.write(tmp_path / "classes", rows, np.sign(rows[:, 0]))
     svmlight.write(tmp_path / "numbers", rows, np.floor(50 + 15 * rows[:, 0]))
-    train = [*RFX, "train", "--method", "rf", "--n-features", "10", "--lam", "1", "--data"]
+    plain = ["--n-features", "10", "--lam", "1", "--scaling", "none", "--metric", "none"]
+    train = [*RFX, "train", "--method", "rf", *plain, "--data"]
     done = subprocess.run([*train, str(tmp_path / "classes")], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (
         0,

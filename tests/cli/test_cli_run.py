@@ -23,6 +23,8 @@ table = "summary"
 [defaults]
 dataset = "breast_cancer"
 options.n_features = 64
+options.scaling = "standard"
+options.metric = "none"
 [[run]]
 method = ["rf", "sparse-rf"]
 options.lam = 1

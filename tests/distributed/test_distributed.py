@@ -41,6 +41,9 @@ from rfx.solvers.l2 import solve_l2
 RNG = np.random.default_rng(5)
 _BOTH = threading.Barrier(2)
 X = np.round(RNG.normal(size=(700, 4)), 4)
+# The choice of kernel, scaling and metric takes most of a training's seconds; tests of it are of
+# their own.
+PLAIN = {"kernel": "gaussian", "scaling": "standard", "metric": "none"}
 Y = np.where(np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * RNG.normal(size=len(X)) > 0, 1.0, -1.0)
 
 
@@ -97,7 +100,7 @@ def trained(workers, path, name, parts=3, **options):
 def test_the_answer_is_that_of_one_machine(workers, folder, name, options):
     options = (
         {"task": "binary", "lam": 1.0, "seed": 3}
-        | ({} if name == "rb" else {"n_features": 40})
+        | ({"metric": "none"} if name == "rb" else {"n_features": 40, **PLAIN})
         | options
     )
     theirs = trained(workers, folder, name, **options)
@@ -157,7 +160,7 @@ def test_wide_sparse_rows_on_workers_are_not_transformed(workers):
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
 def test_features_that_workers_hold_as_codes(workers, folder, loss, monkeypatch):
-    options = {"task": "binary", "lam": 1.0, "seed": 3, "n_features": 40, "loss": loss}
+    options = {"task": "binary", "lam": 1.0, "seed": 3, "n_features": 40, "loss": loss, **PLAIN}
     monkeypatch.setattr(rf, "WORTH_MB", 0)
     ours, made = methods.create("rf", **options).fit(X, Y), []
     hold_rows = matrix.PartsMatrix.hold_rows
@@ -627,7 +630,7 @@ def test_estimators_take_dask_arrays_and_dataframes(workers):
     from rfx.estimators import RFClassifier, RFRegressor
 
     words = np.where(Y > 0, "yes", "no")
-    options = {"lam": 1.0, "n_features": 30}
+    options = {"lam": 1.0, "n_features": 30, **PLAIN}
     with workers.client.as_current():
         theirs = RFClassifier(**options).fit(
             array.from_array(X, chunks=(250, 2)), array.from_array(words, chunks=300)
@@ -714,7 +717,7 @@ def test_an_address_and_a_folder_are_read_as_the_file(workers, tmp_path, kind):
     """
     import pandas
 
-    options = {"lam": 1.0, "n_features": 30, "task": "binary", "seed": 3}
+    options = {"lam": 1.0, "n_features": 30, "task": "binary", "seed": 3, **PLAIN}
     ours = methods.create("rf", **options).fit(X, Y)
     for number, rows in enumerate((slice(0, 300), slice(300, None))):
         frame = pandas.DataFrame(X[rows], columns=list("abcd")).assign(y=Y[rows])

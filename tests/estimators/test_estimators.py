@@ -43,7 +43,10 @@ SMALL = {
     "r-sdca": {"epochs": 50, "nu": 0.02, "target_scaling": "none", "n_features": 50},
     "n-pegasos": {"epochs": 10, "batch": 16, "nu": 1e-2, "n_features": 30},
     "r-pegasos": {"epochs": 10, "batch": 16, "nu": 1e-2, "n_features": 50},
-    "mlp": {"epochs": 20, "batch": 16, "layers": "20", "rate": 3e-2},
+    "mlp": {"epochs": 10, "batch": 32, "layers": "20", "rate": 3e-2},
+    # the choice of kernel, scaling and metric is made, of fewer
+    "rfm": {"metric_steps": 1},
+    "auto": {"metric_steps": 1},
 }
 # Pegasos' first steps, 1 / (nu t), are too long for the squared loss.
 LIPSCHITZ = {"loss": "epsilon_insensitive"}

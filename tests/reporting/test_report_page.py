@@ -1,37 +1,20 @@
 """The report's page in a real browser, from file://: no error, no request, no overflow, sorting,
 filters, axe-core, the Nu HTML checker.
 
-Needs Debian's chromium with chromium-driver, and java; without them the tests are skipped, but
-where RFX_TEST_BROWSER is "must" they fail. One browser serves all.
+One browser serves all; tests/browsing.py says what that needs.
 """
 
-import importlib.util
 import json
-import os
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from browsing import PHONE, WIDE, chromium, needed, open_page, violations
 from click.testing import CliRunner
 from test_figures import compared, swept, timed
 
 from rfx.cli import cli
 from rfx.records import results
-
-WIDE, PHONE = (1280, 900), (360, 740)
-
-
-def needed(*programs, modules=()):
-    """Skip where a program or module is not there, fail where it must be."""
-    missing = [name for name in programs if shutil.which(name) is None]
-    missing += [name for name in modules if importlib.util.find_spec(name) is None]
-    if missing:
-        words = (
-            f"not installed: {', '.join(missing)} (Debian: apt-get install chromium chromium-driver"
-            " default-jre-headless)"
-        )
-        (pytest.fail if os.environ.get("RFX_TEST_BROWSER") == "must" else pytest.skip)(words)
 
 
 @pytest.fixture(scope="module")
@@ -72,36 +55,13 @@ def page(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def browser(page):
-    needed("chromium", "chromedriver", modules=("selenium", "axe_core_python"))
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium")
-    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(word)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
-    driver.set_script_timeout(120)
-    yield driver
-    driver.quit()
+    with chromium() as driver:
+        yield driver
 
 
 @pytest.fixture
 def opened(browser, page):
     return open_page(browser, page)
-
-
-def open_page(browser, page, size=WIDE, dark=False, script=True):
-    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not script})
-    browser.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": False},
-    )
-    scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
-    browser.get(page.as_uri())
-    return browser
 
 
 def texts(browser, selector):
@@ -132,22 +92,10 @@ def test_no_error_and_no_request(browser, page):
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
 def test_accessible_and_not_too_wide(browser, page, size, dark):
-    import axe_core_python
-
     open_page(browser, page, size, dark)
     browser.execute_script("document.querySelectorAll('details').forEach(one => one.open = true)")
     assert browser.execute_script("return document.documentElement.scrollWidth") <= size[0]
-    browser.execute_script(Path(axe_core_python.__file__).with_name("axe.min.js").read_text())
-    ask = (
-        "const tell = arguments[0]; axe.run(document, {resultTypes: ['violations']}).then(tell,"
-        " error => tell(String(error)))"
-    )
-    found = browser.execute_async_script(ask)
-    assert [
-        (one["id"], [node["html"][:200] for node in one["nodes"][:3]])
-        for one in found["violations"]
-    ] == []
-    assert len(found["passes"]) > 10, "the rules were applied"
+    assert violations(browser) == []
 
 
 def test_dark_and_light_differ(browser, page):

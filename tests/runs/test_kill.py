@@ -19,7 +19,8 @@ def test_a_kill_loses_nothing(tmp_path, name, count):
 @pytest.fixture(scope="module")
 def trainings(tmp_path_factory):
     pytest.importorskip("distributed")
-    return Trainings(tmp_path_factory.mktemp("trainings"), rows=3000)
+    plain = ("--kernel", "gaussian", "--metric", "none")
+    return Trainings(tmp_path_factory.mktemp("trainings"), rows=3000, more=plain)
 
 
 @pytest.mark.parametrize("moment", ["start", "middle"])

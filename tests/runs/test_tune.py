@@ -22,6 +22,8 @@ from rfx.solvers.normal import ridge_path
 RNG = np.random.default_rng(5)
 X = RNG.uniform(0, 1, (500, 3))
 SMOOTH = np.sin(6 * X[:, 0]) + X[:, 1] ** 2
+# The choice of a metric takes most of a search's seconds; what is not about it goes without.
+PLAIN = ("--scaling", "none", "--metric", "none")
 
 
 def file(path, y):
@@ -109,7 +111,8 @@ def test_it_is_as_good_as_a_fine_grid_and_the_model_is_that_of_the_command(numbe
 
 
 def test_every_trial_is_kept_and_none_is_made_again(labels):
-    arguments = ("--method", "rf", "--data", labels, "--n-features", "50", "--results", "t.csv")
+    words = ("--method", "rf", *PLAIN, "--n-features", "50", "--trials", "6")
+    arguments = (*words, "--data", labels, "--results", "t.csv")
     first = found(*arguments)
     trials = kept()
     assert len(trials) == first["params"]["tuned"]["trials"] >= 5
@@ -150,6 +153,7 @@ def test_rounds_have_more_rows_and_fewer_candidates(monkeypatch, labels):
         "t.csv",
         "--kernels",
         "gaussian,laplacian",
+        *PLAIN,
     )
     trials = kept()
     rounds = [
@@ -179,6 +183,7 @@ def test_other_measures(labels, metric):
         "3",
         "--gamma",
         "4",
+        *PLAIN,
     )
     score = row["params"]["tuned"]["score"]
     assert 0.05 < score < 0.6 if metric == "log_loss" else 0.8 < score <= 1
@@ -186,7 +191,10 @@ def test_other_measures(labels, metric):
 
 @pytest.mark.parametrize("method", ["nystrom", "rb", "block", "kernel", "sparse-rf", "sparse-rb"])
 def test_every_method_that_can_be_searched(numbers, method):
-    row = found("--method", method, "--data", numbers, "--trials", "2", "--gamma", "median")
+    size = {"nystrom": "--n-features", "sparse-rf": "--n-features"}.get(method)
+    size = size or {"rb": "--n-grids", "sparse-rb": "--n-grids"}.get(method)
+    words = ["--method", method, "--data", numbers, "--trials", "2", "--gamma", "median"]
+    row = found(*words, *PLAIN, *([size, "100"] if size else []))
     assert row["method"] == method and row["params"]["tuned"]["score"] < 0.5 * np.std(SMOOTH)
 
 
@@ -204,7 +212,7 @@ def test_auto_searches_several(numbers):
 @pytest.mark.parametrize("how", [[], ["--holdout", "0.3"]])
 def test_auto_learns_probabilities_of_the_best(labels, how):
     words = ["--method", "auto", "--calibrate", "platt", "--trials", "4", "--model", "m.npz", *how]
-    row = found("--data", labels, *words)
+    row = found("--data", labels, *PLAIN, *words)
     rows = 150 if how else 100
     assert row["params"]["calibration"].startswith(f"platt on {rows} rows, held out")
     assert "--calibrate platt" in row["command"] and row["method"] in (
@@ -235,7 +243,18 @@ def test_the_edge_is_said(numbers):
     )
     assert "at the edge" not in done.stderr, "a lambda that was given has no edge"
     exact = file(Path("exact.libsvm"), SMOOTH)
-    done = tune("--method", "rf", "--data", exact, "--n-features", "30", "--gamma", "1")
+    done = tune(
+        "--method",
+        "rf",
+        "--data",
+        exact,
+        "--n-features",
+        "30",
+        "--gamma",
+        "1",
+        "--kernel",
+        "gaussian",
+    )
     assert (
         "at the edge: lambda 0.001 is the smallest value tried; values beyond it may be better"
         in done.stderr
@@ -243,7 +262,8 @@ def test_the_edge_is_said(numbers):
 
 
 def test_figure(numbers):
-    found("--method", "rf", "--data", numbers, "--n-features", "40", "--results", "t.csv")
+    words = ["--method", "rf", *PLAIN, "--n-features", "40", "--trials", "4"]
+    found(*words, "--data", numbers, "--results", "t.csv")
     done = CliRunner().invoke(cli, ["figure", "tune", "--results", "t.csv"], standalone_mode=False)
     assert done.stdout.split() == ["tune.png", "tune.svg", "tune.pdf", "tune.figure.csv"]
     assert any(element.get("id") == "tune-best" for element in xml.parse("tune.svg").iter())

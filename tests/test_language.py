@@ -1,0 +1,49 @@
+"""Turns of phrase that the documents and messages of rfx do without: each was found there once, and
+sent its reader looking for what was meant.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PHRASES = [
+    "says a score",
+    "is told by its name",
+    "may be away",
+    "the like of",
+    "going on takes",
+    "is none; mend",
+    "leave the curve away",
+    "for there are too few",
+    "mend that",
+]
+PATHS = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "rfx").rglob("*.py")]
+
+
+def phrases_in(text):
+    """Also where a line ends within a phrase: in the text itself, in a comment, in a literal
+    of several parts.
+    """
+    whole = re.sub(r"""["']?[ \t]*\n[ \t]*(?:#[ \t]*|[bfr]*["'])?""", " ", text)
+    whole = re.sub(r"\s+", " ", whole).lower()
+    return [phrase for phrase in PHRASES if re.search(rf"\b{re.escape(phrase)}\b", whole)]
+
+
+def test_no_text_has_them():
+    found = {str(path.relative_to(ROOT)): phrases_in(path.read_text("utf-8")) for path in PATHS}
+    assert len(found) > 300 and {name: one for name, one in found.items() if one} == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The curve may be away.",
+        "A file that\nMay be\n    away.",
+        '    "the curve may be"\n    f" away"\n',
+        "    # what may\n    # be away\n",
+    ],
+)
+def test_the_search_finds_them(text):
+    assert phrases_in(text) == ["may be away"] and phrases_in(text.replace("away", "far")) == []

@@ -79,7 +79,9 @@ class MapCommand(DeclaredCommand):
     show_default=True,
     metavar="VARIANT",
     help=(
-        "Fourier features: sqrt2 cos(w.x + b) (offset), or cos and sin of the same w (pairs)."
+        "Fourier features: sqrt2 cos(w.x + b) (offset), or cos and sin of the same w (pairs). In"
+        " pairs, w is also orthogonal in blocks (orthogonal), the same with fast products"
+        " (hadamard), or from a Sobol sequence (quasi)."
         " Perceptrons: thresholds over the whole ball (offset), or within the range of the training"
         " rows (range)."
     ),

@@ -19,10 +19,11 @@ class RFClassifier(WeightedClassifier):
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
         regression on at most 800 rows; validation: by this method's error on held-out rows.
-    features : {"offset", "pairs", "range"}, default="offset"
+    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard", "range"}, default="offset"
         Variant of the kernel's features. offset: sqrt2 cos(w.x + b), or thresholds over the whole
-        ball; pairs: cos and sin of the same w; range: thresholds within the range of the training
-        rows.
+        ball; pairs: cos and sin of one w; orthogonal: pairs with w orthogonal in blocks; hadamard:
+        the same with fast products; quasi: pairs with w from a Sobol sequence; range: thresholds
+        that separate training rows.
     n_features : int, default=1000
         Number D of random features.
     loss : {"squared", "squared_hinge", "logistic"}, default=None
@@ -152,10 +153,11 @@ class RFRegressor(WeightedRegressor):
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
         regression on at most 800 rows; validation: by this method's error on held-out rows.
-    features : {"offset", "pairs", "range"}, default="offset"
+    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard", "range"}, default="offset"
         Variant of the kernel's features. offset: sqrt2 cos(w.x + b), or thresholds over the whole
-        ball; pairs: cos and sin of the same w; range: thresholds within the range of the training
-        rows.
+        ball; pairs: cos and sin of one w; orthogonal: pairs with w orthogonal in blocks; hadamard:
+        the same with fast products; quasi: pairs with w from a Sobol sequence; range: thresholds
+        that separate training rows.
     n_features : int, default=1000
         Number D of random features.
     loss : {"squared", "squared_hinge", "logistic"}, default=None
@@ -282,10 +284,11 @@ class SparseRFClassifier(WeightedClassifier):
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
         regression on at most 800 rows; validation: by this method's error on held-out rows.
-    features : {"offset", "pairs", "range"}, default="offset"
+    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard", "range"}, default="offset"
         Variant of the kernel's features. offset: sqrt2 cos(w.x + b), or thresholds over the whole
-        ball; pairs: cos and sin of the same w; range: thresholds within the range of the training
-        rows.
+        ball; pairs: cos and sin of one w; orthogonal: pairs with w orthogonal in blocks; hadamard:
+        the same with fast products; quasi: pairs with w from a Sobol sequence; range: thresholds
+        that separate training rows.
     n_features : int, default=1000
         Number D of random features.
     loss : {"squared", "squared_hinge", "logistic"}, default=None
@@ -415,10 +418,11 @@ class SparseRFRegressor(WeightedRegressor):
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
         regression on at most 800 rows; validation: by this method's error on held-out rows.
-    features : {"offset", "pairs", "range"}, default="offset"
+    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard", "range"}, default="offset"
         Variant of the kernel's features. offset: sqrt2 cos(w.x + b), or thresholds over the whole
-        ball; pairs: cos and sin of the same w; range: thresholds within the range of the training
-        rows.
+        ball; pairs: cos and sin of one w; orthogonal: pairs with w orthogonal in blocks; hadamard:
+        the same with fast products; quasi: pairs with w from a Sobol sequence; range: thresholds
+        that separate training rows.
     n_features : int, default=1000
         Number D of random features.
     loss : {"squared", "squared_hinge", "logistic"}, default=None
@@ -545,10 +549,11 @@ class LKRFClassifier(WeightedClassifier):
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
         regression on at most 800 rows; validation: by this method's error on held-out rows.
-    features : {"offset", "pairs", "range"}, default="offset"
+    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard", "range"}, default="offset"
         Variant of the kernel's features. offset: sqrt2 cos(w.x + b), or thresholds over the whole
-        ball; pairs: cos and sin of the same w; range: thresholds within the range of the training
-        rows.
+        ball; pairs: cos and sin of one w; orthogonal: pairs with w orthogonal in blocks; hadamard:
+        the same with fast products; quasi: pairs with w from a Sobol sequence; range: thresholds
+        that separate training rows.
     n_features : int or "validation", default=None
         Number D of random features to draw; by default as many as the support has. validation: 64,
         256, 1024 or 4096.
@@ -703,10 +708,11 @@ class LKRFRegressor(WeightedRegressor):
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
         regression on at most 800 rows; validation: by this method's error on held-out rows.
-    features : {"offset", "pairs", "range"}, default="offset"
+    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard", "range"}, default="offset"
         Variant of the kernel's features. offset: sqrt2 cos(w.x + b), or thresholds over the whole
-        ball; pairs: cos and sin of the same w; range: thresholds within the range of the training
-        rows.
+        ball; pairs: cos and sin of one w; orthogonal: pairs with w orthogonal in blocks; hadamard:
+        the same with fast products; quasi: pairs with w from a Sobol sequence; range: thresholds
+        that separate training rows.
     n_features : int or "validation", default=None
         Number D of random features to draw; by default as many as the support has. validation: 64,
         256, 1024 or 4096.

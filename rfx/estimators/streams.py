@@ -57,8 +57,10 @@ class DoublySGDClassifier(IncrementalClassifier):
         Maximum number of rows to process, over all epochs.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are float64.
-    features : {"offset", "pairs"}, default="offset"
-        offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w.
+    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard"}, default="offset"
+        offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w; orthogonal: pairs with w
+        orthogonal in blocks; hadamard: the same with fast products; quasi: pairs with w from a
+        Sobol sequence.
     block : int, default=256
         Number of features per step.
     max_blocks : int, default=None
@@ -234,8 +236,10 @@ class DoublySGDRegressor(IncrementalRegressor):
         Maximum number of rows to process, over all epochs.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are float64.
-    features : {"offset", "pairs"}, default="offset"
-        offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w.
+    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard"}, default="offset"
+        offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w; orthogonal: pairs with w
+        orthogonal in blocks; hadamard: the same with fast products; quasi: pairs with w from a
+        Sobol sequence.
     block : int, default=256
         Number of features per step.
     max_blocks : int, default=None
@@ -1282,8 +1286,10 @@ class RSDCAClassifier(WeightedClassifier):
         Type of the features; sums are float64.
     n_features : int, default=1000
         Number D of random features.
-    features : {"offset", "pairs"}, default="offset"
-        offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w.
+    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard"}, default="offset"
+        offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w; orthogonal: pairs with w
+        orthogonal in blocks; hadamard: the same with fast products; quasi: pairs with w from a
+        Sobol sequence.
     gap : bool, default=False
         Compute the duality gap at the end, with one more pass over the rows.
     sweeps : int, default=200
@@ -1428,8 +1434,10 @@ class RSDCARegressor(ManyTargets):
         Type of the features; sums are float64.
     n_features : int, default=1000
         Number D of random features.
-    features : {"offset", "pairs"}, default="offset"
-        offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w.
+    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard"}, default="offset"
+        offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w; orthogonal: pairs with w
+        orthogonal in blocks; hadamard: the same with fast products; quasi: pairs with w from a
+        Sobol sequence.
     gap : bool, default=False
         Compute the duality gap at the end, with one more pass over the rows.
     sweeps : int, default=200
@@ -1863,8 +1871,10 @@ class RPegasosClassifier(IncrementalClassifier):
         Type of the features; sums are float64.
     n_features : int, default=1000
         Number D of random features.
-    features : {"offset", "pairs"}, default="offset"
-        offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w.
+    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard"}, default="offset"
+        offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w; orthogonal: pairs with w
+        orthogonal in blocks; hadamard: the same with fast products; quasi: pairs with w from a
+        Sobol sequence.
     project : bool, default=False
         Project onto the ball of radius 1/sqrt(nu), which contains the minimum of the hinge loss.
     precondition : bool, default=True
@@ -2012,8 +2022,10 @@ class RPegasosRegressor(IncrementalRegressor):
         Type of the features; sums are float64.
     n_features : int, default=1000
         Number D of random features.
-    features : {"offset", "pairs"}, default="offset"
-        offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w.
+    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard"}, default="offset"
+        offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w; orthogonal: pairs with w
+        orthogonal in blocks; hadamard: the same with fast products; quasi: pairs with w from a
+        Sobol sequence.
     project : bool, default=False
         Project onto the ball of radius 1/sqrt(nu), which contains the minimum of the hinge loss.
     precondition : bool, default=True

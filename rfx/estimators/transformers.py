@@ -214,8 +214,10 @@ class FourierFeatures(MapFeatures):
     gamma : float or {"paper", "median"}, default="median"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances.
-    features : {"offset", "pairs"}, default="offset"
-        offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w.
+    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard"}, default="offset"
+        offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w; orthogonal: pairs with w
+        orthogonal in blocks; hadamard: the same with fast products; quasi: pairs with w from a
+        Sobol sequence.
     n_features : int, default=1000
         Number D of random features.
     dtype : {"float32", "float64"}, default="float32"
@@ -279,8 +281,10 @@ class MaternFeatures(MapFeatures):
     gamma : float or {"paper", "median"}, default="median"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances.
-    features : {"offset", "pairs"}, default="offset"
-        offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w.
+    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard"}, default="offset"
+        offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w; orthogonal: pairs with w
+        orthogonal in blocks; hadamard: the same with fast products; quasi: pairs with w from a
+        Sobol sequence.
     n_features : int, default=1000
         Number D of random features.
     dtype : {"float32", "float64"}, default="float32"
@@ -820,10 +824,11 @@ class SparseRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Me
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
         regression on at most 800 rows; validation: by this method's error on held-out rows.
-    features : {"offset", "pairs", "range"}, default="offset"
+    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard", "range"}, default="offset"
         Variant of the kernel's features. offset: sqrt2 cos(w.x + b), or thresholds over the whole
-        ball; pairs: cos and sin of the same w; range: thresholds within the range of the training
-        rows.
+        ball; pairs: cos and sin of one w; orthogonal: pairs with w orthogonal in blocks; hadamard:
+        the same with fast products; quasi: pairs with w from a Sobol sequence; range: thresholds
+        that separate training rows.
     n_features : int, default=1000
         Number D of random features.
     loss : {"squared", "squared_hinge", "logistic"}, default=None

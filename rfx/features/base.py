@@ -101,14 +101,21 @@ class FeatureMap:
         return cls.parts | {"scales": Array("f", "features")}
 
     @classmethod
+    def variants_of(cls, name: str) -> dict[str, str]:
+        """The variants that the kernel `name` has."""
+        return cls.variants
+
+    @classmethod
     def check_variant(cls, name: str, n_features: int, variant: str) -> None:
         """Raise UsageError for an unsupported variant or number of features."""
-        if variant not in cls.variants:
-            having = ", ".join(kernel for kernel, kind in MAPS.items() if variant in kind.variants)
+        own = cls.variants_of(name)
+        if variant not in own:
+            having = ", ".join(
+                kernel for kernel, kind in MAPS.items() if variant in kind.variants_of(kernel)
+            )
             some = f"is for the kernels {having}" if having else "no map has"
             raise UsageError(
-                f"--features is {variant}, which {some}; kernel {name} supports"
-                f" {' or '.join(cls.variants)}"
+                f"--features is {variant}, which {some}; kernel {name} supports {' or '.join(own)}"
             )
 
     def fit(self, X, variant: str) -> FeatureMap:
@@ -308,7 +315,7 @@ def sample(
     if not 0 <= seed < 2**63:
         raise UsageError(f"--seed is {seed}; it must lie in 0 .. 2^63 - 1")
     kind = MAPS[name]
-    if variant not in kind.variants:
+    if variant not in kind.variants_of(name):
         kind.check_variant(name, n_features, variant)
     kind = kind.forms.get(variant, kind)
     with np.errstate(over="ignore", invalid="ignore"):

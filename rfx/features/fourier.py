@@ -93,7 +93,7 @@ class Radii(Independent):
 
 
 DRAWS = {"offset": Independent, "pairs": Independent, "orthogonal": Orthogonal, "quasi": Quasi}
-# for kernels of ||x - y||_2 alone
+# for kernels of ||x - y||_2 alone: the frequencies of laplacian have no lengths apart
 ISOTROPIC = ("orthogonal", "hadamard")
 
 
@@ -111,9 +111,9 @@ class FourierMap(FeatureMap):
     variants = {
         "offset": "sqrt2 cos(w.x + b)",
         "pairs": "cos and sin of the same w",
-        "orthogonal": "pairs of w that are orthogonal in blocks",
-        "quasi": "pairs of w at the points of a scrambled Sobol sequence",
-        "hadamard": "pairs of w in orthogonal blocks that are never held, with quick products",
+        "orthogonal": "pairs, w orthogonal in blocks",
+        "quasi": "pairs, w from a scrambled Sobol sequence",
+        "hadamard": "pairs, w orthogonal in blocks that are not stored, with fast products",
     }
     aliases = {"fourier": "gaussian"}
 
@@ -149,13 +149,16 @@ class FourierMap(FeatureMap):
         return w
 
     @classmethod
+    def variants_of(cls, name):
+        return {
+            variant: words
+            for variant, words in cls.variants.items()
+            if name != "laplacian" or variant not in ISOTROPIC
+        }
+
+    @classmethod
     def check_variant(cls, name, n_features, variant):
         super().check_variant(name, n_features, variant)
-        if variant in ISOTROPIC and name == "laplacian":
-            raise UsageError(
-                f"--features {variant} needs a kernel of the distance ||x - y||_2, which laplacian"
-                " is not; choose quasi or pairs"
-            )
         if variant != "offset" and n_features % 2:
             raise UsageError(
                 f"--n-features is {n_features}, but --features {variant} needs an even number"

@@ -5,6 +5,9 @@ Block b of p directions, p a power of two, is the matrix (H D1 H D2 H D3) / p^(3
 orthogonal: H has entries +-1, D1 to D3 are diagonal matrices of signs that depend on (seed, b)
 alone. Rows of fewer than p inputs are padded with zeros. A product takes O(p log p) additions for p
 directions.
+
+A block of few directions is one of few matrices, and the mean over them is not the kernel: with
+p = 4 and 3 inputs it is off by 0.2, with p = 64 by less than 0.001. So p is at least 64.
 """
 
 import numpy as np
@@ -12,13 +15,15 @@ import numpy as np
 from rfx.compiled import njit
 from rfx.counters import uniforms
 
-# Rows that are transformed together, and directions of which the turns are held.
-TOGETHER, _TILE = 8, 256
+# Rows that are transformed together.
+TOGETHER = 8
+# Directions of a block, at least.
+LEAST = 64
 
 
 def padded(n_inputs: int) -> int:
-    """The size of a block: the next power of two."""
-    return 1 << max(0, n_inputs - 1).bit_length()
+    """The size of a block: the next power of two, at least LEAST."""
+    return max(LEAST, 1 << max(0, n_inputs - 1).bit_length())
 
 
 def signs(seed: int, stream: int, blocks: np.ndarray, size: int) -> np.ndarray:

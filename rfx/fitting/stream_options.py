@@ -54,8 +54,10 @@ BUFFER = Option(
 FEATURES = Option(
     "features",
     str,
-    "Fourier features: sqrt2 cos(w.x + b), or cos and sin of one w.",
-    ("offset", "pairs"),
+    "Variant of the Fourier features: sqrt2 cos(w.x + b) (offset), or cos and sin of one w (pairs)."
+    " In pairs, w is also orthogonal in blocks (orthogonal), the same with fast products"
+    " (hadamard), or from a Sobol sequence (quasi).",
+    ("offset", "pairs", "orthogonal", "quasi", "hadamard"),
     default="offset",
 )
 REPLACE = Option(

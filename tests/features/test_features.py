@@ -7,10 +7,11 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy import stats
 
-from rfx import env
+from rfx import env, kernels
 from rfx.errors import DataError, UsageError
-from rfx.features import MAPS, FeatureMap, base, products, sample
+from rfx.features import MAPS, FeatureMap, base, products, random, sample
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (12, 6))
@@ -59,13 +60,14 @@ def exact(name):
 
 
 @pytest.mark.parametrize(
-    ("name", "variant"), [(name, variant) for name in NAMES for variant in MAPS[name].variants]
+    ("name", "variant"),
+    [(name, variant) for name in NAMES for variant in MAPS[name].variants_of(name)],
 )
 def test_mean_product_is_the_kernel(name, variant):
     n = 200_000
     Z = sample(name, 6, n, seed=3, variant=variant, dtype=np.float64, **PARAMS[name]).transform(X)
     products = Z[:, None, :] * Z[None, :, :]
-    if variant == "pairs":
+    if variant not in ("offset", "range"):
         products = products.reshape(len(X), len(X), n // 2, 2).mean(-1)
     error = products.mean(-1) - exact(name)
     deviation = products.std(-1) / math.sqrt(products.shape[-1])
@@ -74,7 +76,7 @@ def test_mean_product_is_the_kernel(name, variant):
 
 @pytest.mark.parametrize(
     ("name", "variant"),
-    [(name, variant) for name in [*NAMES, *OTHERS] for variant in MAPS[name].variants],
+    [(name, variant) for name in [*NAMES, *OTHERS] for variant in MAPS[name].variants_of(name)],
 )
 def test_feature_depends_on_seed_and_index_alone(name, variant):
     params = (PARAMS | OTHERS)[name]
@@ -240,13 +242,14 @@ def test_a_variant_that_a_map_has_not_is_refused():
     with pytest.raises(
         UsageError,
         match=(
-            "--features is pairs, which is for the kernels gaussian, .*; kernel stump takes offset"
+            "--features is pairs, which is for the kernels gaussian, .*; kernel stump supports"
+            " offset"
         ),
     ):
         sample("stump", 3, 4, 0, variant="pairs", **PARAMS["stump"])
     with pytest.raises(
         UsageError,
-        match="--features is cubes, which no map has; kernel perceptron takes offset or range",
+        match="--features is cubes, which no map has; kernel perceptron supports offset or range",
     ):
         sample("perceptron", 3, 4, 0, variant="cubes", radius=1.0)
 
@@ -278,3 +281,83 @@ def test_products_with_vectors_that_are_widened_as_they_are_used_are_the_same(mo
     whole = sample("gaussian", 1200, 40, 0, gamma=1.0).transform(rows)
     monkeypatch.setattr(products, "_HELD", 0)
     np.testing.assert_array_equal(sample("gaussian", 1200, 40, 0, gamma=1.0).transform(rows), whole)
+
+
+# ------------------------------------------------------------ orthogonal and quasi-random points
+
+
+@pytest.mark.parametrize("n_inputs", [3, 40])
+def test_directions_are_orthogonal_in_blocks_and_have_the_lengths_of_normal_ones(n_inputs):
+    w = random.orthonormals(3, 0, 0, 5 * n_inputs, n_inputs)
+    for block in w.reshape(5, n_inputs, n_inputs):
+        np.testing.assert_allclose(block @ block.T, np.eye(n_inputs), atol=1e-12)
+    # the blocks are independent
+    assert np.abs(w[:n_inputs] @ w[n_inputs : 2 * n_inputs].T).max() > 0.1
+    squares = random.lengths(3, 0, 0, 4000, n_inputs) ** 2
+    assert stats.kstest(squares[:, 0], stats.chi2(n_inputs).cdf).pvalue > 0.01
+
+
+def test_directions_are_uniform():
+    first = random.orthonormals(1, 0, 0, 3 * 2000, 3)[:, 0]
+    # a coordinate of a point of the sphere in three dimensions is uniform
+    assert stats.kstest(first, stats.uniform(-1, 2).cdf).pvalue > 0.01
+
+
+def test_very_wide_rows_have_smaller_blocks():
+    assert random.together(784) == 784 and 1 <= random.together(10**6) < 100
+
+
+@pytest.mark.parametrize("start", [0, 64])
+def test_sobol_points_are_a_net_and_a_part_of_one_sequence(start):
+    u = random.sobol(5, 0, start, start + 64, 7)
+    assert u.min() > 0 and u.max() < 1
+    for column in u.T:
+        assert sorted((column * 64).astype(int)) == list(range(64))
+    np.testing.assert_array_equal(u, random.sobol(5, 0, 0, 200, 7)[start : start + 64])
+    assert not np.array_equal(u, random.sobol(6, 0, start, start + 64, 7))
+
+
+def test_sobol_points_are_uniform_over_the_seeds():
+    u = np.array([random.sobol(seed, 0, 9, 10, 2)[0] for seed in range(2000)])
+    assert all(stats.kstest(column, stats.uniform.cdf).pvalue > 0.01 for column in u.T)
+    assert abs(np.corrcoef(u.T)[0, 1]) < 0.06
+
+
+def test_sobol_has_so_many_dimensions():
+    with pytest.raises(UsageError, match="--features is quasi, which is for at most 21201 inputs"):
+        sample("gaussian", 21202, 2, 0, variant="quasi", gamma=1.0)
+
+
+@pytest.mark.parametrize(
+    ("variant", "at_most"), [("orthogonal", 0.9), ("hadamard", 0.9), ("quasi", 0.8)]
+)
+def test_the_kernel_s_error_is_smaller_than_that_of_independent_features(variant, at_most):
+    rows = RNG.standard_normal((60, 8)) / 3
+    K = kernels.block(
+        "gaussian", *(kernels.prepare("gaussian", rows, {"gamma": 1.0}),) * 2, {"gamma": 1.0}
+    )
+
+    def error(kind):
+        squares = []
+        for seed in range(8):
+            Z = sample("gaussian", 8, 512, seed, variant=kind, dtype=np.float64, gamma=1.0)
+            Z = Z.transform(rows) / math.sqrt(512)
+            squares.append(np.mean((Z @ Z.T - K) ** 2))
+        return math.sqrt(np.mean(squares))
+
+    assert error(variant) < at_most * error("pairs")
+
+
+@pytest.mark.parametrize("variant", ["orthogonal", "hadamard"])
+def test_laplacian_has_no_orthogonal_features(variant):
+    with pytest.raises(UsageError, match="kernel laplacian supports offset or pairs or quasi"):
+        sample("laplacian", 3, 4, 0, variant=variant, gamma=1.0)
+
+
+def test_a_hadamard_model_holds_a_seed_and_no_frequencies():
+    found = sample("gaussian", 50, 600, 7, variant="hadamard", gamma=1.0)
+    assert found.header()["params"]["seed"] == 7 and found.header()["form"] == "hadamard"
+    assert sum(values.size for values in found.arrays.values()) == 3 * 600
+    again = FeatureMap.from_header(found.header(), found.arrays)
+    rows = RNG.standard_normal((5, 50))
+    np.testing.assert_array_equal(again.transform(rows), found.transform(rows))

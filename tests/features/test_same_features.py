@@ -9,12 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.sparse as sp
 
 from rfx import env
 from rfx.data.loading import load
 from rfx.data.transforms.scaling import Scaler
-from rfx.features import MAPS, sample
+from rfx.features import MAPS, hadamard, sample
 from rfx.operators.mapped import MapMatrix, feature_matrix
 
 MIRROR = Path(os.environ.get("RFX_MIRROR", "") or "/nowhere")
@@ -55,12 +56,29 @@ def feature_map(name, X, variant="offset"):
     return sample(name, X.shape[1], FEATURES, seed=1, variant=variant, **params)
 
 
+def structured(found):
+    """The frequencies in turns, by matrices."""
+    p, numbers = hadamard.padded(found.n_inputs), found.arrays["numbers"].astype(int)
+    H = scipy.linalg.hadamard(p)
+    W = np.empty((found.n_inputs, found.n_features))
+    for block in np.unique(numbers // p):
+        (first, second, third) = hadamard.signs(found.params["seed"], 0, np.array([block]), p)[0]
+        Q = (H * first) @ (H * second) @ (H * third) / p**1.5
+        np.testing.assert_allclose(Q @ Q.T, np.eye(p), atol=1e-12)
+        mine = numbers // p == block
+        W[:, mine] = Q[numbers[mine] % p, : found.n_inputs].T
+    return W * found.arrays["lengths"].astype(np.float64)
+
+
 def reference(found, X):
     """The features from the map's arrays by their formula, in float64."""
     arrays = {key: values.astype(np.float64) for key, values in found.arrays.items()}
     X = X.astype(np.float64)
     if "frequencies" in arrays:
         return math.sqrt(2) * np.cos(2 * np.pi * (X @ arrays["frequencies"] + arrays["phases"]))
+    if "numbers" in arrays:
+        turns = X @ structured(found) + arrays["phases"]
+        return math.sqrt(2) * np.cos(2 * np.pi * turns)
     if found.name == "stump":
         return np.where(X[:, found.arrays["columns"]] >= arrays["thresholds"], 1.0, -1.0)
     if found.name == "linear":
@@ -78,7 +96,12 @@ def reference(found, X):
     return out
 
 
-CASES = [(name, variant) for name in NAMES for variant in MAPS[name].variants if variant != "range"]
+CASES = [
+    (name, variant)
+    for name in NAMES
+    for variant in MAPS[name].variants_of(name)
+    if variant != "range"
+]
 
 
 @pytest.mark.parametrize("data", SETS)

@@ -25,7 +25,7 @@ _OF_COLUMNS = frozenset(("kernel", "solver", "lam", "n_features", "dtype"))
 _NOT_ASKED = frozenset(("seed", "timeout", "task", "loss"))
 # The names of the held-out errors of choices as scores.
 _AS_SCORE: dict[str, Callable[[float], float]] = {
-    "error rate": lambda error: 1 - error,
+    "share of wrong labels": lambda error: 1 - error,
     "mean squared error": math.sqrt,
     "RMSE": float,
 }

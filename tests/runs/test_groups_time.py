@@ -96,7 +96,7 @@ def test_groups_are_on_one_side_and_the_score_is_chance(capfd, people, sides, mo
     "more, words, held",
     [
         (("--cv", 4), "4 growing windows by time", 4 * 48),
-        (("--holdout", 0.2), "held out, the last 20 % by time", 48),
+        (("--holdout", 0.2), "held out: the last 20 % by time", 48),
     ],
 )
 def test_held_out_rows_are_later(capfd, days, sides, more, words, held):

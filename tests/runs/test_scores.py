@@ -242,7 +242,7 @@ def test_train_says_on_what_the_score_is(files, capfd):
     _, out, _ = run(capfd, *train, "--cv", 4)
     assert "on 200 rows, 4-fold cross-validation" in out and "themselves" not in out
     _, out, _ = run(capfd, *train, "--holdout", 0.25, "--test", files / "binary-test.txt")
-    assert "on 100 rows\n" in out and "held out, 0.25 of the training rows" in out
+    assert "on 100 rows\n" in out and "held out: 0.25 of the training rows" in out
     _, out, _ = run(capfd, *train, "--lam-path", "100:1:3")
     assert "train score" in out
     code, _, err = run(capfd, *train, "--cv", 4, "--holdout", 0.1)
@@ -345,7 +345,7 @@ def test_probabilities_from_the_shell(files, capfd):
     assert "balanced accuracy" in text and "log-loss" in text and "true, predicted" in text
     assert (
         methods.load(model).calibration.words()
-        == "platt on 40 rows, held out, 0.2 of the training rows"
+        == "platt on 40 rows, held out: 0.2 of the training rows"
     )
 
 

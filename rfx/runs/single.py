@@ -138,7 +138,7 @@ def choice_score(method) -> Score | None:
         score = _AS_SCORE.get(step["error"])
         if own and values and score is not None:
             metric = "rmse" if method.task == "regression" else "accuracy"
-            words = f"{step['held_out']:,} held-out rows{by}, which also chose its options"
+            words = f"{step['held_out']:,} held-out rows{by}, by which its options were chosen"
             return Score(metric, float(score(values[-1])), words)
     return None
 

@@ -325,7 +325,7 @@ def test_the_gap_of_dual_methods_bounds_the_objective():
             {"features": "pairs", "block": 7},
             "--n-features is 7, but --features pairs needs an even number|must be even",
         ),
-        ("k-sdca", {"loss": "softmax"}, "softmax, which method k-sdca does not have"),
+        ("k-sdca", {"loss": "softmax"}, "softmax, which method k-sdca does not support"),
         (
             "doubly-sgd",
             {"loss": "softmax"},
@@ -357,7 +357,7 @@ def test_a_stream_that_is_read_once():
             source(file.name)
         )
         assert method.info["samples"] == 900 and method.info["n_train"] >= 200
-        with pytest.raises(UsageError, match="has to know the number of rows beforehand"):
+        with pytest.raises(UsageError, match="needs the number of rows beforehand"):
             made("r-sdca").fit_stream(source(file.name))
 
 

@@ -296,7 +296,7 @@ def test_balanced():
 
 def test_what_is_refused():
     y = TARGETS["binary"]
-    with pytest.raises(DataError, match="there are 7 weights of rows for 120 rows"):
+    with pytest.raises(DataError, match="there are 7 sample weights for 120 rows"):
         made("rf", task="binary").fit(X, y, sample_weight=np.ones(7))
     with pytest.raises(
         DataError, match="the weight of row 3 is -1; weights are numbers of 0 or more"

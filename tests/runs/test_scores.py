@@ -162,7 +162,7 @@ def test_a_class_of_two_rows_is_never_lost():
         DataError, match="needs at least two rows of each class, but only 1 row has the label 1;"
     ):
         held_out.folds(y[:-1], True, 0, cv=5)
-    with pytest.raises(DataError, match="needs 14 rows at least, but there are 13"):
+    with pytest.raises(DataError, match="needs at least 14 rows, but there are 13"):
         held_out.folds(y, False, 0, cv=14)
 
 
@@ -242,7 +242,7 @@ def test_train_says_on_what_the_score_is(files, capfd):
     _, out, _ = run(capfd, *train, "--cv", 4)
     assert "on 200 rows, 4-fold cross-validation" in out and "themselves" not in out
     _, out, _ = run(capfd, *train, "--holdout", 0.25, "--test", files / "binary-test.txt")
-    assert "on 100 rows\n" in out and "held out: 0.25 of the training rows" in out
+    assert "on 100 rows\n" in out and "held out, 0.25 of the training rows" in out
     _, out, _ = run(capfd, *train, "--lam-path", "100:1:3")
     assert "train score" in out
     code, _, err = run(capfd, *train, "--cv", 4, "--holdout", 0.1)
@@ -345,7 +345,7 @@ def test_probabilities_from_the_shell(files, capfd):
     assert "balanced accuracy" in text and "log-loss" in text and "true, predicted" in text
     assert (
         methods.load(model).calibration.words()
-        == "platt on 40 rows, held out: 0.2 of the training rows"
+        == "platt on 40 rows, held out, 0.2 of the training rows"
     )
 
 
@@ -369,7 +369,7 @@ def test_predictions_replace_nothing(files, capfd):
         assert code == 2 and "is the same file as" in err and target.read_bytes() == before
     (files / "mine.txt").write_text("1\n2\n")
     code, _, err = run(capfd, "predict", model, files / "binary-test.txt", "-o", files / "mine.txt")
-    assert code == 2 and "is there already" in err and (files / "mine.txt").read_text() == "1\n2\n"
+    assert code == 2 and "exists and" in err and (files / "mine.txt").read_text() == "1\n2\n"
     assert (
         run(
             capfd, "predict", model, files / "binary-test.txt", "-o", files / "mine.txt", "--force"

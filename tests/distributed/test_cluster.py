@@ -204,8 +204,8 @@ def test_versions_that_differ():
     assert cluster.difference(ours, ours | {"python": "3.11.9.final.0"}, "worker w") is None
     told = cluster.difference(ours, ours | {"numpy": "2.0.0"}, "worker w")
     assert (
-        told
-        == "worker w has numpy 2.0.0, but this machine has numpy 2.4.6; install the same on all of them"
+        told == "worker w has numpy 2.0.0, but this machine has numpy 2.4.6; install the same on"
+        " all of them"
     )
     assert cluster.difference(ours, ours | {"python": "3.12.1"}, "w").startswith(
         "w has python 3.12, this machine python 3.11;"

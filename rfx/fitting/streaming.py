@@ -588,7 +588,7 @@ class Session:
         assert self._learner is not None, "the session has not started"
         return self._learner
 
-    # ------------------------------------------------------------------ the two ways to train
+    # ------------------------------------------------------------------ training
 
     def run(
         self,
@@ -650,7 +650,7 @@ class Session:
             self.advance(X_part, y_part, None, own)
         return self.pipeline(self.seconds)
 
-    # ------------------------------------------------------------------ its parts
+    # ------------------------------------------------------------------ steps of a training
 
     def learn(
         self,
@@ -828,7 +828,7 @@ class Session:
             return float(np.mean(found != y))
         return float(np.mean((found - y) ** 2 if self.squared else np.abs(found - y)))
 
-    # ------------------------------------------------------------------ what comes of it
+    # ------------------------------------------------------------------ results
 
     def preprocessing(self) -> Preprocessing:
         known = self.learned

@@ -208,17 +208,20 @@ def test_versions_that_differ():
         " all of them"
     )
     assert cluster.difference(ours, ours | {"python": "3.12.1"}, "w").startswith(
-        "w has python 3.12, this machine python 3.11;"
+        "w has python 3.12, but this machine has python 3.11;"
     )
     told = cluster.difference(ours, ours | {"rfx": None}, "w")
-    assert told == "w has no rfx, this machine rfx 1.0; install the same rfx-kernels on all of them"
+    assert (
+        told
+        == "w has no rfx, but this machine has rfx 1.0; install the same rfx-kernels on all of them"
+    )
 
 
 def test_versions_are_compared_before_anything_is_done(local, monkeypatch):
     ours = cluster.versions()
     monkeypatch.setattr(cluster, "versions", lambda: ours | {"rfx": "99.9"})
     with pytest.raises(
-        ClusterError, match=r"worker tcp://127.0.0.1:\d+ has rfx .*, this machine rfx 99.9"
+        ClusterError, match=r"worker tcp://127.0.0.1:\d+ has rfx .*, but this machine has rfx 99.9"
     ):
         cluster.check_versions(local)
     monkeypatch.setattr(cluster, "versions", lambda: ours | {"distributed": "1.0"})
@@ -238,7 +241,7 @@ def test_a_worker_without_rfx_is_named(local, monkeypatch):
         with pytest.raises(
             ClusterError,
             match=(
-                r"worker tcp://\S+ has no rfx, this machine rfx .*; install the same rfx-kernels"
+                r"worker tcp://\S+ has no rfx, but this machine has rfx .*; install the same rfx-kernels"
                 r" on all"
             ),
         ):

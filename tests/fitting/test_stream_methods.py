@@ -318,7 +318,7 @@ def test_the_gap_of_dual_methods_bounds_the_objective():
         (
             "doubly-sgd",
             {"step": "theorem", "theta": 1.0, "nu": 0.1},
-            "need a product from 1 to 2: below 1 f converges more slowly",
+            "need a product from 1 to 2: below 1, f converges more slowly",
         ),
         (
             "doubly-sgd",
@@ -332,7 +332,7 @@ def test_the_gap_of_dual_methods_bounds_the_objective():
             "--loss is softmax, but the task is binary; choose logistic",
         ),
         ("r-pegasos", {"nu": 0}, "Pegasos steps are 1/\\(nu t\\), so it must be above 0"),
-        ("norma", {"step0": 1e300}, "not finite|turn the sign"),
+        ("norma", {"step0": 1e300}, "not finite|flip the sign"),
     ],
 )
 def test_refusals(name, options, message):

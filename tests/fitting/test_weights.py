@@ -298,9 +298,7 @@ def test_what_is_refused():
     y = TARGETS["binary"]
     with pytest.raises(DataError, match="there are 7 sample weights for 120 rows"):
         made("rf", task="binary").fit(X, y, sample_weight=np.ones(7))
-    with pytest.raises(
-        DataError, match="the weight of row 3 is -1; weights are numbers of 0 or more"
-    ):
+    with pytest.raises(DataError, match="the weight of row 3 is -1; weights must be 0 or more"):
         made("rf", task="binary").fit(X, y, sample_weight=np.r_[1.0, 1.0, -1.0, np.ones(117)])
     with pytest.raises(DataError, match="all sample weights are zero"):
         made("rf", task="binary").fit(X, y, sample_weight=np.zeros(120))

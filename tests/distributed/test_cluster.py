@@ -241,8 +241,8 @@ def test_a_worker_without_rfx_is_named(local, monkeypatch):
         with pytest.raises(
             ClusterError,
             match=(
-                r"worker tcp://\S+ has no rfx, but this machine has rfx .*; install the same rfx-kernels"
-                r" on all"
+                r"worker tcp://\S+ has no rfx, but this machine has rfx .*; install the same"
+                r" rfx-kernels on all"
             ),
         ):
             cluster.check_versions(local)

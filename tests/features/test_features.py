@@ -240,13 +240,13 @@ def test_a_variant_that_a_map_has_not_is_refused():
     with pytest.raises(
         UsageError,
         match=(
-            "--features is pairs, which is for the kernels gaussian, .*; kernel stump supports offset"
+            "--features is pairs, .* for the kernels gaussian, .*; kernel stump supports offset"
         ),
     ):
         sample("stump", 3, 4, 0, variant="pairs", **PARAMS["stump"])
     with pytest.raises(
         UsageError,
-        match="--features is cubes, which no map has; kernel perceptron takes offset or range",
+        match="--features is cubes, which no map has; kernel perceptron supports offset or range",
     ):
         sample("perceptron", 3, 4, 0, variant="cubes", radius=1.0)
 

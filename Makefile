@@ -8,7 +8,7 @@ RFX := $(BIN)/rfx
 STAMP := $(VENV)/installed
 RESULTS := results
 JOBS ?= 1
-# A table that lacks a data set ends with an error; the next target is made all the same
+# A table that lacks a data set ends with an error; the next target still runs
 MAKEFLAGS += --keep-going
 
 .DEFAULT_GOAL := help
@@ -42,7 +42,7 @@ lint: $(STAMP) ## Check style and format with ruff, types with mypy, spelling wi
 	$(BIN)/mypy rfx
 	$(BIN)/codespell *.md *.cff Makefile docs rfx tests benchmarks
 
-test: $(STAMP) lint ## Install, check the style, then run the tests; JOBS=2: in two processes, a file in one of them
+test: $(STAMP) lint ## Install, check the style, then run the tests; JOBS=2: in two processes
 	$(BIN)/python -m pytest $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --dist loadfile)
 
 $(OLDEST)/installed: setup.cfg tests/oldest.py
@@ -54,25 +54,25 @@ $(OLDEST)/installed: setup.cfg tests/oldest.py
 test-oldest: $(OLDEST)/installed ## Run the tests with the oldest versions that setup.cfg allows; JOBS=2 as for test
 	$(OLDEST)/bin/python -m pytest $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --dist loadfile)
 
-coverage: $(STAMP) ## Run the tests and print the lines of rfx that none of them reached, processes included
+coverage: $(STAMP) ## Run the tests and print the lines of rfx that no test reached, including child processes
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
-fuzz: $(STAMP) ## Read a million mutated files, CASES of them if given: each is read, or refused in one sentence (hours)
+fuzz: $(STAMP) ## Read a million mutated files, CASES of them if given: each is read, or rejected with a one-sentence error (hours)
 	$(BIN)/python tests/fuzz --cases $(or $(CASES),1000000) --jobs $(JOBS)
 
-kill-workers: $(STAMP) ## Kill a Dask worker in each of ROUNDS trainings and plans (20): the same bits, all rows, nothing left behind
+kill-workers: $(STAMP) ## Kill a Dask worker in each of ROUNDS trainings and plans (20): compare models bitwise, check all rows and clean-up
 	$(BIN)/python tests/kill_workers.py $(or $(ROUNDS),20)
 
 docs: $(STAMP) ## Build the documentation site, docs/_build/html/index.html; a warning is an error
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 
-docs-tables: $(STAMP) ## Put the tables of the documents in anew, from the results of the targets reproduce-…
+docs-tables: $(STAMP) ## Regenerate the tables of the documents from the results of the targets reproduce-…
 	$(BIN)/python tests/docs_tables.py
 
-docs-numbers: $(STAMP) ## Make the quick numbers of the documents anew (docs/numbers.toml); fails where one differs beyond its noise
+docs-numbers: $(STAMP) ## Recompute the quick numbers of the documents (docs/numbers.toml); fails if one differs by more than its noise
 	$(BIN)/python tests/docs_numbers.py
 
 benchmark: $(STAMP) ## Run every benchmark, or ONLY=bench_l1.py, into docs/benchmarks.md (hours; needs the data sets)
@@ -85,7 +85,7 @@ reproduce-%: $(STAMP) ## A table or figure: reproduce-table1, reproduce-wu2016-f
 
 # Each says first what it will run, for about how long and what it needs; resumes; ends with report/index.html. A run is a process;
 # the small forms run two at a time, so that their seconds are not comparable. rfx warm compiles first what no run's seconds should have
-reproduce: $(STAMP) ## All plans of the four papers that fit the machine but those of hours each, resuming, then the report
+reproduce: $(STAMP) ## All plans of the four papers that fit the machine, except those that take hours, then the report; resumable
 	@$(RFX) warm
 	@$(RFX) reproduce --results $(RESULTS) --output report --jobs $(JOBS)
 
@@ -93,12 +93,12 @@ reproduce-quick: $(STAMP) ## The small forms of all plans, then the report: 14 m
 	@$(RFX) warm
 	@$(RFX) reproduce --quick --results $(RESULTS) --output report --jobs 2
 
-reproduce-full: $(STAMP) ## All plans, those of hours each too, then the report (days)
+reproduce-full: $(STAMP) ## All plans, including those that take hours, then the report (days)
 	@$(RFX) warm
 	@$(RFX) reproduce --full --results $(RESULTS) --output report --jobs $(JOBS)
 
-report: $(STAMP) ## One page of what was run so far, report/index.html, from results/
+report: $(STAMP) ## One page of all results so far, report/index.html, from results/
 	@$(RFX) report --results $(RESULTS) --output report
 
-clean: ## Delete the virtual environments, what was built and demo/, but not results/ and report/
+clean: ## Delete the virtual environments, build products and demo/, but not results/ and report/
 	rm -rf $(VENV) $(OLDEST) build dist *.egg-info demo .coverage .coverage.* docs/_build docs/generated docs/gallery

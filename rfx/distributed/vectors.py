@@ -138,7 +138,7 @@ class RowVector(NDArrayOperatorsMixin):
             self.node = Leaf(self.node.meta, tasks(self.workers, _value, [self.node]))
         return self
 
-    # ------------------------------------------------------------------ what an array has
+    # ------------------------------------------------------------------ array interface
 
     @property
     def dtype(self):

@@ -20,9 +20,9 @@ from rfx.errors import RfxWarning
 NAME = "random_state"
 _MOST = 2**31  # drawn seeds are below this number
 _ENTRY = """\
-{0}random_state : int, RandomState or Generator of numpy, default=None
-{0}    scikit-learn's name for seed, in whose place it stands where it is given; a generator draws
-{0}    the seed of each fit.
+{0}random_state : int, numpy RandomState or Generator, default=None
+{0}    scikit-learn's name for seed, which it overrides if given; a generator draws the seed of
+{0}    each fit.
 """
 _OF_SEED = re.compile(r"^( *)seed : int, default=0\n(?:\1 +\S.*(?:\n|$))+", re.M)
 

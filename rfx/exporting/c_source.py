@@ -358,7 +358,7 @@ class _Writer:
             parts.append(self._categories())
         return "\n".join([self._head(), *self._helpers.values(), *self._arrays, *parts])
 
-    # ------------------------------------------------------------------ what it says
+    # ------------------------------------------------------------------ comments
 
     def _head(self) -> str:
         program = self.program

@@ -105,7 +105,7 @@ def loo(
     else:
         parts = some.up_to(PARTS, seed)
         errors = lambda point, round, lams: _in_parts(next(family), Y[rows], lams, own, parts)
-        measure = Measure("mean squared error over the held-out parts")
+        measure = Measure("mean squared error of parts held out in turn")
     tried = search(errors, _grid("kernel ridge regression", found, lams, len(rows)), measure)
     best = tried.best
     if slack:

@@ -56,7 +56,7 @@ class Pipeline:
     calibration: Calibration | None = None
     path: tuple[Pipeline, ...] = ()
 
-    # ------------------------------------------------------------------ what it is
+    # ------------------------------------------------------------------ properties
 
     @property
     def name(self) -> str:

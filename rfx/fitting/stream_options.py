@@ -143,7 +143,7 @@ OPTIONS = (
     LOSS.but(
         help=(
             "The loss; by default squared for regression, squared_hinge for two classes, softmax"
-            " for more where the method has it."
+            " for more if the method supports it."
         ),
         choices=(
             "hinge",

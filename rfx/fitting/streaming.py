@@ -601,7 +601,7 @@ class Session:
         assert self._learner is not None, "the session has not started"
         return self._learner
 
-    # ------------------------------------------------------------------ the two ways to train
+    # ------------------------------------------------------------------ training
 
     def run(
         self,
@@ -663,7 +663,7 @@ class Session:
             self.advance(X_part, y_part, None, own)
         return self.pipeline(self.seconds)
 
-    # ------------------------------------------------------------------ its parts
+    # ------------------------------------------------------------------ steps of a training
 
     def learn(
         self,
@@ -841,7 +841,7 @@ class Session:
             return float(np.mean(found != y))
         return float(np.mean((found - y) ** 2 if self.squared else np.abs(found - y)))
 
-    # ------------------------------------------------------------------ what comes of it
+    # ------------------------------------------------------------------ results
 
     def preprocessing(self) -> Preprocessing:
         known = self.learned

@@ -231,7 +231,7 @@ def _compared(
 
     lams = {one.name: one.lams for one in candidates}
     fitted_rows, held_out = len(held_out_parts[0][0]), sum(len(out) for _, out in held_out_parts)
-    what = "error rate" if given["task"] != "regression" else "RMSE"
+    what = "share of wrong labels" if given["task"] != "regression" else "RMSE"
     grid = Grid(points, lams, [Round(fitted_rows)], lenient=True)
     found = search(errors, grid, Measure(what))
     own = candidates[points.index(found.best.point)]

@@ -1,6 +1,6 @@
 """Plans: a TOML file that describes a grid of runs.
 
-    title = "…"                     # what it is; description and table it fills: optional
+    title = "…"                     # required; description and table are optional
     [defaults]                      # fields of every run
     split = "yen2014"
     options.scaling = "minmax01"
@@ -8,15 +8,15 @@
     dataset = ["cpu", "census"]
     method = "sparse-rf"
     options.lam = [1, 10, 100, 1000]
-    [[set]]                         # after the grid is laid out: fields of the runs that match
+    [[set]]                         # changes fields of matching runs of the grid
     when = {dataset = "cpu", kernel = "gaussian"}
     options.gamma = 0.5
-    [[skip]]                        # runs that are left out
+    [[skip]]                        # removes matching runs
     when = {kernel = "perceptron", label = "tuned"}
-    [quick]                         # the small form: what is kept of the above, its set and skip
+    [quick]                         # the small form: runs to keep, then its set and skip
     keep = {dataset = "cpu"}
-    [sources]                       # where the values of options come from: optional
-    lam = "printed: section 5"      # of every run; before a slash: of a data set, method or label
+    [sources]                       # optional: the origin of option values
+    lam = "printed: section 5"      # for all runs; NAME/ limits it to a data set, method or label
     "tuned/gamma" = "held-out rows: chosen in each run"
 
 A run (`rfx.records.run.Run`) has the fields dataset, split, test, method, seed, threads, label,

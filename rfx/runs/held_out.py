@@ -124,11 +124,11 @@ def _words(run, parts, count) -> str:
     if run.time is not None:
         if run.cv:
             return f"{len(parts)} growing windows by time"
-        return f"held out: the last {100 * share:.3g} % by time"
+        return f"held out, the last {100 * share:.3g} % by time"
     by = "" if run.groups is None else " by groups"
     if run.cv:
         return f"{len(parts)}-fold cross-validation{by}"
-    return f"held out: {share:.3g} of the training rows{by}"
+    return f"held out, {share:.3g} of the training rows{by}"
 
 
 def fit(trainer, split, **listening):

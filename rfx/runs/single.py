@@ -25,7 +25,7 @@ _OF_COLUMNS = frozenset(("kernel", "solver", "lam", "n_features", "dtype"))
 _NOT_ASKED = frozenset(("seed", "timeout", "task", "loss"))
 # The names of the held-out errors of choices as scores.
 _AS_SCORE: dict[str, Callable[[float], float]] = {
-    "error rate": lambda error: 1 - error,
+    "share of wrong labels": lambda error: 1 - error,
     "mean squared error": math.sqrt,
     "RMSE": float,
 }
@@ -138,7 +138,7 @@ def choice_score(method) -> Score | None:
         score = _AS_SCORE.get(step["error"])
         if own and values and score is not None:
             metric = "rmse" if method.task == "regression" else "accuracy"
-            words = f"{step['held_out']:,} held-out rows{by}, which also chose its options"
+            words = f"{step['held_out']:,} held-out rows{by}, by which its options were chosen"
             return Score(metric, float(score(values[-1])), words)
     return None
 

@@ -202,7 +202,7 @@ def test_a_registry_that_is_no_file(tmp_path, own_folders, monkeypatch, kind, ho
         kind, "No such file"
     )
     by_name = (kind, how) == ("link to nothing", "by its name")
-    assert ("which is not there" if by_name else reason) in str(
+    assert ("which does not exist" if by_name else reason) in str(
         told.value
     ) and "datasets.toml" in str(told.value)
 

@@ -171,7 +171,7 @@ def test_wide_sparse_rows_stay_sparse(kind):
     X = text_rows()
     with pytest.warns(
         RfxWarning,
-        match=f"1,500 columns: each is divided by its .* not shifted, .*unlike {kind} would",
+        match=f"1,500 columns: each is divided by its .* not shifted, .*unlike {kind} on dense",
     ):
         scaler = Scaler.fit(X, kind)
     found = scaler.transform(X)

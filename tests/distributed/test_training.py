@@ -260,7 +260,7 @@ def test_a_set_of_a_registry_of_ones_own(address, folder, tmp_path, monkeypatch)
         ("sphere:n=100", {}, "generates in one process; omit --scheduler, or use files"),
         ("covtype", {}, "no test part and is split 80/20.*use its file, --data .*--holdout 0.2"),
         ("a9a", {"split": "yen2014"}, "--split needs all rows in one process; omit it"),
-        ("a9a:n=3", {}, "a9a is a fixed data set and without settings"),
+        ("a9a:n=3", {}, "a9a is a fixed data set without settings"),
         ("-", {}, "standard input; with --scheduler use files"),
     ],
 )

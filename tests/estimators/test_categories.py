@@ -156,7 +156,7 @@ def test_rows_that_do_not_go_with_the_model_are_refused():
 def test_unknown_and_missing_categories():
     model = classifier().fit(FRAME, LABEL)
     new = pandas.DataFrame({"town": ["x", None, "t1"], "a": 0.5, "job": "smith"})
-    with pytest.warns(RfxWarning, match="taken as the mean of the targets: 'x'"):
+    with pytest.warns(RfxWarning, match="encoded by the mean of the targets: 'x'"):
         found = model.decision_function(new)
     assert found[0] == found[1] != found[2]
     with pytest.warns(RfxWarning, match="'job' has categories that were absent in training"):
@@ -242,7 +242,7 @@ def test_a_first_part_without_a_class_has_means_of_all():
 def test_files_and_pickles_keep_them(y, kind, tmp_path):
     make = regressor if y is NUMBER else classifier
     frame = KINDS[kind].assign(name=[f"n{i}" for i in range(N)])
-    with pytest.warns(RfxWarning, match="left out"):
+    with pytest.warns(RfxWarning, match="is ignored"):
         model = make().fit(frame, y)
     model.save(tmp_path / "m.npz")
     for back in (rfx.load(tmp_path / "m.npz"), pickle.loads(pickle.dumps(model))):
@@ -280,10 +280,10 @@ def test_the_command_line_predicts_from_the_columns(tmp_path, capfd):
 @pytest.mark.parametrize(
     "known, says",
     [
-        ({"columns": ["a", "town", "job"]}, "the names of its columns are not those"),
-        ({"columns": ["town", "a", "job", "more"]}, "the number of its columns"),
-        ({"columns": ["town", "town", "job"]}, "the names of its columns"),
-        ({"columns": 2}, "the number of its columns"),
+        ({"columns": ["a", "town", "job"]}, "its column names do not match"),
+        ({"columns": ["town", "a", "job", "more"]}, "its number of columns"),
+        ({"columns": ["town", "town", "job"]}, "its column names"),
+        ({"columns": 2}, "its number of columns"),
         ({"columns": {}}, "its columns are"),
         ({"categorical_features": "os.system"}, "its categorical_features is os.system"),
         ({"categorical_features": [1.5]}, "its categorical_features is"),

@@ -208,7 +208,7 @@ _THINGS = {
         pandas.date_range("2020-01-01", periods=300),
         "has type datetime64.*convert it to numbers, or drop it",
     ),
-    "spans": (pandas.to_timedelta(np.arange(300), unit="h"), "is of the type timedelta64"),
+    "spans": (pandas.to_timedelta(np.arange(300), unit="h"), "has type timedelta64"),
 }
 
 

@@ -106,7 +106,7 @@ def test_a_frame_gives_what_the_command_gives(folder, target, capfd):
 def test_what_is_missing_is_one_sentence(folder):
     model, frame = rfx.load(folder / "y.npz"), pandas.read_csv(folder / "test.csv")
     for wrong, says in (
-        (frame.drop(columns=["town", "a"]), "X has no column 'a', 'town', which the model was"),
+        (frame.drop(columns=["town", "a"]), "X has no column 'a', 'town', which the model needs"),
         (frame.assign(a="x"), "X, row 1: column 'a' has 'x', which is not a number"),
         (frame.assign(day="soon"), "column 'day' has 'soon', which is not a date"),
         (frame.assign(a=np.inf), "column 'a' is infinite"),

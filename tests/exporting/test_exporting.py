@@ -459,7 +459,7 @@ def test_the_command_writes_whole_files_and_replaces_none(tables, tmp_path, capf
     before = out.read_bytes()
     assert json.loads(before)["labels"] == ["high", "low", "mid"]
     code, _, err = run(capfd, "export", model, "--to", "c", "-o", out)
-    assert code == 2 and "is there already" in err and out.read_bytes() == before
+    assert code == 2 and "exists and" in err and out.read_bytes() == before
     assert run(capfd, "export", model, "--to", "c", "-o", out, "--force")[0] == 0
     assert out.read_bytes().startswith(b"/*") and [*tmp_path.iterdir()] == [out]
     code, text, _ = run(capfd, "export", model, "--to", "json")
@@ -498,11 +498,11 @@ def test_what_has_no_steps_is_refused(tmp_path, capfd):
 def test_views_and_models_without_steps_are_refused(trained):
     model = trained("fourier")
     viewed = model.replace(settings=trained("doubly-sgd").settings.updated(views=3))
-    with pytest.raises(UsageError, match="mean over 3 changed copies"):
+    with pytest.raises(UsageError, match="mean over 3 transformed copies"):
         Program.of(viewed)
     with pytest.raises(UsageError, match="models of rf can't be exported"):
         Program.of(model.replace(model=object()))
-    with pytest.raises(UsageError, match="save and load it"):
+    with pytest.raises(UsageError, match="save and load the model"):
         streaming.StreamModel(None, 1, None, None, {}, {}).steps()
 
 

@@ -181,7 +181,7 @@ def test_refusals():
     ):
         maximise([1.0, 2.0], 1.0, "cubic")
     for rho in (-1.0, math.nan):
-        with pytest.raises(UsageError, match="rho is .*; it must be a number from 0 up"):
+        with pytest.raises(UsageError, match="rho is .*; it must be a number of 0 or more"):
             maximise([1.0, 2.0], rho)
     for scores in ([], [1.0, math.nan], [math.inf, 1.0]):
         with pytest.raises(DataError, match="one or more finite numbers"):

@@ -318,21 +318,21 @@ def test_the_gap_of_dual_methods_bounds_the_objective():
         (
             "doubly-sgd",
             {"step": "theorem", "theta": 1.0, "nu": 0.1},
-            "need a product from 1 to 2: below 1 f converges more slowly",
+            "need a product from 1 to 2: below 1, f converges more slowly",
         ),
         (
             "doubly-sgd",
             {"features": "pairs", "block": 7},
             "--n-features is 7, but --features pairs needs an even number|must be even",
         ),
-        ("k-sdca", {"loss": "softmax"}, "softmax, which method k-sdca does not have"),
+        ("k-sdca", {"loss": "softmax"}, "softmax, which method k-sdca does not support"),
         (
             "doubly-sgd",
             {"loss": "softmax"},
             "--loss is softmax, but the task is binary; choose logistic",
         ),
         ("r-pegasos", {"nu": 0}, "Pegasos steps are 1/\\(nu t\\), so it must be above 0"),
-        ("norma", {"step0": 1e300}, "not finite|turn the sign"),
+        ("norma", {"step0": 1e300}, "not finite|flip the sign"),
     ],
 )
 def test_refusals(name, options, message):
@@ -357,7 +357,7 @@ def test_a_stream_that_is_read_once():
             source(file.name)
         )
         assert method.info["samples"] == 900 and method.info["n_train"] >= 200
-        with pytest.raises(UsageError, match="has to know the number of rows beforehand"):
+        with pytest.raises(UsageError, match="needs the number of rows beforehand"):
             made("r-sdca").fit_stream(source(file.name))
 
 

@@ -223,7 +223,7 @@ def test_what_can_have_no_weights_is_refused():
     ):
         made("norma", virtual="digits", budget_samples=100).fit(X, y, SHARES)
     for weights, message in [
-        (SHARES[1:], "there are 59 weights of rows for 60 rows"),
+        (SHARES[1:], "there are 59 sample weights for 60 rows"),
         (-SHARES, "the weight of row 1 is -"),
         (0 * SHARES, "all"),
     ]:

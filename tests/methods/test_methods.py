@@ -410,7 +410,7 @@ def test_refusals():
     ):
         methods.create("kernel", solver="liblinear")
     with pytest.raises(
-        UsageError, match="--loss is logistic, but the task is regression; choose squared"
+        UsageError, match="--loss is logistic, but the task is regression; use squared"
     ):
         fitted("rf", "regression", loss="logistic")
     with pytest.raises(UsageError, match="--bias is for classification"):

@@ -106,7 +106,7 @@ def test_what_is_refused_of_rows(tmp_path):
         methods.create("mlp").keep(tmp_path / "point")
     with pytest.raises(UsageError, match="there are several classes; choose softmax"):
         methods.create("mlp", loss="logistic", task="multiclass").fit(X, TARGETS["multiclass"])
-    with pytest.raises(UsageError, match="method mlp takes no sample weights"):
+    with pytest.raises(UsageError, match="method mlp does not support sample weights"):
         methods.create("mlp").fit(X, TARGETS["binary"], sample_weight=np.arange(len(X)))
     method = methods.create("mlp", task="binary", **OPTIONS | {"epochs": 1}).fit(
         X, TARGETS["binary"]

@@ -17,8 +17,8 @@ from rfx.solvers.base import Solution
 
 
 class InverseQuadratic(GammaKernel):
-    """The tile that is finished holds gamma ||x - y||^2, for gamma is what GammaKernel
-    scales by, squared what is compared.
+    """`finish` receives tiles of gamma ||x - y||^2: GammaKernel scales by gamma, and the
+    metric is squared.
     """
 
     name = "inverse-quadratic"
@@ -31,8 +31,8 @@ class InverseQuadratic(GammaKernel):
 
 
 class InverseQuadraticMap(FourierMap):
-    """1 / (1 + r) is the mean of exp(-e r) over exponential e: a Gaussian's frequencies,
-    each of a random bandwidth.
+    """1 / (1 + r) is the mean of exp(-e r) over exponential e: Gaussian frequencies with
+    random bandwidths.
     """
 
     kernels = (InverseQuadratic(),)
@@ -44,7 +44,7 @@ class InverseQuadraticMap(FourierMap):
 
 
 class Landweber(LinearMethod):
-    """1/2 ||Z w - y||^2 by so few steps of gradient descent that stopping is what regularises."""
+    """Minimise 1/2 ||Z w - y||^2 by few steps of gradient descent; early stopping regularises."""
 
     name = "landweber"
     summary = "random features, least squares by gradient descent stopped early"

@@ -382,7 +382,7 @@ def test_the_figure_of_a_model(tmp_path, monkeypatch):
     assert run(*train, "none", "--model", "plain.npz").exception is None
     assert "no learnt metric" in str(run("figure", "importance", "--model", "plain.npz").exception)
     assert "pass --model" in str(run("figure", "importance").exception)
-    assert "is not one of a model" in str(run("figure", "pareto", "--model", "m.npz").exception)
+    assert "does not show a model" in str(run("figure", "pareto", "--model", "m.npz").exception)
 
 
 def test_command(tmp_path, monkeypatch):

@@ -104,7 +104,7 @@ def test_what_is_no_results_file_is_refused(tmp_path, written):
         report(path, "--paper", "wu2016")
     (tmp_path / "page").mkdir()
     (tmp_path / "page" / "index.html").write_text("mine")
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="exists and"):
         report(path, "-o", tmp_path / "page")
     assert not (tmp_path / "none").exists()
 

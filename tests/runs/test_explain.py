@@ -240,7 +240,7 @@ def test_the_command_prints_columns_and_dependence(folder, capfd):
     assert "The mean of 10 shuffles" in out and out.count("mean prediction by") == 2
     assert run("explain", folder / "three.npz", "--data", folder / "test.csv") == 0
     out, _ = capfd.readouterr()
-    assert "error   share of wrong labels" in out and "mean probability by" in out
+    assert "error   error rate" in out and "mean probability by" in out
     heads = [line.split() for line in out.splitlines()]
     assert ["low", "mid", "top"] in heads
 
@@ -254,7 +254,7 @@ def test_json_has_each_shuffle(folder, capfd):
     for one in found["importances"]:
         assert len(one["rises"]) == 12 and one["low"] <= one["mean"] <= one["high"]
     assert found["response"] == "mean decision value" and found["outputs"] == ["yes"]
-    assert found["maybe_training_rows"] is False and found["metric"] == "share of wrong labels"
+    assert found["maybe_training_rows"] is False and found["metric"] == "error rate"
     assert found["partial_dependence"][0]["grid"] == ["baker", "clerk", "smith"]
 
 

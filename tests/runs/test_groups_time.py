@@ -72,8 +72,8 @@ def train(capfd, *args):
     "more, words, count",
     [
         (("--cv", 3), "3-fold cross-validation by groups", 4),
-        (("--holdout", 0.2), "held out: 0.2 of the training rows by groups", 2),
-        (("--calibrate", "platt"), "held out: 0.2 of the training rows by groups", 2),
+        (("--holdout", 0.2), "held out, 0.2 of the training rows by groups", 2),
+        (("--calibrate", "platt"), "held out, 0.2 of the training rows by groups", 2),
         ((), None, 1),
     ],
 )
@@ -136,7 +136,7 @@ def test_options_are_chosen_by_groups(capfd, people):
     )
     assert code == 0, err
     params = json.loads(out)["params"]
-    assert params["choice_on"].endswith("held-out rows by groups, which also chose its options")
+    assert params["choice_on"].endswith("held-out rows by groups, by which its options were chosen")
     assert params["choice_score"] < 0.8
 
 

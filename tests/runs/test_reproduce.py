@@ -83,7 +83,7 @@ def test_it_says_so_beforehand(folder, tmp_path, monkeypatch):
     assert "p-long " in said and "1,666.7 min    100 MB  estimated: breast_cancer" in said
     assert (
         total.startswith("2 runs, 2 at a time: about 833 minutes")
-        and "left out" in said.partition("p-new")[2]
+        and "skipped" in said.partition("p-new")[2]
     )
 
 

@@ -162,7 +162,7 @@ def test_a_class_of_two_rows_is_never_lost():
         DataError, match="needs at least two rows of each class, but only 1 row has the label 1;"
     ):
         held_out.folds(y[:-1], True, 0, cv=5)
-    with pytest.raises(DataError, match="needs 14 rows at least, but there are 13"):
+    with pytest.raises(DataError, match="needs at least 14 rows, but there are 13"):
         held_out.folds(y, False, 0, cv=14)
 
 
@@ -369,7 +369,7 @@ def test_predictions_replace_nothing(files, capfd):
         assert code == 2 and "is the same file as" in err and target.read_bytes() == before
     (files / "mine.txt").write_text("1\n2\n")
     code, _, err = run(capfd, "predict", model, files / "binary-test.txt", "-o", files / "mine.txt")
-    assert code == 2 and "is there already" in err and (files / "mine.txt").read_text() == "1\n2\n"
+    assert code == 2 and "exists and" in err and (files / "mine.txt").read_text() == "1\n2\n"
     assert (
         run(
             capfd, "predict", model, files / "binary-test.txt", "-o", files / "mine.txt", "--force"

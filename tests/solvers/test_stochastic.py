@@ -364,7 +364,7 @@ def test_steps_and_what_they_refuse():
         UsageError, match="above 2, the factor 1 - theta nu / t of the early steps is negative"
     ):
         Steps("theorem", 0.1, 21.0)
-    with pytest.raises(UsageError, match="turn the sign of f"):
+    with pytest.raises(UsageError, match="flip the sign of f"):
         Steps("constant", 0.5, step0=3.0)
     with pytest.raises(UsageError, match="--step is 'wild'"):
         Steps("wild")

@@ -478,7 +478,7 @@ class Learner:
                 _some(each),
             )
 
-    # ------------------------------------------------------------------ what can't be used
+    # ------------------------------------------------------------------ unusable columns
 
     def _option(self, option, positions):
         """An option that lists these columns and those it listed before."""
@@ -815,7 +815,7 @@ class _Seen:
             return False
         return len(np.unique(np.concatenate(self.kept))) == n_rows
 
-    # ------------------------------------------------------------------ what the column is
+    # ------------------------------------------------------------------ type of the column
 
     def settled(self, n_rows, decimal, as_dates=False):
         """(categories or None, Form or None); _Trouble if the column is neither numbers nor

@@ -133,7 +133,7 @@ class Schema:
     target_form: written.Form | None = None
     format: FileFormat | None = None
 
-    # ------------------------------------------------------------------ what it says
+    # ------------------------------------------------------------------ properties
 
     @property
     def columns(self) -> list[Input]:

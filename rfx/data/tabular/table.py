@@ -43,19 +43,17 @@ class Words:
 class Table:
     """Columns of equal length: float64 arrays (n,), nan for missing cells, or Words.
 
-    name: of the file, for messages. names: of the columns, where `named`, else their numbers from
-    1. lines: (n,) the line of the file that each row begins at, None where it has none. own_target:
-    the position of a column that the file itself calls the targets. index: the names of columns
-    that the file itself calls the numbers of its rows. typed: the names of columns of words that
-    the file itself calls words, also where they look like numbers; categorical: of those that it
-    calls categories. decimal: the decimal mark that goes with what separates the cells of a text,
-    None where that says nothing. doubtful: a word that means a missing cell in most columns, None
-    where the file tells the two apart. dotted: the positions of columns of a text with a decimal
-    comma that have dots in their cells, and the first such cell where all of them may have marks of
-    thousands, else "". padded: the positions of columns of a text with a cell of digits alone that
-    begin with 0, such as 007, and the first such cell. texts: whether the numbers were texts, too,
-    which may have spelled them otherwise. for_gaps: what to do about a missing cell, as messages
-    say it.
+    name: of the file, for messages. names: of the columns, if `named`, else their numbers (from 1
+    on). lines: (n,) the line of the file where each row begins, or None. own_target: the position
+    of a column that the file declares as the target. index: the names of columns that the file
+    declares as row numbers. typed: the names of columns that the file declares as words, even if
+    they look like numbers; categorical: of those declared as categories. decimal: the decimal mark
+    implied by the separator of a text, or None. doubtful: a word that means a missing cell in most
+    columns, None if the file distinguishes the two. dotted: the positions of columns of a text with
+    decimal commas that have dots in their cells, and the first such cell if all dots may mark
+    thousands, else "". padded: the positions of columns of a text with a cell of digits that begins
+    with 0, such as 007, and the first such cell. texts: whether the numbers were also text,
+    possibly with other spellings. for_gaps: advice about a missing cell, for messages.
     """
 
     name: str

@@ -54,9 +54,9 @@ $(OLDEST)/installed: setup.cfg tests/oldest.py
 test-oldest: $(OLDEST)/installed ## Run the tests with the oldest versions that setup.cfg allows; JOBS=2 as for test
 	$(OLDEST)/bin/python -m pytest $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --dist loadfile)
 
-coverage: $(STAMP) ## Run the tests and print the lines of rfx that no test reached, including child processes
+coverage: $(STAMP) ## Run the tests and print the lines of rfx that none of them reached, processes included; JOBS=2 as for test
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest
+	$(BIN)/coverage run -m pytest $(if $(filter-out 1,$(JOBS)),-n $(JOBS) --dist loadfile)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 

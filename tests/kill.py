@@ -127,7 +127,7 @@ def kill(jobs, name, count, generator) -> int:
     something was lost.
     """
     times = []
-    for _ in range(3):  # the first compiles: the others tell how long a run takes
+    for _ in range(2):  # the first compiles: the second tells how long a run takes
         start = time.monotonic()
         getattr(jobs, name)().wait()
         times.append(time.monotonic() - start)

@@ -21,7 +21,7 @@ from rfx.data.libsvm import svmlight
 
 def main(count: int) -> int:
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((8_000, 10))
+    X = rng.standard_normal((4_000, 10))
     y = np.where(np.sin(X[:, 0] * 2) + X[:, 1] > 0, 1.0, -1.0)
     random.seed(1)
     with tempfile.TemporaryDirectory() as name:

@@ -11,7 +11,10 @@ import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
+import pandas
 import pytest
+from click.testing import CliRunner
 
 from rfx import papers
 from rfx.cli import COMMANDS, cli
@@ -267,6 +270,72 @@ def test_python_runs(name, tmp_path, monkeypatch):
     for own, code in blocks("python"):
         if own == name:
             exec(compile(code, name, "exec"), session)
+
+
+# Blocks of commands that end in seconds, by their first line: what they need is made, all of the
+# rest are run. What is left needs data sets, a cluster, or minutes.
+SHELL = [
+    "rfx train --method rf --data people.csv --target income --ignore id --missing median",
+    "rfx train --data visits.csv",
+    "rfx train --method rf --data sales.csv --target Total",
+    "rfx train --data people.csv --target income --split 0.8",
+    "rfx predict m.npz new.csv --format csv --proba",
+    "rfx train --data people.csv --target income --model m.npz",
+    "rfx export m.npz --to onnx",
+    "rfx run --list",
+    "rfx run demo --results results.csv",
+    "ulimit -v 1048576",
+]
+# another program's, one that takes minutes or has a test of its own
+NOT_RUN = ("ulimit", "rfx run demo", "rfx run yen2014-table1 --quick", "rfx run plan.toml")
+
+
+def tables_of_the_pages(folder):
+    """The files that SHELL names, of 60 rows each."""
+    rng = np.random.default_rng(0)
+    made = pandas.DataFrame({"id": range(60), "age": rng.integers(18, 80, 60)})
+    made["patient"], made["day"] = made["id"] // 3, pandas.date_range("2026-01-01", periods=60)
+    made["job"] = np.array(["clerk", "smith", "baker"])[rng.integers(0, 3, 60)]
+    made["income"] = made["age"] * 100.0 + rng.normal(size=60)
+    made["outcome"] = np.where(made["age"] > 50, "ill", "well")
+    people = made[["id", "age", "job", "income"]]
+    for name in ("people", "others", "new", "held-out"):
+        people.to_csv(folder / f"{name}.csv", index=False)
+    made[["patient", "age", "job", "outcome"]].to_csv(folder / "visits.csv", index=False)
+    made.rename(columns={"income": "total"})[["age", "job", "total", "day"]].to_csv(
+        folder / "sales.csv", index=False
+    )
+    for name in ("results.csv", "before.csv"):
+        shutil.copy(ROOT / "tests/fixtures/results.csv", folder / name)
+
+
+@pytest.mark.parametrize("first", SHELL)
+def test_shell_blocks_run(first, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tables_of_the_pages(tmp_path)
+    if "--target Total" in first:
+        sales = pandas.read_csv("sales.csv")
+        sales.columns = ["Invoice ID", "Branch", "Total", "Order Date"]
+        sales.to_csv("sales.csv", index=False)
+
+    def rfx(*arguments):
+        done = CliRunner().invoke(cli, list(arguments))
+        assert done.exit_code == 0, (arguments, done.output, done.exception)
+
+    target = {"--proba": "outcome", "--to": "income"}
+    for word in target.keys() & set(first.split()):  # what the page made before, in another block
+        name = "visits" if word == "--proba" else "people"
+        loss = "logistic" if word == "--proba" else "squared"
+        more = ["--data", f"{name}.csv", "--target", target[word], "--model", "m.npz"]
+        rfx("train", "--method", "rf", "--n-features", "50", "--loss", loss, *more)
+        shutil.copy(f"{name}.csv", "new.csv")
+    (block,) = {block for _, block in blocks("sh") if block.startswith(first)}
+    ran = 0
+    for line in block.splitlines():
+        if line.strip() and not line.startswith(NOT_RUN):
+            rfx(*words(line))
+            ran += 1
+    assert ran
 
 
 @pytest.mark.parametrize("name, text", [block for block in blocks("toml") if "[[run]]" in block[1]])

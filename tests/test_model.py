@@ -273,7 +273,9 @@ def test_damaged_compressed_members_are_a_sentence(kind, tmp_path):
 
 def test_more_than_memory_holds_is_refused_before_it_is_read(tmp_path, monkeypatch):
     path = tmp_path / "m.npz"
-    methods.create("rf", n_features=20_000).fit(np.eye(1000), np.arange(1000) % 2.0).save(path)
+    plain = {"kernel": "gaussian", "gamma": 1.0, "lam": 1.0, "scaling": "none", "metric": "none"}
+    method = methods.create("rf", n_features=20_000, **plain)
+    method.fit(np.eye(1000), np.arange(1000) % 2.0).save(path)
     monkeypatch.setattr("rfx.env.available_memory_mb", lambda: 3.0)
     with pytest.raises(DataError, match="its arrays need 7. MiB, but only 3 MiB are free"):
         methods.load(path)

@@ -120,7 +120,7 @@ def test_what_the_model_never_saw_is_left_out_with_one_warning_or_refused(files,
     assert code == 1 and "absent in training: 'extra'; without --strict" in err
     (files / "less.csv").write_text(csv(slice(180, None), columns=("buys", "height", "job")))
     code, _, err = run(capfd, "eval", files / "m.npz", "--data", files / "less.csv")
-    assert code == 1 and "less.csv has no column 'age', which the model was trained with" in err
+    assert code == 1 and "less.csv has no column 'age', which the model needs" in err
     code, _, err = run(capfd, "eval", files / "m.npz", "--data", files / "m.npz")
     assert code == 1 and "needs an array X with the rows" in err
 

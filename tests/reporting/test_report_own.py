@@ -100,7 +100,7 @@ def test_what_is_no_results_file_is_refused(tmp_path, written):
     with pytest.raises(DataError, match="is not an rfx results file"):
         report(tmp_path / "other.csv", "-o", tmp_path / "page")
     path = written(rows_of("one"))
-    with pytest.raises(UsageError, match="--paper is for the papers' report"):
+    with pytest.raises(UsageError, match="--paper applies to the papers' report"):
         report(path, "--paper", "wu2016")
     (tmp_path / "page").mkdir()
     (tmp_path / "page" / "index.html").write_text("mine")

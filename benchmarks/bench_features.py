@@ -148,33 +148,35 @@ def figure(options):
     matplotlib.use("svg")
     from matplotlib import pyplot
 
-    matplotlib.rcParams["svg.hashsalt"] = "rfx"
+    matplotlib.rcParams |= {"svg.hashsalt": "rfx", "svg.fonttype": "none", "font.size": 7}
     found = read(options.file)
-    shape, axes = pyplot.subplots(2, len(found), figsize=(2.4 * len(found), 4.6), sharex=True)
+    shape, axes = pyplot.subplots(2, len(found), figsize=(11, 4), sharex=True)
     colours = dict(zip(VARIANTS, ("black", "#56B4E9", "#D55E00", "#009E73", "#332288")))
     for column, ((name, kernel), case) in enumerate(found.items()):
         for line, quantity in enumerate(("kernel_error", "error")):
             own = axes[line][column]
+            # RMSE over that of offset with the fewest features, so that the axes are alike
+            unit = np.mean(case[quantity]["offset"][SIZES[0]])
             for variant, sizes in case[quantity].items():
-                means = [np.mean(values) for values in sizes.values()]
-                own.loglog(
-                    list(sizes),
-                    means,
-                    color=colours[variant],
-                    marker="o",
-                    markersize=3,
-                    label=variant,
-                )
-            if not line:
-                own.set_title(f"{name}\n{kernel}", fontsize=8)
+                means = [np.mean(values) / unit for values in sizes.values()]
+                look = {"color": colours[variant], "marker": "o", "markersize": 3}
+                own.plot(list(sizes), means, label=variant, **look)
+            own.set_xscale("log", base=2)
+            own.set_xticks(SIZES, [f"{size:,}" for size in SIZES])
+            if line:
+                own.set_ylim(0, 1.3)
+                own.set_xlabel("features D")
             else:
-                own.set_xlabel("features D", fontsize=8)
-            if not column:
-                own.set_ylabel(("kernel error", "test error")[line], fontsize=8)
-            own.tick_params(labelsize=7, which="both")
+                own.set_yscale("log")
+                own.set_ylim(0.001, 1.5)
+                own.set_title(f"{name}, {kernel}", fontsize=8)
+            if column:
+                own.tick_params(labelleft=False)
+            else:
+                own.set_ylabel(("kernel error", "test error")[line] + ", relative")
     handles, labels = axes[0][0].get_legend_handles_labels()
-    shape.legend(handles, labels, loc="lower center", ncols=len(VARIANTS), fontsize=8)
-    shape.tight_layout(rect=(0, 0.05, 1, 1))
+    shape.legend(handles, labels, loc="lower center", ncols=len(VARIANTS))
+    shape.tight_layout(rect=(0, 0.06, 1, 1))
     shape.savefig(options.to, metadata={"Date": None})
 
 

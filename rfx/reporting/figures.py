@@ -6,6 +6,7 @@ looks is in `style`. matplotlib is imported when something is drawn, never befor
 without a window.
 """
 
+import importlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager
@@ -109,7 +110,7 @@ def draw_one(chart: charts.Chart, path) -> None:
     try:
         with styled(), files.whole(path) as handle:
             form = _form(path)
-            charts.paint(chart).savefig(handle, format=form, dpi=DPI, metadata=_METADATA[form])
+            draw_into(charts.paint(chart), handle, form)
     except OSError as error:
         raise DataError(f"{path} can't be written: {error.strerror}") from error
 
@@ -185,5 +186,22 @@ def _save(chart, figure, stem, form) -> Path:
         if form == "csv":
             handle.write(charts.written(chart))
             return target
-        figure.savefig(handle, format=form, dpi=DPI, metadata=_METADATA[form])
+        draw_into(figure, handle, form)
     return target
+
+
+def draw_into(figure, handle, form: str) -> None:
+    """Draw a figure once, in a format, into an open file.
+
+    `savefig` draws twice: first without output, for layouts that a drawing may change.
+    """
+    name = {"png": "Agg", "svg": "SVG", "pdf": "Pdf"}[form]
+    backend = importlib.import_module(f"matplotlib.backends.backend_{name.lower()}")
+    before = figure.dpi
+    try:
+        # vector formats count in points
+        figure.dpi = DPI if form == "png" else 72
+        canvas = getattr(backend, f"FigureCanvas{name}")(figure)
+        getattr(canvas, f"print_{form}")(handle, metadata=_METADATA[form])
+    finally:
+        figure.dpi = before

@@ -48,7 +48,7 @@ class Shelf:
         style.bare(figure)
         out = io.StringIO()
         with figures.styled(**{"svg.fonttype": "none"}):
-            figure.savefig(out, format="svg", metadata={"Date": None, "Creator": "rfx"})
+            figures.draw_into(figure, out, "svg")
         root = xml.fromstring(out.getvalue())
         for metadata in root.findall(f"{_SVG}metadata"):
             root.remove(metadata)

@@ -101,8 +101,8 @@ class Claim:
 
 @dataclass(frozen=True)
 class Case:
-    """The effect in one case: its mean, the interval (None of a single seed), and whether the claim
-    holds; None where the interval does not decide it.
+    """The effect in one case: its mean, the interval (None for a single seed), and whether the
+    claim holds. The latter is None if the interval does not decide it.
     """
 
     name: str

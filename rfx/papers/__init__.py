@@ -1,12 +1,11 @@
-"""The papers, a folder each: its plans, its printed numbers, its tables and its figures. Nothing of
-a paper is elsewhere.
+"""The papers, one folder each, with its plans, printed numbers, tables and figures. Everything
+about a paper is in its folder.
 
-A folder is found by its presence: `yen2014/plans/table1.toml` is the plan `yen2014-table1`; the
-table `table1` in the TABLES of `yen2014/tables.py` is the table `yen2014-table1`, and so with
-FIGURES of `figures.py` (see `rfx.plans.catalogue`). CLAIMS of `claims.py` lists what the paper
+Folders are discovered automatically: `yen2014/plans/table1.toml` is the plan `yen2014-table1`. The
+table `table1` in the TABLES of `yen2014/tables.py` is the table `yen2014-table1`; the same holds
+for FIGURES of `figures.py` (see `rfx.plans.catalogue`). CLAIMS of `claims.py` lists the paper's
 claims (see `rfx.reporting.claims`). The table of all papers' settings is in `tables_sources.py`.
-Printed numbers are CSV files in the folder
-(see `rfx.reporting.printed`).
+Printed numbers are CSV files in the folder (see `rfx.reporting.printed`).
 """
 
 import importlib
@@ -25,7 +24,7 @@ def names() -> list[str]:
 
 
 def plans() -> dict[str, Traversable]:
-    """Every plan that comes with rfx, the papers' and the general ones: name to TOML file."""
+    """Every plan included in rfx, the papers' and the general ones: name to TOML file."""
     return _all(catalogue.plans)
 
 
@@ -40,7 +39,7 @@ def figures() -> dict[str, Callable]:
 
 
 def folder(paper: str) -> catalogue.Folder:
-    """Everything of one paper, by the names that the shell has for it."""
+    """Everything of one paper, by the names used on the command line."""
     package = f"{__name__}.{paper}"
     about = " ".join((importlib.import_module(package).__doc__ or "").split())
     named = lambda found: {f"{paper}-{name}": item for name, item in found.items()}
@@ -59,7 +58,9 @@ def folder(paper: str) -> catalogue.Folder:
 
 
 def folders(wanted=()) -> list[catalogue.Folder]:
-    """The papers that are wanted, by year, all of none; UsageError for one that there is not."""
+    """The requested papers, by year; all of them if none are named. Raises UsageError for an
+    unknown paper.
+    """
     known = names()
     for name in wanted:
         if name not in known:

@@ -1,4 +1,4 @@
-"""The table of all papers: where the settings of their plans come from."""
+"""The table of all papers: the sources of the settings of their plans."""
 
 from rfx import papers
 from rfx.plans import plan
@@ -10,7 +10,7 @@ _HEADINGS = ["option", "values", "runs", "source"]
 
 
 def missing(loaded: plan.Plan) -> list[tuple[Run, str]]:
-    """The runs of a plan and their options that have no source."""
+    """The runs of a plan with their options that have no source."""
     return [
         (run, option)
         for run in loaded.runs
@@ -20,8 +20,8 @@ def missing(loaded: plan.Plan) -> list[tuple[Run, str]]:
 
 
 def sources(rows) -> Table:
-    """Every option that the papers' plans set, its values, the labels of the runs that have them,
-    and the source.
+    """Every option that the papers' plans set, with its values, the labels of its runs, and its
+    source.
     """
     known = {name: path for name, path in papers.plans().items() if name.startswith(_papers())}
     sections, cells = [], []
@@ -39,7 +39,7 @@ def _papers() -> tuple[str, ...]:
 
 
 def _lines(loaded: plan.Plan) -> list[list[str]]:
-    """A line for each option and source, by the option."""
+    """A line for each option and source, ordered by option."""
     label = lambda run: str(run.label or run.dataset)
     everywhere = {label(run) for run in loaded.runs}
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
@@ -57,7 +57,7 @@ def _lines(loaded: plan.Plan) -> list[list[str]]:
 
 
 def _text(value: str | float) -> str:
-    """A value as a plan has it, a long number short."""
+    """A value as in the plan; long numbers are shortened."""
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:g}" if isinstance(value, float) else str(value)

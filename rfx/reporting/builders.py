@@ -1,5 +1,5 @@
-"""How a table or figure is made, and what is known of it without making it: its settings,
-and whose rows it is made of.
+"""Builders of tables and figures, with what is known before they are built: their settings, and the
+plan of their rows.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -12,10 +12,10 @@ from rfx.reporting.cells import Cell
 def choose(
     name: str, settings: Mapping[str, str], rows: Iterable[Mapping], asked: str | None
 ) -> str | None:
-    """The setting asked for, else the first whose label some row has, else the first; None where
+    """The requested setting, else the first one whose label some row has, else the first; None if
     there are no settings.
 
-    settings: setting -> the label of its rows. Raises UsageError for a setting that there is not.
+    settings: setting -> the label of its rows. Raises UsageError for an unknown setting.
     """
     if asked and asked not in settings:
         raise UsageError(f"--setting {asked}: {name} has {', '.join(settings) or 'no settings'}")
@@ -33,11 +33,11 @@ class Builder:
 
     Attributes
     ----------
-    make : function of rows, and of the setting where there are settings.
-    settings : the settings that a user may choose among, each with the label of its rows.
-    plan : the plan of its package whose rows it is made of, where that has another name.
-    alone : it makes its own numbers, no results file is read for it.
-    unrun : the cells that stand beside printed numbers where nothing was run.
+    make : function of rows, and of the setting if there are settings.
+    settings : the available settings, each with the label of its rows.
+    plan : the plan of its package that makes its rows, if its name differs.
+    alone : it computes its own numbers and reads no results file.
+    unrun : the cells with printed numbers if there are no runs.
     """
 
     name: str
@@ -53,9 +53,11 @@ class Builder:
 
 
 def settings_of(builder: Callable | None, rows: Iterable[Mapping]) -> list[str]:
-    """Of the settings of a builder those that rows which ended well have, in the order of the rows.
+    """The settings of a builder for which there are rows of successful runs, in the order of the
+    rows.
 
-    A row's label is a setting, or the name of a table or figure, a hyphen and the setting.
+    A row's label is a setting, or the name of a table or figure followed by a hyphen and the
+    setting.
     """
     known = getattr(builder, "settings", {})
     labels = dict.fromkeys(

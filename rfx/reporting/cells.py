@@ -1,9 +1,9 @@
-"""What a table holds, as values: cells with their numbers, sections of cells, and the table;
+"""The contents of a table as values: cells with their numbers, sections of cells, and the table.
 `tables_render` writes them.
 
-A number is kept as it was computed, beside what it is compared with and what came of it. Texts,
-HTML, LaTeX, the tidy CSV and JSON and the report's counts are made of the same cells, so that no
-text is ever read back.
+A number is kept as computed, with its reference value and the outcome of the comparison. Text,
+HTML, LaTeX, the tidy CSV and JSON, and the counts of the report are derived from the same cells, so
+that no text is parsed again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,39 +13,39 @@ from typing import Any, Literal, NamedTuple
 
 from rfx.reporting.seeds import UNJUDGED, Mean
 
-# What is written around a mean: nothing; its deviation in its decimals, or the first digit of that;
-# the same in its decimals always; "low to high" in its place where those differ; "(low to high)"
-# after it.
+# What is written with a mean. "": nothing. "deviation": the standard deviation, with the decimals
+# of the mean or to its first digit. "decimals": the standard deviation, always with the decimals of
+# the mean. "extremes": "low to high" instead of the mean, if they differ. "range": "(low to high)"
+# after the mean.
 Around = Literal["", "deviation", "decimals", "extremes", "range"]
 
 
 class Cell(NamedTuple):
-    """One cell of a table: a number of ours, what it is compared with and what can be said of it,
-    or plain text.
+    """One cell of a table: a measured number with its reference value and verdict, or plain text.
 
     Attributes
     ----------
     ours : Mean or None
-        The number, of several runs their mean with deviation, count and range.
+        The number. For several runs: mean, standard deviation, count and range.
     write : callable
-        Writes a number of this cell.
+        Formats a number of this cell.
     around : str
-        What of the deviation or the range is written.
+        How the standard deviation or the range is written.
     paper : float or None
-        The number that a paper prints or its authors published; a `Printed` keeps its digits.
+        The number that a paper prints or its authors published. A `Printed` keeps its digits.
     pair : bool
-        Whether the paper's number, or a dash, is written beside ours.
+        Whether the paper's number, or a dash, is written next to ours.
     verdict : str or None
         Ours against the paper's: "better", "equal", "worse" or "undecided"; "differs" for a count;
-        "no deviation" where ours has none to judge by. None where there is no verdict.
+        "no deviation" if ours has no standard deviation to judge by. None if there is no verdict.
     converged : bool or None
-        False where a solver did not converge; None where that is not known.
+        False if a solver did not converge, None if this is unknown.
     best : bool
         Whether it is the best of its kind in the table.
     marked : bool
         Whether the text marks the verdict and a solver that did not converge.
     text : str or None
-        Stands in place of a number: a name, or a word such as "never".
+        Replaces the number: a name, or a word such as "never".
     note : str
         Written after the number.
     """
@@ -64,7 +64,7 @@ class Cell(NamedTuple):
 
     @property
     def value(self) -> float | None:
-        """The number of ours alone."""
+        """Our number without its spread."""
         return None if self.ours is None else self.ours.value
 
     @property
@@ -74,8 +74,8 @@ class Cell(NamedTuple):
 
     @property
     def outcome(self) -> str:
-        """What came of the comparison: the verdict, "worse" for what differs, "beside"
-        where there is none or no deviation, "none" without a number.
+        """The outcome of the comparison: the verdict; "worse" if the number differs; "beside" if
+        there is no verdict or no standard deviation; "none" without a number.
         """
         if self.ours is None:
             return "none"
@@ -90,17 +90,17 @@ def words(text: str) -> Cell:
 
 
 def number(value: float | None, write: Callable[[float], str], **more) -> Cell:
-    """A cell of a single number; more: the cell's other attributes."""
+    """A cell with a single number. more: further attributes of the cell."""
     return Cell(None if value is None else Mean(value, None, 1, value, value), write, **more)
 
 
 @dataclass
 class Section:
-    """A grid of cells under one title; `columns` heads every column, the first `n_labels` of them
-    name the line.
+    """A grid of cells under one title. `columns` are the headings of all columns; the first
+    `n_labels` of them name the line.
 
-    For a page that filters: dataset, the one data set of all lines, where there is one; methods:
-    the text of a heading or of a label, or the number of a column, to the method that it is of.
+    For filters on a page: dataset is the data set of all lines, if there is only one. methods maps
+    the text of a heading or a label, or the number of a column, to its method.
     """
 
     title: str
@@ -113,11 +113,11 @@ class Section:
 
 @dataclass
 class Table:
-    """What a builder returns: sections and notes to print, and the same numbers as tidy `cells`,
+    """The result of a builder: sections and notes to print, and the same numbers as tidy `cells`,
     the lines of CSV and JSON.
 
-    compared: the cells that stand beside a printed number, of data sets that are not printed for
-    want of rows, too.
+    compared: the cells with a printed number, including those of data sets that are not shown
+    because they have no rows.
     """
 
     name: str
@@ -129,7 +129,7 @@ class Table:
 
 
 DASH = "-"
-# written after the best of its kind
+# marks the best of its kind
 BEST = "!"
 
 
@@ -139,15 +139,15 @@ def count(value: float) -> str:
 
 
 def short(value: float) -> str:
-    """Three digits that count, without exponent for what a table holds: 0.0412, 2.59, 7,697."""
+    """Three significant digits, without an exponent for usual values: 0.0412, 2.59, 7,697."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def general(value: float) -> str:
-    """As short as it can be: 0.5, 1e-05."""
+    """The shortest form: 0.5, 1e-05."""
     return f"{value:g}"
 
 
 def decimals(places: int) -> Callable[[float], str]:
-    """What writes a number with so many decimals."""
+    """A function that writes a number with this many decimals."""
     return f"{{:.{places}f}}".format

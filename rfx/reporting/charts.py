@@ -1,8 +1,8 @@
-"""Figures as values: curves in panels, which one function draws and another writes as the lines of
-a CSV file.
+"""Figures as values: curves in panels. One function draws them, and another writes them as the
+lines of a CSV file.
 
-A figure's builder computes a `Chart`; nothing is read back from what is drawn. How things look is
-in `style`.
+A figure's builder computes a `Chart`; nothing is read back from a drawing. `style` defines its
+appearance.
 """
 
 import csv
@@ -19,7 +19,7 @@ from rfx.reporting import style
 COLUMNS = ("panel", "x_axis", "y_axis", "curve", "id", "x", "y", "low", "high", "value")
 
 Places = Sequence | np.ndarray
-# x -> lowest and highest around the point there
+# x -> lowest and highest value at that point
 Around = Mapping[Any, tuple[float, float]]
 
 
@@ -30,19 +30,19 @@ class Curve:
     Attributes
     ----------
     x, y : sequence or array
-        The points. Of a level line x is empty, of an upright one y.
+        The points. A horizontal line has no x, a vertical one no y.
     look : mapping
-        Keyword arguments of `axes.plot`, or of what draws the kind.
+        Keyword arguments of `axes.plot`, or of the function that draws this kind.
     label : str
         Its text in the legend. A curve with neither label nor gid is drawn, but not written.
     gid : str
         Its identifier in the SVG file.
     around : mapping
-        x to the lowest and highest value there, for points where these are known.
+        x to the lowest and highest value at that point, if these are known.
     error : str
-        How these are drawn.
+        How this range is drawn.
     kind : str
-        A line through the points, a level or upright line through the panel, or spots.
+        A line through the points, a horizontal or vertical line through the panel, or spots.
     shade : float
         How dark a band is.
     """
@@ -59,7 +59,9 @@ class Curve:
 
     @property
     def points(self) -> list[tuple]:
-        """(x, y) of each point, None for what a level or upright line has not."""
+        """(x, y) of each point, with None for the missing coordinate of a horizontal or vertical
+        line.
+        """
         xs, ys = np.asarray(self.x).tolist(), np.asarray(self.y).tolist()
         if self.kind == "level":
             return [(None, ys[0])]
@@ -67,19 +69,19 @@ class Curve:
 
 
 def level(y: float, label: str = "", gid: str = "", **look) -> Curve:
-    """A level line."""
+    """A horizontal line."""
     return Curve((), (y,), look, label, gid, kind="level")
 
 
 def upright(x: float, label: str = "", gid: str = "", **look) -> Curve:
-    """An upright line."""
+    """A vertical line."""
     return Curve((x,), (), look, label, gid, kind="upright")
 
 
 @dataclass(frozen=True)
 class Heat:
-    """A heat map: values[i][j] at the i-th of `up` and the j-th of `across`, which are
-    written at the axes; nan: nothing there.
+    """A heat map: values[i][j] at the i-th of `up` and the j-th of `across`, which label the axes;
+    nan: no value.
     """
 
     across: list[str]
@@ -95,8 +97,9 @@ def _nothing(axes) -> None:
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes. dress: what else is done to them once everything is drawn, such as scales
-    and limits; hidden: they keep their room, and are not shown."""
+    """One pair of axes. dress: a function applied to the axes after everything is drawn, for scales
+    and limits; hidden: they keep their space but are not shown.
+    """
 
     title: str = ""
     x_axis: str = ""
@@ -109,8 +112,8 @@ class Panel:
 
 @dataclass(frozen=True)
 class Chart:
-    """A figure: panels line by line, None where there is none; legend: one for all panels,
-    False where each has its own.
+    """A figure: panels by line, None for an empty place. legend: one for all panels; False if each
+    panel has its own.
     """
 
     title: str
@@ -120,12 +123,12 @@ class Chart:
     legend: bool = True
 
     def __iter__(self) -> Iterator[Panel]:
-        """The panels that there are."""
+        """The panels that are not None."""
         return (panel for line in self.panels for panel in line if panel is not None)
 
     @property
     def labels(self) -> list[str]:
-        """The curves that have a name, as they are drawn: those with bars last, as in a legend."""
+        """The named curves in drawing order: those with bars last, as in a legend."""
         found = (
             curve.label
             for panel in self
@@ -139,7 +142,7 @@ class Chart:
 def in_lines(
     panels: Sequence[Panel], columns: int, rest: Panel | None = None
 ) -> list[list[Panel | None]]:
-    """Panels in lines of so many columns, the last line filled up with `rest`."""
+    """Panels in lines with this number of columns; `rest` fills the last line."""
     filled: list[Panel | None] = [*panels, *[rest] * (-len(panels) % columns)]
     return [filled[start : start + columns] for start in range(0, len(filled), columns)]
 
@@ -213,11 +216,11 @@ def _heat(figure, axes, heat: Heat) -> None:
 
 
 def numbers(chart: Chart) -> list[dict]:
-    """A line for each point, panel after panel: names as in COLUMNS.
+    """A line for each point of each panel, with the names in COLUMNS.
 
-    curve: as the legend has it; id: its identifier in the SVG file. x is None for a level line, y
-    for an upright one; low and high are the band or bar around a point, value is that of a heat
-    map's cell.
+    curve: its text in the legend; id: its identifier in the SVG file. x is None for a horizontal
+    line, and y for a vertical one. low and high are the band or bar around a point. value is that
+    of a heat map's cell.
     """
     found = []
     for i, line in enumerate(chart.panels):
@@ -252,8 +255,8 @@ def _of_panel(panel: Panel) -> Iterator[dict]:
 
 
 def _place(chart: Chart, i: int, j: int) -> dict:
-    """What a panel is called, and its axes; what it shares with its neighbours is written
-    beside those alone.
+    """The title of a panel, and its axes. Labels that it shares with its neighbours are written
+    only next to those.
     """
     line = [panel for panel in chart.panels[i] if panel is not None]
     column = [one[j] for one in chart.panels if one[j] is not None]
@@ -286,6 +289,6 @@ def written(chart: Chart) -> bytes:
 
 
 def is_written(path) -> bool:
-    """Is the file such a CSV file?"""
+    """Whether the file is such a CSV file."""
     with open(path, "rb") as handle:
         return handle.readline().strip() == ",".join(COLUMNS).encode()

@@ -1,8 +1,8 @@
-"""What the papers claim, and what our rows say of it: a measured effect with its interval, and a
+"""The papers' claims and the evidence from our rows: a measured effect with its interval, and a
 verdict.
 
 A paper's folder lists its claims in the CLAIMS of `claims.py`. A claim names the plan whose rows
-are the evidence, measures an effect in them, and gives the range of effects in which it holds.
+are the evidence, measures an effect in them, and states the range of effects for which it holds.
 """
 
 import math
@@ -53,14 +53,14 @@ class Claim:
     where : str
         The place in the paper: a table, figure, theorem or section.
     says : str
-        The statement, in one sentence of ours.
+        The statement, in one sentence in our words.
     effect : str
         What is measured.
     plan : str
-        The plan whose rows are measured, without the paper's name; empty where none can decide.
+        The plan whose rows are measured, without the paper's name; empty if no plan can decide.
     measure : callable
-        Takes the rows of the plan and returns the effect of every seed, by case. It may raise
-        `RfxError` where rows lack something.
+        Function of the plan's rows that returns the effect of every seed, by case. It may raise
+        `RfxError` if the rows are incomplete.
     least, most : float
         The claim holds for effects from `least` to `most`.
     ratio : bool
@@ -70,9 +70,9 @@ class Claim:
     counted : bool
         Whether the effect is a count, or a formula, without noise. One run then decides.
     vacuous : bool
-        Whether the effect is that of a bound: where the claim holds the bound says nothing.
+        Whether the effect is that of a bound. If the claim holds, the bound is vacuous.
     why : str
-        Why nothing can decide the claim here.
+        Why the claim cannot be decided here.
     """
 
     name: str
@@ -101,8 +101,8 @@ class Claim:
 
 @dataclass(frozen=True)
 class Case:
-    """The effect in one case: its mean, the interval (None of a single seed), and whether the claim
-    holds; None where the interval does not decide it.
+    """The effect in one case: its mean, the interval (None for a single seed), and whether the
+    claim holds. The latter is None if the interval does not decide it.
     """
 
     name: str
@@ -116,8 +116,8 @@ class Case:
 def case(claim: Claim, name: str, effects: Sequence[float], cases: int = 1) -> Case:
     """The mean effect with its interval.
 
-    The intervals of all cases of a claim hold together at 95 %: each has the level of a Bonferroni
-    correction for `cases`. A ratio has its geometric mean.
+    The intervals of all cases of a claim hold simultaneously at 95 %: each has the level of a
+    Bonferroni correction for `cases`. A ratio uses the geometric mean.
     """
     values = [math.log(value) for value in effects] if claim.ratio else list(effects)
     own = seeds.mean_of(values)
@@ -137,7 +137,7 @@ def case(claim: Claim, name: str, effects: Sequence[float], cases: int = 1) -> C
 
 
 def judge(claim: Claim, rows: Sequence[Mapping[str, Any]]) -> tuple[str, list[Case], str]:
-    """(verdict, cases, why there are none) of a claim by the rows of its plan."""
+    """(verdict, cases, the reason if there are none) of a claim, from the rows of its plan."""
     if not claim.plan:
         return UNTESTABLE, [], claim.why
     try:
@@ -159,8 +159,8 @@ def judge(claim: Claim, rows: Sequence[Mapping[str, Any]]) -> tuple[str, list[Ca
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim with its verdict, the cases it rests on, the full name of its plan (empty where there
-    is none), and why there are no cases.
+    """A claim with its verdict, its cases, the full name of its plan (empty without a plan), and
+    the reason if there are no cases.
     """
 
     claim: Claim
@@ -171,7 +171,7 @@ class Judged:
 
 
 def judged(papers: Iterable[Folder], find: Find) -> list[tuple[Folder, list[Judged]]]:
-    """The claims of each paper that has some.
+    """The judged claims of each paper with claims.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def judged(papers: Iterable[Folder], find: Find) -> list[tuple[Folder, list[Judg
 
 
 def table(found: Iterable[tuple[Folder, list[Judged]]]) -> Table:
-    """The claims as a table: what each states, what is measured, and the effects by case."""
+    """The claims as a table: the statement, the measured effect, and its values by case."""
     sections: list[Section] = []
     tidy: list[dict] = []
     counts = dict.fromkeys(VERDICTS, 0)
@@ -289,10 +289,10 @@ def paired(
     case_of: Callable[[Mapping[str, Any]], str],
     difference: bool = False,
 ) -> Effects:
-    """The value of `first` over that of `second`, or less that of it, seed by seed.
+    """The ratio of the values of `first` and `second`, or their difference, for each seed.
 
-    Rows that did not end well, or have no value, are left out; of a run made twice the newest
-    counts. Zero and negative values have no ratio.
+    Rows of runs that did not succeed, or without a value, are omitted. If a run was repeated, its
+    newest row counts. Zero and negative values have no ratio.
     """
     found: dict[str, tuple[dict, dict]] = {}
     for row in rows:

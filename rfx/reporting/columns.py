@@ -1,6 +1,4 @@
-"""The columns of a table of rows: what the runs were given, as far as it varies among them,
-and what came of them.
-"""
+"""The columns of a table of rows: the inputs of the runs that vary, and the outcomes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,8 +9,7 @@ from rfx.records.result import picker, seconds_train
 from rfx.reporting import seeds
 from rfx.reporting.cells import Cell, count, short, words
 
-# What a run was given, in this order, with its heading; options that are not here follow by their
-# own names.
+# Inputs of a run in this order, with their headings; other options follow by name.
 _GIVEN = {
     "dataset": "data set",
     "method": "method",
@@ -37,7 +34,7 @@ _OTHER_NAMES = {
     "lambda": "lam",
     "data": "dataset",
 }
-# What came of it: heading, how it is written
+# Outcomes: heading, format
 OUTCOMES = {
     "score": ("score", lambda value: f"{value:.4f}"),
     "model_size": ("model size", count),
@@ -46,8 +43,8 @@ OUTCOMES = {
     "peak_rss_mb": ("memory, MB", count),
 }
 ALWAYS = ("dataset", "method")
-# Columns that are shown when they differ at all; the others when rows of one method on one data set
-# differ in them.
+# Columns shown if they differ at all. Others are shown if rows of one method on one data set differ
+# in them.
 _MAIN = frozenset(
     ("label", "kernel", "n_features", "n_grids", "block_size", "gamma", "lam", "seed")
 )
@@ -62,14 +59,14 @@ _outcomes = picker("score", "model_size", "seconds_predict", "peak_rss_mb")
 
 
 def outcomes(row) -> tuple[float | None, ...]:
-    """All OUTCOMES of a row, in their order."""
+    """All OUTCOMES of a row, in order."""
     score, model_size, predict, memory = _outcomes(row)
     return score, model_size, seconds_train(row), predict, memory
 
 
 class Each(Sequence):
-    """What a function makes of each item, such as a row, made when it is asked for, so that
-    many rows take no memory.
+    """The result of a function for each item, such as a row. It is computed on access, so that many
+    rows need no memory.
     """
 
     def __init__(self, items: Sequence, made: Callable):
@@ -87,9 +84,11 @@ class Each(Sequence):
 
 @dataclass(frozen=True)
 class Columns:
-    """What the runs of some rows were given: of the `names` those that vary, and for each row by
-    name the `values` as used, such as a lambda that was chosen by validation, and as `asked` for,
-    which does not vary with the seed. same: what all rows have.
+    """The inputs of the runs of some rows.
+
+    names: the inputs that vary. values: for each row, by name, the values in use, such as a lambda
+    chosen by validation. asked: the requested values, which do not vary with the seed. same: the
+    inputs that all rows share.
     """
 
     names: list[str]
@@ -102,14 +101,14 @@ class Columns:
         return heading(name)
 
     def constant(self) -> str:
-        """What is the same in all rows, in one line; what a table leaves out."""
+        """The inputs that all rows share, in one line; a table omits them."""
         same = [
             name for name in self.names if name not in ALWAYS and self.same.get(name) is not None
         ]
         return ", ".join(f"{self.heading(name)} {written(name, self.same[name])}" for name in same)
 
     def resolve(self, name: str) -> str:
-        """A column's name by what a person calls it; UsageError for one that no row has."""
+        """A column's internal name from its displayed name; UsageError if no row has it."""
         found = _OTHER_NAMES.get(name.strip(), name.strip().replace("-", "_"))
         if found not in self.names:
             raise UsageError(
@@ -119,7 +118,7 @@ class Columns:
 
 
 def heading(name: str) -> str:
-    """What a person calls a column."""
+    """The displayed name of a column."""
     return _GIVEN.get(name, name)
 
 
@@ -127,21 +126,21 @@ _NOTHING = object()
 
 
 class _Differences:
-    """Which of what runs were given varies among them, as they are passed one by one."""
+    """Which inputs vary among runs, which are added one by one."""
 
     def __init__(self):
-        self.same: dict | None = None  # what all of them have
+        self.same: dict | None = None  # shared by all
         self.names: dict[str, None] = {}
-        # of each name the first value, _NOTHING once there is another
+        # the first value of each name, _NOTHING after a different one
         self._there: dict[str, object] = {}
-        # of the runs of one method on one data set the first values
+        # the first values of the runs of one method on one data set
         self._alike: dict[tuple, dict] = {}
-        self._like: dict[tuple, dict] = {}  # of those that have the same names the first values
+        self._like: dict[tuple, dict] = {}  # the first values of runs with the same names
         self._differ: set[str] = set()
 
     def add(self, given: dict, known: bool) -> None:
-        """One run more; known: are the defaults known? Of a run that failed they are not,
-        where others did not.
+        """Add a run. known: whether the defaults are known. They are unknown for a failed run if
+        other runs succeeded.
         """
         if self.same is None:
             self.same = dict(given)
@@ -158,7 +157,7 @@ class _Differences:
             for name in [name for name in same if name not in given]:
                 del same[name]
         else:
-            # what it has in common with a run that was added changes nothing
+            # values shared with an earlier run change nothing
             changed = [name for name, value in like.items() if given[name] is not value]
         first = self._alike.setdefault(group, given)
         for name in changed:
@@ -176,18 +175,18 @@ class _Differences:
 
     @property
     def several(self) -> set[str]:
-        """The names of which there are several values."""
+        """The names with several values."""
         return self._differ | {name for name, value in self._there.items() if value is _NOTHING}
 
 
 def _other(before, value) -> bool:
-    """Are two values written in different ways, such as 1 and 1.0?"""
+    """Whether two equal values are written differently, such as 1 and 1.0."""
     return before is not value and (type(before) is not type(value) or before != value)
 
 
 def of(rows: Sequence[Mapping], asked: bool = False) -> Columns:
-    """The columns of rows of a results file. asked: what varies is what was asked for, not
-    what was chosen for it.
+    """The columns of rows of a results file. asked: compare the requested values instead of the
+    chosen ones.
     """
     values, found = Each(rows, _asked if asked else values_of), _Differences()
     made = any(row["status"] == "ok" for row in rows)
@@ -214,7 +213,7 @@ def _asked(row) -> dict:
 
 
 def values_of(row) -> dict:
-    """What the run of a row was given, as it was used."""
+    """The inputs of a row's run, as used."""
     found = _asked(row)
     lam, n_features = _lam_and_features(row)
     if lam is not None:
@@ -232,7 +231,7 @@ _kernel_and_solver = picker("kernel", "solver")
 
 
 def _used(row) -> dict:
-    """What was chosen where a row has something else than it asked for."""
+    """The chosen values that differ from the requested ones."""
     asked = seeds.asked_of(row)
     if not asked:
         return {}
@@ -246,7 +245,7 @@ def _used(row) -> dict:
 
 
 def written(name: str, value) -> str:
-    """A given value as a cell has it."""
+    """An input value as text for a cell."""
     if type(value) is str:
         return value
     if value is None:
@@ -265,9 +264,9 @@ def written(name: str, value) -> str:
 
 
 def cell(name: str, value) -> Cell:
-    """A given value as a cell; the same one for the same value, of which a table has many."""
+    """An input value as a cell. The same value returns the same cell, because a table has many."""
     kind = type(value)
-    # 0.0 is written in two ways, and lists can't be looked up
+    # 0.0 has two written forms, and lists are not hashable
     return (
         _cell(name, value)
         if kind is str or kind is int or (kind is float and value)

@@ -1,9 +1,9 @@
-"""How fast random features approach their kernel: the error of the estimated kernel matrix as
-features are added, of every map.
+"""How fast random features approach their kernel: the error of the estimated kernel matrix against
+the number of features, for every map.
 
-The rows are drawn once, uniformly from [-1, 1]^6; every number of features has draws of its own,
-one for each seed. By Monte Carlo the error falls as D^(-1/2) (Rahimi and Recht 2007); what chooses
-its features by the rows may do better.
+The rows are drawn once, uniformly from [-1, 1]^6. Features are drawn independently for every number
+of features and every seed. By Monte Carlo the error decreases as D^(-1/2) (Rahimi and Recht 2007).
+Methods that select their features from the rows may do better.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from rfx.features.widths import WIDTHS
 ROWS, INPUTS = 256, 6
 SIZES = tuple(2**k for k in range(4, 11))
 SEEDS = 9
-# The pool of features chosen by leverage, in features for each, and the lambda of the leverage.
+# Size of the pool for selection by leverage, per selected feature, and lambda of the leverage.
 POOL, LAM = 10, 1.0
 NOTES = (
     (
@@ -37,18 +37,18 @@ NOTES = (
         " machine, not the kernel."
     ),
 )
-# In a sample of a normal distribution the median's deviation is so many times the mean's.
+# In samples of a normal distribution, the standard error of the median over that of the mean.
 _MEDIAN = 1.2533
 
 
 @dataclass
 class Approach:
-    """One map's errors: the median over the seeds, and the deviation over the seeds of the
-    logarithm (base 2) of one.
+    """The errors of one map: the median over the seeds, and the standard deviation over the seeds
+    of the base-2 logarithm of one error.
 
-    kernel: what it approaches. sizes: (m,) numbers of features (grids, landmarks). errors: (m,
-    seeds) root mean squared errors of the kernel's values over pairs of different rows, divided by
-    the root mean square of these.
+    kernel: the kernel that the map approximates. sizes: (m,) numbers of features (grids,
+    landmarks). errors: (m, seeds) root mean squared errors of the kernel values over pairs of
+    different rows, divided by the root mean square of these values.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Approach:
 
     @property
     def slope(self) -> float:
-        """Of the line through the medians in a plot with two logarithmic axes."""
+        """The slope of the line through the medians in a log-log plot."""
         return float(np.polyfit(np.log2(self.sizes), np.log2(self.medians), 1)[0])
 
     @property
@@ -74,16 +74,16 @@ class Approach:
 
 
 def rows(count: int = ROWS, inputs: int = INPUTS) -> np.ndarray:
-    """(count, inputs) rows from [-1, 1], always the same."""
+    """(count, inputs) rows from [-1, 1], the same in every call."""
     return np.random.default_rng(0).uniform(-1, 1, (count, inputs))
 
 
 def families() -> dict[str, dict[str, tuple[str, object]]]:
-    """Family -> name -> (kernel, features): features(X, parameters, size, seed) are (n, m), their
-    products estimate the kernel.
+    """Family -> name -> (kernel, features). features(X, parameters, size, seed) are (n, m), and
+    their products estimate the kernel.
 
-    Every map of random features there is, those of other packages too, and what chooses features,
-    grids or landmarks.
+    The families include every map of random features, also those of other packages, and every
+    method that selects features, grids or landmarks.
     """
     found: dict[str, dict] = {
         "cosines": {},
@@ -93,7 +93,7 @@ def families() -> dict[str, dict[str, tuple[str, object]]]:
     }
     for name in MAPS:
         kernel = kernels.get_kernel(name)
-        # words of sequences and coordinates, of which there are only so many, have no such rate
+        # sequence words and coordinates are finite in number and have no such rate
         if not kernel.metric or name == "linear":
             continue
         family = "inner products" if kernel.metric == "dot" else "cosines"
@@ -112,7 +112,7 @@ def families() -> dict[str, dict[str, tuple[str, object]]]:
 
 
 def measure(name: str, kernel: str, features, X, sizes=SIZES, seeds: int = SEEDS) -> Approach:
-    """The Approach of one map on the rows X (n, d); features as in `families`."""
+    """The Approach of one map on the rows X (n, d), with features as in `families`."""
     params = kernels.parameters(
         kernel, X, "median" if "gamma" in kernels.get_kernel(kernel).parameters else None
     )
@@ -122,16 +122,15 @@ def measure(name: str, kernel: str, features, X, sizes=SIZES, seeds: int = SEEDS
     errors = np.empty((len(sizes), seeds))
     for i, size in enumerate(sizes):
         for seed in range(seeds):
-            # a seed of its own for each size, so that errors of different sizes have nothing in
-            # common
+            # a different seed for each size, so that errors of different sizes are independent
             Z = features(X, params, size, seed * len(sizes) + i)
             errors[i, seed] = np.sqrt(np.mean((Z @ Z.T - exact)[pairs] ** 2)) / scale
     return Approach(name, kernel, np.asarray(sizes), errors)
 
 
 def measure_all(sizes=SIZES, seeds: int = SEEDS) -> dict[str, list[Approach]]:
-    """Family -> the Approach of each of its maps. The landmarks of nystrom are fewer than
-    the rows.
+    """Family -> the Approach of each of its maps. For nystrom, there are fewer
+    landmarks than rows.
     """
     X = rows()
     return {

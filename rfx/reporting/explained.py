@@ -6,7 +6,7 @@ from rfx.reporting import style
 from rfx.reporting.charts import Chart, Curve, Panel, in_lines
 from rfx.runs.explain import Asked, Dependence, Explanation
 
-# Most columns and outputs that are drawn, panels in a line, and characters of a name at an axis.
+# Maximum columns and outputs drawn, panels in a line, and characters of a name at an axis.
 MOST, MOST_OUTPUTS, IN_A_LINE, LONGEST = 15, 8, 3, 24
 
 

@@ -1,9 +1,8 @@
-"""Figures: what a results file says, drawn as a paper draws it, our curve beside the authors' where
-there is one.
+"""Figures: the rows of a results file plotted in the layout of a paper, with the authors' curve if
+it is available.
 
-`rfx.plans.catalogue` finds the figures there are; a figure is a chart (see `charts`), and how it
-looks is in `style`. matplotlib is imported when something is drawn, never before, and always
-without a window.
+`rfx.plans.catalogue` finds the figures. A figure is a chart (see `charts`), and `style` defines its
+appearance. matplotlib is imported only when something is drawn, and never opens a window.
 """
 
 import importlib
@@ -21,8 +20,8 @@ from rfx.reporting import charts, figures_general, style
 
 FORMATS = ("png", "svg", "pdf", "csv")
 DPI = 150
-# The same rows give the same file: no date, and identifiers that are no random numbers. Letters are
-# drawn as paths, so that the file looks the same wherever it is opened.
+# The same rows result in the same file: it has no date, and its identifiers are not random. Letters
+# are drawn as paths, so that the file looks the same on every machine.
 _STYLE: dict[Any, Any] = {
     "svg.hashsalt": "rfx",
     "svg.fonttype": "path",
@@ -46,12 +45,12 @@ _METADATA = {
     "svg": {"Date": None, "Creator": "rfx"},
     "pdf": {"CreationDate": None, "Creator": "rfx"},
 }
-# what the metadata become: in the first kilobytes, in a PDF anywhere
+# the form of the metadata in the file: in the first kilobytes, or in a PDF anywhere
 _MARKS = {"png": b"Software\0rfx", "svg": b"<dc:title>rfx</dc:title>", "pdf": b"/Creator (rfx)"}
 
 
 def _kind(form) -> files.Kind:
-    """A figure that rfx drew, in one of the formats."""
+    """The kind of files that are figures drawn by rfx in this format."""
 
     def made(path):
         if form == "csv":
@@ -71,15 +70,15 @@ def draw(
     inputs=(),
     force: bool = False,
 ) -> list[Path]:
-    """Draw the figure `name` from result rows into a PNG, an SVG and a PDF file, its numbers into a
-    CSV file; their paths.
+    """Draw the figure `name` from result rows as PNG, SVG and PDF, and write its numbers as CSV.
 
-    known: the figures there are, name to builder; default: the general ones. output: a folder (one
-    that exists, or a name that ends in /), or the files' name with or without .png or .svg;
-    default: NAME in the current folder. The CSV file is STEM.figure.csv, so that it is no results
-    file. inputs, force: see files.guard; figures of rfx are replaced without asking. Each file
-    appears whole or not at all. Raises UsageError when there is no such figure or a file must not
-    be replaced, DataError when no row belongs to it or a file can't be written.
+    Returns the paths of these files. known: the figures, name to builder; default: the general
+    ones. output: a folder (an existing one, or a name that ends in /), or the files' name with or
+    without .png or .svg; default: NAME in the current folder. The CSV file is STEM.figure.csv, to
+    distinguish it from results files. inputs, force: see files.guard; figures of rfx are replaced
+    without confirmation. Each file is written completely or not at all. Raises UsageError if there
+    is no such figure or a file must not be replaced. Raises DataError if no row belongs to it or a
+    file can't be written.
     """
     known = catalogue.figures() if known is None else known
     if name not in known:
@@ -88,24 +87,25 @@ def draw(
 
 
 def draw_model(name: str, model: Pipeline, output=None, inputs=(), force: bool = False):
-    """Draw a figure of a model as `draw` draws those of rows; name: of figures_general.OF_MODELS.
+    """Draw a figure of a model in the same way as `draw`. name: from figures_general.OF_MODELS.
 
-    Raises DataError where the model has nothing to draw.
+    Raises DataError if the model has nothing to draw.
     """
     return _drawn(name, lambda: figures_general.OF_MODELS[name](model), output, inputs, force)
 
 
 def guard_one(path, inputs=(), force: bool = False) -> None:
-    """Refuse, with a UsageError, a figure's file whose name says no format, or that must not be
-    replaced; inputs, force: see files.guard.
+    """Raise UsageError if the name of a figure's file has no known format, or if the file must not
+    be replaced. inputs, force: see files.guard.
     """
     files.guard(("--figure", path), inputs, _kind(_form(path)), force)
 
 
 def draw_one(chart: charts.Chart, path) -> None:
-    """Draw a chart into one file, whole or not at all, in the format that its name says.
+    """Draw a chart into one file in the format of its name; the file is written completely or not
+    at all.
 
-    Raises DataError where it can't be written.
+    Raises DataError if it can't be written.
     """
     try:
         with styled(), files.whole(path) as handle:
@@ -116,7 +116,7 @@ def draw_one(chart: charts.Chart, path) -> None:
 
 
 def _form(path) -> str:
-    """The format that the name of a figure's file says."""
+    """The format from the name of a figure's file."""
     form = Path(path).suffix.lower().removeprefix(".")
     if form not in _METADATA:
         known = ", ".join(f".{one}" for one in _METADATA)
@@ -135,7 +135,7 @@ def _drawn(name, build, output, inputs, force) -> list[Path]:
 
 @contextmanager
 def styled(**more):
-    """Within it figures are drawn and written: rfx's own style, and more of matplotlib's
+    """Context in which figures are drawn and written: rfx's own style, with additional matplotlib
     settings.
     """
     with lazy.matplotlib.rc_context(_STYLE | more):
@@ -143,10 +143,10 @@ def styled(**more):
 
 
 def save(chart: charts.Chart, figure, stem: Path) -> list[Path]:
-    """Write a chart and the figure that it was drawn as in all FORMATS, each file whole or not at
-    all; their paths.
+    """Write a chart and its drawn figure in all FORMATS, and return the paths. Each file is written
+    completely or not at all.
 
-    Raises DataError where one can't be written.
+    Raises DataError if a file can't be written.
     """
     try:
         stem.parent.mkdir(parents=True, exist_ok=True)
@@ -158,7 +158,7 @@ def save(chart: charts.Chart, figure, stem: Path) -> list[Path]:
 
 
 def _written(chart, figure, stem) -> list[Path]:
-    # where everything goes takes as long as drawing it, and is the same in all formats
+    # the layout takes as long as drawing, and is the same in all formats
     paths, engine = [_save(chart, figure, stem, FORMATS[0])], figure.get_layout_engine()
     figure.set_layout_engine("none")
     try:

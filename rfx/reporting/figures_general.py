@@ -1,6 +1,7 @@
-"""Figures of any results file: the score along lambda, over a grid of two options, against
-features, and against seconds; the surface of `rfx tune`; and `map-convergence`, which makes its own
-numbers."""
+"""Figures of any results file: the score against lambda, over a grid of two options, against
+features, and against seconds; the surface of `rfx tune`; and `map-convergence`, which computes its
+own numbers.
+"""
 
 import math
 from collections.abc import Mapping
@@ -16,21 +17,21 @@ from rfx.reporting import columns, convergence, seeds, style
 from rfx.reporting.builders import Builder
 from rfx.reporting.charts import Chart, Curve, Heat, Panel, in_lines
 
-# Most panels; a file with more data sets is narrowed by --setting, or by rfx run --only.
+# Maximum panels; a file with more data sets is narrowed by --setting or by rfx run --only.
 MOST = 12
-# Most curves of a panel, and values of an option in a grid.
+# Maximum curves of a panel, and maximum values of an option in a grid.
 MOST_CURVES, MOST_VALUES = 100, 200
-# Most inputs that are drawn.
+# Maximum inputs drawn.
 MOST_INPUTS = 40
 SIZES = ("n_features", "n_grids", "block_size")
 
 
 def lambda_path(rows, setting=None):
-    """Score and model size against lambda: a line a method, the mean over what differs in
-    nothing else, such as the seed.
+    """Score and model size against lambda, a line per method. Each point is the mean over the runs
+    of a line with the same lambda, such as several seeds.
     """
     found = _scored(rows, setting)
-    # lambdas that runs chose, each its own, are no path
+    # lambdas chosen by the runs themselves are not a path
     return _curves(
         found,
         [one.get("lam") for one in columns.of(found).asked],
@@ -41,7 +42,7 @@ def lambda_path(rows, setting=None):
 
 
 def features(rows, setting=None):
-    """Score against the number of features (of grids, of rows in a block): a line a method."""
+    """Score against the number of features (of grids, of rows in a block), a line per method."""
     found = _scored(rows, setting)
     sizes = [
         next((one[name] for name in SIZES if isinstance(one.get(name), int)), None)
@@ -51,8 +52,8 @@ def features(rows, setting=None):
 
 
 def pareto(rows, setting=None):
-    """Score against training seconds, a point for each group of runs that differ in the seed
-    alone; the line is the Pareto front: nothing quicker is better.
+    """Score against training seconds, a point for each group of runs that differ only in the seed.
+    The line is the Pareto front: nothing faster is better.
     """
     rows = _scored(rows, setting)
     points: dict[tuple, list[_Paid]] = {}
@@ -63,7 +64,7 @@ def pareto(rows, setting=None):
                 score = seeds.mean_of([row["score"] for row in group])
                 points.setdefault(name, []).append(_Paid(seconds.value, score, group[0]["method"]))
     if not points:
-        raise DataError("no row of the results file has the seconds of its training")
+        raise DataError("no row of the results file has its training seconds")
     looks = style.looks(one.method for own in points.values() for one in own)
     panels = [_paid(name, metric, own, looks) for (name, metric), own in points.items()]
     notes = [
@@ -75,7 +76,7 @@ def pareto(rows, setting=None):
 
 
 class _Paid(NamedTuple):
-    """What the score of a group of runs cost, in seconds."""
+    """The cost in seconds of a score of a group of runs."""
 
     seconds: float
     score: seeds.Mean
@@ -83,7 +84,7 @@ class _Paid(NamedTuple):
 
 
 def _paid(name, metric, points: list[_Paid], looks) -> Panel:
-    """What each method's scores of one data set cost, and the front."""
+    """The scores of each method on one data set against their cost, and the front."""
     front = _front([(one.seconds, one.score.value) for one in points], metric)
     look = {"color": "0.4", "linewidth": 0.9, "drawstyle": "steps-post", "zorder": 0}
     xs, ys = zip(*front)
@@ -115,8 +116,8 @@ def _log_places(axes) -> None:
 
 
 def surface(rows, setting=None):
-    """The score over a grid of two options as a heat map, the best marked; of one run, what
-    its validation tried.
+    """The score over a grid of two options as a heat map, with the best marked; for a single run,
+    the values that its validation tried.
     """
     found = _scored(rows, setting)
     grids = _grids(found) or _validated(found)
@@ -144,15 +145,15 @@ def surface(rows, setting=None):
 
 @dataclass(frozen=True)
 class Grid:
-    """Scores over two options of one data set and method. options: their headings; cells:
-    (first, second) -> score.
+    """Scores over two options for one data set and method. options: their headings; cells: (first,
+    second) -> score.
     """
 
     title: str
     options: tuple[str, str]
     cells: Mapping[tuple, float]
     metric: str
-    low: bool  # is a low score the better one?
+    low: bool  # whether a low score is better
 
     @property
     def sides(self) -> tuple[list, list]:
@@ -191,7 +192,7 @@ def _ticks(values) -> list[str]:
 
 
 def _scored(rows, setting) -> list[dict]:
-    """The rows with a score, of one setting where one is asked for."""
+    """The rows with a score, of one setting if requested."""
     found = [row for row in rows if row["status"] == "ok" and row["score"] is not None]
     if setting is not None:
         found = [row for row in found if row["params"].get("label") == setting]
@@ -221,11 +222,11 @@ def _refuse_many(panels):
 
 
 def _curves(rows, places, label, title, sizes=False):
-    """A column of panels for each data set: the score, and the model's size where it is known,
-    against `places`.
+    """A column of panels for each data set: the score, and the model's size if known, against
+    `places`.
 
-    A line for each method and each combination of what else varies among its runs, but the seed and
-    the sizes.
+    A line for each method and each combination of other inputs that vary among its runs, except the
+    seed and the sizes.
     """
     panels = _lines(rows, places, sizes)
     if not panels:
@@ -274,8 +275,8 @@ def _log_both(axes) -> None:
 
 
 def _lines(rows, places, sizes) -> dict[tuple, dict[str, list[tuple]]]:
-    """(data set, metric) -> the words of a line -> (place, row) of its points, where there
-    are several places.
+    """(data set, metric) -> the words of a line -> (place, row) of its points, if there are several
+    places.
     """
     given = columns.of(rows, asked=True)
     others = [
@@ -306,13 +307,13 @@ def _said(values, names) -> list[str]:
 
 
 def _look_of(text, points) -> str:
-    """Whose look a line has: its method's, of several lines of one method one of its own."""
+    """The name whose style a line has: its method's, or its own if the method has several lines."""
     method = points[0][1]["method"]
     return method if text == method else text
 
 
 def _curve(points, quantity, dataset, text, looks) -> list[Curve]:
-    """The mean at each place, with a band of one standard deviation, if there is any;
+    """The mean at each place, with a band of one standard deviation if there are several runs.
     points: (place, row) of a line.
     """
     by_place: dict[float, list] = {}
@@ -344,7 +345,7 @@ def _curve(points, quantity, dataset, text, looks) -> list[Curve]:
 
 
 def _front(points, metric) -> list[tuple]:
-    """The (seconds, score) that nothing as quick is better than, by seconds."""
+    """The (seconds, score) for which no equally fast point is better, ordered by seconds."""
     sign, best, front = (-1 if metric == "rmse" else 1), -np.inf, []
     for seconds, score in sorted(points, key=lambda point: (point[0], -sign * point[1])):
         if sign * score > best:
@@ -354,7 +355,7 @@ def _front(points, metric) -> list[tuple]:
 
 
 def _grids(rows) -> list[Grid]:
-    """The grid of each data set and method whose runs vary in two numbers."""
+    """The grid of each data set and method whose runs vary in two numeric options."""
     groups: dict[tuple, list] = {}
     for row, values in zip(rows, columns.of(rows).asked):
         groups.setdefault((row["dataset"], row["method"], row["metric"]), []).append((row, values))
@@ -373,7 +374,7 @@ def _grids(rows) -> list[Grid]:
 
 
 def _two(given: list[dict]) -> tuple[str, str] | None:
-    """The first two options that vary in numbers."""
+    """The first two numeric options that vary."""
     numbers = [
         name
         for name in dict.fromkeys(name for values in given for name in values)
@@ -386,8 +387,8 @@ def _two(given: list[dict]) -> tuple[str, str] | None:
 
 
 def _validated(rows) -> list[Grid]:
-    """The same of what the validation of runs tried, where it was two options at once; the
-    newest run of each data set and method.
+    """The same for values tried by the validation of runs, if it had two options; the newest run of
+    each data set and method.
     """
     found = {}
     for row in rows:
@@ -417,9 +418,10 @@ def _number(value) -> bool:
 
 
 def tune(rows, setting=None):
-    """The surface of `rfx tune`, the score over bandwidth and lambda, a panel for each method and
-    kernel: the scores of the last round that it reached, at its size with the most trials; the best
-    is marked."""
+    """The surface of `rfx tune`, the score over bandwidth and lambda, with a panel for each method
+    and kernel. It shows the scores of the last round that the method reached, at its size with the
+    most trials, with the best marked.
+    """
     groups: dict[tuple, list[dict]] = {}
     for row in having(rows, "params.gamma", "params.round", "params.path"):
         gamma = row["params"]["gamma"]
@@ -484,8 +486,8 @@ def _size(row):
 
 
 def map_convergence(rows):
-    """A panel for each family of maps: the median error over the seeds, the range over them
-    as a band, the slope in the legend.
+    """A panel for each family of maps: the median error over the seeds, the range over them as a
+    band, and the slope in the legend.
     """
     panels = [_approaches(family, members) for family, members in convergence.measure_all().items()]
     title = "Error of the kernel that random features estimate, and its slope"
@@ -542,11 +544,13 @@ FIGURES = {
 
 
 def importance(model: Pipeline) -> Chart:
-    """The inputs by their share of the learnt metric, the largest first; DataError without one."""
+    """The inputs by their share of the learnt metric, the largest first; DataError if there is
+    none.
+    """
     found = model.importances()
     if found is None:
         raise DataError(
-            "the model has no learnt metric, which would say how much its inputs matter; train it"
+            "the model has no learnt metric, which measures the importance of its inputs; train it"
             " with --metric diagonal or full"
         )
     order = np.argsort(-found, kind="stable")[:MOST_INPUTS]

@@ -1,5 +1,5 @@
-"""The numbers that a paper prints, from the CSV files of its folder: facts, kept apart from
-everything that is ours.
+"""The numbers that a paper prints, from the CSV files in its folder; our own numbers are stored
+elsewhere.
 """
 
 import csv
@@ -8,10 +8,10 @@ from importlib import resources
 
 
 class Printed(float):
-    """A printed number; `text` is how the paper writes it, so that no digit is added or lost.
+    """A printed number. `text` is its form in the paper, so that no digit is added or lost.
 
-    decimals: how many digits it was rounded to behind the point; those of the text, or more where
-    zeros at its end are not written.
+    decimals: the number of decimals to which it was rounded: those of the text, or more if trailing
+    zeros are not written.
     """
 
     text: str
@@ -29,8 +29,8 @@ def printed(package: str, table: str) -> dict[tuple[str, str, str, str], Printed
     """Printed numbers of one table, by (dataset, kernel, method, field); kernel and method are ""
     for a data set's size.
 
-    They are in `printed.csv` of the paper's `package`, such as "rfx.papers.yen2014"; cells that the
-    paper leaves empty are missing.
+    They are in `printed.csv` of the paper's `package`, such as "rfx.papers.yen2014". Cells that are
+    empty in the paper are missing.
     """
     return {
         (row["dataset"], row["kernel"], row["method"], row["field"]): Printed(row["value"])
@@ -43,8 +43,9 @@ def printed(package: str, table: str) -> dict[tuple[str, str, str, str], Printed
 def curves(package: str, name: str) -> list[dict]:
     """The points of a paper's curves, from NAME.csv of its package: numbers by column.
 
-    dataset and method are text, an empty field is None. The authors' plot data lack zeros at the
-    end of a number, so that each has as many decimals as the longest of its data set and column.
+    dataset and method are text, and an empty field is None. The authors' plot data omit trailing
+    zeros, so each number is assumed to have as many decimals as the longest of its data set and
+    column.
     """
     rows = _read(package, name)
     longest: dict[tuple[str, str], int] = {}

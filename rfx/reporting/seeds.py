@@ -1,5 +1,5 @@
-"""Noise: runs that differ in nothing but the seed, their mean and standard deviation, and
-what can be said by it of a printed number.
+"""Noise: runs that differ only in the seed, their mean and standard deviation, and the comparison
+with a printed number that it allows.
 """
 
 import json
@@ -18,16 +18,16 @@ from rfx.records.keys import canonical, lacks_gamma
 from rfx.records.result import Params, picker
 from rfx.reporting.printed import Printed
 
-# What tells runs apart besides options; n_features and lam are options of some methods, and
+# Inputs that distinguish runs besides options. n_features and lam are options of some methods and
 # outcomes of others.
 _FIELDS = ("dataset", "split", "method", "kernel", "solver")
 _PARAMS = ("label", "test", "target", "ignore", "missing")
-# Margins of equivalence: a point of accuracy, and this share of another error. Levels of the tests
-# of equivalence and of a difference; at the second, one in a hundred cells without a difference is
-# called different.
+# Margins of equivalence: one percentage point of accuracy, and this fraction of another error. Then
+# the levels of the tests of equivalence and of a difference. At the second level, one in a hundred
+# cells without a difference is called different.
 MARGINS = {"share": 0.01, "percent": 1.0, "relative": 0.05}
 EQUIVALENCE, DIFFERENCE = 0.05, 0.01
-# A smaller deviation, as a share of the mean, is of rounding, not of chance.
+# A smaller standard deviation, as a fraction of the mean, is attributed to rounding.
 _ROUNDING = 1e-9
 UNJUDGED, UNDECIDED = "no deviation", "undecided"
 MARKS = {"better": "(+)", "equal": "(=)", "worse": "(-)", UNDECIDED: "(?)", UNJUDGED: "(0)"}
@@ -42,8 +42,8 @@ LEGEND = (
 
 
 class Mean(NamedTuple):
-    """The mean of n values, the lowest, the highest, and their standard deviation with n -
-    1 below, None of one value.
+    """The mean of n values, the lowest, the highest, and their standard deviation with denominator
+    n - 1, None for one value.
     """
 
     value: float
@@ -59,13 +59,13 @@ class Mean(NamedTuple):
 
 
 def mean(values: Iterable[float | None]) -> Mean | None:
-    """The mean of what is not None among the values, None of nothing."""
+    """The mean of the values that are not None; None if there are none."""
     known = [value for value in values if value is not None]
     return mean_of(known) if known else None
 
 
 def mean_of(known: Sequence[float]) -> Mean:
-    """The mean of one value or more."""
+    """The mean of one or more values."""
     low, high, n = min(known), max(known), len(known)
     if low == high:
         return Mean(low, 0.0 if n > 1 else None, n, low, high)
@@ -80,7 +80,7 @@ def mean_of(known: Sequence[float]) -> Mean:
 
 
 def slope(points: Sequence[tuple[float, float]]) -> float:
-    """Of the line through points, both axes logarithmic."""
+    """The slope of the line through points in a log-log plot."""
     xs, ys = np.log(np.array(points)).T
     return float(np.polyfit(xs, ys, 1)[0])
 
@@ -88,23 +88,23 @@ def slope(points: Sequence[tuple[float, float]]) -> float:
 def verdict(
     ours: Mean | None, printed: Printed | None, best: str, unit: str = "relative"
 ) -> str | None:
-    """Ours against a printed number, which counts as one more run with the noise of ours and is
-    rounded as it is written.
+    """Compare ours with a printed number, which is treated as one more run with the same noise,
+    rounded as printed.
 
     Parameters
     ----------
     best : str
-        "high" or "low", whichever is better, or "" where neither is.
+        "high" or "low", whichever is better, or "" if neither is.
     unit : str
-        Of the margin, one of MARGINS: "share" and "percent" for accuracy and wrong labels,
+        The unit of the margin, from MARGINS: "share" and "percent" for accuracy and wrong labels,
         "relative" for other errors.
 
     Returns
     -------
     str or None
-        "equal" where two one-sided tests say that the difference is within the margin; else
-        "better" or "worse" where the difference is significant; else "undecided". "no deviation"
-        for another number where ours are all the same. None where nothing can be said, as of a
+        "equal" if two one-sided tests find the difference within the margin; else "better" or
+        "worse" if the difference is significant; else "undecided". "no deviation" if our numbers
+        are all the same and the printed one differs. None if no verdict is possible, such as for a
         single run.
 
     References
@@ -127,7 +127,7 @@ def verdict(
 
 
 def noise(sizes: list[int]) -> list[str]:
-    """The notes on how many runs stand behind the cells, given the number of each."""
+    """The notes on the number of runs per cell, from the number of each."""
     several = sorted({size for size in sizes if size > 1})
     if not several:
         return ["Every cell is a single run, so its noise is not known."] if sizes else []
@@ -141,7 +141,7 @@ def noise(sizes: list[int]) -> list[str]:
 
 @lru_cache
 def options_of(method: str) -> frozenset[str]:
-    """The names of a method's options; none of a method that is not there."""
+    """The names of a method's options; empty for an unknown method."""
     try:
         return frozenset(methods.get(method).declared()) - {"seed", "timeout"}
     except UsageError:
@@ -150,8 +150,9 @@ def options_of(method: str) -> frozenset[str]:
 
 @lru_cache(4096)
 def _wanted(method: str, names: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """Of the names in params those that tell runs of a method apart, in order; and the columns that
-    are options which params does not have."""
+    """Of the names in params those that distinguish runs of a method, in order; and the columns of
+    options that are missing from params.
+    """
     options = options_of(method)
     entries = [name for name in _PARAMS if name in names]
     entries += [name for name in names if name in options and name not in _PARAMS]
@@ -164,8 +165,8 @@ _fields = picker(*_FIELDS)
 
 
 def inputs(row: Mapping) -> dict:
-    """What a row's run was given, by name, without its seed: what was asked for, such as
-    ``validation``, rather than the value that was chosen.
+    """The inputs of a row's run by name, without its seed: the requested values, such as
+    ``validation``, rather than the chosen ones.
     """
     params = row["params"]
     asked = asked_of(row)
@@ -192,8 +193,8 @@ def inputs(row: Mapping) -> dict:
 
 
 def asked_of(row: Mapping) -> Mapping:
-    """What the row's run asked for where the row has something else, None for what it did
-    not ask for.
+    """The requested values of a row's run if they differ from the row's; None for values that were
+    not requested.
     """
     params = row["params"]
     asked = params.get("asked")
@@ -204,14 +205,14 @@ def asked_of(row: Mapping) -> Mapping:
 
 
 def _of_steps(row: Mapping, params: Mapping, steps: Sequence[Mapping]) -> dict:
-    """The same of a row that does not say it: the words of the options that its validation had
-    several values of.
+    """The same for a row without this record: the words of the options for which its validation had
+    several values.
     """
     defaults, found = _defaults(row["method"]), {}
     for step in steps:
         for place, name in enumerate(step["options"]):
             tried, own = {str(one[place]) for one in step["tried"]}, params.get(name)
-            # a word that was not tried, such as validation, is what was asked for
+            # a word that was not tried, such as validation, is the requested value
             asked = type(own) is str and own not in tried
             if len(tried) > 1 and name in defaults and not asked:
                 word = defaults[name]
@@ -221,7 +222,7 @@ def _of_steps(row: Mapping, params: Mapping, steps: Sequence[Mapping]) -> dict:
 
 @lru_cache
 def _defaults(method: str) -> Mapping:
-    """The defaults of a method's options; none of a method that is not there."""
+    """The defaults of a method's options; empty for an unknown method."""
     try:
         return methods.get(method).defaults()
     except UsageError:
@@ -229,14 +230,16 @@ def _defaults(method: str) -> Mapping:
 
 
 def token(given: Mapping) -> tuple:
-    """What is equal for what `canonical` makes equal, and can be a key: names with their values."""
+    """A hashable key that is equal for inputs that `canonical` makes equal: names with their
+    values.
+    """
     return tuple(
         sorted((name, _token(value)) for name, value in given.items() if value is not None)
     )
 
 
 def _token(value) -> tuple:
-    """Values of one kind in the order of that kind; 1 and 1.0 are the same, true is no number."""
+    """A key that orders values by type; 1 and 1.0 are the same, and true is not a number."""
     kind = type(value)
     if kind is str:
         return 0, value
@@ -248,8 +251,8 @@ def _token(value) -> tuple:
 
 
 def variants(rows: Sequence[Mapping]) -> list[list]:
-    """Rows that differ in nothing but the seed, together: one a seed, the newest, by the
-    seed. Those made last come last.
+    """Groups of rows that differ only in the seed: in each the newest row per seed, ordered by
+    seed. The groups made last come last.
     """
     found: dict[tuple, dict] = {}
     for row in rows:

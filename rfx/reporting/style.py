@@ -1,8 +1,9 @@
-"""How every figure looks: one colour, mark and line per method, the same in each figure; panels,
-axes, legend, remarks.
+"""The appearance of every figure: one colour, mark and line style per method, the same in each
+figure; panels, axes, legend and remarks.
 
-Methods are told apart without colour too, by mark and dashes. Ours is drawn solid with filled
-marks, the authors' pale with hollow ones. matplotlib is loaded when something is drawn.
+Methods also differ in mark and dashes, so that they can be distinguished without colour. Ours is
+drawn solid with filled marks, the authors' pale with hollow ones. matplotlib is loaded only when
+something is drawn.
 """
 
 import itertools
@@ -13,7 +14,7 @@ from functools import cache
 
 from rfx import lazy, methods, terminal
 
-# Okabe and Ito's colours first, told apart by the colour-blind, then Tol's.
+# Okabe and Ito's colours first, which colour-blind readers can distinguish, then Tol's.
 _LOOKS = {
     "rb": ("#0072B2", "o"),
     "rf": ("#D55E00", "s"),
@@ -40,10 +41,10 @@ _LOOKS = {
     "": ("#444444", "o"),
 }
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#882255", "#332288")
-# Filled marks, which are seen at any size; of methods from other packages.
+# Filled marks, visible at any size, for methods from other packages.
 _MARKS = "osD^vPX<>phd"
 FONT = "DejaVu Sans"
-LONGEST = 60  # characters of a name in a figure
+LONGEST = 60  # maximum characters of a name in a figure
 _UNKNOWN = "\N{REPLACEMENT CHARACTER}"
 AUTHORS = {"markerfacecolor": "white", "alpha": 0.65, "linewidth": 1.0, "linestyle": "--"}
 
@@ -52,15 +53,15 @@ def look(name: str, whose: str = "ours") -> dict:
     """Keyword arguments of `axes.plot` for a method (or "test", "train", "" for quantities of one
     method).
 
-    whose: "ours" or "authors". Of several names that are not known here, see `looks`.
+    whose: "ours" or "authors". For several names that are unknown here, see `looks`.
     """
     plain = looks([name])[name]
     return plain if whose == "ours" else plain | AUTHORS
 
 
 def looks(names: Iterable[str]) -> dict[str, dict]:
-    """The look of each of some names. Methods from other packages, and after them names that
-    are no methods, get pairs of a colour and a mark that differ from those of all others.
+    """The style of each of some names. Methods from other packages, and after them names that are
+    not methods, have pairs of a colour and a mark that differ from all others.
     """
     names = list(names)
     others = dict.fromkeys(sorted(set(methods.names()) - _LOOKS.keys()))
@@ -73,8 +74,8 @@ def looks(names: Iterable[str]) -> dict[str, dict]:
 
 
 def _cycle(count: int) -> list[tuple[str, str]]:
-    """Pairs of a colour and a mark that no method of rfx has; each mark comes with every colour
-    before a pair comes again.
+    """Pairs of a colour and a mark that no method of rfx has. Each mark comes with every colour
+    before a pair is repeated.
     """
     pairs = ((_COLOURS[(i + i // 12) % 8], _MARKS[i % 12]) for i in itertools.count())
     free = (pair for pair in pairs if pair not in _LOOKS.values())
@@ -82,7 +83,7 @@ def _cycle(count: int) -> list[tuple[str, str]]:
 
 
 def numbered(number: int) -> dict:
-    """Keyword arguments of `axes.plot` for the curve of that number, where curves are no
+    """Keyword arguments of `axes.plot` for the curve with that number, for curves that are not
     methods.
     """
     return {
@@ -93,13 +94,13 @@ def numbered(number: int) -> dict:
 
 
 def known(name: str) -> bool:
-    """Has `name` a look of its own?"""
+    """Whether `name` has its own style."""
     return name in _LOOKS
 
 
 def printed(name: str) -> dict:
-    """Keyword arguments of `axes.plot` for a number that the paper prints, beside the curve
-    of a method: a large hollow mark.
+    """Keyword arguments of `axes.plot` for a printed number near the curve of a method: a large
+    hollow mark.
     """
     return look(name) | {
         "linestyle": "",
@@ -111,7 +112,7 @@ def printed(name: str) -> dict:
 
 
 def label(words: str, whose: str) -> str:
-    """A legend's text: `finish` puts ours above the authors' of the same words."""
+    """A legend's text; `finish` puts ours above the authors' with the same words."""
     return f"{words}, ours" if whose == "ours" else f"{words}, authors'"
 
 
@@ -121,21 +122,18 @@ def identifier(*words) -> str:
 
 
 def plain(text) -> str:
-    """A name that comes from rows as a figure takes it: `escaped`, and shortened where it
-    is long.
-    """
+    """A name from rows as text for a figure: `escaped`, and shortened if it is long."""
     text = str(text)
     if len(text) > LONGEST:
         text = f"{text[: LONGEST // 2]}…{text[-(LONGEST // 2) :]}"
-    # matplotlib leaves out of a legend what begins with _
+    # matplotlib omits labels that begin with _ from a legend
     return (" " if text.startswith("_") else "") + escaped(text)
 
 
 def escaped(text: str) -> str:
-    """A text that a figure draws as it is written, never as mathematics.
+    """A text that a figure draws literally, never as mathematics.
 
-    Control characters are spelled out; what the font has no sign for becomes a question mark in a
-    box.
+    Control characters are escaped; characters that the font lacks become a question mark in a box.
     """
     text = _without_controls(text)
     if not text.isascii():
@@ -145,7 +143,7 @@ def escaped(text: str) -> str:
 
 
 def written(text: str) -> str:
-    """The text that `plain` was given, as far as it was not shortened."""
+    """The original text passed to `plain`, unless it was shortened."""
     return text.replace(r"\$", "$").removeprefix(" ")
 
 
@@ -158,12 +156,12 @@ _BREAKS = dict.fromkeys(map(ord, "\t\n\r\v\f\x85\u2028\u2029"), " ")
 
 @cache
 def _signs() -> frozenset[int]:
-    """The characters that the font of figures has."""
+    """The characters in the font of figures."""
     return frozenset(lazy.font_manager.get_font(lazy.font_manager.findfont(FONT)).get_charmap())
 
 
 def grid(lines: int, columns: int, height: float = 2.1):
-    """A figure with lines x columns panels, and the panels line by line."""
+    """A figure with lines x columns panels, and the panels by line."""
     engine = lazy.layout_engine.ConstrainedLayoutEngine(h_pad=0.06, w_pad=0.06)
     figure = lazy.figure.Figure(
         figsize=(3.1 * max(columns, 2) + 0.6, height * lines + 1.3), layout=engine
@@ -172,13 +170,13 @@ def grid(lines: int, columns: int, height: float = 2.1):
 
 
 def head(axes, text: str) -> None:
-    """The panel's title, at its left; no mathematics."""
+    """The panel's title, left-aligned, without mathematics."""
     axes.set_title(plain(text), loc="left", fontweight="bold")
 
 
 def log_scale(axes, which: str, base: float = 10) -> bool:
-    """Make the axis "x" or "y" logarithmic where something is drawn that such an axis can
-    show; whether it is.
+    """Make the axis "x" or "y" logarithmic if something drawn has positive values; return whether
+    it is.
     """
     least = getattr(axes.dataLim, f"minpos{which}")
     if not 0 < least < math.inf:
@@ -195,8 +193,8 @@ def sizes_axis(axes, sizes) -> None:
 
 
 def log_values(axes) -> None:
-    """A logarithmic y axis, labelled at 1, 2 and 5 where it spans little; a linear one
-    where nothing can be drawn on that.
+    """A logarithmic y axis, labelled at 1, 2 and 5 if its range is small; a linear one if nothing
+    has positive values.
     """
     if not log_scale(axes, "y"):
         return
@@ -208,8 +206,8 @@ def log_values(axes) -> None:
 
 
 def plain_ticks(axis) -> None:
-    """0.01, 5, 1000 as they are, 10^4 and beyond as powers; a logarithmic axis has two ticks
-    with labels at least.
+    """Write 0.01, 5, 1000 as they are, and 10^4 and beyond as powers. A logarithmic axis has at
+    least two labelled ticks.
     """
 
     def write(value, _):
@@ -227,7 +225,7 @@ def plain_ticks(axis) -> None:
 
 
 def _two_ticks(axis) -> None:
-    """Finer ticks where powers of ten leave fewer than two within the axis."""
+    """Finer ticks if the axis contains fewer than two powers of ten."""
     finer = (
         lazy.ticker.LogLocator(subs=(1.0, 2.0, 5.0), numticks=12),
         lazy.ticker.LogLocator(subs=tuple(map(float, range(1, 10))), numticks=12),
@@ -241,8 +239,8 @@ def _two_ticks(axis) -> None:
 
 
 def _pairs(labels) -> list[str]:
-    """Ours above the authors' in a legend of two lines, which is filled column by column;
-    what has no partner comes last.
+    """Ours above the authors' in a legend of two lines, which is filled by column; labels without a
+    partner come last.
     """
     first = [
         label
@@ -254,10 +252,10 @@ def _pairs(labels) -> list[str]:
 
 
 def finish(figure, title: str, notes, legend: bool = True) -> None:
-    """Title, one legend for all panels, and below them what the reader must know. legend: False
-    where each panel has its own.
+    """Add the title, one legend for all panels, and below them the notes for the reader. legend:
+    False if each panel has its own.
 
-    Nothing of title and notes is mathematics.
+    Title and notes are never read as mathematics.
     """
     handles: dict[str, object] = {}
     for axes in figure.axes if legend else ():
@@ -279,14 +277,14 @@ def finish(figure, title: str, notes, legend: bool = True) -> None:
 
 
 def bare(figure) -> None:
-    """Takes title and notes out of a finished figure, for a page that has them beside it."""
+    """Remove title and notes from a finished figure, for a page that shows them separately."""
     figure.supxlabel("")
     for legend in figure.legends:
         legend.set_title("")
 
 
 def machines(rows, threads: bool = True) -> str:
-    """The note that says on what machine ours was run."""
+    """The note on the machines of our runs."""
     places = (
         ((row["cpu"] or "unknown processor")[:LONGEST])
         + (f", {row['threads'] or 'all'} threads" if threads else "")

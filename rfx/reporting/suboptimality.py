@@ -1,10 +1,10 @@
-"""How far the objective of L1-regularised random features is from its limit, and what a theorem
-says of it.
+"""The distance of the objective of L1-regularised random features from its limit, and the bound of
+a theorem on it.
 
 Yen et al. (2014, Corollary 1) and Wu et al. (2016, Theorem 1) bound F(w) = lam ||w||_1 + mean loss
-over random features by that of a reference w*, the exact kernel machine, with lam ||w*||_2 in place
-of the L1 norm: F <= F(w*) + 2 gamma ||w*||^2 / (kappa D'), with D' = D - c and c = ceil(2 kappa
-(F(0) - F(w*)) / (gamma ||w*||^2)). kappa is 1 for single features. gamma is the loss's curvature
+over random features. The reference is the exact kernel machine w*, with lam ||w*||_2 in place of
+the L1 norm: F <= F(w*) + 2 gamma ||w*||^2 / (kappa D'), with D' = D - c and c = ceil(2 kappa (F(0)
+- F(w*)) / (gamma ||w*||^2)). kappa is 1 for single features. gamma is the curvature of the loss
 times the square of the largest feature. All objectives here are divided by the number of rows.
 """
 
@@ -17,8 +17,8 @@ import numpy as np
 from rfx import losses
 from rfx.reporting import seeds
 
-# The limit is taken from the most features there are; a slope is of sizes of at most this part of
-# them, where it is far off.
+# The limit is the objective at the largest size. A slope uses sizes of at most this fraction of it,
+# because the limit is inaccurate for larger ones.
 _PART = 16
 
 
@@ -35,7 +35,7 @@ class Reference:
 
     @staticmethod
     def there(row: dict) -> bool:
-        """Does a row of `kernel` have all that `of` takes from it?"""
+        """Whether a row of `kernel` has all the values that `of` needs."""
         known = (
             row["params"].get("norm")
             and row["lam"] is not None
@@ -48,11 +48,11 @@ class Reference:
 
     @classmethod
     def of(cls, row: dict, blocks: float = 1.0) -> "Reference":
-        """From a row of `kernel`; of a regression its trace is needed, whose first objective is
-        that of zero.
+        """From a row of `kernel`. A regression row needs its trace, whose first objective is that
+        of zero weights.
 
-        blocks: how many features are drawn at once. ||w*||_1 is at most the root of that many times
-        ||w*||_2, which `value` has.
+        blocks: the number of features drawn together. ||w*||_1 is at most sqrt(blocks) ||w*||_2,
+        and `value` includes this factor.
         """
         n_rows, lam, norm = row["n_train"], row["lam"], row["params"]["norm"]
         loss = row["objective"] - 0.5 * lam * norm**2
@@ -65,12 +65,12 @@ class Reference:
         )
 
     def wasted(self, curvature: float, kappa: float = 1.0) -> int:
-        """c: of so many features, or grids, the theorem expects nothing."""
+        """c: the number of features, or grids, for which the theorem has no finite bound."""
         return max(0, math.ceil(2 * kappa * (self.zero - self.value) / (curvature * self.norm**2)))
 
     def bound(self, size: int, curvature: float, kappa: float = 1.0) -> float:
-        """What the mean of F over draws of `size` features, or grids, is at most; infinite
-        up to `wasted`.
+        """The upper bound on the mean of F over draws of `size` features, or grids; infinite up to
+        `wasted`.
         """
         left = size - self.wasted(curvature, kappa)
         return self.value + 2 * curvature * self.norm**2 / (kappa * left) if left > 0 else math.inf
@@ -78,8 +78,8 @@ class Reference:
 
 @dataclass
 class Excess:
-    """Objectives at sizes, of several seeds each. values: size -> objectives. limit: the
-    objective without end of features.
+    """Objectives at several sizes, with several seeds each. values: size -> objectives. limit: the
+    objective with infinitely many features.
     """
 
     values: dict[int, list[float]]
@@ -88,8 +88,8 @@ class Excess:
 
     @classmethod
     def of(cls, rows: list[dict], size) -> "Excess | None":
-        """From rows that differ in seed and size(row); the limit is the mean at the largest
-        size. None of fewer than two sizes.
+        """From rows that differ in seed and size(row). The limit is the mean at the largest size.
+        None for fewer than two sizes.
         """
         values: dict[int, list[float]] = {}
         by_seed: dict[Any, dict[int, float]] = {}
@@ -102,12 +102,11 @@ class Excess:
         return cls(dict(sorted(values.items())), float(np.mean(values[max(values)])), by_seed)
 
     def slopes(self, limit: float | None = None, part: int = _PART) -> dict[Any, float]:
-        """Seed -> the slope of the distances of its objectives from the limit, both axes
-        logarithmic.
+        """Seed -> the slope of the distances of its objectives from the limit, in a log-log plot.
 
-        A limit that is given may lie between the objectives of a seed, so that distances are
-        absolute values. The own limit is the least objective. Sizes are at most 1/part of the
-        largest. A seed with fewer than three sizes, or without a distance, has no slope.
+        A given limit may lie between the objectives of a seed, so distances are absolute values.
+        The default limit is the seed's least objective. Only sizes up to 1/part of the largest are
+        used. A seed with fewer than three sizes, or with a distance of zero, has no slope.
         """
         distance = (
             (lambda value: value - self.limit)
@@ -126,8 +125,8 @@ class Excess:
         }
 
     def above(self, limit: float | None = None) -> tuple[list[int], list[float], list[float]]:
-        """Sizes, means less the limit, standard deviations, of all sizes but the one that
-        the limit is from.
+        """Sizes, means minus the limit, and standard deviations, for all sizes except the one that
+        defines the limit.
         """
         limit = self.limit if limit is None else limit
         found = [(size, seeds.mean_of(own)) for size, own in self.values.items()][:-1]
@@ -139,7 +138,7 @@ class Excess:
 
     @property
     def slope(self) -> float | None:
-        """Of the line through the means above the limit, both axes logarithmic; None of
+        """The slope of the line through the means above the limit, in a log-log plot; None for
         fewer than three sizes.
         """
         largest = max(self.values)

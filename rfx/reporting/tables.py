@@ -1,9 +1,7 @@
-"""Tables: what a results file says, laid out as a paper lays it out, our number beside the printed
-one.
+"""Tables: the rows of a results file in the layout of a paper, our number next to the printed one.
 
-`Comparison` is the builder for every table that has data sets, kernels and methods;
-`rfx.plans.catalogue` finds the tables there are, cells are in `cells`, and rendering is in
-`tables_render`.
+`Comparison` builds every table with data sets, kernels and methods. `rfx.plans.catalogue` finds the
+tables, `cells` defines the cells, and `tables_render` writes the tables.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,14 +17,14 @@ from rfx.reporting.printed import Printed, printed
 
 # (data set, kernel, method, field) -> the printed number
 Book = Mapping[tuple[str, str, str, str], Printed]
-# (kernel, method) -> its rows, one a seed
+# (kernel, method) -> its rows, one per seed
 Picked = dict[tuple[str, str], list]
 
 
 @dataclass(frozen=True)
 class Field:
-    """One printed quantity: its name in papers/*.csv, its heading, our number from a row,
-    and how ours is written.
+    """One printed quantity: its name in papers/*.csv, its heading, our number from a row, and its
+    format.
     """
 
     name: str
@@ -34,23 +32,23 @@ class Field:
     ours: Callable[[dict], float | None]
     write: Callable[[float], str]
     scored: bool = False  # meaningless on generated data
-    # "high" or "low", where better than the paper means something on another machine
+    # "high" or "low" if "better than the paper" is meaningful on another machine
     best: str = ""
-    unit: str = "relative"  # of the margin of equivalence (rfx.reporting.seeds.MARGINS)
-    chosen: bool = False  # a setting that each run chose, not what came of it
+    unit: str = "relative"  # unit of the margin of equivalence (rfx.reporting.seeds.MARGINS)
+    chosen: bool = False  # a setting chosen by each run, not an outcome
 
     @property
     def around(self) -> Around:
-        """What is written around the mean of several runs: the deviation, of a setting the
-        lowest and highest.
+        """What is written with the mean of several runs: the standard deviation, or the lowest and
+        highest value of a setting.
         """
         return "extremes" if self.chosen else "deviation"
 
 
 @dataclass(frozen=True)
 class DataRow:
-    """One data set of a table: the paper's own, a substitute for one of them, or generated
-    data of its size.
+    """One data set of a table: the paper's, a substitute for one of them, or generated data of its
+    size.
     """
 
     name: str
@@ -73,12 +71,12 @@ class DataRow:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Builder of a table with data sets as sections, kernels and fields as lines, methods as
+    """Builder of a table with data sets as sections, kernels and fields as lines, and methods as
     columns.
 
-    Rows that differ in nothing but the seed are one cell: their mean, with its standard deviation,
-    and better, equal or worse than the printed number by that noise where a field says what is
-    better. Of a single run its noise is not known.
+    Rows that differ only in the seed are combined in one cell: their mean with its standard
+    deviation. For a field with a preferred direction, the cell is better than, equal to or worse
+    than the printed number, judged by this noise. The noise of a single run is unknown.
 
     package: the paper's, such as "rfx.papers.yen2014"; table: the table's name in its printed.csv.
     """
@@ -92,12 +90,12 @@ class Comparison:
     fields: tuple[Field, ...]
     settings: dict[str, str]
     differs: tuple[str, ...] = ()
-    # method -> method whose score decides between its rows that differ in lam
+    # method -> method whose score selects among rows that differ in lam
     closest_to: dict[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
-        """The table's name as the shell has it, such as yen2014-table1."""
+        """The table's name on the command line, such as yen2014-table1."""
         return f"{self.package.rpartition('.')[2]}-{self.table}"
 
     def __call__(self, rows: Sequence[Mapping], setting: str | None = None) -> Table:
@@ -124,13 +122,13 @@ class Comparison:
         return made
 
     def unrun(self) -> list[Cell]:
-        """The cells that stand beside a printed number where nothing was run."""
+        """The cells with a printed number if there are no runs."""
         return self([]).compared
 
     def section(
         self, data: DataRow, picked: Picked, book: Book
     ) -> tuple[Section, list[tuple[Cell, dict]]]:
-        """The section of one data set, and its cells, each with its line of CSV and JSON."""
+        """The section of one data set, and its cells with their lines of CSV and JSON."""
         section = Section(
             _size_title(data, picked, book),
             ["kernel", "", *self.methods.values()],
@@ -166,15 +164,15 @@ class Comparison:
         return section, cells
 
     def pick(self, rows: Sequence[Mapping], setting: str) -> Picked:
-        """Of one data set's rows those that fill each (kernel, method), a row a seed: of
-        most features, and of those the newest.
+        """Select the rows of one data set for each (kernel, method), one per seed: those with the
+        most features, and of these the newest.
         """
         picked: Picked = {}
         there: dict[tuple[str, str], list] = {}
         for row in rows:
             if row["status"] == "ok" and row["params"].get("label") == setting:
                 there.setdefault((row["method"], self.line(row)), []).append(row)
-        # Methods whose lam another method's score decides come last.
+        # Methods whose lam depends on another method's score come last.
         for method in sorted(self.methods, key=lambda name: name in self.closest_to):
             for kernel in self.kernels:
                 found = there.get((method, kernel), [])
@@ -191,15 +189,13 @@ class Comparison:
         return picked
 
     def line(self, row: Mapping) -> str:
-        """Which of `kernels` a row belongs to: a paper may have several lines for one kernel."""
+        """The entry of `kernels` for a row; a paper may have several lines for one kernel."""
         return row["kernel"]
 
     def cell(
         self, data: DataRow, kernel: str, method: str, item: Field, picked: Picked, book: Book
     ) -> Cell:
-        """The cell of one quantity: the mean over the rows that fill it, beside the printed
-        number.
-        """
+        """The cell of one quantity: the mean over its rows, and the printed number."""
         group = picked.get((kernel, method), [])
         ours = (
             None if item.scored and data.generated else seeds.mean(item.ours(row) for row in group)
@@ -236,7 +232,7 @@ class Comparison:
             for (kernel, text), found in sorted(names.items())
         ]
         for method, reference in self.closest_to.items():
-            # params: what each run chose by itself
+            # params: the values that each run chose
             if any(row["method"] == method and "lam" not in row["params"] for row in used):
                 notes.append(
                     f"lambda of {method}: of those run, the one whose score is closest to"
@@ -248,8 +244,8 @@ class Comparison:
         return notes + failures(rows) + machines(used)
 
     def sizes(self, used: Sequence[Mapping], book: Book) -> list[str]:
-        """Where the number of random features is another than the paper's (printed as its
-        rf's model size).
+        """The notes on numbers of random features that differ from the paper's (printed as its rf's
+        model size).
         """
         others: dict[tuple[str, int, float], set[str]] = {}
         for row in used:
@@ -266,7 +262,7 @@ class Comparison:
 
 
 def _tidy(cell: Cell, group: list) -> dict:
-    """A cell in a line of CSV and JSON, with what its runs have in common."""
+    """A cell as a line of CSV and JSON, with the common values of its runs."""
 
     def alike(name):
         return group[0][name] if group and len({row[name] for row in group}) == 1 else None
@@ -284,10 +280,10 @@ def _tidy(cell: Cell, group: list) -> dict:
 
 
 def _closest(groups: list[list], reference: list | None) -> list:
-    """The group whose score is closest to the reference's (the smaller model of two); without
-    reference, the best score.
+    """The group whose score is closest to the reference's (of two, the one with the smaller model).
+    Without a reference, the group with the best score.
 
-    A group's score is the mean over its seeds; one seed is enough to compare with.
+    A group's score is the mean over its seeds; one seed is enough for the comparison.
     """
     scored = [
         (found.value, group)
@@ -325,12 +321,12 @@ def _size_title(data: DataRow, picked: Picked, book: Book) -> str:
 
 
 def gamma(row: Mapping) -> float | None:
-    """The bandwidth as it was used, where it was chosen too; None for a kernel that has none."""
+    """The bandwidth in use, also if it was chosen; None for a kernel without a bandwidth."""
     return (row["params"].get("kernel_params") or {}).get("gamma")
 
 
 def failures(rows: Iterable[Mapping]) -> list[str]:
-    """What could not be run, and why, one line for each reason."""
+    """The runs that failed and the reasons, one line per reason."""
     ways: dict[tuple, list[str]] = {}
     for row in rows:
         if row["status"] != "ok":
@@ -345,7 +341,7 @@ def failures(rows: Iterable[Mapping]) -> list[str]:
 
 
 def machines(rows: Iterable[Mapping]) -> list[str]:
-    """The processors, threads and versions that rows were made with, a line each."""
+    """The processors, threads and versions of the rows, one line each."""
     lines = {}
     for cpu, threads, *found in dict.fromkeys(map(_made_with, rows)):
         versions = ", ".join(
@@ -360,7 +356,7 @@ _made_with = picker("cpu", "threads", *_PROGRAMS)
 
 
 def memory_gb(row: Mapping) -> float | None:
-    """The run's largest memory in GB of 10^9 bytes, as in the papers' accounts."""
+    """The run's peak memory in GB of 10^9 bytes, the papers' unit."""
     return None if row["peak_rss_mb"] is None else row["peak_rss_mb"] * 2**20 / 1e9
 
 
@@ -371,10 +367,10 @@ def build(
     known: dict[str, Callable] | None = None,
     **more,
 ) -> Table:
-    """The table `name` from result rows; UsageError when there is none of that name.
+    """The table `name` from result rows. Raises UsageError if there is no such table.
 
-    known: the tables there are, name to builder; default: the general ones. more: what `summary`
-    takes besides; UsageError where another table is given any of it.
+    known: the tables, name to builder; default: the general ones. more: further arguments of
+    `summary`. Raises UsageError if another table receives any of them.
     """
     known = catalogue.tables() if known is None else known
     if name not in known:
@@ -383,6 +379,6 @@ def build(
     if more and name != "summary":
         option, value = next(iter(more.items()))
         raise UsageError(
-            f"--{option.replace('_', '-')} {value} is for the table summary, not for {name}"
+            f"--{option.replace('_', '-')} {value} applies to the table summary, not to {name}"
         )
     return known[name](rows, setting, **more)

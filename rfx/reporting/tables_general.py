@@ -1,5 +1,5 @@
-"""Tables of any results file: `summary`, every row or the mean of each group of rows; two
-files side by side; `map-convergence`.
+"""Tables of any results file: `summary`, with every row or the mean of each group of rows; the
+comparison of two files; and `map-convergence`.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ from rfx.reporting.cells import (
     words,
 )
 
-# what CSV and JSON hold of every row
+# columns of each row in CSV and JSON
 _CELLS = (
     "dataset",
     "method",
@@ -45,7 +45,7 @@ _CELLS = (
     "peak_rss_mb",
 )
 _BEST = f"{BEST}: the best score of its data set"
-# numbers of features that map-convergence shows
+# numbers of features in map-convergence
 _SHOWN = (16, 64, 256, 1024)
 
 
@@ -53,12 +53,12 @@ _SHOWN = (16, 64, 256, 1024)
 
 
 def summary(rows, setting=None, group_by=None, mean_over=None) -> Table:
-    """Data set, method, what varies among the runs, score, size, seconds and memory of every row,
-    or of one setting's.
+    """Data set, method, varying inputs, score, size, seconds and memory of every row, or of the
+    rows of one setting.
 
-    group_by: names of columns, with commas: a line for each combination of their values, with mean,
-    standard deviation and number of its rows. mean_over: the same, by everything that varies but
-    the columns named, such as seed.
+    group_by: names of columns, separated by commas. Each combination of their values has a line
+    with mean, standard deviation and number of rows. mean_over: the same, grouped by all varying
+    columns except those named, such as seed.
     """
     if setting is not None:
         labels = sorted({row["params"]["label"] for row in rows if row["params"].get("label")})
@@ -111,7 +111,7 @@ def _listed(rows, given) -> Table:
 
 
 def _cell_of(row, more) -> dict:
-    """What CSV and JSON hold of a row; more: names of inputs besides."""
+    """The values of a row for CSV and JSON. more: names of further inputs."""
     found = {"status": row["status"]} | {name: columns.outcome(row, name) for name in _CELLS}
     found |= {
         "converged": row["converged"],
@@ -123,8 +123,8 @@ def _cell_of(row, more) -> dict:
 
 
 def _best(scores) -> set[int]:
-    """The places of the best scores of each family of two or more; scores: ((family,
-    metric), score or None), rmse is better low.
+    """The positions of the best scores of each family with two or more. scores: ((family, metric),
+    score or None); for rmse a low score is better.
     """
     families: dict[tuple, list] = {}
     for place, ((family, metric), score) in enumerate(scores):
@@ -132,7 +132,7 @@ def _best(scores) -> set[int]:
             families.setdefault((family, metric), []).append(
                 (-score if metric == "rmse" else score, place)
             )
-    # where all are the same, none is best
+    # if all are equal, none is the best
     highest = {family: max(score for score, _ in found) for family, found in families.items()}
     several = [
         (highest[family], found)
@@ -142,14 +142,14 @@ def _best(scores) -> set[int]:
     return {place for best, found in several for score, place in found if score == best}
 
 
-# A t-test of fewer pairs says nothing.
+# A t-test of fewer pairs is uninformative.
 FEWEST_PAIRS = 3
 
 
 def _by_run(rows, with_seed=True) -> dict[tuple, float]:
     """The mean score of rows on the same data with the same seed; without seed, on the same data.
 
-    A run in which nothing is random has the seed None.
+    A deterministic run has the seed None.
     """
     found: dict[tuple, list] = {}
     for row in rows:
@@ -160,18 +160,18 @@ def _by_run(rows, with_seed=True) -> dict[tuple, float]:
 
 
 def _data_of(row) -> tuple:
-    """What tells the problem of a row from others."""
+    """The values that identify the problem of a row."""
     return row["dataset"], row["split"], row["params"].get("test"), row["params"].get("target")
 
 
 def _at(runs: dict[tuple, float], name: tuple) -> float | None:
-    """The score of the run of that name; what is not random has one for every seed."""
+    """The score of the run with that name; a deterministic run has one score for all seeds."""
     return runs.get(name, runs.get((*name[:-1], None)))
 
 
 def _paired(one: dict[tuple, float], best: dict[tuple, float]) -> tuple[float | None, int]:
-    """(p, pairs) of the paired t-test of two groups of rows by their scores as `_by_run`
-    has them; p None where that can't be said.
+    """(p, pairs) of the paired t-test of two groups of rows, from their scores by `_by_run`; p is
+    None if the test is undefined.
     """
     pairs = [(_at(one, name), _at(best, name)) for name in {**one, **best}]
     less = seeds.mean(a - b for a, b in pairs if a is not None and b is not None)
@@ -181,35 +181,35 @@ def _paired(one: dict[tuple, float], best: dict[tuple, float]) -> tuple[float | 
 
 
 def _p(p: float | None, pairs: int) -> Cell:
-    """The cell of a paired p, or why there is none."""
+    """The cell of a paired p, or the reason why it is missing."""
     if p is None and 0 < pairs < FEWEST_PAIRS:
         return words("1 pair" if pairs == 1 else f"{pairs} pairs")
     return number(p, "{:.2g}".format)
 
 
 def _full(runs: Sequence[dict[tuple, float]]) -> list[bool]:
-    """Which of some groups have every run that one of them has."""
+    """Which groups have every run that any group has."""
     every = {name for own in runs for name in own if name[-1] is not None}
     every = every or {name for own in runs for name in own}
     return [all(_at(own, name) is not None for name in every) for own in runs]
 
 
 def _by(rows, given, group_by, mean_over) -> tuple[list[str], str]:
-    """The columns to group by, and what the title says of it."""
+    """The columns to group by, and their description in the title."""
     names = [given.resolve(name) for name in (group_by or mean_over).split(",")]
     if group_by:
         return names, f"by {', '.join(given.heading(name) for name in names)}"
-    # what was chosen may differ from seed to seed; what was asked for does not
+    # chosen values may differ between seeds; requested values do not
     asked = (*columns.ALWAYS, *columns.of(rows, asked=True).varying)
     return [name for name in asked if name not in names], f"{_OVER} {', '.join(names)}"
 
 
 @dataclass
 class _Group:
-    """Rows that ended well and have the same values of some columns.
+    """Rows of successful runs with the same values of some columns.
 
-    given: these values as asked for; used: of each of these columns, and of lambda, the values
-    that were used.
+    given: these values as requested; used: for each of these columns, and for lambda, the values in
+    use.
     """
 
     given: dict
@@ -220,12 +220,12 @@ class _Group:
 
     @property
     def family(self) -> tuple:
-        """The groups among which one is best."""
+        """The identifier of the groups that are compared for the best."""
         return self.given.get("dataset"), self.given.get("seed"), self.metric
 
     @cached
     def runs(self) -> dict[tuple, float]:
-        """The scores, run by run."""
+        """The scores by run."""
         return _by_run(self.rows, "seed" not in self.given)
 
     @cached
@@ -233,7 +233,7 @@ class _Group:
         return dict(zip(columns.OUTCOMES, map(seeds.mean, zip(*map(columns.outcomes, self.rows)))))
 
     def cell(self, name: str) -> Cell:
-        """A column of the group: what was asked for, and what was chosen for it."""
+        """A column of the group: the requested value, and the chosen values."""
         asked = self.given.get(name)
         text, used = columns.written(name, asked), self.used.get(name, set()) - {asked}
         if name in self.given and (type(asked) is not str or not used):
@@ -242,7 +242,7 @@ class _Group:
         return words(f"{text} ({chosen})" if name in self.given else chosen or DASH)
 
     def told(self) -> dict:
-        """The values of the columns as CSV and JSON have them, with the range of what was chosen.
+        """The values of the columns for CSV and JSON, with the range of chosen values.
 
         The option --metric is not the metric of the score.
         """
@@ -260,7 +260,7 @@ _MOST_WORDS = 3
 
 
 def _range(name: str, used: set) -> str:
-    """What was chosen in the runs of a group: the lowest and highest number, or the words."""
+    """The values chosen in the runs of a group: the lowest and highest number, or the words."""
     numbers = [value for value in used if isinstance(value, (int, float))]
     if numbers and len(numbers) == len(used):
         ends = dict.fromkeys(columns.written(name, end) for end in (min(used), max(used)))
@@ -270,8 +270,8 @@ def _range(name: str, used: set) -> str:
 
 
 def _groups(rows, given, by) -> list[_Group]:
-    """The rows that ended well by their values of the columns `by`; by their metric, too,
-    where a group is of one data set.
+    """The rows of successful runs, grouped by their values of the columns `by`; also by metric if a
+    group has a single data set.
     """
     groups: dict[tuple, _Group] = {}
     for row, asked, used in zip(rows, given.asked, given.values):
@@ -300,7 +300,7 @@ def _grouped(rows, given, by, said) -> Table:
         for place in _best(((family, family[-1]), score) for score in scores):
             full[place].best = True
             best_of[family] = full[place]
-    # where groups are of all but some columns, what was chosen is worth a column
+    # with groups by all but some columns, chosen values are worth a column
     wanted = said.startswith(_OVER) and "lam" not in by
     shown = by + ["lam"] * (wanted and any(len(one.used.get("lam", ())) > 1 for one in groups))
     lines, cells, few = [], [], False
@@ -343,12 +343,12 @@ def _grouped(rows, given, by, said) -> Table:
 
 
 def _ranked(rows, given, by, said) -> Table:
-    """Groups over several data sets: the mean of their ranks, for errors of unlike data sets
-    have no mean.
+    """Groups over several data sets: the mean of their ranks, because errors of different data sets
+    have no meaningful mean.
     """
     groups: dict[tuple, _Group] = {}
     for group in _groups(rows, given, by):
-        # an accuracy and an RMSE rank alike
+        # accuracy and RMSE are ranked in the same way
         groups.setdefault(seeds.token(group.given), _Group(group.given, None)).rows.extend(
             group.rows
         )
@@ -404,7 +404,9 @@ def _ranked(rows, given, by, said) -> Table:
 
 
 def _ranks(values: list[float]) -> list[float]:
-    """The place of each value from the least on, from 1; equal values share the mean of theirs."""
+    """The rank of each value in ascending order, from 1; equal values share the mean of their
+    ranks.
+    """
     return [
         (sum(other < value for other in values) + sum(other <= value for other in values) + 1) / 2
         for value in values
@@ -412,9 +414,7 @@ def _ranks(values: list[float]) -> list[float]:
 
 
 def _by_problem(rows, outcome) -> dict[tuple, float]:
-    """The mean of an outcome on each data set, for a score with its sign turned where high is
-    better.
-    """
+    """The mean of an outcome on each data set; scores are negated if higher is better."""
     found: dict[tuple, list] = {}
     for row in rows:
         value = columns.outcome(row, outcome)
@@ -426,7 +426,9 @@ def _by_problem(rows, outcome) -> dict[tuple, float]:
 
 
 def _outcomes(means, best, converged) -> list[Cell]:
-    """A group's mean score, which may be the best or marred, and its other outcomes."""
+    """A group's mean score, possibly marked as the best or as not converged, and its other
+    outcomes.
+    """
     score = Cell(
         means["score"], columns.OUTCOMES["score"][1], "deviation", best=best, converged=converged
     )
@@ -441,14 +443,14 @@ def _outcomes(means, best, converged) -> list[Cell]:
 
 
 def _values(means) -> dict:
-    """The means of a group, then their deviations."""
+    """The means of a group, then their standard deviations."""
     return {name: one and one.value for name, one in means.items()} | {
         f"{name}_sd": one and one.sd for name, one in means.items()
     }
 
 
 def _metric(rows) -> tuple[str | None, list[str]]:
-    """The metric that all rows have, None where they have several; and the headings of the
+    """The metric shared by all rows, None if there are several, and the headings of the
     outcomes.
     """
     metrics = {row["metric"] for row in rows if row["metric"]}
@@ -475,7 +477,7 @@ def _notes(rows, given, shown, where="") -> list[str]:
 # --------------------------------------------------------------------------- two files side by side
 
 
-# the columns that are compared, or that tell runs apart
+# the columns that are compared or that identify runs
 COMPARED = (
     "key", "status", "dataset", "split", "method", "kernel", "solver", "lam", "n_features",
     "params", "seed", "threads", "metric", "score", "seconds_features", "seconds_fit",
@@ -485,8 +487,8 @@ COMPARED = (
 def compare(
     rows_a: Sequence[Mapping], rows_b: Sequence[Mapping], names: tuple[str, str] = ("A", "B")
 ) -> Table:
-    """Scores and training seconds of the runs that both files have; a run is found by its
-    key, else by all that it was given.
+    """Scores and training seconds of the runs in both files. Runs are matched by key, else by all
+    their inputs.
     """
     pairs, only_a, only_b = _matched(rows_a, rows_b)
     given = columns.of([b for _, b in pairs])
@@ -519,7 +521,7 @@ _score_and_metric = picker("score", "metric")
 
 
 def _differences(a, b) -> tuple[tuple, float | None, float | None]:
-    """(seconds of both, their ratio, the change of the score), None for what can't be said."""
+    """(seconds of both, their ratio, the change of the score), None for undefined values."""
     before, after = seconds_train(a), seconds_train(b)
     ratio = after / before if before is not None and after is not None and before > 0 else None
     (score_a, metric_a), (score_b, metric_b) = _score_and_metric(a), _score_and_metric(b)
@@ -530,7 +532,7 @@ def _differences(a, b) -> tuple[tuple, float | None, float | None]:
 
 
 def _pair_of(a, b, shown) -> dict:
-    """What CSV and JSON hold of a pair of rows."""
+    """The values of a pair of rows for CSV and JSON."""
     values, (times, ratio, change) = columns.values_of(b), _differences(a, b)
     return (
         {name: values.get(name) for name in shown}
@@ -546,7 +548,7 @@ def _pair_of(a, b, shown) -> dict:
 
 
 def _score(row) -> Cell:
-    """The score of a row, or what came of it instead."""
+    """The score of a row, or its status if it has none."""
     return (
         words(row["status"])
         if row["score"] is None and row["status"] != "ok"
@@ -555,9 +557,9 @@ def _score(row) -> Cell:
 
 
 def _matched(rows_a, rows_b) -> tuple[list[tuple], int, int]:
-    """Pairs of rows, and how many of each side have no partner."""
+    """Pairs of rows, and the number of rows without a partner in each file."""
     by_key = {row["key"]: row for row in rows_a if row["key"]}
-    # only rows that are near one of those without a partner may be it: all that is given takes long
+    # only compare rows similar to one without a partner: hashing all inputs is slow
     near = {_near(row) for row in rows_b if row["key"] not in by_key}
     by_given = {_given(row): row for row in rows_a if _near(row) in near}
     pairs: list[tuple] = []
@@ -576,7 +578,7 @@ _near = picker("dataset", "split", "method", "kernel", "solver", "seed")
 
 
 def _given(row) -> bytes:
-    """A hash of all that the run of a row was given."""
+    """A hash of all inputs of a row's run."""
     return hashlib.blake2b(
         repr(seeds.token(seeds.inputs(row) | {"seed": row["seed"]})).encode(), digest_size=16
     ).digest()
@@ -587,7 +589,7 @@ def _signed(change: float) -> str:
 
 
 def _changes(pairs, names) -> list[str]:
-    """The notes on how scores and seconds differ."""
+    """The notes on the differences in scores and seconds."""
     changes, ratios, notes = array("d"), array("d"), []
     for a, b in pairs:
         _, ratio, change = _differences(a, b)
@@ -614,7 +616,9 @@ def _changes(pairs, names) -> list[str]:
 
 
 def map_convergence(rows) -> Table:
-    """Each map's median error at some numbers of features, and its slope with its noise."""
+    """The median error of each map at some numbers of features, and its slope with its standard
+    deviation.
+    """
     sections, cells = [], []
     for family, members in convergence.measure_all().items():
         lines = []

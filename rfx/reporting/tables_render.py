@@ -1,5 +1,5 @@
-"""A table as text, Markdown, LaTeX, CSV or JSON; the text of a cell, in the parts that a
-page shows apart.
+"""A table as text, Markdown, LaTeX, CSV or JSON; and the text of a cell, in the parts that a page
+shows separately.
 """
 
 import csv
@@ -22,8 +22,9 @@ FORMATS = ("text", "markdown", "latex", "csv", "json")
 
 
 class Parts(NamedTuple):
-    """The text of a cell in parts: ours, the star of a solver that did not converge, the paper's
-    number, "" where none is shown beside ours, and the verdict, "" where none is marked."""
+    """The text of a cell in parts: our number, the star of a solver that did not converge, the
+    paper's number ("" if none is shown), and the verdict ("" if none is marked).
+    """
 
     ours: str
     star: bool = False
@@ -32,7 +33,7 @@ class Parts(NamedTuple):
 
 
 def parts(cell: Cell) -> Parts:
-    """What is written of a cell."""
+    """The text of a cell, in parts."""
     empty = cell.text is None and cell.ours is None
     paper = ""
     if cell.pair:
@@ -48,11 +49,11 @@ def parts(cell: Cell) -> Parts:
 
 
 def text(cell: Cell, best: str = BEST) -> str:
-    """A cell as it is printed, such as 0.0364 ± 0.0007* / 0.032 (-); best: what marks the best."""
+    """A cell as printed, such as 0.0364 ± 0.0007* / 0.032 (-). best: the mark of the best."""
     if cell.best and best != BEST:
         return text(cell._replace(best=False, note=cell.note + best))
     if not cell.pair and cell.verdict is None and cell.converged is not False:
-        return _ours(cell)  # of which a table of many rows is full
+        return _ours(cell)  # the usual cell of a large table
     found = parts(cell)
     paper = f" / {found.paper}" if found.paper else ""
     mark = f" {MARKS[found.verdict]}" if found.verdict else ""
@@ -60,12 +61,12 @@ def text(cell: Cell, best: str = BEST) -> str:
 
 
 def texts(section: Section) -> list[list[str]]:
-    """The texts of a section, line by line."""
+    """The texts of a section by line."""
     return [[text(cell) for cell in line] for line in section.lines]
 
 
 def _ours(cell: Cell) -> str:
-    """What is written of our number, or in its place."""
+    """The text of our number, or its replacement."""
     if cell.text is not None:
         return cell.text
     if cell.ours is None:
@@ -74,7 +75,7 @@ def _ours(cell: Cell) -> str:
 
 
 def _around(cell: Cell, ours: Mean) -> str:
-    """The number with what is written around it."""
+    """The number with its standard deviation or range."""
     own = cell.write(ours.value)
     if not cell.around:
         return own
@@ -90,11 +91,11 @@ def _around(cell: Cell, ours: Mean) -> str:
 
 
 class _Lines(Sequence[list[str]]):
-    """Lines of texts, which are cleaned here, each kept as one string, so that many of them
-    take little memory.
+    """Lines of cleaned texts. Each line is kept as one string, so that many lines need little
+    memory.
     """
 
-    _BEFORE = "\x1f"  # a control character, which no cleaned text has
+    _BEFORE = "\x1f"  # a control character, absent from cleaned text
 
     def __init__(self, lines: Iterable[list[str]]) -> None:
         self._lines = list(map(self._packed, lines))
@@ -126,7 +127,7 @@ class _Grid:
 
 @dataclass(frozen=True)
 class _Page:
-    """A table as texts: every one of them in one line, without control characters."""
+    """A table as texts, each a single line without control characters."""
 
     title: str
     grids: list[_Grid]
@@ -134,8 +135,8 @@ class _Page:
 
 
 def render(table: Table, form: str, width: int | None = None) -> str:
-    """`table` in one of FORMATS, ending with a line end; width: the most columns of text,
-    as far as cells allow.
+    """`table` in one of FORMATS, ending with a newline. width: the maximum columns of text, as far
+    as cells allow.
     """
     if form == "csv":
         return _csv(table)
@@ -148,14 +149,14 @@ def render(table: Table, form: str, width: int | None = None) -> str:
 
 
 def cleaned(text: str) -> str:
-    """A text in one line, with control characters spelled out."""
+    """A text in one line, with control characters escaped."""
     return text if text.isprintable() else terminal.plain(text.translate(_BREAKS))
 
 
 _BREAKS = dict.fromkeys(map(ord, "\t\n\r\v\f\x85\u2028\u2029"), " ")
 
 
-# what marks the best in LaTeX, where an exclamation mark would be read as a factorial
+# the mark of the best in LaTeX, because an exclamation mark would be read as a factorial
 DAGGER = "\N{DAGGER}"
 
 
@@ -170,7 +171,7 @@ def _page(table: Table, best: str = BEST) -> _Page:
         for section in table.sections
     ]
     notes = [cleaned(note) for note in table.notes]
-    # the note that says what the mark means begins with it
+    # the note that explains the mark begins with it
     notes = [
         best + note.removeprefix(BEST) if note.startswith(f"{BEST}: ") else note for note in notes
     ]
@@ -179,7 +180,7 @@ def _page(table: Table, best: str = BEST) -> _Page:
 
 def _text(table: _Page, width: int) -> str:
     out = textwrap.wrap(table.title, width)
-    widths: dict[int, list[int]] = {}  # by the number of columns, which sections have in common
+    widths: dict[int, list[int]] = {}  # by the number of columns, shared by sections
     for section in table.grids:
         for line in chain([section.columns], section.lines):
             known = widths.setdefault(len(line), [0] * len(line))
@@ -204,8 +205,8 @@ def _text(table: _Page, width: int) -> str:
 
 
 def _split(widths, n_labels, width) -> list[list[int]]:
-    """The columns of each part of a grid that is too wide: the labels in each, and as many
-    of the others as fit.
+    """The columns of each part of a grid that is too wide: the labels in each part, with as many
+    other columns as fit.
     """
     labels = list(range(n_labels))
     start = sum(widths[:n_labels]) + 2 * n_labels
@@ -307,7 +308,7 @@ def _json(table: Table) -> str:
         {"notes": [cleaned(note) for note in table.notes]}, indent=1, ensure_ascii=False
     )[2:]
     out = [f'{head},\n "cells": [']
-    # cell by cell, so that a table of many takes little memory
+    # cell by cell, so that large tables need little memory
     for cell in table.cells:
         text = json.dumps(finite(cell), indent=1, ensure_ascii=False, allow_nan=False)
         out += ["\n  " if len(out) == 1 else ",\n  ", text.replace("\n", "\n  ")]
@@ -316,7 +317,7 @@ def _json(table: Table) -> str:
 
 
 def finite(cell: dict) -> dict:
-    """The same with null for numbers that JSON does not have."""
+    """The cell with null for numbers that JSON cannot represent."""
     return {
         name: (
             None

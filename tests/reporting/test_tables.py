@@ -626,7 +626,7 @@ def test_summary_by_groups_has_means_their_noise_and_how_many():
         with pytest.raises(UsageError, match=message):
             summary(*rows, **more)
     with pytest.raises(
-        UsageError, match="--group-by seed is for the table summary, not for yen2014-table1"
+        UsageError, match="--group-by seed applies to the table summary, not to yen2014-table1"
     ):
         tables.build("yen2014-table1", rows, None, papers.tables(), group_by="seed")
 

@@ -1,4 +1,4 @@
-"""What Dai et al. (2014) claim of doubly stochastic gradients."""
+"""The claims of Dai et al. (2014) about doubly stochastic gradients."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ def _of(method: str) -> Callable[[Row], bool]:
 
 
 def _error(row: Row) -> float | None:
-    """The share of wrong labels, or the mean absolute error of a regression."""
+    """The fraction of wrong labels, or the mean absolute error of a regression."""
     if row["metric"] == "rmse":
         found = row["params"].get("mae")
         return None if found is None else float(found)
@@ -27,8 +27,8 @@ def _error(row: Row) -> float | None:
 def _against(
     others: Sequence[str], criterion: str, difference: bool = False
 ) -> Callable[[Sequence[Row]], Effects]:
-    """The test error of doubly-sgd over that of each other method, or less that of it, in points;
-    criterion: the end of the label.
+    """The test error of doubly-sgd divided by that of each other method, or their difference in
+    percentage points. criterion: the end of the label.
     """
 
     def measure(rows: Sequence[Row]) -> Effects:
@@ -56,7 +56,7 @@ def _against(
 
 
 def _over_printed(rows: Sequence[Row]) -> Effects:
-    """The mean absolute error within a million training rows over the printed one."""
+    """The mean absolute error within a million training rows divided by the printed one."""
     found = [
         error / 2.97
         for row in rows
@@ -81,10 +81,12 @@ def _rates(steps: str) -> Callable[[Sequence[Row]], Effects]:
 
 
 def _zero_over_bound(rows: Sequence[Row]) -> Effects:
-    """The squared distance of f = 0, at most 1, over the bound of Theorem 4 after the last step.
+    """The squared distance of f = 0, at most 1, divided by the bound of Theorem 4 after the last
+    step.
 
-    Of the bound only 2 C^2 / t is taken, with C^2 = 4 (kappa + phi)^2 M^2 theta^2, kappa = 1 and
-    phi = 2 for the Gaussian kernel. M is at least 1, the largest target, for f begins at 0.
+    Only the term 2 C^2 / t of the bound is used, with C^2 = 4 (kappa + phi)^2 M^2 theta^2, kappa =
+    1 and phi = 2 for the Gaussian kernel. M is at least 1, the largest target, because f starts at
+    0.
     """
     found: Effects = {}
     for nu, by_seed in curves.ripple(list(rows), "printed").items():

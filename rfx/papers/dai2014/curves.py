@@ -1,12 +1,16 @@
-"""What the tables and figures of Dai et al. 2014 share: our rows with their curves of held-out
+"""Shared by the tables and figures of Dai et al. 2014: our rows with their curves of held-out
 error, by method and criterion.
 
-Rows carry the figure's name and the stopping criterion as label, such as adult-sc1, so that one
-results file may hold the rows of all of them: sc1 is one pass over the rows, theorem the same with
-the paper's steps theta/t, sc2 the same seconds of training for every method, all of one nu; own is
-one pass by which every method has a nu of its own; pcd are preconditioned steps, as the authors'
-programs have them; gaussian and laplacian name the exact kernels beside qm7, rows, bags and
-eigenvalues what stands there for virtual examples of its molecules.
+The label of a row is the figure's name and the criterion, such as adult-sc1, so that one results
+file may hold the rows of all figures. The criteria are:
+
+sc1: one pass over the rows, with one nu for all methods.
+theorem: the same with the paper's steps theta/t.
+sc2: the same training seconds for every method, with one nu for all methods.
+own: one pass, with a separate nu for every method.
+pcd: preconditioned steps, as in the authors' programs.
+gaussian, laplacian: the exact kernels for qm7.
+rows, bags, eigenvalues: replacements of the virtual examples of qm7's molecules.
 """
 
 import math
@@ -56,9 +60,9 @@ CRITERIA = {
     "bags": "bags of bonds",
     "eigenvalues": "eigenvalues",
 }
-# those by which all methods minimise the same objective
+# criteria with which all methods minimise the same objective
 ONE_NU = ("sc1", "theorem", "theta", "sc2")
-# the axes that the paper prints: x and y limits, x in seconds or rows
+# the paper's printed axes: x and y limits, x in seconds or rows
 AXES = {
     "adult": ((1e-2, 1e0), (15, 40)),
     "mnist8v6": ((1e0, 1e4), (0, 3)),
@@ -73,7 +77,7 @@ AXES = {
 
 @dataclass
 class Run:
-    """One row: error in percent, or in the target's units, and its curve."""
+    """One row: its error in percent, or in the target's units, and its curve."""
 
     row: dict
 
@@ -94,8 +98,8 @@ class Run:
 
     @property
     def seconds(self) -> float:
-        """Of the steps alone, without what is learnt beforehand; of training where the
-        method has no steps.
+        """Seconds of the steps only, without preparatory learning; of training if the method has no
+        steps.
         """
         found = self.row["params"].get("seconds_steps")
         return (
@@ -106,17 +110,17 @@ class Run:
 
     @property
     def nu(self) -> float | None:
-        """Of the objective, where the run's method has one."""
+        """nu of the objective, if the run's method has one."""
         found = self.row["params"].get("nu")
         return found if isinstance(found, (int, float)) else None
 
     @property
     def before(self) -> float | None:
-        """Seconds of making the Nystrom features, which the paper does not count."""
+        """Seconds to compute the Nystrom features, which the paper does not count."""
         return self.row["params"].get("seconds_nystrom")
 
     def curve(self, axis: str) -> tuple[list, list]:
-        """Seconds or samples, and the error there in the units of `error`."""
+        """Seconds or samples, and the errors there in the units of `error`."""
         points = [
             point
             for point in self.row["params"].get("curve") or []
@@ -127,7 +131,7 @@ class Run:
 
 
 def runs(rows, name: str) -> list[Run]:
-    """The good rows of a figure, in the order of METHODS."""
+    """The rows of successful runs of a figure, in the order of METHODS."""
     order = list(METHODS)
     own = [
         row
@@ -144,7 +148,7 @@ def runs(rows, name: str) -> list[Run]:
 
 
 def of(rows, name: str, criterion: str | None = None) -> list[Run]:
-    """The runs of a figure by one criterion, or all; DataError where there are none."""
+    """The runs of a figure with one criterion, or all; DataError if there are none."""
     found = [run for run in runs(rows, name) if criterion in (None, criterion_of(run))]
     if not found:
         plan = f"dai2014-fig1-{name}" if name in DATA else f"dai2014-{name}"
@@ -156,7 +160,9 @@ def of(rows, name: str, criterion: str | None = None) -> list[Run]:
 
 
 def by_criterion(found) -> dict[str, dict[str, list[Run]]]:
-    """Criterion -> method -> its runs, a seed each, of those that differ in more the newest."""
+    """Criterion -> method -> its runs, one per seed. If runs differ in more than the seed, the
+    newest.
+    """
     groups: dict[tuple[str, str], list[Run]] = {}
     for run in found:
         groups.setdefault((criterion_of(run), run.method), []).append(run)
@@ -175,41 +181,43 @@ def label(run) -> str:
 
 
 def criterion_of(run) -> str:
-    """What follows the figure's name in the label."""
+    """The part of the label after the figure's name."""
     return label(run).partition("-")[2]
 
 
 def criterion_words(key: str) -> str:
-    """What a figure or table calls a criterion; one that is not known by its own name."""
+    """The name of a criterion in figures and tables; an unknown one keeps its own."""
     return CRITERIA.get(key, key)
 
 
 def criteria(found) -> list[str]:
-    """Those that the runs have, in order."""
+    """The criteria of the runs, in order."""
     there = {criterion_of(run) for run in found}
     return [key for key in CRITERIA if key in there]
 
 
 def quoted(name: str, method: str) -> Printed | None:
-    """The error that the paper quotes; of a network that of its own."""
+    """The error that the paper quotes for a method; for a network, that of the paper's
+    own network.
+    """
     return printed(__package__, "fig1").get(
         (DATA[name], "", "network" if method == "mlp" else method, "error")
     )
 
 
 def fixed_network(name: str) -> Printed | None:
-    """The error that the paper quotes of a network whose lower layers are fixed."""
+    """The error that the paper quotes for a network with fixed lower layers."""
     return printed(__package__, "fig1").get((DATA[name], "", "fixed-network", "error"))
 
 
 def quoting(name: str) -> list[tuple[str, Printed]]:
-    """(method, error) of those that the paper quotes for a figure."""
+    """(method, error) of the methods for which the paper quotes a number for a figure."""
     found = [(method, quoted(name, method)) for method in METHODS]
     return [(method, paper) for method, paper in found if paper is not None]
 
 
 def unit(name: str) -> str:
-    """What errors of a figure are in."""
+    """The unit of a figure's errors."""
     return {"qm7": "MAE, kcal/mol", "molecularspace": "MAE, percentage points"}.get(
         name, "error, %"
     )
@@ -222,7 +230,7 @@ def slope(places, values) -> float | None:
     return float(np.polyfit(xs, ys, 1)[0]) if len(set(xs)) > 1 else None
 
 
-# label -> steps of the runs to the exact solution
+# label -> steps of the runs that approach the exact solution
 STEPS = {"theorem": "theta / (t + t0), t0 = 2 theta", "printed": "theta/t"}
 
 
@@ -240,20 +248,20 @@ def ripple(rows, steps: str = "theorem") -> dict[float, dict[int, list[tuple[int
             ]
             if isinstance(run.row["params"].get("nu"), (int, float)):
                 found.setdefault(run.row["params"]["nu"], {})[run.row["seed"]] = points
-    # seeds without a common step have no mean
+    # the mean needs steps common to all seeds
     return {nu: own for nu, own in found.items() if mean_curve(own)[0]}
 
 
 def mean_curve(by_seed: dict) -> tuple[list[int], list[float]]:
-    """Steps, and the mean over the seeds of what they have there."""
+    """Steps, and the mean over the seeds at each step."""
     steps = sorted(set.intersection(*({step for step, _ in points} for points in by_seed.values())))
     tables = [dict(points) for points in by_seed.values()]
     return steps, [float(np.mean([table[step] for table in tables])) for step in steps]
 
 
 def rate(by_seed: dict) -> float | None:
-    """The slope on log-log axes over the last three quarters of the decades (from a 16th of
-    the steps on).
+    """The slope in a log-log plot over the last three quarters of the decades (from a 16th of the
+    steps on).
     """
     steps, values = mean_curve(by_seed)
     late = [(step, value) for step, value in zip(steps, values) if step >= steps[-1] / 16]
@@ -294,8 +302,8 @@ COSTS = {
 
 
 def exponent(entries, quantity) -> float | None:
-    """The measured power of n of a cost, over the upper half of the sizes where constants
-    count least.
+    """The measured power of n in a cost, over the upper half of the sizes, where constants matter
+    least.
     """
     known = [(entry["n"], entry[quantity]) for entry in entries if entry[quantity]]
     return slope(*zip(*known[len(known) // 3 :])) if len(known) >= 2 else None

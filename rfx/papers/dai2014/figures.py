@@ -1,5 +1,5 @@
-"""Figure 1 of Dai et al. 2014, the ripple and the costs as figures, on the paper's axes
-with its quoted numbers as lines.
+"""Figure 1 of Dai et al. 2014, the ripple and the costs as figures, on the paper's axes with its
+quoted numbers as lines.
 """
 
 from functools import partial
@@ -13,12 +13,12 @@ _SAMPLES = ("mnist", "cifar10", "imagenet", "qm7", "molecularspace")
 
 
 def figure1(name, rows) -> Chart:
-    """Error against seconds of training, a panel for each criterion; against rows for
-    digits, images and molecules.
+    """Error against seconds of training, a panel for each criterion; against rows for digits,
+    images and molecules.
     """
     by = dai.by_criterion(dai.of(rows, name))
     found = [runs[0] for own in by.values() for runs in own.values()]
-    # exact kernels, which have no curve, are lines in the panel of the others
+    # exact kernels have no curve and are lines in the panel of the others
     keys = [key for key in dai.criteria(found) if key not in ("gaussian", "laplacian")] or [""]
     panels = [_panel(name, key, found) for key in keys]
     notes = [
@@ -29,9 +29,9 @@ def figure1(name, rows) -> Chart:
 
 
 def _panel(name, key, found) -> Panel:
-    """The runs by one criterion, and what the paper quotes of their methods."""
+    """The runs with one criterion, and the numbers that the paper quotes for their methods."""
     axis = "samples" if name in _SAMPLES else "seconds"
-    # the exact kernels of the Coulomb matrices belong to what is trained on these
+    # show the exact kernels of the Coulomb matrices with the methods trained on these
     beside = ("gaussian", "laplacian") if key in ("", "rows") else ()
     chosen = [run for run in found if dai.criterion_of(run) in (key, *beside)]
     (left, right), (low, high) = _limits(name, chosen, axis)
@@ -65,7 +65,7 @@ def _panel(name, key, found) -> Panel:
             drawn.append(level(paper, color=look["color"], linestyle=":", linewidth=1))
             quoted.append((paper, f"{words}, paper", run.method))
     for number, (paper, words, method) in enumerate(quoted):
-        # the paper does not say where on the axis: beside one another, near the right end
+        # the paper does not give their position on the axis: side by side, near the right end
         place, gid = right * 0.8 * 0.6**number, style.identifier("fig1", name, method, "paper")
         drawn.append(Curve([place], [paper], style.printed(method), words, gid))
 
@@ -82,7 +82,7 @@ def _panel(name, key, found) -> Panel:
 
 
 def _limits(name, chosen, axis) -> tuple[tuple[float, float], tuple[float, float]]:
-    """The paper's axes, wider where ours need it."""
+    """The paper's axes, extended if ours need it."""
     (left, right), (low, high) = dai.AXES[name]
     places = [place for run in chosen for place in run.curve(axis)[0]] or [left]
     errors = [run.error for run in chosen]
@@ -91,7 +91,7 @@ def _limits(name, chosen, axis) -> tuple[tuple[float, float], tuple[float, float
 
 
 def synthetic(rows) -> Chart:
-    """E|f_t - f*|^2 against steps for every nu, with the slope -1 of theorem 4; a panel for each
+    """E|f_t - f*|^2 against steps for every nu, with the slope -1 of Theorem 4; a panel for each
     kind of steps.
     """
     dai.of(rows, "synthetic")
@@ -115,7 +115,7 @@ def synthetic(rows) -> Chart:
 
 
 def _distances(kind, by_nu) -> list[Curve]:
-    """The mean distance of each nu, and the slope -1 through its end."""
+    """The mean distance for each nu, and the slope -1 through its end."""
     drawn = []
     for number, (nu, seeds) in enumerate(sorted(by_nu.items(), reverse=True)):
         steps, values = dai.mean_curve(seeds)

@@ -1,6 +1,7 @@
-"""The numbers of Figure 1, of the synthetic problem and of the table of costs of Dai et al. 2014,
-ours beside the paper's; and the held-out errors by which the settings of Figure 1 that the paper
-leaves open are chosen."""
+"""Tables for Dai et al. 2014: the numbers of Figure 1, of the synthetic problem and of the table of
+costs, with the paper's numbers; and the held-out errors that determine the settings of Figure 1
+that the paper leaves open.
+"""
 
 from functools import partial
 
@@ -45,8 +46,8 @@ _TITLES = {title: method for method, title in dai.METHODS.items()}
 
 
 def _compared(runs, paper, unit) -> Cell:
-    """The mean error of runs, held against the quoted one, which a single run does not allow to
-    judge and which has a column of its own.
+    """The mean error of runs, compared with the quoted one, which has a separate column. A single
+    run allows no verdict.
     """
     ours = mean([run.error for run in runs])
     verdict_of = verdict(ours, paper, "low", unit)
@@ -54,18 +55,18 @@ def _compared(runs, paper, unit) -> Cell:
 
 
 def _measure(name) -> str:
-    """The unit of the margin for errors of a figure."""
+    """The unit of the margin for the errors of a figure."""
     return "percent" if dai.unit(name) == "error, %" else "relative"
 
 
 def _unrun(name) -> list[Cell]:
-    """The cells of Figure 1 where nothing was run: what the paper quotes."""
+    """The cells of Figure 1 if there are no runs: the numbers that the paper quotes."""
     return [_compared([], paper, _measure(name)) for _, paper in dai.quoting(name)]
 
 
 def figure1(name, rows) -> Table:
-    """Test error and seconds of every method, a section for each criterion, and what the paper
-    quotes.
+    """Test error and seconds of every method, with a section for each criterion, and the numbers
+    that the paper quotes.
     """
     found = dai.of(rows, name)
     sections, cells, compared, notes = [], [], [], [_NOTES[name]]
@@ -73,7 +74,7 @@ def figure1(name, rows) -> Table:
         lines = []
         for method, title in dai.METHODS.items():
             runs, paper = own.get(method, []), dai.quoted(name, method)
-            # what the paper quotes of a method that was not run stands once
+            # quoted numbers of a method without runs are shown once
             if not runs and (paper is None or number_of):
                 continue
             line, tidy = _of_runs(name, method, key, runs, paper)
@@ -107,7 +108,7 @@ def figure1(name, rows) -> Table:
 
 
 def _not_one_objective(key, own) -> list[str]:
-    """What is to be said where methods that are compared by one nu have several."""
+    """A note if methods that should share one nu have several."""
     nus = {run.nu for runs in own.values() for run in runs} - {None}
     if key not in dai.ONE_NU or len(nus) < 2:
         return []
@@ -116,7 +117,7 @@ def _not_one_objective(key, own) -> list[str]:
 
 
 def _of_runs(name, method, key, runs, paper) -> tuple[list[Cell], dict]:
-    """The cells of a method's runs by one criterion, and their line of CSV and JSON."""
+    """The cells of a method's runs with one criterion, and their line of CSV and JSON."""
     error = _compared(runs, paper, _measure(name))
     nu, seconds, before = (
         mean([one(run) for run in runs])
@@ -152,8 +153,8 @@ def _of_runs(name, method, key, runs, paper) -> tuple[list[Cell], dict]:
 
 
 def synthetic(rows) -> Table:
-    """The measured rate of doubly stochastic gradients to the exact solution of the same
-    nu, and all methods after one pass.
+    """The measured rate at which doubly stochastic gradients approach the exact solution of the
+    same nu, and all methods after one pass.
     """
     found = dai.of(rows, "synthetic")
     sections, cells = [], []
@@ -194,7 +195,7 @@ def synthetic(rows) -> Table:
 
 
 def _distances(rows, kind) -> tuple[list[list[Cell]], list[dict]]:
-    """The lines of the distances to the exact solution, and their cells of CSV and JSON."""
+    """The lines of the distances to the exact solution, and their cells for CSV and JSON."""
     lines, cells = [], []
     for nu, own in sorted(dai.ripple(rows, kind).items(), reverse=True):
         steps, values = dai.mean_curve(own)
@@ -228,7 +229,7 @@ def _distances(rows, kind) -> tuple[list[list[Cell]], list[dict]]:
 
 
 def _one_pass(key, own) -> tuple[Section, list[dict]]:
-    """The errors of all methods on the ripple by one criterion."""
+    """The errors of all methods on the ripple with one criterion."""
     lines, cells = [], []
     for method, runs in own.items():
         error, nu = mean([run.row["score"] for run in runs]), mean([run.nu for run in runs])
@@ -257,8 +258,8 @@ def _one_pass(key, own) -> tuple[Section, list[dict]]:
 
 
 def complexity(rows) -> Table:
-    """Measured powers of the number of rows beside the paper's powers of 1/epsilon; rows,
-    features and ranks grow together.
+    """Measured powers of the number of rows next to the paper's powers of 1/epsilon; rows, features
+    and ranks grow together.
     """
     found = dai.of(rows, "complexity")
     book, lines, cells = printed(__package__, "complexity"), [], []
@@ -315,8 +316,8 @@ def complexity(rows) -> Table:
 
 
 def choice(rows) -> Table:
-    """The held-out error of every setting tried, and the least; scores on test rows, which
-    take no part, are left out.
+    """The held-out error of every setting tried, and the least. Scores on test rows play no part in
+    the choice and are omitted.
     """
     found = dai.of(rows, "choice")
     sections, cells = [], []
@@ -327,7 +328,7 @@ def choice(rows) -> Table:
             sections.append(section)
             cells += more
             parts = [[run for run in own if run.method == method] for method in dai.METHODS]
-            # of those with several settings for one nu
+            # only methods with several settings for one nu
             parts = [part for part in parts if len(part) > len({run.nu for run in part})]
         else:
             parts = [own]
@@ -354,8 +355,8 @@ def choice(rows) -> Table:
 
 
 def _one_nu(name, own) -> tuple[Section, list[dict]]:
-    """The held-out error of every method for every nu that all of them have, and the mean over the
-    methods; the least of each column is marked.
+    """The held-out error of every method for every nu tried, and the mean over the methods for each
+    nu that all of them have. The least of each column is marked.
     """
     tried: dict[tuple[str, float], dict[tuple, list]] = {}
     for run in own:
@@ -412,7 +413,7 @@ def _one_nu(name, own) -> tuple[Section, list[dict]]:
 
 
 def _chosen(name, own) -> tuple[Section, list[dict]]:
-    """What was tried for one data set, with the least error marked."""
+    """The settings tried for one data set, with the least error marked."""
     given = columns.of([run.row for run in own])
     varying = [option for option in given.varying if option != "seed"]
     settings: dict[tuple, tuple[dict, list]] = {}
@@ -443,14 +444,12 @@ def _chosen(name, own) -> tuple[Section, list[dict]]:
 
 
 def _of_squares(run) -> bool:
-    """Whether the error is the root of the mean of squares, as the ripple's table has it."""
+    """Whether the error is the root mean square, as in the ripple's table."""
     return run.regression and dai.label(run).endswith("-nu")
 
 
 def held_out(run) -> float:
-    """The error of the run's settings on held-out training rows, as Run.error has it of the
-    test rows.
-    """
+    """The error of the run's settings on held-out training rows, in the units of Run.error."""
     params = run.row["params"]
     if _of_squares(run):
         return params["held_out_score"]

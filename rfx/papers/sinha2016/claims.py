@@ -1,4 +1,4 @@
-"""What Sinha and Duchi (2016) claim of learned random features."""
+"""The claims of Sinha and Duchi (2016) about learned random features."""
 
 from collections.abc import Callable, Mapping, Sequence
 from statistics import mean
@@ -13,7 +13,7 @@ _TUNED = "held-out rows"
 
 
 def _by_dimension(few: bool) -> Callable[[Sequence[Row]], Effects]:
-    """The test error of the optimised kernel over the Gaussian's: for d up to 4, or above."""
+    """The test error of the optimised kernel divided by the Gaussian's: for d up to 4, or above."""
 
     def measure(rows: Sequence[Row]) -> Effects:
         found = curves.by_dimension(curves.of(rows, "fig1"))
@@ -32,15 +32,18 @@ def _by_dimension(few: bool) -> Callable[[Sequence[Row]], Effects]:
 
 
 def _points(rows: Sequence[Row]) -> dict[str, tuple[dict, dict]]:
-    """Data set -> (points of learned features, of random ones) by D, of the setting `tuned`."""
+    """Data set -> (points of learned features, points of random features) by D, for the setting
+    `tuned`.
+    """
     found = curves.by_size(curves.of(rows, "table1-tuned"))
     names = dict.fromkeys(dataset for dataset, _ in found)
     return {name: (found.get((name, "lkrf"), {}), found.get((name, "rf"), {})) for name in names}
 
 
 def _time(rows: Sequence[Row]) -> Effects:
-    """Seconds of random features over those of learned ones, to the mean error of 128 learned
-    features."""
+    """Seconds of random features divided by those of learned features, to reach the mean error of
+    128 learned features.
+    """
     effects: Effects = {}
     for name, (learned, plain) in _points(rows).items():
         if 128 not in learned:
@@ -55,7 +58,7 @@ def _time(rows: Sequence[Row]) -> Effects:
 
 
 def _at(size: int) -> Callable[[Sequence[Row]], Effects]:
-    """The test error of D learned features over that of D random ones."""
+    """The test error of D learned features divided by that of D random ones."""
 
     def measure(rows: Sequence[Row]) -> Effects:
         return {
@@ -72,8 +75,9 @@ def _at(size: int) -> Callable[[Sequence[Row]], Effects]:
 
 
 def _best(rows: Sequence[Row]) -> Effects:
-    """The error with D chosen by held-out rows, of learned features less that of random ones, in
-    points."""
+    """The error of learned features minus that of random features, in percentage points, with D
+    chosen on held-out rows.
+    """
     effects: Effects = {}
     for name, (learned, plain) in _points(rows).items():
         ours, theirs = curves.validated(learned), curves.validated(plain)
@@ -83,7 +87,7 @@ def _best(rows: Sequence[Row]) -> Effects:
 
 
 def _selected(rows: Sequence[Row]) -> Effects:
-    """Of the coordinates that the linear example keeps, those per true one."""
+    """The number of coordinates kept in the linear example per true coordinate."""
     own = [
         row
         for row in curves.of(rows, "fig2")
@@ -107,7 +111,9 @@ def _choice_seconds(row: Row) -> float | None:
 
 
 def _joint(value: Callable[[Row], float | None]) -> Callable[[Sequence[Row]], Effects]:
-    """A quantity of joint optimisation over that of scores, the mean over the settings of rho."""
+    """A quantity of joint optimisation divided by that of scores; the mean over the settings of
+    rho.
+    """
 
     def measure(rows: Sequence[Row]) -> Effects:
         by: dict[tuple[str, int], tuple[list[float], list[float]]] = {}

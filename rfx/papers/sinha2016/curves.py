@@ -1,5 +1,5 @@
-"""The rows of a results file as the figures and tables of Sinha and Duchi 2016 want them:
-error and seconds over the number D.
+"""Aggregate the rows of a results file for the figures and tables of Sinha and Duchi 2016: error
+and seconds over the number D of features.
 """
 
 import re
@@ -10,7 +10,7 @@ from statistics import mean, stdev
 from rfx.records.result import complete, seconds_train
 from rfx.reporting.seeds import Mean
 
-# data set -> what of the paper's it stands for; "" for itself, in the order of the paper
+# data set -> the paper's data set that it replaces, "" for itself; in the order of the paper
 DATA = {"a9a": "", "reuters": "", "reuters-money-fx": "reuters", "buzz": "", "covtype": "buzz"}
 METHODS = {"lkrf": "chosen features (lkrf)", "rf": "random features (rf)"}
 SETTINGS = {
@@ -29,16 +29,16 @@ SETTINGS = {
         " the paper selects: not an error to be expected."
     ),
 }
-# setting -> the label of its rows, where that has another name
+# setting -> the label of its rows, if it differs
 _LABELS = {"test-selected": "tuned"}
-# Test errors in percent whose price is asked for; where there are none, those that either method
-# gets to.
+# Test errors in percent whose cost is reported; if there are none, those that either method
+# reaches.
 TARGETS = {"a9a": (15.5, 15.2, 15.0)}
 
 
 @dataclass
 class Point:
-    """What the seeds say of one number of features: lists of a number a row."""
+    """The values over the seeds for one number of features: lists with one number per row."""
 
     test: list[float] = field(default_factory=list)
     train: list[float] = field(default_factory=list)
@@ -48,7 +48,7 @@ class Point:
     rows: list[dict] = field(default_factory=list)
 
     def add(self, row):
-        """One row more: its errors in percent."""
+        """Add a row: its errors in percent."""
         self.test.append(100 * (1 - row["score"]))
         if row["params"].get("train_score") is not None:
             self.train.append(100 * (1 - row["params"]["train_score"]))
@@ -59,10 +59,10 @@ class Point:
 
 
 def _held_out(row) -> float | None:
-    """The error in percent with which the row's options were chosen on held-out training rows; None
-    where nothing was.
+    """The held-out error in percent of the row's options, chosen on training rows; None without
+    validation.
 
-    Of the last step, after which nothing changes.
+    It is the error of the last step, after which nothing changes.
     """
     steps = [step for step in row["params"].get("validation") or () if step["by"] == row["method"]]
     return min(100 * one[-1] for one in steps[-1]["tried"]) if steps else None
@@ -79,13 +79,13 @@ def settings(name: str) -> dict[str, str]:
 
 
 def of(rows, name: str) -> list[dict]:
-    """The rows with that label, failed ones too."""
+    """The rows with that label, including failed ones."""
     return [row for row in rows if row["params"].get("label") == name]
 
 
 def by_size(rows) -> dict[tuple[str, str], dict[object, Point]]:
-    """(data set, method) -> D asked for -> Point, of rows that are ok; "support" is D where
-    none was, the whole support.
+    """(data set, method) -> requested D -> Point, from rows of successful runs. D is "support" if
+    no number was requested, for the whole support.
     """
     found: dict[tuple[str, str], dict[object, Point]] = {}
     for row in complete(rows, "score", "n_features", "seconds_fit"):
@@ -102,15 +102,15 @@ def by_size(rows) -> dict[tuple[str, str], dict[object, Point]]:
 
 
 def _asked(row) -> int | str:
-    """D as it was asked for, of which there are fewer where the support is smaller; rows of
-    earlier versions do not tell it.
+    """The requested D. There are fewer features if the support is smaller; rows of earlier versions
+    do not record it.
     """
     drawn = row["n_features"] if row["n_features"] < row["params"]["support"] else "support"
     return row["params"].get("n_features_asked", drawn)
 
 
 def by_dimension(rows) -> dict[str, dict[int, Point]]:
-    """method -> d -> Point of the rows of sphere data sets."""
+    """Method -> d -> Point, from the rows of sphere data sets."""
     found: dict[str, dict[int, Point]] = {}
     for row in complete(rows, "score", "n_features", "seconds_fit"):
         dimension = re.search(r"\bd=(\d+)", row["dataset"])
@@ -120,23 +120,23 @@ def by_dimension(rows) -> dict[str, dict[int, Point]]:
 
 
 def reach(points: dict[object, Point], wanted: float) -> tuple[object, Point] | None:
-    """The quickest (D, Point) whose mean test error is at most `wanted` percent."""
+    """The fastest (D, Point) whose mean test error is at most `wanted` percent."""
     good = [(place, point) for place, point in points.items() if mean(point.test) <= wanted + 1e-9]
     return min(good, key=lambda item: mean(item[1].seconds), default=None)
 
 
 def best(points: dict[object, Point]) -> tuple[object, Point] | None:
-    """The (D, Point) with the least mean test error: a choice by the test rows, as the
-    paper's Table 1 makes it.
+    """The (D, Point) with the least mean test error: selection on the test rows, as in the paper's
+    Table 1.
     """
     return min(points.items(), key=lambda item: mean(item[1].test), default=None)
 
 
 def validated(points: dict[object, Point]) -> Point | None:
-    """What each seed's D says, the one with the least error on held-out training rows; of equal
-    ones the smallest.
+    """The results for each seed's D, the one with the least error on held-out training rows; among
+    equal ones, the smallest.
 
-    None where no row has such an error.
+    None if no row has such an error.
     """
     rows = [
         (error, row)
@@ -152,8 +152,8 @@ def validated(points: dict[object, Point]) -> Point | None:
 
 
 def targets(dataset: str, found: list[dict[object, Point]]) -> list[float]:
-    """The test errors whose price is asked for: the fixed ones, or the least of each
-    method, rounded up to a tenth of a percent.
+    """The test errors whose cost is reported: the fixed ones, or the least of each method, rounded
+    up to a tenth of a percent.
     """
     if dataset in TARGETS:
         return list(TARGETS[dataset])

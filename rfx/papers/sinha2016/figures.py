@@ -1,5 +1,5 @@
-"""The figures of Sinha and Duchi 2016: the learnt kernel over the dimension and its
-frequencies, feature selection, Table 1 drawn.
+"""The figures of Sinha and Duchi 2016: the learnt kernel over the dimension and its frequencies,
+feature selection, and Table 1 as curves.
 """
 
 from statistics import mean
@@ -21,8 +21,8 @@ _SEEDS = "Marks: means over the seeds, bands: one standard deviation."
 
 
 def figure1(rows) -> Chart:
-    """In the plane the data and the frequencies chosen, an annulus; train and test error of
-    both kernels over the dimension.
+    """In the plane, the data and the selected frequencies, which form an annulus; training and test
+    error of both kernels over the dimension.
     """
     own = [row for row in curves.of(rows, "fig1") if row["status"] == "ok"]
     found = curves.by_dimension(own)
@@ -58,8 +58,8 @@ def figure1(rows) -> Chart:
 
 
 def _picture(row) -> Panel:
-    """Rows of the plane by their class, and the frequencies of the row's support, found
-    anew from its seed and options.
+    """Rows in the plane by class, and the frequencies in the support of the row's model, recomputed
+    from its seed and options.
     """
     params = row["params"]
     split = data.load(row["dataset"], seed=row["seed"])
@@ -90,7 +90,7 @@ def _picture(row) -> Panel:
 
 
 def figure2(rows) -> Chart:
-    """Test error of chosen and of random coordinates and words over D."""
+    """Test error of selected and of random coordinates and words over D."""
     own = [row for row in curves.of(rows, "fig2") if row["status"] == "ok"]
     found = curves.by_size(own)
     _refuse_nothing(found, "fig2")
@@ -121,8 +121,8 @@ def table1(rows, setting) -> Chart:
 
 
 def _panels(found, titles, name) -> list[list[Panel | None]]:
-    """For each data set of `titles` that has rows: error over D, error over seconds with
-    what the paper prints.
+    """For each data set of `titles` with rows: error over D, and error over seconds with the
+    printed numbers.
     """
     lines: list[list[Panel | None]] = []
     for dataset in titles:
@@ -173,7 +173,9 @@ def _of_data(dataset, found, name) -> tuple[list[Curve], list[Curve]]:
 
 
 def _curve(points, method, words, gid) -> Curve:
-    """Means with a band of one standard deviation, if there is any; points: place -> values."""
+    """Means with a band of one standard deviation if there are several values. points: place ->
+    values.
+    """
     means = {place: curves.over(values) for place, values in points.items()}
     band = {
         place: (one.value - (one.sd or 0.0), one.value + (one.sd or 0.0))

@@ -1,5 +1,7 @@
-"""Table 1 of Sinha and Duchi 2016 (learnt and random features), the numbers behind its figures, and
-features by their scores beside features learnt together with the weights, as tables."""
+"""Tables for Sinha and Duchi 2016: Table 1 (learnt and random features), the numbers behind the
+figures, and the comparison of features selected by their scores with features learnt jointly with
+the weights.
+"""
 
 from statistics import mean
 
@@ -19,8 +21,8 @@ _TIMES = "Seconds are of the whole training: pool, scores, maximisation, feature
 
 
 def table1(rows, setting) -> Table:
-    """Error and time of ours and of random features over D; what a given error costs; the
-    best over D beside the printed ones.
+    """Error and time of our features and of random features over D, the cost of given errors, and
+    the best over D next to the printed values.
     """
     own = curves.of(rows, curves.label("table1", setting))
     book, found = printed(__package__, "table1"), curves.by_size(own)
@@ -99,7 +101,7 @@ def _error(values) -> Cell:
 
 
 def _prices(dataset, both) -> Section:
-    """What a given test error costs."""
+    """The cost of given test errors."""
     lines = []
     for wanted in curves.targets(dataset, list(both.values())):
         line: list[Cell] = [number(wanted, general, note=" %")]
@@ -122,13 +124,14 @@ def _prices(dataset, both) -> Section:
 
 
 def _place(place, point) -> Cell:
-    """D as it was asked for, or how many features the whole support has."""
+    """The requested D, or the number of features in the whole support."""
     return words(f"support, {mean(point.size):.0f}") if place == "support" else number(place, count)
 
 
 def _selected(dataset, stands_for, both, book, setting) -> tuple[Section, list[tuple[Cell, dict]]]:
-    """The best over D, on held-out training rows or, where the setting says so, on the test rows:
-    ours / printed; and the cells, each with its line of CSV and JSON."""
+    """The best over D, on held-out training rows or, if the setting requires it, on the test rows:
+    ours / printed. Returns the section, and the cells with their lines of CSV and JSON.
+    """
     lines, known, by_test = [], [], setting != "tuned"
     for method, points in both.items():
         if by_test:
@@ -177,7 +180,7 @@ def _selected(dataset, stands_for, both, book, setting) -> tuple[Section, list[t
 
 
 def _beside(point, paper) -> tuple[Cell, Cell]:
-    """Error and seconds of a point beside the printed ones; only the error is judged."""
+    """Error and seconds of a point next to the printed values; only the error has a verdict."""
     error, seconds = (
         (None, None) if point is None else (curves.over(point.test), curves.over(point.seconds))
     )
@@ -219,7 +222,7 @@ def _cells(table, setting, dataset, stands_for, both, book=None) -> list[dict]:
 
 
 def figure1(rows) -> Table:
-    """Train and test error of the Gaussian and of the optimised kernel over the dimension."""
+    """Training and test error of the Gaussian and of the optimised kernel over the dimension."""
     own = curves.of(rows, "fig1")
     found = curves.by_dimension(own)
     gk, ok = found.get("rf", {}), found.get("lkrf", {})
@@ -261,7 +264,7 @@ def figure1(rows) -> Table:
 
 
 def figure2(rows) -> Table:
-    """Error and time of chosen and of random coordinates and words over D."""
+    """Error and time of selected and of random coordinates and words over D."""
     own = curves.of(rows, "fig2")
     found = curves.by_size(own)
     sections, cells = [], []
@@ -284,8 +287,8 @@ def figure2(rows) -> Table:
 
 
 def joint(rows) -> Table:
-    """Error, number of features and seconds by scores and by joint optimisation, a section
-    a data set.
+    """Error, number of features and seconds of selection by scores and of joint optimisation, one
+    section per data set.
     """
     own = curves.of(rows, "joint")
     good = [row for row in own if row["status"] == "ok"]

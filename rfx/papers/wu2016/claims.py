@@ -1,4 +1,4 @@
-"""What Wu et al. (2016) claim of random binning."""
+"""The claims of Wu et al. (2016) about random binning."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ _STEPS = "printed and authors' program; sigma by held-out rows"
 
 
 def _error(row: Row) -> float | None:
-    """The relative error of a regression, else the share of wrong labels."""
+    """The relative error of a regression, else the fraction of wrong labels."""
     value = curves.quantities(dict(row))["test"]
     if value is None:
         return None
@@ -26,8 +26,9 @@ def _at(method: str, rank: int | None) -> Callable[[Row], bool]:
 
 
 def _against(other: str, rank: int) -> Callable[[Sequence[Row]], Effects]:
-    """The error of random binning with `rank` grids over that of another method of the same rank
-    (the exact kernel has none)."""
+    """The error of random binning with `rank` grids divided by that of another method with the same
+    rank (the exact kernel has none).
+    """
 
     def measure(rows: Sequence[Row]) -> Effects:
         own = curves.of_figure(rows, "fig5", "tuned")
@@ -38,8 +39,9 @@ def _against(other: str, rank: int) -> Callable[[Sequence[Row]], Effects]:
 
 
 def _time_to_accuracy(other: str) -> Callable[[Sequence[Row]], Effects]:
-    """Training seconds of another method over those of random binning, to the accuracy of random
-    binning with 64 grids, seed by seed; a method that never gets there has no value."""
+    """Training seconds of another method divided by those of random binning, to reach the accuracy
+    of random binning with 64 grids, for each seed. A method that never reaches it has no value.
+    """
 
     def measure(rows: Sequence[Row]) -> Effects:
         own = [
@@ -80,7 +82,7 @@ def _time_to_accuracy(other: str) -> Callable[[Sequence[Row]], Effects]:
 def _exponents(
     figure: str, quantity: str, axis: Callable[[dict], float | None]
 ) -> Callable[[Sequence[Row]], Effects]:
-    """The exponent of a quantity against the axis, of each data set and seed."""
+    """The exponent of a quantity against the axis, for each data set and seed."""
 
     def measure(rows: Sequence[Row]) -> Effects:
         points: dict[tuple, list[tuple[float, float]]] = {}
@@ -101,14 +103,16 @@ def _exponents(
 
 
 def _rates(penalty: str) -> Callable[[Sequence[Row]], Effects]:
-    """The exponent of R in the objective above its limit, a case for each data set and gamma."""
+    """The exponent of R in the objective above its limit, with a case for each data set
+    and gamma.
+    """
 
     def measure(rows: Sequence[Row]) -> Effects:
         found: Effects = {}
         for one in theory.cases(rows):
             if one.penalty != penalty:
                 continue
-            # the ridge penalty's limit is known: the exact machine
+            # the limit for the ridge penalty is known: the exact machine
             own = (
                 one.excess.slopes()
                 if penalty == "L1"
@@ -121,7 +125,7 @@ def _rates(penalty: str) -> Callable[[Sequence[Row]], Effects]:
 
 
 def _speedup(method: str) -> Callable[[Sequence[Row]], Effects]:
-    """How many times as fast two threads are as one, of each seed."""
+    """The speed-up of two threads over one, for each seed."""
 
     def measure(rows: Sequence[Row]) -> Effects:
         own = [

@@ -1,8 +1,8 @@
-"""What the tables and figures of Wu et al. 2016 share: our rows and the authors' plot data as
-curves, side by side.
+"""Shared by the tables and figures of Wu et al. 2016: our rows and the authors' plot data as
+matching curves.
 
-The rows of a figure carry its short name and the setting as label, such as fig3-tuned, so that one
-results file may hold the rows of all of them.
+The label of a row is the short name of the figure and the setting, such as fig3-tuned, so that one
+results file may hold the rows of all figures.
 """
 
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ SETTINGS = {
     ),
 }
 METHODS = {"rb": "RB", "rf": "RF", "nystrom": "Nyström", "block": "block", "kernel": "exact kernel"}
-# in the order of the paper's Table 1; the second: what a stand-in stands for
+# in the order of the paper's Table 1; the second: the data set that a substitute replaces
 DATA = {
     "cadata": "",
     "cpusmall": "",
@@ -48,7 +48,7 @@ MEMORY = (
     "ours is measured, of the whole process, interpreter included; the authors' is their count of"
     " the numbers kept, 8 bytes each."
 )
-# what a reader of the authors' curves must know
+# remarks needed to read the authors' curves
 AUTHORS = (
     (
         "bins are those that training rows are in, in the authors' training runs too; seconds of"
@@ -82,8 +82,8 @@ class Curve:
     """One method on one data set. ours and authors: place on the axis (gamma, R, threads) ->
     quantities by name.
 
-    Ours are means over the seeds; `means` has them with their deviations by name, `runs` how many
-    there are, `lams` and `gammas` all.
+    Ours are means over the seeds. `means` has them with their standard deviations by name, `runs`
+    their number, and `lams` and `gammas` all values.
     """
 
     dataset: str
@@ -93,17 +93,17 @@ class Curve:
 
     @property
     def places(self) -> list[float]:
-        """Where ours or the authors' have a point, ascending."""
+        """The places with a point of ours or of the authors, ascending."""
         return sorted(self.ours.keys() | self.authors.keys())
 
     def series(self, whose: str, name: str) -> tuple[list, list]:
-        """Places and values of a quantity, as far as known, of "ours" or "authors"."""
+        """Places and known values of a quantity of "ours" or "authors"."""
         points = getattr(self, whose)
         known = [place for place in sorted(points) if points[place].get(name) is not None]
         return known, [points[place][name] for place in known]
 
     def band(self, name: str) -> tuple[list, list, list]:
-        """Places, mean - sd and mean + sd of a quantity of ours, where there are several runs."""
+        """Places, mean - sd and mean + sd of a quantity of ours, at places with several runs."""
         means = {place: self.ours[place].get("means", {}).get(name) for place in sorted(self.ours)}
         known = [
             (place, one.value, one.sd)
@@ -118,7 +118,7 @@ class Curve:
 
 
 def heading(dataset: str) -> str:
-    """The data set's name, with what it stands in for."""
+    """The data set's name, with the data set that it replaces."""
     stands_for = DATA.get(dataset)
     if not stands_for:
         return dataset
@@ -133,13 +133,13 @@ def metric(dataset: str) -> str:
 
 
 def better(dataset: str, value: float, than: float) -> bool:
-    """Is `value` at least as good as `than`?"""
+    """Whether `value` is at least as good as `than`."""
     return value <= than if dataset in REGRESSION else value >= than
 
 
 def judged(dataset: str, name: str, ours: dict, authors: dict) -> str | None:
-    """Ours against the authors' (see rfx.reporting.seeds): of test performance alone, where
-    several seeds say its noise.
+    """The verdict on ours against the authors' (see rfx.reporting.seeds), only for test performance
+    with several seeds.
     """
     if name != "test":
         return None
@@ -153,13 +153,13 @@ def settings(figure: str) -> dict[str, str]:
 
 
 def of_figure(rows: Iterable[Any], figure: str, setting: str | None = None) -> list[Any]:
-    """The rows of one figure, failed ones too: those of one setting, or all."""
+    """The rows of one figure, including failed ones: those of one setting, or all."""
     labels = {f"{figure}-{name}" for name in ([setting] if setting else SETTINGS)} | {figure}
     return [row for row in rows if row["params"].get("label") in labels]
 
 
 def quantities(row: dict) -> dict:
-    """What is compared of one row: test and train (relative error or accuracy), seconds,
+    """The compared quantities of one row: test and train (relative error or accuracy), seconds,
     bins, kappa, memory in MiB, …
     """
     params = row["params"]
@@ -179,7 +179,7 @@ def quantities(row: dict) -> dict:
 
 
 def over_seeds(rows: list[dict]) -> dict:
-    """The quantities of rows that differ in the seed, the newest of each seed: their means,
+    """The quantities of rows that differ in the seed, the newest for each seed: their means,
     `means`, `runs`, `lams` and `gammas`.
     """
     points = [quantities(row) for row in {row["seed"]: row for row in rows}.values()]
@@ -197,7 +197,7 @@ def over_seeds(rows: list[dict]) -> dict:
 
 
 def span(values) -> str:
-    """0.3, or 0.1 to 1: the one value, or the least and the largest."""
+    """0.3, or 0.1 to 1: the single value, or the least and the largest."""
     values = [value for value in values if value is not None]
     if not values:
         return "not known"
@@ -207,8 +207,8 @@ def span(values) -> str:
 
 
 def lambdas(rows: list[dict], by_method: bool) -> str:
-    """Which lambdas the rows have, each with its data sets; those of a data set (and
-    method) that vary by their range.
+    """The lambdas of the rows, each with its data sets; those that vary within a data set (and
+    method) as a range.
     """
     own: dict[tuple, list] = {}
     for row in rows:
@@ -222,16 +222,16 @@ def lambdas(rows: list[dict], by_method: bool) -> str:
 
 
 def rank(row: dict) -> int | None:
-    """R of the paper: grids, random features, landmarks, or rows of a block; None for the
-    exact kernel.
+    """R of the paper: grids, random features, landmarks, or rows of a block; None for the exact
+    kernel.
     """
     params = row["params"]
     return params.get("n_grids") or params.get("block_size") or row["n_features"]
 
 
 def sweep(rows: list[dict], figure: str, setting: str) -> list[Curve]:
-    """Figures 3 (over gamma) and 4 (over R) of rb, a curve a data set, those without our
-    rows too.
+    """Figures 3 (over gamma) and 4 (over R) of rb, a curve per data set, including data sets
+    without our rows.
     """
     axis = "gamma" if figure == "fig3" else "n_grids"
     found = {name: Curve(name, "rb") for name in DATA}
@@ -253,8 +253,8 @@ def sweep(rows: list[dict], figure: str, setting: str) -> list[Curve]:
 
 
 def comparison(rows: list[dict], setting: str) -> list[Curve]:
-    """Figure 5: a curve over R for each data set and method; the exact kernel's only point
-    is at 0.
+    """Figure 5: a curve over R for each data set and method; the only point of the exact kernel is
+    at 0.
     """
     found = {(name, method): Curve(name, method) for name in DATA for method in METHODS}
     for line in curves(__package__, "fig5"):
@@ -276,14 +276,14 @@ def comparison(rows: list[dict], setting: str) -> list[Curve]:
 
 
 def target(authors: Curve) -> float | None:
-    """The test performance that Figure 5 asks all methods for; ours: that of the authors'
-    rb at R = 128.
+    """The test performance that all methods must reach in Figure 5. It is our choice: that of the
+    authors' rb at R = 128.
     """
     return authors.authors.get(128, {}).get("test")
 
 
 def reach(curve: Curve, whose: str, wanted: float) -> tuple[float, dict] | None:
-    """The quickest point (place, quantities) of a curve that is at least as good as `wanted`."""
+    """The fastest point (place, quantities) of a curve that is at least as good as `wanted`."""
     points = [
         (place, point)
         for place, point in getattr(curve, whose).items()
@@ -297,8 +297,8 @@ def speedups(rows: list[dict]) -> list[Curve]:
     """Figure 6: for each data set and method, threads -> seconds and speed-up, the median over the
     seeds, and its range.
 
-    A seed's speed-up is its own time with one thread over that with several, the time of the passes
-    over the columns alone.
+    A seed's speed-up is its time with one thread divided by that with several. Only the passes over
+    the columns are timed.
     """
     times: dict[tuple[str, str], dict[int, dict[int, dict]]] = {}
     for row in complete(of_figure(rows, "fig6"), "threads", "n_iter"):
@@ -336,20 +336,20 @@ def speedups(rows: list[dict]) -> list[Curve]:
 
 
 def passes(row) -> float:
-    """Seconds of the passes over all outputs, without certificates and all else that
-    training does, where they are known.
+    """Seconds of the passes over all outputs, if known: without certificates and other parts of
+    training.
     """
     last = {
         step.get("output", 0): step["pass_seconds"]
         for step in row.get("trace") or ()
         if "pass_seconds" in step
     }
-    # rows of rfx 0.1 have them among their params
+    # rows of rfx 0.1 store them in params
     return sum(last.values()) or row["params"].get("pass_seconds") or row["seconds_fit"]
 
 
 def _median(values):
-    """The middle of sorted values, None of none."""
+    """The median of sorted values, None if there are none."""
     if not values:
         return None
     middle = len(values) // 2

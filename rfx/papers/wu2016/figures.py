@@ -1,5 +1,5 @@
-"""Figures 3 to 6 of Wu et al. 2016 (random binning features): ours solid with filled marks,
-the authors' dashed and hollow.
+"""Figures 3 to 6 of Wu et al. 2016 (random binning features): ours solid with filled marks, the
+authors' dashed and hollow.
 """
 
 import math
@@ -18,8 +18,8 @@ _SIZES = (8, 16, 32, 64, 128, 256, 512, 1024)
 
 @dataclass(frozen=True)
 class _Column:
-    """A column of panels of a sweep: the quantities drawn, the axis label, and whether the
-    axis is logarithmic.
+    """A column of panels of a sweep: its quantities, the axis label, and whether the axis is
+    logarithmic.
     """
 
     names: tuple[str, ...]
@@ -35,8 +35,8 @@ _SWEPT = (
 
 
 def figure3(rows, setting) -> Chart:
-    """Test and train performance, training seconds and bins over 1/sigma, a line of panels
-    a data set.
+    """Test and training performance, training seconds and bins over 1/sigma, a line of panels per
+    data set.
     """
     title = "Wu et al. 2016, Figure 3: random binning (rb) while sigma varies, R = 128"
     panels = _sweep(rows, "fig3", setting, "1/sigma of exp(-||x - y||$_1$ / sigma)", _SWEPT)
@@ -63,7 +63,7 @@ def figure4(rows, setting) -> Chart:
 
 
 def _sweep(rows, name, setting, axis_label, columns) -> list[list[Panel | None]]:
-    """A line of panels for each data set that has rows."""
+    """A line of panels for each data set with rows."""
     drawn = [curve for curve in wu2016.sweep(rows, name, setting) if curve.ours]
     _refuse_nothing(drawn, name, setting)
     exact = {
@@ -122,7 +122,9 @@ def _swept(curve, name, column, exact) -> list[Curve]:
 
 
 def _dress(name, column):
-    """The axes of a sweep: over gamma, or over R in powers of two; beside bins at one R kappa."""
+    """The axes of a sweep: over gamma, or over R in powers of two. A panel of bins at one R also
+    has an axis for kappa.
+    """
 
     def dress(axes):
         _scale(axes, "log" if name == "fig3" else "R", column.log)
@@ -221,8 +223,8 @@ def _by_test(axes, dataset) -> None:
 
 
 def figure6(rows) -> Chart:
-    """Speed-up of parallel randomised coordinate descent over threads; the authors' numbers
-    are in no file that we have.
+    """Speed-up of parallel randomised coordinate descent over threads; the authors' numbers are not
+    published.
     """
     drawn: dict[str, list[wu2016.Curve]] = {}
     for curve in wu2016.speedups(rows):
@@ -276,7 +278,7 @@ def _sped(dataset, own) -> Panel:
 
 
 def speedup_curve(curve, look, label, gid) -> Curve:
-    """The medians of the speed-ups over the seeds, with their range as bars."""
+    """The median speed-ups over the seeds, with their range as bars."""
     places, values = curve.series("ours", "speedup")
     around = {place: (curve.ours[place]["low"], curve.ours[place]["high"]) for place in places}
     return Curve(places, values, look, label, gid, around, "bars")
@@ -295,7 +297,7 @@ def _refuse_nothing(drawn, name, setting):
 
 
 def _both(curve, quantity, gid, look, words, last=math.inf) -> Iterable[Curve]:
-    """The authors' and our curve of one quantity, ours with its deviation over the seeds,
+    """The authors' and our curve of one quantity, ours with its standard deviation over the seeds,
     up to the place `last`.
     """
     around = {
@@ -311,7 +313,7 @@ def _both(curve, quantity, gid, look, words, last=math.inf) -> Iterable[Curve]:
             yield Curve(
                 xs, ys, style.look(look, whose), style.label(words, whose), f"{gid}-{whose}", band
             )
-    # a cross over every point of ours whose solver did not converge
+    # a cross over each of our points whose solver did not converge
     unsolved = [
         place
         for place, point in curve.ours.items()
@@ -326,7 +328,7 @@ def _both(curve, quantity, gid, look, words, last=math.inf) -> Iterable[Curve]:
 
 
 def _best(curve) -> Iterable[Curve]:
-    """A square around the best test performance of ours."""
+    """A square around our best test performance."""
     places, values = curve.series("ours", "test")
     if places:
         best = values.index((min if curve.dataset in wu2016.REGRESSION else max)(values))
@@ -341,7 +343,7 @@ def _best(curve) -> Iterable[Curve]:
 
 
 def _level(curve, quantity, gid, words) -> Iterable[Curve]:
-    """The exact kernel has no R: a level line."""
+    """The exact kernel has no R: a horizontal line."""
     for whose, dashes in (("authors", "--"), ("ours", "-")):
         _, values = curve.series(whose, quantity)
         if values:
@@ -355,7 +357,7 @@ def _level(curve, quantity, gid, words) -> Iterable[Curve]:
 
 
 def _cost(curve, quantity, gid, words) -> Iterable[Curve]:
-    """A quantity over the test performance it buys, along growing R."""
+    """A quantity against the test performance reached, along increasing R."""
     for whose in ("authors", "ours"):
         places, values = curve.series(whose, quantity)
         known = [
@@ -383,7 +385,7 @@ def _scale(axes, kind, log):
 
 
 def _chart(title, setting, panels, rows, remarks=(), height=2.1) -> Chart:
-    """The chart with the notes that all of them have."""
+    """The chart with the notes common to all figures."""
     notes = [] if setting is None else [f"Setting {setting}: {wu2016.SETTINGS[setting]}"]
     notes.append(f"lambda: {wu2016.lambdas(rows, by_method=setting is None)}.")
     runs = len({row["seed"] for row in rows})

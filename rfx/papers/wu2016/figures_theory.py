@@ -1,5 +1,5 @@
 """Figure 2 of Wu et al. 2016 (a grid and its features), Theorem 1 against kappa R, and the
-predicted speed-up beside Figure 6's.
+predicted speed-up compared with Figure 6.
 """
 
 import numpy as np
@@ -13,14 +13,14 @@ from rfx.reporting import style
 from rfx.reporting.builders import Builder
 from rfx.reporting.charts import Chart, Curve, Panel, upright
 
-# Figure 2 as printed: rows, grids, bins; sigma is not. 6.8 gives about as many bins for rows drawn
-# uniformly from the unit square.
+# Figure 2 as printed: rows, grids, bins. sigma is not printed; 6.8 results in about the same number
+# of bins for rows drawn uniformly from the unit square.
 _ROWS, _GRIDS, _BINS, _GAMMA = 200, 10, 395, 6.8
 
 
 def figure2(rows) -> Chart:
-    """A grid over rows in the plane, each bin with a colour of its own, and the feature
-    matrix Z of ten such grids.
+    """A grid over rows in the plane, each bin with its own colour, and the feature matrix Z of ten
+    such grids.
     """
     X = np.random.default_rng(0).random((_ROWS, 2))
     grids = sample_grids("laplacian", 2, _GRIDS, 0, gamma=_GAMMA)
@@ -39,7 +39,7 @@ def figure2(rows) -> Chart:
 
 
 def _place(X, grids, ids, bins) -> Panel:
-    """One grid over the rows of the plane, that with the middle number of bins."""
+    """One grid over the rows in the plane, the one with the median number of bins."""
     counts = np.diff(bins.starts)
     shown = int(np.argsort(counts)[_GRIDS // 2])
     edges = []
@@ -52,7 +52,7 @@ def _place(X, grids, ids, bins) -> Panel:
                 if axis
                 else Curve((at,), (), look, kind="upright")
             )
-    # neighbouring numbers far apart in colour
+    # neighbouring numbers have very different colours
     look = {"c": (ids[shown].astype(np.int64) * 7) % 20, "cmap": "tab20", "s": 9, "zorder": 3}
     spots = Curve(X[:, 0], X[:, 1], look, gid="fig2-rows", kind="spots")
 
@@ -68,7 +68,7 @@ def _place(X, grids, ids, bins) -> Panel:
 
 
 def _matrix(ids, bins) -> Panel:
-    """Where the feature matrix of all grids is not zero."""
+    """The nonzeros of the feature matrix of all grids."""
     total = bins.starts[-1]
     look = {"linestyle": "", "marker": ".", "markersize": 1.2, "color": "#0072B2"}
     columns = (ids + bins.starts[:-1, None]).ravel()
@@ -87,8 +87,8 @@ def _matrix(ids, bins) -> Panel:
 
 
 def theorem1(rows) -> Chart:
-    """Panels for L1 and L2, a line a data set: what the objective has above its limit, in
-    units of beta ||w*||^2.
+    """Panels for L1 and L2, a line per data set: the objective's distance above its limit, in units
+    of beta ||w*||^2.
     """
     found = theory.cases(rows)
     names = dict.fromkeys(case.dataset for case in found)
@@ -111,7 +111,7 @@ def theorem1(rows) -> Chart:
 
 
 def _panel(name, penalty, own) -> Panel:
-    """A curve for each gamma, with its slope at its end."""
+    """A curve for each gamma, with its slope at the end."""
     curves, slopes = [], []
     for number, case in enumerate(own):
         known = [
@@ -168,8 +168,8 @@ def _panel(name, penalty, own) -> Panel:
 
 
 def speedup(rows) -> Chart:
-    """Equation 29 for every data set of Figure 6 over threads, and the measured speed-ups
-    on it; equation 30's limit as text.
+    """Equation 29 for every data set of Figure 6 over threads, with the measured speed-ups; the
+    limit of equation 30 as text.
     """
     sizes = theory.sizes(rows)
     drawn = [

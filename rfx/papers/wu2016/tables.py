@@ -1,5 +1,5 @@
-"""Table 1 of Wu et al. 2016 (random binning features), and the numbers behind its Figures 3
-to 6 as tables.
+"""Table 1 of Wu et al. 2016 (random binning features), and the numbers behind its Figures 3 to 6 as
+tables.
 """
 
 from rfx.data.registry import registry
@@ -29,7 +29,7 @@ _CURVES = (
 )
 _score = decimals(4)
 
-# name in wu2016.quantities -> heading, how it is written
+# name in wu2016.quantities -> heading, format
 _SWEPT = {
     "test": ("test", _score),
     "train": ("train", _score),
@@ -47,8 +47,8 @@ _COMPARED = {
 
 
 def table1(rows) -> Table:
-    """The data sets' sizes as counted in the data that was trained and tested on, beside
-    the printed ones.
+    """The sizes of the data sets, counted in the training and test data, next to the
+    printed ones.
     """
     book = printed(__package__, "table1")
     rows = [row for row in rows if row["dataset"] in wu2016.DATA]
@@ -84,7 +84,7 @@ def table1(rows) -> Table:
         ]
         lines.append([words(wu2016.heading(name)), *line.values(), words(_files(name))])
         made.notes += _drawn(name) if row else []
-    # of no method
+    # independent of the method
     made.sections = [Section("", ["data set", *_PROPERTIES.values(), "rows in its files"], lines)]
     made.notes += [
         "A regression set has one class, as in the paper.",
@@ -99,7 +99,7 @@ def table1(rows) -> Table:
 
 
 def _counted(ours, paper) -> Cell:
-    """A count of ours beside the paper's: equal or not, which the text does not mark."""
+    """Our count next to the paper's, with a verdict that the text does not mark."""
     verdict = None if None in (ours, paper) else "equal" if ours == paper else "differs"
     return number(ours, count, paper=paper, pair=True, verdict=verdict, marked=False)
 
@@ -120,9 +120,7 @@ def _files(name) -> str:
 
 
 def _drawn(name) -> list[str]:
-    """What the split does to the rows of the files, where the paper does not say which rows
-    it took.
-    """
+    """How the split draws rows from the files, if the paper does not specify its rows."""
     info = registry.get(name)
     split = info.splits["wu2016"]
     if split.pool:
@@ -140,7 +138,7 @@ def _drawn(name) -> list[str]:
 
 
 def _swept(figure, title, axis, axis_heading, write_axis) -> Builder:
-    """The table of figure 3 or 4: a section a data set, a line for each place on the axis."""
+    """The table of figure 3 or 4: one section per data set, one line per place on the axis."""
 
     def make(rows, setting) -> Table:
         sections, cells = [], []
@@ -194,15 +192,15 @@ def _swept(figure, title, axis, axis_heading, write_axis) -> Builder:
 
 
 def _shown(found):
-    """The curves of the data sets that have rows of ours; the authors' alone where there is
-    no row at all.
+    """The curves of data sets for which we have rows; if there are no rows at all, the authors'
+    curves of all data sets.
     """
     ours = {curve.dataset for curve in found if curve.ours}
     return [curve for curve in found if not ours or curve.dataset in ours]
 
 
 def _gammas(curve) -> str:
-    """Ours / the authors' where they differ."""
+    """Ours / the authors' if they differ."""
     ours = [gamma for point in curve.ours.values() for gamma in point["gammas"]]
     authors = [point["gamma"] for point in curve.authors.values()]
     texts = [wu2016.span(found) if found else DASH for found in (ours, authors)]
@@ -210,8 +208,8 @@ def _gammas(curve) -> str:
 
 
 def figure5(rows, setting) -> Table:
-    """Test performance, training time and memory of all methods over R, and what a given
-    test performance costs each.
+    """Test performance, training time and memory of all methods over R, and the cost of a given
+    test performance for each.
     """
     by_data: dict[str, dict[str, wu2016.Curve]] = {}
     found = wu2016.comparison(rows, setting)
@@ -268,11 +266,11 @@ def figure5(rows, setting) -> Table:
 
 
 def _compared(dataset, own) -> tuple[list[list[Cell]], list[tuple[Cell, dict]]]:
-    """The lines of one data set of figure 5, and of each point that there is its cells and
-    what they are in CSV and JSON.
+    """The lines of one data set of figure 5; and for each existing point its cells and their values
+    for CSV and JSON.
     """
     lines, known = [], []
-    # the exact kernel, at 0, has every row: it comes last
+    # the exact kernel, at 0, uses every row: it comes last
     places = {place for curve in own.values() for place in curve.places if place <= 1024}
     for place in sorted(places, key=lambda place: (place == 0, place)):
         points = [
@@ -299,9 +297,7 @@ def _compared(dataset, own) -> tuple[list[list[Cell]], list[tuple[Cell, dict]]]:
 
 
 def _reached(dataset, own, wanted, setting) -> tuple[Section, list[dict]]:
-    """The section and cells of what it costs each method to be as good as the authors' rb
-    at R = 128.
-    """
+    """The section and cells of each method's cost to be as good as the authors' rb at R = 128."""
     found = {
         method: {whose: wu2016.reach(own[method], whose, wanted) for whose in ("ours", "authors")}
         for method in wu2016.METHODS
@@ -409,13 +405,13 @@ def speedup_cell(point) -> Cell:
 
 
 def _plain(value: float | None) -> float | None:
-    """A number of the authors' plot data, written with as many digits as ours, not with theirs."""
+    """A number from the authors' plot data, written with as many digits as ours."""
     return None if value is None else float(value)
 
 
 def _pair(dataset: str, ours: dict, authors: dict, name: str, write) -> Cell:
-    """Ours beside the authors': of performance with the noise over the seeds, of test
-    performance judged by it.
+    """Ours next to the authors': performance with its noise over the seeds, and test performance
+    with a verdict.
     """
     return Cell(
         ours.get("means", {}).get(name),
@@ -430,7 +426,9 @@ def _pair(dataset: str, ours: dict, authors: dict, name: str, write) -> Cell:
 
 
 def _finished(made: Table, figure, setting, rows, compared) -> Table:
-    """A table of ours beside the authors' plot data with its notes, and what it compares."""
+    """A table of our numbers next to the authors' plot data, with its notes and the
+    compared cells.
+    """
     own = wu2016.of_figure(rows, figure, setting)
     used = [row for row in own if row["status"] == "ok"]
     runs = len({row["seed"] for row in used})

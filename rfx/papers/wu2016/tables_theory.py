@@ -1,4 +1,4 @@
-"""Theorem 1 of Wu et al. 2016 and its equations 29 and 30 in numbers, beside what we measured."""
+"""Theorem 1 of Wu et al. 2016 and its equations 29 and 30 in numbers, next to our measurements."""
 
 from rfx.papers.wu2016 import curves as wu2016
 from rfx.papers.wu2016 import theory
@@ -10,8 +10,8 @@ from rfx.reporting.tables import failures, machines
 
 
 def theorem1(rows) -> Table:
-    """A section for each data set, penalty and gamma: R, kappa R, what is above the limit,
-    the bound's last term and the bound.
+    """A section for each data set, penalty and gamma: R, kappa R, the distance above the limit, the
+    bound's last term, and the bound.
     """
     lines, cells, summary = [], [], []
     for case in theory.cases(rows):
@@ -113,15 +113,15 @@ def theorem1(rows) -> Table:
 
 
 def bound_cell(bound: float | None, zero: float) -> Cell:
-    """A bound, which is vacuous from the objective of zero weights on."""
+    """A bound, which is vacuous if it is at least the objective of zero weights."""
     if bound == float("inf"):
         return words("infinite")
     return number(bound, short, note=", vacuous" if bound is not None and bound >= zero else "")
 
 
 def speedup(rows) -> Table:
-    """Each data set and method of Figure 6: predicted and measured speed-up by threads, and
-    equation 30's with kappa + 1.
+    """Each data set and method of Figure 6: predicted and measured speed-up by threads, and the
+    prediction of equation 30 with kappa + 1 threads.
     """
     sizes, lines, cells = theory.sizes(rows), [], []
     for curve in wu2016.speedups(rows):

@@ -1,5 +1,5 @@
-"""What Wu et al. 2016 prove and we measure: Theorem 1 (the objective against kappa R),
-equations 29 and 30 (the speed-up).
+"""The theory of Wu et al. 2016 compared with our measurements: Theorem 1 (the objective against
+kappa R), and equations 29 and 30 (the speed-up).
 """
 
 import statistics
@@ -46,7 +46,7 @@ SPEEDUP_NOTES = (
 
 @dataclass(frozen=True)
 class Case:
-    """One data set, gamma and penalty ("L1", "L2"): what the objective has above its limit, by R.
+    """One data set, gamma and penalty ("L1", "L2"): the objective's distance above its limit by R.
     kappa: the mean over the runs.
 
     curvature: beta of the theorem.
@@ -61,7 +61,7 @@ class Case:
     curvature: float
 
     def points(self) -> tuple[list[int], list[float], list[float]]:
-        """R, the mean above the limit, its deviation over the seeds."""
+        """R, the mean distance above the limit, and its standard deviation over the seeds."""
         if self.penalty == "L1":
             return self.excess.above()
         found = [(size, seeds.mean_of(own)) for size, own in self.excess.values.items()]
@@ -73,13 +73,13 @@ class Case:
 
     @property
     def scale(self) -> float:
-        """beta ||w*||^2: in units of it the theorem has one line for all, 2 / (kappa R')
+        """beta ||w*||^2. In units of it the theorem is the same line for all cases, 2 / (kappa R')
         above F(w*).
         """
         return self.curvature * self.reference.norm**2
 
     def slope(self) -> float | None:
-        """Of the points against R, both axes logarithmic; None of fewer than three."""
+        """The slope of the points against R in a log-log plot; None for fewer than three points."""
         if self.penalty == "L1":
             return self.excess.slope
         known = [(size, mean) for size, mean, _ in zip(*self.points()) if mean > 0]
@@ -87,12 +87,12 @@ class Case:
 
 
 def cases(rows) -> list[Case]:
-    """Data sets, gammas and penalties that have a row of the exact machine and two sizes of random
+    """Data sets, gammas and penalties with a row of the exact machine and two sizes of random
     binning, by data set.
 
-    Raises DataError where there is no such case.
+    Raises DataError if there is no such case.
     """
-    # the newest of a run that was made twice
+    # only the newest row of a repeated run
     newest = {
         row["key"]: row
         for row in rows
@@ -128,8 +128,8 @@ def cases(rows) -> list[Case]:
 
 
 def _case(exact, gamma: float, penalty: str, alike: list) -> Case | None:
-    """The case of an exact machine and the rows of random binning with its data set and gamma;
-    None where these are of fewer than two sizes.
+    """The case of an exact machine and the rows of random binning with its data set and gamma; None
+    if these have fewer than two sizes.
     """
     alike = [
         row
@@ -151,22 +151,21 @@ def _gamma(row) -> float | None:
 
 
 def predicted(threads: float, n_grids: int, n_bins: float) -> float:
-    """Equation 29: how many times as fast parallel coordinate descent on n_bins bins of
-    n_grids grids is with that many threads.
+    """Equation 29: the speed-up of parallel coordinate descent on n_bins bins of n_grids grids with
+    this number of threads.
     """
     return threads / (1 + (n_grids - 1) * (threads - 1) / (n_bins - 1))
 
 
 def limit(share: float, kappa: float) -> float:
-    """Equation 30: the same with share kappa + 1 threads, where bins and grids are many;
-    kappa = D/R.
-    """
+    """Equation 30: the same with share kappa + 1 threads, for many bins and grids; kappa = D/R."""
     return (share * kappa + 1) / (1 + share)
 
 
 def sizes(rows: list[dict]) -> dict[tuple[str, str], tuple[int, float]]:
-    """(data set, method) of Figure 6's rows -> (R, D) of equation 29, the median D of the seeds; of
-    sparse-rf, every row of which has all features, R = D."""
+    """(data set, method) of Figure 6's rows -> (R, D) of equation 29, with the median D of the
+    seeds. For sparse-rf, whose rows have all features, R = D.
+    """
     found: dict[tuple[str, str], tuple[int, list[float]]] = {}
     for row in wu2016.of_figure(rows, "fig6"):
         if row["status"] == "ok":

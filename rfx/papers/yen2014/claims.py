@@ -1,4 +1,4 @@
-"""What Yen et al. (2014) claim of sparse random features."""
+"""The claims of Yen et al. (2014) about sparse random features."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
@@ -22,7 +22,7 @@ def _case(row: Row) -> str:
 def _beside(
     value: Callable[[Row], float | None], first: str, second: str, difference: bool = False
 ) -> Callable[[Sequence[Row]], Effects]:
-    """A quantity of one method over that of another, on the real data sets."""
+    """The ratio or difference of a quantity of two methods, on the real data sets."""
 
     def measure(rows: Sequence[Row]) -> Effects:
         real = [row for row in rows if not row["dataset"].endswith("-sized")]
@@ -32,7 +32,9 @@ def _beside(
 
 
 def _ends(curve: str) -> Callable[[Sequence[Row]], Effects]:
-    """The last objective of a curve of Figure 1 over the kernel machine's line, of each seed."""
+    """The last objective of a curve of Figure 1 divided by the kernel machine's line, for each
+    seed.
+    """
 
     def measure(rows: Sequence[Row]) -> Effects:
         found: Effects = {}
@@ -48,17 +50,17 @@ def _ends(curve: str) -> Callable[[Sequence[Row]], Effects]:
 
 
 def _slopes(rows: Sequence[Row]) -> Effects:
-    """The exponent of D in the objective above its limit, of each seed."""
+    """The exponent of D in the objective above its limit, for each seed."""
     return _by_case(rows, lambda one: one.excess.slopes().values())
 
 
 def _rf_slopes(rows: Sequence[Row]) -> Effects:
-    """The exponent of D in the objective of RF above the kernel machine's, of each seed."""
+    """The exponent of D in the objective of RF above the kernel machine's, for each seed."""
     return _by_case(rows, lambda one: one.rf_slopes().values())
 
 
 def _faster(rows: Sequence[Row]) -> Effects:
-    """The exponent of Sparse-RF less that of RF, of each seed that has both."""
+    """The exponent of Sparse-RF minus that of RF, for each seed with both."""
 
     def differences(one: theory.Case) -> Iterable[float]:
         ours, theirs = one.excess.slopes(), one.rf_slopes()
@@ -74,8 +76,10 @@ def _by_case(rows: Sequence[Row], effects: Callable[[theory.Case], Iterable[floa
 def _at_size(
     quantity: Callable[[theory.Case, int, float], float], few: bool = False
 ) -> Callable[[Sequence[Row]], Effects]:
-    """A quantity of a case, a number of features, and the objective there, of each seed: the
-    fewest features, or the most that slopes are of."""
+    """A quantity computed from a case, a number of features and the objective there, for each seed.
+
+    The number is the smallest, or the largest that slopes use.
+    """
 
     def measure(rows: Sequence[Row]) -> Effects:
         found: Effects = {}
@@ -104,7 +108,7 @@ def _zero_over_bound(one: theory.Case, size: int, objective: float) -> float:
 
 
 def _relative_error(row: Row) -> float | None:
-    """RMSE, or the share of wrong labels."""
+    """RMSE, or the fraction of wrong labels."""
     score = row["score"]
     return None if score is None else score if row["metric"] == "rmse" else 1 - score
 

@@ -1,9 +1,9 @@
-"""What the table and the figure of Figure 1 of Yen et al. (2014) share: our runs with their curves,
+"""Shared by the table and the figure for Figure 1 of Yen et al. (2014): our runs with their curves,
 and the kernel's dashed line.
 
-All is on one basis, perceptrons +-1, and divided by the number of training rows N. Seconds are the
-processor's, of all threads, which a busy machine does not stretch; the paper's are of another
-machine.
+All methods use one basis, perceptrons +-1, and objectives are divided by the number of training
+rows N. Seconds are processor seconds of all threads, which do not depend on the load of the
+machine. The paper's are from another machine.
 """
 
 from dataclasses import dataclass
@@ -27,19 +27,19 @@ CURVES = {
     "boosting": "Boosting",
     "boosting-exact": "Boosting, exact thresholds",
 }
-# the axes that the paper prints: seconds, objective, error
+# the paper's printed axes: seconds, objective, error
 AXES = {
     "cod-rna": ((0, 2500), (0.1, 0.8), (0, 0.35)),
     "ijcnn1": ((0, 25000), (0.05, 0.25), (0, 0.09)),
     "covtype": ((0, 15000), (0.35, 0.65), (0.08, 0.22)),
 }
-# points at which the curves of several seeds are compared
+# number of points at which the curves of several seeds are compared
 POINTS = 60
 
 
 @dataclass(frozen=True)
 class Line:
-    """What the exact kernel machine reaches, a number for each seed, which draws its rows.
+    """The exact kernel machine's values, one number for each seed, which draws its rows.
 
     bounds: (lambda_N/N) ||w*||_2 + mean loss (the right-hand side of (22)) for the lambda_N of the
     L1 problem. errors: on the test rows. lam: that of the kernel machine itself.
@@ -52,7 +52,7 @@ class Line:
     seconds: list[float]
 
     def bound(self, seed: int) -> float:
-        """The seed's own; the mean where there is none of it."""
+        """The bound of this seed, or the mean over the seeds if it has none."""
         return (
             self.bounds[self.seeds.index(seed)]
             if seed in self.seeds
@@ -61,7 +61,7 @@ class Line:
 
 
 class Curves:
-    """The runs of one curve on one data set, one a seed, in the order of the seeds."""
+    """The runs of one curve on one data set, one per seed, in the order of the seeds."""
 
     def __init__(self, rows):
         self.rows = rows
@@ -70,8 +70,8 @@ class Curves:
 
     @staticmethod
     def _steps(row):
-        """(seconds, objective over N, error) of a run's steps, three arrays; the start,
-        before any feature, is left out.
+        """(seconds, objective / N, error) of a run's steps, three arrays, without the start, which
+        precedes any feature.
         """
         found = [
             (
@@ -94,8 +94,8 @@ class Curves:
         return [float(run[quantity][-1]) for run in self.runs]
 
     def reached(self, line: Line) -> list[float | None]:
-        """Seconds after which each run's objective is at most the line's bound for its
-        seed; None for one that does not get there.
+        """Seconds until each run's objective is at most the line's bound for its seed; None for a
+        run that never reaches it.
         """
         bounds = [line.bound(row["seed"]) for row in self.rows]
         return [
@@ -104,8 +104,8 @@ class Curves:
         ]
 
     def band(self, quantity: int):
-        """(seconds, mean, lowest, highest) over the seeds; each run keeps its last value
-        until the longest ends.
+        """(seconds, mean, lowest, highest) over the seeds; a run that has ended keeps its last
+        value.
         """
         first, last = max(run[0][0] for run in self.runs), max(run[0][-1] for run in self.runs)
         at = np.geomspace(max(first, 1e-3), max(last, first, 1e-3), POINTS)
@@ -117,7 +117,7 @@ class Curves:
 
 
 def curve_of(row) -> str:
-    """The key in CURVES of a row."""
+    """The key of a row in CURVES."""
     return (
         "boosting-exact"
         if row["method"] == "boosting" and row["params"].get("threshold") == "exact"
@@ -126,8 +126,8 @@ def curve_of(row) -> str:
 
 
 def panel_of(dataset: str, split: str | None) -> str:
-    """The key in DATA of a row or run; LIBSVM's own training rows of ijcnn1, which Wu et
-    al. took, are fewer than those of Yen et al.
+    """The key of a row or run in DATA. LIBSVM's own training rows of ijcnn1, used by Wu et al., are
+    fewer than those of Yen et al.
     """
     return "ijcnn1-tr" if (dataset, split) == ("ijcnn1", "wu2016") else dataset
 
@@ -135,8 +135,8 @@ def panel_of(dataset: str, split: str | None) -> str:
 def found(rows) -> dict[str, tuple[dict[str, Curves], Line | None]]:
     """Data set -> (its curves by their keys, the kernel's line), in the paper's order.
 
-    Of rows that differ in nothing but when they were made the last counts, of several lambdas the
-    one run last. Raises DataError where no rows are the figure's.
+    If a run was repeated, its last row counts. Of several lambdas, the last one run counts. Raises
+    DataError if no rows belong to the figure.
     """
     mine = [
         row
@@ -174,8 +174,8 @@ def found(rows) -> dict[str, tuple[dict[str, Curves], Line | None]]:
 
 
 def line(rows, curves: Curves) -> Line | None:
-    """The kernel's line for the lambda of these curves, from each seed's last of the rows
-    that tell the function's norm.
+    """The kernel's line for the lambda of these curves, from each seed's last row with the norm of
+    the function.
     """
     rows = [
         row

@@ -1,6 +1,7 @@
-"""Figure 1 of Yen et al. 2014: objective and test error of Sparse-RF and boosting against training
-time, and the kernel's line; and Corollary 1 as a figure: the objective of Sparse-RF above its
-limit, against D, under the bound."""
+"""Figures for Yen et al. 2014. Figure 1: objective and test error of Sparse-RF and boosting against
+training time, with the kernel's line. Corollary 1: the objective of Sparse-RF above its limit
+against D, with the bound.
+"""
 
 from functools import partial
 
@@ -17,8 +18,8 @@ _LOOKS = {
 
 
 def figure1(rows) -> Chart:
-    """A column of panels for each data set, objective above error; the band is lowest to
-    highest over the seeds.
+    """A column of panels for each data set, objective above error; the band is the range over the
+    seeds.
     """
     panels = yen.found(rows)
     lines = [
@@ -83,8 +84,8 @@ def _panel(name, curves, line, of, first) -> Panel:
 
 
 def _limits(axes, name, quantity, curves):
-    """Seconds from the first step to the end of the paper's axis, or of ours; the paper's
-    objective and error, wider where ours need it.
+    """Seconds from the first step to the end of the paper's axis, or of ours; the paper's limits of
+    objective and error, extended if ours need it.
     """
     times = [run[0] for runs in curves.values() for run in runs.runs]
     values = [
@@ -107,8 +108,8 @@ def _limits(axes, name, quantity, curves):
 
 
 def corollary1(rows) -> Chart:
-    """A panel for each data set and kernel: the mean over the seeds, its slope, the bound,
-    and F(0), above which that is vacuous.
+    """A panel for each data set and kernel: the mean over the seeds, its slope, the bound, and
+    F(0), above which the bound is vacuous.
     """
     found = theory.cases(rows)
     used = [

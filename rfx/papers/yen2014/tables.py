@@ -1,8 +1,8 @@
 """Tables 1 and 2 of Yen et al. 2014 (sparse random features), kernel ridge regression and kernel
-SVM, with what stands beneath them; the numbers behind Figure 1; and Corollary 1 in numbers.
+SVM, with additional sections; the numbers behind Figure 1; and Corollary 1 in numbers.
 
-Beneath Tables 1 and 2 stand what the setting `paper` was inferred from, and the published programs;
-the plans give these rows the labels `inference` and `published`.
+The additional sections of Tables 1 and 2 show the runs from which the setting `paper` was inferred,
+and the published programs. The plans label these rows `inference` and `published`.
 """
 
 from collections.abc import Mapping
@@ -28,10 +28,10 @@ PROGRAMS = {"liblinear": "LIBLINEAR", "libsvm": "LIBSVM"}
 
 @dataclass(frozen=True)
 class YenTable(Comparison):
-    """A table with a line of our own for perceptrons, and beneath the setting `paper` what it was
-    inferred from, and the programs.
+    """A table with a separate line for our perceptrons. Below the setting `paper` it shows the runs
+    from which this setting was inferred, and the published programs.
 
-    full: setting, data set and method of what is run with FULL=1 only, because it takes hours.
+    full: setting, data set and method of runs that need FULL=1 because they take hours.
     """
 
     full: tuple[tuple[str, str, str], ...] = ()
@@ -168,7 +168,7 @@ TABLE2 = YenTable(
 
 
 def _labelled(rows, label) -> list[Mapping]:
-    """The newest row of each run of that label that ended well."""
+    """The newest row of each successful run with that label."""
     good = [row for row in rows if row["status"] == "ok" and row["params"].get("label") == label]
     return complete(
         (row for group in seeds.variants(good) for row in group),
@@ -182,8 +182,8 @@ def _labelled(rows, label) -> list[Mapping]:
 
 
 def inference(rows, book) -> list[Section]:
-    """What was tried for what the paper does not print, beside what it prints; no section
-    without such rows.
+    """The values tried for settings that the paper does not print, with the resulting and the
+    printed numbers; no section without such rows.
     """
     lines = []
     rows = _labelled(rows, "inference")
@@ -210,8 +210,8 @@ def inference(rows, book) -> list[Section]:
 
 
 def published(rows) -> list[Section]:
-    """rfx's solvers and the programs that the paper ran, each pair on the same features or
-    kernel; no section without such rows.
+    """rfx's solvers and the programs that the paper used, each pair on the same features or kernel;
+    no section without such rows.
     """
     groups = seeds.variants(_labelled(rows, "published"))
     lines = []
@@ -244,7 +244,7 @@ def published(rows) -> list[Section]:
 
 
 def _order(row) -> tuple:
-    """By problem; rfx before the program that solves the same one."""
+    """Order by problem; rfx before the program that solves the same one."""
     return (
         row["dataset"],
         row["method"],
@@ -256,7 +256,7 @@ def _order(row) -> tuple:
 
 
 def _came_of(group) -> list[Cell]:
-    """Means over the seeds of a problem by one program."""
+    """Means over the seeds for one problem and program."""
     shares = [
         row["gap"] / row["objective"] if row["objective"] and row["gap"] is not None else None
         for row in group
@@ -287,8 +287,8 @@ _COLUMNS = [
 
 
 def figure1(rows) -> Table:
-    """A section for each data set: the kernel's line first, then Sparse-RF and boosting,
-    means over the seeds.
+    """A section for each data set: the kernel's line first, then Sparse-RF and boosting, as means
+    over the seeds.
     """
     sections, cells, used = [], [], []
     for name, (curves, line) in yen.found(rows).items():
@@ -365,7 +365,9 @@ def figure1(rows) -> Table:
 
 
 def _to_line(reached: Mean | None, runs: int, line) -> Cell:
-    """Seconds until the kernel's line is reached, and by how many of the seeds where not by all."""
+    """Seconds until the kernel's line is reached, and the number of seeds that reach it if not all
+    do.
+    """
     if reached is None:
         return words("never") if line else Cell()
     return Cell(
@@ -377,7 +379,7 @@ def _to_line(reached: Mean | None, runs: int, line) -> Cell:
 
 
 def _ends(found) -> list[Cell]:
-    """Objective, error and seconds."""
+    """Final objective, error and seconds."""
     return [
         Cell(found[name], write, "deviation")
         for name, write in (("objective", decimals(4)), ("error", decimals(4)), ("seconds", short))
@@ -399,7 +401,7 @@ def _tidy(dataset, method, found, **more) -> dict:
 
 
 def corollary1(rows) -> Table:
-    """A section for each data set and kernel: D, the objective, how far above its limit,
+    """A section for each data set and kernel: D, the objective, its distance above its limit, and
     the bound; then the slope.
     """
     sections, cells, notes = [], [], list(theory.NOTES)

@@ -1,5 +1,5 @@
-"""Corollary 1 of Yen et al. 2014: the objectives of Sparse-RF and RF in our rows against D, and
-the bound of the corollary on that of Sparse-RF.
+"""Corollary 1 of Yen et al. 2014: the objectives of Sparse-RF and RF in our rows against D, and the
+bound of the corollary on the objective of Sparse-RF.
 """
 
 from dataclasses import dataclass
@@ -40,9 +40,9 @@ class Case:
     ----------
     reference : Reference
     excess : Excess
-        Of Sparse-RF, above its limit.
+        The objectives of Sparse-RF, with their limit.
     rf : Excess or None
-        Of RF; its limit is `reference.objective`. None without rows of two sizes.
+        The same for RF, whose limit is `reference.objective`. None without rows of two sizes.
     curvature : float
         gamma of the corollary.
     """
@@ -55,11 +55,11 @@ class Case:
     curvature: float
 
     def vacuous(self, size: int) -> bool:
-        """Does the bound at D = size allow more than zero weights have?"""
+        """Whether the bound at D = size is at least the objective of zero weights."""
         return self.reference.bound(size, self.curvature) >= self.reference.zero
 
     def rf_above(self, size: int) -> Mean | None:
-        """P - P* of RF with `size` features over the seeds; None without such rows."""
+        """P - P* of RF with `size` features, over the seeds; None without such rows."""
         values = [] if self.rf is None else self.rf.values.get(size, [])
         return mean_of([value - self.reference.objective for value in values]) if values else None
 
@@ -78,9 +78,9 @@ class Case:
 
 
 def cases(rows) -> list[Case]:
-    """The data sets and kernels that have a row of the exact machine and two sizes of sparse-rf.
+    """The data sets and kernels with a row of the exact machine and two sizes of sparse-rf.
 
-    Raises DataError where there is no such case.
+    Raises DataError if there is no such case.
     """
     # the newest row of each run
     newest = {

@@ -1,7 +1,7 @@
-"""The report: one page of the papers' tables and figures, from results files and traces alone, and
-the figures as files beside it.
+"""The report: one page with the papers' tables and figures, made only from results files and
+traces, and the figures as separate files.
 
-`sources` finds the rows, `coverage` says what was run, `tally` counts how cells came out, `svg` and
-`colours` put figures into a page, `grids` tables; `page` puts all together. The same files give the
-same bytes.
+`sources` finds the rows. `coverage` lists the executed and missing runs. `tally` counts the
+outcomes of cells. `svg` and `colours` embed figures in a page, and `grids` tables. `page` assembles
+them. The same files result in the same bytes.
 """

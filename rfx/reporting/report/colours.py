@@ -1,29 +1,27 @@
-"""Colours of figures on a page that is light or dark: every colour is a variable of the
-page, with a value for either.
-"""
+"""Colours of figures on a light or dark page: every colour is a CSS variable with two values."""
 
 import colorsys
 import re
 
-LIGHT, DARK = "#ffffff", "#141a21"  # what figures lie on
+LIGHT, DARK = "#ffffff", "#141a21"  # background colours
 _INK = (0xE6, 0xEA, 0xEF)
 _CONTRAST = 4.6
 _HEX = re.compile(r"#[0-9a-fA-F]{6}\b")
 
 
 class Colours:
-    """The colours that a page has used so far."""
+    """The colours used on a page so far."""
 
     def __init__(self):
         self.used: set[str] = {LIGHT}
 
     def variable(self, colour: str) -> str:
-        """The CSS value that stands for a colour."""
+        """The CSS value for a colour."""
         self.used.add(colour.lower())
         return f"var(--x{colour.lower()[1:]})"
 
     def within(self, style: str) -> str:
-        """A piece of CSS with every colour as its variable."""
+        """A piece of CSS with every colour replaced by its variable."""
         return _HEX.sub(lambda match: self.variable(match[0]), style)
 
     def css(self, dark: bool) -> str:
@@ -35,8 +33,8 @@ class Colours:
 
 
 def darkened(colour: str) -> str:
-    """What a colour becomes on a dark page: grey is turned round, anything else made
-    lighter until it can be seen.
+    """A colour on a dark page: grey is inverted, and other colours are lightened until they are
+    visible.
     """
     red, green, blue = _parts(colour)
     hue, light, saturation = colorsys.rgb_to_hls(red, green, blue)
@@ -52,7 +50,7 @@ def darkened(colour: str) -> str:
 
 
 def contrast(one: str, other: str) -> float:
-    """The contrast of two colours, 1 to 21, as WCAG 2 defines it."""
+    """The contrast of two colours, 1 to 21, as defined by WCAG 2."""
     low, high = sorted((_luminance(one), _luminance(other)))
     return (high + 0.05) / (low + 0.05)
 

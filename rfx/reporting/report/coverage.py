@@ -1,4 +1,4 @@
-"""What of a plan was run, what was not and why, and what to type to run it."""
+"""Which runs of a plan exist, which are missing and why, and the commands that execute them."""
 
 import shlex
 from dataclasses import dataclass, field
@@ -13,8 +13,9 @@ from rfx.runs.child import NO_DATA
 
 @dataclass(frozen=True)
 class Group:
-    """Runs of one data set and method that have no good row, for one reason; `status`: missing,
-    failed, timeout, interrupted, unconverged, or constant (no better than a constant)."""
+    """Runs of one data set and method without a good row, for the same reason. `status`: missing,
+    failed, timeout, interrupted, unconverged, or constant (no better than a constant).
+    """
 
     status: str
     dataset: str
@@ -25,8 +26,8 @@ class Group:
 
 @dataclass
 class Coverage:
-    """One plan, in the form that its rows are of: how many runs it wants, what became of
-    them, and the groups of those that lack.
+    """One plan, in the form of its rows: the number of its runs, their outcomes, and the groups of
+    runs without a good row.
     """
 
     name: str
@@ -45,8 +46,8 @@ class Coverage:
 
 
 def of(name: str, source: Source, known: dict, folder: str) -> Coverage:
-    """The coverage of the plan `name`. known: the plans there are; folder: where results
-    are, as a person types it.
+    """The coverage of the plan `name`. known: all plans; folder: the folder of results, as a user
+    types it.
     """
     quick = source.quick
     full = plan.load(name, False, known)
@@ -82,7 +83,7 @@ def of(name: str, source: Source, known: dict, folder: str) -> Coverage:
 
 
 def _became(run, row) -> list[tuple[str, str]]:
-    """(status, reason) of a run: ok and perhaps what mars it, or why there is no result."""
+    """(status, reason) of a run: ok, possibly with a defect, or the reason why it has no result."""
     if row is None:
         return [("missing", _why_missing(run.dataset))]
     if row["status"] != "ok":
@@ -104,8 +105,8 @@ def _why_missing(dataset) -> str:
 
 
 def _commands(found, without, folder) -> list[tuple[str, str]]:
-    """(what for, command) of all that would fill what is not there; without: data sets that
-    could not be had.
+    """(purpose, command) of all commands that would add the missing rows. without: data sets that
+    are unavailable.
     """
     name, quick = shlex.quote(found.name), found.quick
 

@@ -1,5 +1,5 @@
-"""A section of a table as rows of a page: what is a label, what is ours and what the
-paper's, of which data set and method.
+"""A section of a table as rows of a page: which parts are labels, our numbers or the paper's
+numbers, and for which data set and method.
 """
 
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from rfx.reporting.tables_render import Parts, parts, text
 
 @dataclass(frozen=True)
 class Shown:
-    """One cell: its text in parts. label: it names the line; again: a label that the line
-    above has, too. method: whose number it is.
+    """One cell: its text in parts. label: it names the line; again: the line above has the same
+    label. method: the method of its number.
     """
 
     parts: Parts
@@ -30,8 +30,8 @@ class Line:
 
 @dataclass(frozen=True)
 class Grid:
-    """A section made ready: heads are (text, method) of each column; sortable, where there
-    is more than one line.
+    """A section prepared for a page: heads are (text, method) of each column; sortable if there are
+    several lines.
     """
 
     title: str
@@ -42,7 +42,7 @@ class Grid:
 
 
 def of(section: Section) -> Grid:
-    """`section` made ready."""
+    """Prepare `section` for a page."""
     given = section.methods
     by_column = [
         given.get(place) or given.get(head, "") for place, head in enumerate(section.columns)
@@ -76,6 +76,6 @@ def of(section: Section) -> Grid:
 
 
 def _method(word: str, labels: list[str], titles: dict[str, str]) -> str:
-    """The method of a line, by the word in its column of methods, or by its labels."""
+    """The method of a line, from its column of methods or from its labels."""
     found = titles.get(word) or next((titles[label] for label in labels if label in titles), "")
     return found or (word if word in methods.names() else "")

@@ -1,5 +1,5 @@
-"""One table or figure of a paper on the page: built from the rows of its plan, once for
-every setting that they have.
+"""One table or figure of a paper on the page: built from the rows of its plan, once for every
+setting of these rows.
 """
 
 from collections.abc import Sequence
@@ -17,12 +17,12 @@ from rfx.reporting.report.grids import of as grid_of
 from rfx.reporting.report.sources import Source
 from rfx.reporting.report.svg import Shelf
 
-LONG = 40  # lines of a table that is folded away at first
+LONG = 40  # a table with more lines is collapsed at first
 
 
 @dataclass
 class Drawn:
-    """A figure: the <svg> element, title and notes, and the names of its files below the
+    """A figure: the <svg> element, title and notes, and the names of its files relative to the
     page's folder.
     """
 
@@ -34,7 +34,7 @@ class Drawn:
 
 @dataclass
 class Block:
-    """One setting: its table and figure, or why there is none."""
+    """One setting: its table and figure, or the reason why they are missing."""
 
     table: Table | None = None
     grids: list[Grid] = field(default_factory=list)
@@ -49,8 +49,8 @@ class Block:
 
 @dataclass
 class Item:
-    """name: such as yen2014-table1; tally: of the first setting, with what of its printed
-    numbers there is no data for.
+    """name: such as yen2014-table1. tally: of the first setting, including printed numbers without
+    data.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Item:
 
 
 def names(folder: catalogue.Folder) -> list[str]:
-    """The tables and figures of a paper: tables first, each with the figure of its name."""
+    """The tables and figures of a paper: tables first, each with the figure of the same name."""
     return sorted(
         {*folder.tables, *folder.figures},
         key=lambda name: ("table" not in name.partition("-")[2], name),
@@ -81,14 +81,14 @@ def names(folder: catalogue.Folder) -> list[str]:
 
 
 def plan_of(folder: catalogue.Folder, name: str) -> str:
-    """The plan whose rows a table or figure is made of."""
+    """The plan whose rows a table or figure shows."""
     own = getattr(folder.tables.get(name) or folder.figures[name], "plan", "")
     return f"{folder.name}-{own}" if own else name
 
 
 def build(folder: catalogue.Folder, name: str, source: Source, shelf: Shelf, output: Path) -> Item:
-    """The table and the figure called `name`, for every setting; the figure's files are
-    written below `output`.
+    """The table and the figure called `name`, for every setting. The files of the figure are
+    written to `output`.
     """
     table, figure = folder.tables.get(name), folder.figures.get(name)
     item = Item(name, source)
@@ -120,7 +120,7 @@ def _block(folder, name, rows, setting, shelf, output) -> Block:
 
 
 def draw(builder, name, rows, setting, shelf, output) -> Drawn:
-    """The figure that a builder makes of rows, its files written below `output`."""
+    """Draw the figure of a builder from rows, and write its files to `output`."""
     stem = output / "figures" / (f"{name}-{setting}" if setting else name)
     with figures.styled():
         chart = builder(rows, setting)

@@ -1,5 +1,5 @@
-"""The page of one results file, whatever it holds: means over seeds with paired tests, ranks over
-data sets, the figures that its rows allow, and what went wrong.
+"""The page of an arbitrary results file: means over seeds with paired tests, ranks over data sets,
+the figures that its rows allow, and errors.
 """
 
 from collections import Counter
@@ -23,13 +23,13 @@ _FIGURES = {
     "grid": "Over a grid of two options",
     "tune": "Search over bandwidth and lambda",
 }
-# Rows that a page lists one by one.
+# Maximum rows that a page lists individually.
 _MOST_LISTED = 2000
 
 
 @dataclass
 class Item:
-    """One part of the page: a table, a figure, or why there is none."""
+    """One part of the page: a table, a figure, or the reason why it is missing."""
 
     id: str
     heading: str
@@ -44,7 +44,7 @@ class Item:
 
 
 class Trouble(NamedTuple):
-    """What became of runs that have no good result."""
+    """The outcome of runs without a good result."""
 
     dataset: str
     method: str
@@ -53,9 +53,10 @@ class Trouble(NamedTuple):
 
 
 def write(path, output, force: bool = False) -> Path:
-    """Write OUTPUT/index.html and OUTPUT/figures/ from the results file `path`; the page's path.
+    """Write OUTPUT/index.html and OUTPUT/figures/ from the results file `path`, and return the path
+    of the page.
 
-    Raises DataError for a file that can't be read or has no rows, and as `page.put` does.
+    Raises DataError for a file that can't be read or has no rows, and the errors of `page.put`.
     """
     path, output = Path(path), Path(output)
     source = sources.read(path, False)
@@ -83,13 +84,13 @@ def write(path, output, force: bool = False) -> Path:
 
 
 def _newest(rows: list) -> list:
-    """Of several rows with one key the last, in the order of the file."""
+    """Of several rows with the same key the last one, in the order of the file."""
     last = {row["key"]: place for place, row in enumerate(rows) if row["key"]}
     return [row for place, row in enumerate(rows) if not row["key"] or last[row["key"]] == place]
 
 
 def _lead(rows) -> str:
-    """How many there are of what."""
+    """The counts in the first sentence of the page."""
     several = [
         ("data set", {row["dataset"] for row in rows}),
         ("method", {row["method"] for row in rows}),
@@ -100,7 +101,7 @@ def _lead(rows) -> str:
 
 
 def _counts(rows) -> list[tuple[str, int]]:
-    """How the runs ended, in words."""
+    """The statuses of the runs, in words, with their counts."""
     words = {"ok": "done", "timeout": "timed out", None: "without a status"}
     found = Counter(words.get(row["status"], row["status"]) for row in rows)
     found["not converged"] = sum(
@@ -110,7 +111,7 @@ def _counts(rows) -> list[tuple[str, int]]:
 
 
 def _items(rows, shelf: Shelf, output: Path) -> Iterator[Item]:
-    """The parts of the page, in their order."""
+    """The parts of the page, in order."""
     good = [row for row in rows if row["status"] == "ok"]
     by_data: dict[str, list] = {}
     for row in good:
@@ -129,7 +130,7 @@ def _items(rows, shelf: Shelf, output: Path) -> Iterator[Item]:
 
 
 def _table(name: str, heading: str, rows, **more) -> Iterator[Item]:
-    """A summary of rows; nothing where they lack the columns that it needs."""
+    """A summary of rows; nothing if they lack the required columns."""
     try:
         table = tables.build("summary", rows, **more)
     except UsageError:
@@ -140,7 +141,7 @@ def _table(name: str, heading: str, rows, **more) -> Iterator[Item]:
 
 
 def _figure(name: str, heading: str, rows, shelf: Shelf, output: Path) -> Iterator[Item]:
-    """A figure of rows; nothing where they have not what it shows."""
+    """A figure of rows; nothing if they lack the required values."""
     builder = cast(Callable, figures_general.FIGURES[name])
     try:
         yield Item(name, heading, figure=items.draw(builder, name, rows, None, shelf, output))
@@ -151,7 +152,7 @@ def _figure(name: str, heading: str, rows, shelf: Shelf, output: Path) -> Iterat
 
 
 def _troubles(rows) -> dict[Trouble, int]:
-    """The runs without a good result, by what became of them."""
+    """The runs without a good result, by outcome."""
     found: Counter[Trouble] = Counter()
     for row in rows:
         where = row["dataset"].partition(":")[0], row["method"]

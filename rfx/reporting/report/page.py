@@ -1,4 +1,4 @@
-"""The page: everything of the papers that are asked for, put into the template."""
+"""The page: the contents of the requested papers, inserted into the template."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -34,12 +34,11 @@ _VERSIONS = (
 def write(
     results, output, folders: list[catalogue.Folder], known: dict, force: bool = False
 ) -> Path:
-    """Write OUTPUT/index.html and OUTPUT/figures/ from the results files in the folder `results`;
-    the page's path.
+    """Write OUTPUT/index.html and OUTPUT/figures/ from the results files in the folder `results`.
 
-    folders: the papers; known: every plan that there is, by name. The page appears whole or not at
-    all, and replaces nothing that is no report of rfx without `force`. Raises UsageError for that,
-    DataError where it can't be written or `results` is no folder.
+    Returns the path of the page. folders: the papers; known: all plans by name. The page is written
+    completely or not at all. Raises UsageError if it would replace something other than a report of
+    rfx without `force`, and DataError if it can't be written or `results` is not a folder.
     """
     results = sources.folder("--results", results)
     if not str(output):
@@ -68,10 +67,10 @@ def write(
 
 
 def put(output: Path, made: Callable[[Shelf], str], inputs, force: bool) -> Path:
-    """Write the page that `made` makes into the folder `output`; its path. inputs: see files.guard.
+    """Write the page that `made` returns into the folder `output`, and return its path. inputs: see
+    files.guard.
 
-    The page appears whole or not at all, and replaces nothing that is no report of rfx without
-    `force`.
+    The page is written completely or not at all. Without `force`, it replaces only a report of rfx.
     """
     page = output / "index.html"
     files.guard(("--output", page), inputs, KIND, force)
@@ -88,8 +87,8 @@ def put(output: Path, made: Callable[[Shelf], str], inputs, force: bool) -> Path
 
 
 def _paper(folder, results, output, known, shelf) -> dict:
-    """What the template wants of one paper."""
-    # the rows of PLAN-full are in the file of PLAN
+    """The variables of the template for one paper."""
+    # rows of PLAN-full are in the file of PLAN
     bases = {name: name.removesuffix("-full") for name in folder.plans}
     bases = {name: base if base in folder.plans else name for name, base in bases.items()}
     found_of = {base: sources.find(results, base) for base in dict.fromkeys(bases.values())}
@@ -121,8 +120,8 @@ def _paper(folder, results, output, known, shelf) -> dict:
 
 
 def _settings(name, plan, covered) -> dict:
-    """All that the runs of a plan were given: the plan itself, and what came of each
-    combination, over its seeds.
+    """All settings of a plan's runs: the plan itself, and the outcome of each combination over its
+    seeds.
     """
     grid = None
     if covered.source.rows and not name.endswith("-full"):
@@ -135,7 +134,7 @@ def _settings(name, plan, covered) -> dict:
 
 
 def rendered(template: str, used: list[sources.Source], shelf: Shelf, more: dict) -> str:
-    """A page of rows: what all pages say of them, and `more` for its template."""
+    """A page about rows: the variables that all pages share, and `more` for its template."""
     place = lazy.jinja2.PackageLoader("rfx.reporting.report", "templates")
     engine = lazy.jinja2.Environment(
         loader=place,
@@ -173,7 +172,7 @@ _made_with = picker(*_VERSIONS)
 
 
 def _machines(rows) -> list[tuple[list[str], int]]:
-    """What the rows were made with: the values of _VERSIONS, and how many rows."""
+    """The environments of the rows: the values of _VERSIONS, and the number of rows of each."""
     found: Counter[tuple[str, ...]] = Counter()
     for what, n in Counter(map(_made_with, rows)).items():
         found[tuple(str(value or "") for value in what)] += n

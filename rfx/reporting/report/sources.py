@@ -1,5 +1,5 @@
-"""Where a plan's rows are: results/PLAN.csv, or of its small form results/PLAN-quick.csv,
-with the traces beside.
+"""The rows of a plan: results/PLAN.csv, or results/PLAN-quick.csv for its small form, with traces
+in the same folder.
 """
 
 import shlex
@@ -13,11 +13,11 @@ from rfx.records import results, traces
 
 @dataclass(frozen=True)
 class Source:
-    """The rows that stand for a plan. path: None where there is no file; quick: of the plan's small
-    form.
+    """The rows of a plan. path: None if there is no file; quick: whether they are of the plan's
+    small form.
 
-    torn: the lines that a killed writer left short. refused: why a file that is there can't be
-    read. other: a file of the other form that is there too, and not used.
+    torn: incomplete lines left by an interrupted writer. refused: the reason why an existing file
+    can't be read. other: an unused file of the other form.
     """
 
     path: Path | None = None
@@ -29,8 +29,8 @@ class Source:
 
 
 def find(folder, plan: str) -> Source:
-    """The full form's file where it has a run that ended well, else the small form's, else
-    what there is.
+    """The full form's file if one of its runs succeeded, else that of the small form, else any file
+    that exists.
     """
     found = [read(Path(folder) / f"{plan}{end}.csv", bool(end)) for end in ("", "-quick")]
     there = [source for source in found if source.path is not None]
@@ -52,7 +52,7 @@ def find(folder, plan: str) -> Source:
 def folder(option: str, name: str) -> Path:
     """The folder of results files that an option names.
 
-    Raises UsageError for an empty name and DataError where there is no such folder.
+    Raises UsageError for an empty name, and DataError if there is no such folder.
     """
     if not str(name):
         raise UsageError(f"{option} is empty; give a folder")
@@ -66,7 +66,7 @@ def folder(option: str, name: str) -> Path:
 
 
 def read(path: Path, quick: bool) -> Source:
-    """The rows of one file with their traces; of a file that can't be read the reason."""
+    """The rows of one file with their traces, or the reason if it can't be read."""
     if not path.exists():
         return Source()
     try:

@@ -1,5 +1,5 @@
-"""Figures as parts of an HTML page: small, with identifiers of their own, and styles that
-the whole page shares.
+"""Figures embedded in an HTML page: small, with unique identifiers, and with styles shared by the
+whole page.
 """
 
 import io
@@ -21,14 +21,14 @@ _DRAWN_BY = re.compile(
 
 
 class Shelf:
-    """What the figures of one page share: styles as classes, colours as variables."""
+    """Shared by the figures of one page: styles as classes, colours as variables."""
 
     def __init__(self):
         self.colours = Colours()
         self._classes: dict[str, str] = {}
 
     def style(self, text: str) -> str:
-        """The class that stands for an inline style."""
+        """The class for an inline style."""
         text = ";".join(
             sorted(part.strip().replace(": ", ":") for part in text.split(";") if part.strip())
         )
@@ -40,10 +40,10 @@ class Shelf:
         return "".join(f"svg .{name}{{{text}}}" for text, name in self._classes.items())
 
     def inline(self, figure, prefix: str, title: str, description: str) -> str:
-        """A finished figure as an <svg> element without its title and notes; prefix: of every
-        identifier in it.
+        """A finished figure as an <svg> element without its title and notes. prefix: prepended to
+        every identifier in it.
 
-        Curves of a method carry its name in data-m, so that a page can pick them out.
+        Curves of a method carry its name in data-m, so that a page can select them.
         """
         style.bare(figure)
         out = io.StringIO()
@@ -53,8 +53,8 @@ class Shelf:
         for metadata in root.findall(f"{_SVG}metadata"):
             root.remove(metadata)
         for parent in list(root.iter()):
-            # its own style would hold for the whole page; a curve without points has a path without
-            # a place
+            # its own style would apply to the whole page; a curve without points has a path without
+            # a position
             for child in [
                 one
                 for one in parent
@@ -105,7 +105,7 @@ class Shelf:
                 if method:
                     element.set("data-m", method)
         if link := element.attrib.pop(_LINK, ""):
-            # the image of a heat map is its own link
+            # the image of a heat map is its own link target
             element.set("href", f"#{prefix}-{link[1:]}" if link.startswith("#") else link)
         for attribute in ("clip-path", "fill"):
             if "url(#" in element.get(attribute, ""):
@@ -120,7 +120,7 @@ class Shelf:
 
 
 def method_of(gid: str) -> str | None:
-    """The method that a curve's identifier names, the longest that it does."""
+    """The method named by a curve's identifier; the longest name that matches."""
     found = [name for name in methods.names() if f"-{name}-" in f"-{gid}-"]
     return max(found, key=len, default=None)
 
@@ -130,7 +130,7 @@ def _rounded(text: str) -> str:
 
 
 def key(name: str, shelf: Shelf) -> str:
-    """A method's mark and line as they are in every figure, as a small <svg> for running text."""
+    """The mark and line of a method, as in every figure, as a small <svg> for running text."""
     looks = style.look(name)
     mark = lazy.markers.MarkerStyle(looks["marker"])
     path = mark.get_path().transformed(mark.get_transform())

@@ -1,4 +1,4 @@
-"""How the cells that stand beside a printed number came out."""
+"""The outcomes of the cells with a printed number."""
 
 from collections.abc import Callable, Iterable
 
@@ -23,7 +23,7 @@ def count(cells: Iterable[Cell]) -> dict[str, int]:
 
 
 def added(tallies: Iterable[dict[str, int]]) -> dict[str, int]:
-    """The sums of several."""
+    """The sums of several tallies."""
     found = dict.fromkeys(KINDS, 0)
     for one in tallies:
         for name, number in one.items():
@@ -32,5 +32,5 @@ def added(tallies: Iterable[dict[str, int]]) -> dict[str, int]:
 
 
 def of_nothing(builder: Callable | None) -> dict[str, int]:
-    """The tally of a table of which there are no rows: its printed numbers, all without data."""
+    """The tally of a table without rows: its printed numbers, all without data."""
     return count(getattr(builder, "unrun", list)())

@@ -476,7 +476,7 @@ def test_numbers_with_signs_and_separators_are_read_and_remembered(words, number
     saved(tmp_path / "odd.csv", amount=["five"], a=[1.0])
     assert predicted(capfd, tmp_path / "odd.csv")[1].count(
         "odd.csv, line 2: column 'amount' has 'five', which is not a number in the format of the"
-        " training rows are written"
+        " training rows"
     )
 
 

@@ -31,7 +31,7 @@ def test_every_estimator_with_a_seed_has_it_behind_the_seed():
         known = list(inspect.signature(kind).parameters)
         assert known[known.index("seed") + 1] == "random_state", name
         assert kind().get_params()["random_state"] is None
-        assert "\nrandom_state : int, RandomState" in inspect.getdoc(kind), name
+        assert "\nrandom_state : int, numpy RandomState" in inspect.getdoc(kind), name
         assert inspect.getdoc(kind).count("random_state :") == 1, name
 
 

@@ -137,7 +137,7 @@ def test_partial_fit_goes_on_and_knows_classes_beforehand():
     assert method.score(X, y)["score"] > 0.6
     with pytest.raises(DataError, match="the label 7 did not occur in the first rows"):
         session.further(X[:5], np.full(5, 7.0))
-    with pytest.raises(UsageError, match="stores a number per row"):
+    with pytest.raises(UsageError, match="stores a number for each row"):
         made("k-sdca").session()
 
 
@@ -587,8 +587,8 @@ def test_kept_values_are_for_fresh_blocks_and_rows_that_come_again():
         with pytest.raises(
             UsageError,
             match=(
-                f"--{next(iter(more)).replace('_', '-')} is .*, but --keep-values is for the rows"
-                " of a set"
+                f"--{next(iter(more)).replace('_', '-')} is .*, but --keep-values is for rows that"
+                " repeat"
             ),
         ):
             made("doubly-sgd", keep_values=True, **more)

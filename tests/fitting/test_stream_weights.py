@@ -176,7 +176,7 @@ def test_a_checkpoint_goes_on_with_the_same_weights(tmp_path, weights, more):
     made("doubly-sgd", **options | {"epochs": 2}).keep(path).fit(X, y, weights)
     resumed = made("doubly-sgd", **options).keep(path, resume=True).fit(X, y, weights)
     np.testing.assert_array_equal(resumed.decision_function(X), whole.decision_function(X))
-    with pytest.raises(DataError, match="the rows are differ from those of the checkpoint"):
+    with pytest.raises(DataError, match="the rows differ from those of the checkpoint"):
         made("doubly-sgd", **options).keep(path, resume=True).fit(X, y, SHARES + 1)
 
 

@@ -4,8 +4,7 @@
 
 import numpy as np
 
-from rfx.features.fourier import FREQUENCY, SHARED, FourierMap
-from rfx.features.random import normals, uniforms
+from rfx.features.fourier import FourierMap
 from rfx.fitting.linear import OPTIONS, LinearMethod, LinearModel, sampled
 from rfx.fitting.method import Fitted
 from rfx.fitting.options import LOSS
@@ -32,15 +31,19 @@ class InverseQuadratic(GammaKernel):
 
 class InverseQuadraticMap(FourierMap):
     """1 / (1 + r) is the mean of exp(-e r) over exponential e: Gaussian frequencies with
-    random bandwidths.
+    random bandwidths. Half the sum of two squared normal numbers is exponential.
     """
 
     kernels = (InverseQuadratic(),)
 
     @classmethod
-    def frequencies(cls, name, n_inputs, first, last, seed, gamma):
-        e = -np.log(uniforms(seed, SHARED, first, last, 1))
-        return np.sqrt(2 * gamma * e) * normals(seed, FREQUENCY, first, last, n_inputs)
+    def n_shared(cls, name):
+        return 2
+
+    @classmethod
+    def frequencies(cls, name, draws, gamma):
+        e = (draws.shared() ** 2).sum(axis=1, keepdims=True) / 2
+        return np.sqrt(2 * gamma * e) * draws.normals()
 
 
 class Landweber(LinearMethod):

@@ -355,7 +355,7 @@ def test_another_runner_is_refused(tmp_path, stub):
 def test_a_foreign_results_file_is_refused_before_anything_runs(tmp_path):
     path = tmp_path / "r.csv"
     path.write_text("a,b\n")
-    with pytest.raises(DataError, match="not a results file"):
+    with pytest.raises(DataError, match="is not an rfx results file"):
         runner.run(a_plan("a"), path, command=["/no/such/program"])
 
 

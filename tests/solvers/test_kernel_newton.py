@@ -226,6 +226,7 @@ def test_the_method_has_no_bias_with_this_loss():
     with pytest.raises(UsageError, match="--bias is for .* kernel logistic regression has none"):
         methods.create("kernel", **options, bias=True).fit(X, y)
     with pytest.raises(
-        UsageError, match="--solver is libsvm, which has no kernel logistic regression here"
+        UsageError,
+        match="--solver is libsvm, which does not support kernel logistic regression here",
     ):
         methods.create("kernel", **options, solver="libsvm").fit(X, y)

@@ -372,7 +372,7 @@ def test_limits_are_reported():
 
 def test_bad_arguments_are_named():
     Z, y = make(10, 3, SquaredHinge)
-    with pytest.raises(UsageError, match="hinge.*choose squared"):
+    with pytest.raises(UsageError, match="hinge.*use squared"):
         solve_l1(DenseMatrix(Z), y, 1.0, Hinge)
     for lam in (0.0, -1.0, np.nan, np.inf):
         with pytest.raises(UsageError, match="lambda is .*positive"):

@@ -22,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 from pairs import add_pairs, machine, ratios, spread, turns
+from scipy import stats
 
 from rfx import env, kernels, methods
 from rfx.data import load
@@ -117,8 +118,6 @@ def read(path):
 def against(values, reference):
     """The geometric mean of the ratios and its 95 % interval, seed by seed."""
     logs = np.log(np.array(values) / np.array(reference))
-    from scipy import stats
-
     half = stats.t.ppf(0.975, len(logs) - 1) * logs.std(ddof=1) / math.sqrt(len(logs))
     low, mean, high = np.exp([logs.mean() - half, logs.mean(), logs.mean() + half])
     return f"{mean:.2f} ({low:.2f} to {high:.2f})"

@@ -68,28 +68,27 @@ class Orthogonal(Independent):
 class Quasi(Independent):
     """The points of a scrambled Sobol sequence, by the inverse distributions."""
 
+    @cached
     def _points(self) -> np.ndarray:
         seed, start, stop = self.of
         return sobol(seed, FREQUENCY, start, stop, self.n_inputs + self.n_shared)
 
     def normals(self) -> np.ndarray:
-        return ndtri(self._points()[:, : self.n_inputs])
+        return ndtri(self._points[:, : self.n_inputs])
 
     def cauchys(self) -> np.ndarray:
-        return cauchy(self._points()[:, : self.n_inputs])
+        return cauchy(self._points[:, : self.n_inputs])
 
     def shared(self) -> np.ndarray:
-        return ndtri(self._points()[:, self.n_inputs :])
+        return ndtri(self._points[:, self.n_inputs :])
 
 
 class Radii(Independent):
-    """The lengths alone, of directions in `width` dimensions."""
-
-    width = 1
+    """The lengths alone, of directions in n_inputs dimensions."""
 
     def normals(self) -> np.ndarray:
         seed, start, stop = self.of
-        return lengths(seed, LENGTH, start, stop, self.width)
+        return lengths(seed, LENGTH, start, stop, self.n_inputs)
 
 
 DRAWS = {"offset": Independent, "pairs": Independent, "orthogonal": Orthogonal, "quasi": Quasi}
@@ -207,8 +206,7 @@ class HadamardMap(FourierMap):
         numbers = np.arange(start, stop) // 2
         first, last = start // 2, -(-stop // 2)
         size = hadamard.padded(n_inputs)
-        draws = Radii(seed, first, last, n_inputs, MAPS[name].n_shared(name))
-        draws.width = size
+        draws = Radii(seed, first, last, size, MAPS[name].n_shared(name))
         radii = MAPS[name].frequencies(name, draws, params["gamma"])[numbers - first, 0]
         return {
             "phases": np.where(np.arange(start, stop) % 2, -0.25, 0.0),

@@ -31,28 +31,10 @@ def pytest_runtest_setup(item):
 
 
 @pytest.fixture
-def one_thread():
-    """Threads only wait for each other on problems of this size; the tests that are about
-    threads set them.
-    """
-    env.set_threads(1)
-    yield
-    env.set_threads(None)
-
-
-@pytest.fixture
 def shared_out(monkeypatch):
     """Small products are made by several threads, too: for the tests that are about threads."""
     monkeypatch.setattr(parallel, "_FEW", 0)
     env.set_threads(max(2, env.cores()))
-    yield
-    env.set_threads(None)
-
-
-@pytest.fixture(scope="module")
-def one_thread_here():
-    """The same for a whole file of very many tests."""
-    env.set_threads(1)
     yield
     env.set_threads(None)
 

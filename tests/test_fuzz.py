@@ -22,16 +22,16 @@ TARGETS = [
 @pytest.mark.parametrize(
     "target, cases, least", TARGETS, ids=[target.__name__ for target, *_ in TARGETS]
 )
-def test_mutated_files_are_read_or_refused(target, cases, least, one_thread):
+def test_mutated_files_are_read_or_refused(target, cases, least):
     assert least < target.fuzz(cases, seed=0) < cases
 
 
-def test_rows_that_lack_something_are_reported_or_refused_by_every_table_and_figure(one_thread):
+def test_rows_that_lack_something_are_reported_or_refused_by_every_table_and_figure():
     assert 5 < reporting.fuzz(30, seed=0) <= 30
 
 
 @pytest.mark.parametrize("name, least", [("packed", 400), ("npz", 100), ("parquet_values", 500)])
-def test_files_are_read_as_other_readers_read_them(name, least, one_thread):
+def test_files_are_read_as_other_readers_read_them(name, least):
     if name == "parquet_values":
         pytest.importorskip("pyarrow")
     assert least < importlib.import_module(f"fuzz.{name}").fuzz(1000, seed=0) < 1000

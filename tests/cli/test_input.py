@@ -33,7 +33,7 @@ FAST = ("--method", "rf", "--n-features", 60, "--gamma", 1)
 
 
 @pytest.fixture(autouse=True)
-def small(one_thread, own_folders):
+def small(own_folders):
     pass
 
 

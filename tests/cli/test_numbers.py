@@ -14,7 +14,7 @@ from rfx.cli import main
 from rfx.data.stream import ArraySource
 from rfx.errors import DataError, UsageError
 
-pytestmark = pytest.mark.usefixtures("own_folders", "one_thread_here")
+pytestmark = pytest.mark.usefixtures("own_folders")
 
 SMALL = {
     "n_features": 20,

@@ -22,7 +22,7 @@ from rfx.data.reading import Reading
 from rfx.data.registry import convert
 from rfx.errors import DataError
 
-pytestmark = pytest.mark.usefixtures("one_thread", "own_folders")
+pytestmark = pytest.mark.usefixtures("own_folders")
 ROWS = b"".join(b"%d 1:%d 2:0.%d\n" % (number % 2, number, number) for number in range(1, 51))
 FIRST, SECOND = ROWS[: ROWS.index(b"\n", 300) + 1], ROWS[ROWS.index(b"\n", 300) + 1 :]
 PACK = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}

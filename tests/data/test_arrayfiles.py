@@ -22,7 +22,7 @@ from rfx.data.tabular.learner import Learner
 from rfx.data.tabular.table import Words
 from rfx.errors import DataError
 
-pytestmark = pytest.mark.usefixtures("one_thread", "own_folders")
+pytestmark = pytest.mark.usefixtures("own_folders")
 N = 60
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(N, 2))

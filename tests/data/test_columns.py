@@ -39,7 +39,7 @@ class _Said(logging.Handler):
 
 
 @pytest.fixture(autouse=True)
-def small(one_thread, own_folders):
+def small(own_folders):
     handler = _Said()
     logging.getLogger("rfx").addHandler(handler)
     yield

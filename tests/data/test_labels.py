@@ -21,7 +21,7 @@ from rfx.data.textstream import CsvSource, LibsvmSource
 from rfx.errors import DataError
 from rfx.options import LabelWeights
 
-pytestmark = pytest.mark.usefixtures("own_folders", "one_thread_here")
+pytestmark = pytest.mark.usefixtures("own_folders")
 
 TRAIN = (
     "train",

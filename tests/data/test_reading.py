@@ -21,7 +21,7 @@ RNG = np.random.default_rng(3)
 
 
 @pytest.fixture(autouse=True)
-def small(one_thread, own_folders, caplog):
+def small(own_folders, caplog):
     LOG.append(caplog)
     yield
     LOG.pop()

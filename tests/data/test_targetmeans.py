@@ -34,7 +34,7 @@ TARGETS = {
 
 
 @pytest.fixture(autouse=True)
-def small(one_thread, own_folders):
+def small(own_folders):
     pass
 
 

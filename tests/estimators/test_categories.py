@@ -21,8 +21,6 @@ from rfx.data.tables import File
 from rfx.errors import DataError, RfxWarning
 from rfx.estimators import base
 
-pytestmark = pytest.mark.usefixtures("one_thread_here")
-
 RNG = np.random.default_rng(0)
 N, MANY = 400, 60
 CODES = RNG.integers(0, MANY, N)

@@ -15,7 +15,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from rfx import estimators, methods
 
 pytestmark = [
-    pytest.mark.usefixtures("one_thread_here"),
     # the checks set absurd options, such as one iteration or labels of one class
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore:SparseRandomFeatures has no features left"),

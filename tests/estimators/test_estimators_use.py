@@ -31,8 +31,6 @@ from rfx.errors import DataError
 from rfx.estimators import base, plugins
 from rfx.options import LabelWeights
 
-pytestmark = pytest.mark.usefixtures("one_thread_here")
-
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-3, 3, (300, 3))
 RADIUS = np.linalg.norm(X, axis=1)

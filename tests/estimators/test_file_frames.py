@@ -15,8 +15,6 @@ from rfx.cli import main
 from rfx.data.tabular.frames import encoded as encoded_of
 from rfx.errors import RfxWarning
 
-pytestmark = pytest.mark.usefixtures("one_thread_here")
-
 N = 300
 TARGETS = ["y", "two", "three"]
 GIVEN = "--gamma 0.2 --lam 0.1 --n-features 60 --kernel gaussian --metric none --scaling standard"

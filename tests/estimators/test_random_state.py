@@ -13,8 +13,6 @@ import rfx
 from rfx import estimators
 from rfx.errors import RfxWarning
 
-pytestmark = pytest.mark.usefixtures("one_thread_here")
-
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 3))
 Y = (X[:, 0] * X[:, 1] > 0).astype(int)

@@ -35,7 +35,6 @@ DOCUMENT = (ROOT / "docs" / "export.md").read_text()
 TOLERANCE = 1e-5
 ROWS = 10_000
 
-pytestmark = pytest.mark.usefixtures("one_thread")
 
 FIXED = {"gamma": 0.3, "lam": 0.1, "scaling": "standard", "metric": "none"}
 STREAM = {"gamma": 0.3, "scaling": "standard", "batch": 16, "epochs": 1, "dtype": "float64"}

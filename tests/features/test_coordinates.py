@@ -122,7 +122,7 @@ def test_other_letters_are_refused_by_row_and_place(value, message):
         feature_map.transform(rows)
 
 
-def test_sparse_features_are_kept_and_solved_as_such(one_thread):
+def test_sparse_features_are_kept_and_solved_as_such():
     """Many coordinates of text: the matrix is CSR, and model and decisions are those of the
     same rows as an array.
     """
@@ -152,7 +152,7 @@ def test_sparse_features_are_kept_and_solved_as_such(one_thread):
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "squared"])
-def test_features_that_are_nearly_all_zero_are_preconditioned_by_their_diagonal(loss, one_thread):
+def test_features_that_are_nearly_all_zero_are_preconditioned_by_their_diagonal(loss):
     """A factor of the rows would have hundreds of times their entries; the solution is that
     of the same features as an array.
     """

@@ -10,8 +10,6 @@ from rfx import methods
 from rfx.data.stream import ArraySource
 from rfx.errors import DataError, UsageError
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 X, TARGETS, WEIGHTS, SHARES, REPEATED = weighted_rows(60)
 # what is learnt from the rows besides f is another where they are repeated
 FIXED = {"gamma": 1.0, "scaling": "none", "dtype": "float64"}

@@ -40,7 +40,7 @@ def problem(task):
         ("sparse-rb", {"n_grids": 16, "lam": 0.5}),
     ],
 )
-def test_the_last_error_is_that_of_the_model(name, options, task, one_thread):
+def test_the_last_error_is_that_of_the_model(name, options, task):
     if task == "regression" and options.get("loss", "squared") != "squared":
         options = {name: value for name, value in options.items() if name not in ("loss", "solver")}
     if options != {"n_features": 60}:  # one of them with the choice of scaling and metric, too

@@ -20,8 +20,6 @@ from rfx.solvers.kernel.ridge import solve_kernel_ridge
 from rfx.solvers.kernel.svm import best_bias
 from rfx.solvers.l1 import interior, newton
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 RNG = np.random.default_rng(1)
 X, TARGETS, WEIGHTS, SHARES, REPEATED = weighted_rows(120)
 # what does not depend on the number of rows: no landmarks or blocks drawn from them

@@ -17,8 +17,6 @@ from rfx.solvers.l1.newton import solve_l1
 from rfx.solvers.stumps import StumpSearch
 from rfx.solvers.surrogate import MOST_INPUTS, fit_linear
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 RNG = np.random.default_rng(5)
 X = np.round(RNG.uniform(-1, 1, (300, 3)), 1)
 Y = np.where(

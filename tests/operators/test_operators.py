@@ -36,9 +36,6 @@ WIDE = sample("gaussian", 5, 90, 3, gamma=1.0, dtype=np.float64)
 SCALE = 0.3
 
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
-
 class Recomputed(Matrix):
     """The least that a kind defines: blocks of rows that share one buffer, which is spoilt
     when the next is asked for.

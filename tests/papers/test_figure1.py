@@ -16,8 +16,6 @@ from rfx.reporting import figures, tables
 from rfx.reporting.tables_render import texts
 from rfx.runs import single
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 DATASET = "sphere:n=300,n_test=100,d=3"
 SHARED = {"kernel": "perceptron", "perceptron_scale": "unit", "scaling": "minmax11"}
 

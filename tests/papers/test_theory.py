@@ -24,8 +24,6 @@ from rfx.reporting.suboptimality import Excess
 from rfx.solvers.base import Budget
 from rfx.solvers.l1.newton import solve_l1
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 SIZES = (16, 32, 64, 128, 256, 512)
 # products of these have no bounded moments worth the name: their rate needs more features than a
 # test has time for

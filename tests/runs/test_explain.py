@@ -20,8 +20,6 @@ from rfx.errors import DataError, UsageError
 from rfx.runs import explain
 from rfx.runs.explain import Asked
 
-pytestmark = pytest.mark.usefixtures("one_thread_here")
-
 N = 900
 NAMES = ["grade", "noise", "town", "job", "day"]
 GIVEN = "--gamma 0.2 --lam 0.1 --n-features 200 --kernel gaussian --metric none --scaling standard"

@@ -109,7 +109,6 @@ def test_a_plan_whose_data_no_command_can_get_is_left_out(folder, tmp_path, monk
     assert again["dai2014-fig1-cifar10-quick"].without == ""
 
 
-@pytest.mark.usefixtures("one_thread")
 def test_it_resumes_and_keeps_the_code(folder, tmp_path):
     said = []
     steps = reproduce.ahead([folder], "quick", tmp_path)

@@ -19,7 +19,6 @@ from rfx.solvers.l1.newton import solve_l1
 from rfx.solvers.l2 import solve_l2
 from rfx.solvers.ridge import solve_ridge
 
-pytestmark = pytest.mark.usefixtures("one_thread")
 SOLVERS = {
     "l1": (solve_l1, SquaredHinge),
     "rounds": (solve_rounds, SquaredHinge),

@@ -28,9 +28,6 @@ from rfx.solvers.l1.quadratic import newton_faces, residual, segment_minimum, so
 LOSSES = [Squared, SquaredHinge, Logistic]
 
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
-
 def make(n_rows, n_columns, loss, seed=0, dtype=np.float64):
     """Correlated columns, of which a few matter."""
     rng = np.random.default_rng(seed)

@@ -26,9 +26,6 @@ from rfx.solvers.ridge import solve_ridge
 LOSSES = [SquaredHinge, Logistic, Squared]
 
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
-
 def make(n_rows, n_columns, seed=0, decay=0.0):
     rng = np.random.default_rng(seed)
     Z = (rng.standard_normal((n_rows, n_columns)) * np.exp(-decay * np.arange(n_columns))).astype(

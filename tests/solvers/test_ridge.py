@@ -14,8 +14,6 @@ from rfx.solvers import ridge
 from rfx.solvers.base import Budget
 from rfx.solvers.ridge import solve_ridge, solve_ridge_cg, solve_ridge_grid
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def make(n_rows, n_columns, outputs=(), seed=0, decay=0.0, dtype=np.float32):
     rng = np.random.default_rng(seed)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from matplotlib import layout_engine as layout_engine
     from matplotlib import markers as markers
     from matplotlib import ticker as ticker
+    from matplotlib.backends import backend_agg as agg
     from scipy import optimize as optimize
     from scipy.linalg import blas as blas
     from scipy.stats import qmc as qmc
@@ -58,6 +59,7 @@ LIBRARIES = {
     "shutil": ["shutil"],
     "subprocess": ["subprocess"],
     "tempfile": ["tempfile"],
+    "agg": ["matplotlib.backends.backend_agg"],
     "blas": ["scipy.linalg.blas"],
     "cluster": ["sklearn.cluster"],
     "dask": ["dask"],

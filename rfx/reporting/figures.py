@@ -159,12 +159,9 @@ def save(chart: charts.Chart, figure, stem: Path) -> list[Path]:
 
 def _written(chart, figure, stem) -> list[Path]:
     # the layout takes as long as drawing, and is the same in all formats
-    paths, engine = [_save(chart, figure, stem, FORMATS[0])], figure.get_layout_engine()
+    first = _save(chart, figure, stem, FORMATS[0])
     figure.set_layout_engine("none")
-    try:
-        return paths + [_save(chart, figure, stem, form) for form in FORMATS[1:]]
-    finally:
-        figure.set_layout_engine(engine)
+    return [first, *(_save(chart, figure, stem, form) for form in FORMATS[1:])]
 
 
 def _stem(name, output) -> Path:

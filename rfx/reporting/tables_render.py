@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -226,16 +227,25 @@ def _markdown(table: _Page) -> str:
     for section in table.grids:
         out += ["", _bars(section.title), ""] if section.title else [""]
         out.append(_pipes(section.columns))
-        out.append(
-            _pipes(
-                "---" if column < section.n_labels else "---:"
-                for column in range(len(section.columns))
-            )
-        )
+        out.append(_pipes(_dashes(section)))
         out += [_pipes(line) for line in section.lines]
     if table.notes:
         out += [""] + [f"- {_bars(note)}" for note in table.notes]
     return "\n".join(out) + "\n"
+
+
+def _dashes(section: _Grid) -> Iterator[str]:
+    """The alignment of each column: to the right if it contains numbers, and is not a label."""
+    numbers = {
+        column
+        for line in section.lines
+        for column, text in enumerate(line)
+        if column >= section.n_labels and _NUMBER.match(text)
+    }
+    return ("---:" if column in numbers else "---" for column in range(len(section.columns)))
+
+
+_NUMBER = re.compile(r"[-+]?[.\d]")
 
 
 def _pipes(texts) -> str:

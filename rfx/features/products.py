@@ -114,30 +114,19 @@ def _find_shifts(X, shifts):
 @njit(cache=True, nogil=True)
 def _pack_dense(X, values, inputs, counts, shifts):
     n, width = X.shape
-    one = X.dtype.type(1.0)
-    used = np.empty(width, np.bool_)
     for g in range(len(counts)):
-        # if the rows end within the group, the last one is repeated
-        i, own = 4 * g, inputs[g]
-        j, k, m = min(i + 1, n - 1), min(i + 2, n - 1), min(i + 3, n - 1)
-        a, b, c, d = X[i], X[j], X[k], X[m]
-        from_a, from_b, from_c, from_d = (
-            one * shifts[i],
-            one * shifts[j],
-            one * shifts[k],
-            one * shifts[m],
-        )
+        count, own = 0, values[g]
         for t in range(width):
-            used[t] = (a[t] != from_a) | (b[t] != from_b) | (c[t] != from_c) | (d[t] != from_d)
-        count = 0
-        for t in range(width):
-            own[count] = t
-            count += used[t]
-        for t in range(count):
-            values[g, 0, t] = np.float64(a[own[t]]) - shifts[i]
-            values[g, 1, t] = np.float64(b[own[t]]) - shifts[j]
-            values[g, 2, t] = np.float64(c[own[t]]) - shifts[k]
-            values[g, 3, t] = np.float64(d[own[t]]) - shifts[m]
+            used = False
+            for r in range(4):
+                # if the rows end within the group, the last one is repeated
+                i = min(4 * g + r, n - 1)
+                own[r, count] = np.float64(X[i, t]) - shifts[i]
+                used |= own[r, count] != 0.0
+            inputs[g, count] = t
+            count += used
+        if count < width:
+            own[:, count] = 0.0
         counts[g] = count
 
 

@@ -5,12 +5,15 @@ process, bytes a step, growth with N.
     python benchmarks/bench_distributed.py bytes     what travels for N, 2N and 4N rows
     python benchmarks/bench_distributed.py growth    5, 10 and 20 million rows, workers of 1 GB
     python benchmarks/bench_distributed.py growth --rows 200000 400000
+    python benchmarks/bench_distributed.py simulate  what 10^9 rows would take, by a model that is
+                                                     checked on measured bytes and seconds
 
 Every number is of processes of their own; the load of the machine is printed beside it. `growth`
 writes about a gigabyte to --folder.
 """
 
 import argparse
+import csv
 import json
 import os
 import resource
@@ -37,8 +40,8 @@ def main():
     parser.add_argument(
         "what",
         nargs="*",
-        choices=["speed", "bytes", "growth"],
-        default=["speed", "bytes", "growth"],
+        choices=[*WHAT],
+        default=[*WHAT],
     )
     parser.add_argument(
         "--folder",
@@ -60,7 +63,7 @@ def main():
     folder = Path(tempfile.mkdtemp(dir=options.folder))
     try:
         for name in options.what:
-            {"speed": speed, "bytes": traffic_of_steps, "growth": growth}[name](options, folder)
+            WHAT[name](options, folder)
     finally:
         shutil.rmtree(folder)
 
@@ -180,12 +183,8 @@ def traffic_of_steps(options, folder):
     """Bytes into and out of two workers, for a step of conjugate gradients and for a pass
     with predictions, value and gradient.
     """
-    from rfx.data import ranges
-    from rfx.data.transforms.scaling import Scaler
     from rfx.distributed import cluster
-    from rfx.distributed.rows import DistributedRows
     from rfx.distributed.workers import Workers
-    from rfx.features import sample
     from rfx.losses import SquaredHinge
 
     columns, turns = 2000, 20
@@ -193,18 +192,8 @@ def traffic_of_steps(options, folder):
     with cluster.connect("local:2") as client:
         workers = Workers(client)
         for count in (50_000, 100_000, 200_000):
-            path = folder / f"{count}.svm"
-            write(path, count, 0)
-            pieces = ranges.cut([ranges.measured(path)], 2)
-            rows = DistributedRows(
-                workers, [ranges.Pieces(ranges.LibsvmRanges(), own) for own in pieces]
-            )
-            rows = rows.scaled(Scaler.fit(rows, "minmax01"), np.float32)
-            Z, w = (
-                rows.features(sample("gaussian", 5, columns, 0, gamma=1.0)).hold(),
-                np.ones(columns),
-            )
-            y = rows.y
+            Z, y = features(workers, folder, count, 2, columns)
+            w = np.ones(columns)
             line = [f"N = {count:>9,}"]
             for name, step in (
                 ("normal", lambda: Z.normal(w)),
@@ -216,6 +205,22 @@ def traffic_of_steps(options, folder):
                     step()
                 line.append(f"{name} {(sum(client.run(traffic).values()) - before) / turns:12,.0f}")
             print("  ".join(line), " ", load(), flush=True)
+
+
+def features(workers, folder, count: int, parts: int, columns: int):
+    """(features, targets) of `count` rows in `parts` parts on the workers."""
+    from rfx.data import ranges
+    from rfx.data.transforms.scaling import Scaler
+    from rfx.distributed.rows import DistributedRows
+    from rfx.features import sample
+
+    path = folder / f"{count}.svm"
+    if not path.exists():
+        write(path, count, 0)
+    pieces = ranges.cut([ranges.measured(path)], parts)
+    rows = DistributedRows(workers, [ranges.Pieces(ranges.LibsvmRanges(), own) for own in pieces])
+    rows = rows.scaled(Scaler.fit(rows, "minmax01"), np.float32)
+    return rows.features(sample("gaussian", 5, columns, 0, gamma=1.0)).hold(), rows.y
 
 
 # ---------------------------------------------------------------------- growth
@@ -300,6 +305,120 @@ def growth(options, folder):
         )[0]
         print(f"exponent of {name} seconds in N: {slope:.2f}")
 
+
+# ---------------------------------------------------------------------- simulate
+
+
+def simulate(options, folder):
+    """What a training of 10^9 rows would take: a model of its parts, each fitted to small runs and
+    then checked on a larger one that the fit did not use.
+
+    A step sends and sums vectors of D numbers for each part. Its bytes and its messages' seconds
+    are linear in the number of parts. The work of a pass is linear in the rows.
+    """
+    from distributed import Client, LocalCluster
+
+    columns, few = 1000, (8, 16, 32, 64, 256)
+    print(f"rf, {options.loss}, D = {columns:,}, rows of 5 inputs, two workers")
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as local:
+        with Client(local) as client:
+            costs = steps(client, folder, columns, few)
+            small, check = (250_000, 500_000, 1_000_000), 4_000_000
+            for count in (*small, check):
+                write(folder / f"{count}.svm", count, 0)
+            trained(local, client, folder, small[0], options.loss)  # compiles
+            runs = [trained(local, client, folder, count, options.loss) for count in small]
+            measured = trained(local, client, folder, check, options.loss)
+    parts = np.array(few)
+    line = {name: np.polyfit(parts[:-1], values[:-1], 1) for name, values in costs.items()}
+    work = np.polyfit(small, [run["cpu"] for run in runs], 1)
+
+    def sent(run, count):
+        """Bytes of the sums of a training, and of its factors."""
+        factors = run["factors"] * 4 * columns**2 * count
+        return run["passes"] * np.polyval(line["bytes"], count) + factors
+
+    once = float(np.mean([run["bytes"] - sent(run, 2) for run in runs]))
+
+    print("\n| what | parts or rows | model | measured | ratio |\n|---|---:|---:|---:|---:|")
+
+    def compared(what, size, model, found):
+        print(f"| {what} | {size:,} | {model:,.3g} | {found:,.3g} | {model / found:.2f} |")
+
+    for name, values in costs.items():
+        compared(f"{name} of a step", few[-1], np.polyval(line[name], few[-1]), values[-1])
+    compared("bytes of a training", check, once + sent(measured, 2), measured["bytes"])
+    compared("processor seconds of a training", check, np.polyval(work, check), measured["cpu"])
+
+    rows, workers, count = 10**9, 100, 200
+    most = {name: max(run[name] for run in (*runs, measured)) for name in ("passes", "factors")}
+    seconds, messages = np.polyval(work, rows), most["passes"] * np.polyval(line["seconds"], count)
+    print(
+        f"\n{rows:,} rows, {workers} workers with one such core each, {count} parts,"
+        f" {most['passes']} passes, {most['factors']} factors: {seconds / 3600:,.1f} processor"
+        f" hours, {seconds / workers / 60:,.1f} minutes of work and {messages:,.0f} seconds of messages,"
+        f" {(once + sent(most, count)) / 1e9:,.1f} GB sent,"
+        f" {(4 * 5 + 5 * 8) * rows / workers / 1e6:,.0f} MB of rows and vectors on a worker"
+    )
+
+
+def steps(client, folder, columns: int, numbers) -> dict[str, list[float]]:
+    """Seconds, and bytes into and out of the workers, of a step over so many parts of few rows."""
+    from rfx.distributed.workers import Workers
+
+    found: dict[str, list[float]] = {"bytes": [], "seconds": []}
+    workers, w, turns = Workers(client), np.ones(columns), 20
+    for parts in numbers:
+        Z, _ = features(workers, folder, 20_000, parts, columns)
+        Z.normal(w)
+        before, start = sum(client.run(traffic).values()), time.perf_counter()
+        for _ in range(turns):
+            Z.normal(w)
+        found["seconds"].append((time.perf_counter() - start) / turns)
+        found["bytes"].append((sum(client.run(traffic).values()) - before) / turns)
+        print(
+            f"{parts:>4} parts: {found['bytes'][-1]:12,.0f} bytes and {found['seconds'][-1]:.4f} s"
+            f" a step, {load()}",
+            flush=True,
+        )
+    return found
+
+
+def trained(local, client, folder, count: int, loss: str) -> dict[str, float]:
+    """Passes over the rows of a training by `rfx train`, its bytes, and its processor seconds."""
+
+    def spent():
+        return sum(client.run(lambda: sum(os.times()[:2])).values())
+
+    trace = folder / "trace.csv"
+    before, cpu = sum(client.run(traffic).values()), spent()
+    row = train(
+        *("--method", "rf", "--n-features", "1000", "--lam", "1", "--loss", loss, "--gamma", "1"),
+        *("--task", "binary", "--data", str(folder / f"{count}.svm"), "--parts", "2"),
+        *("--scheduler", local.scheduler_address, "--trace", str(trace)),
+    )
+    with open(trace) as file:
+        told = [json.loads(entry["more"]) for entry in csv.DictReader(file)]
+    trace.unlink()
+    # a Newton step also computes value and gradient, and searches its line; the first steps are
+    # on a part of the rows, in the client
+    own = [step for step in told if step["rows"] == count]
+    passes = sum(step["cg"] + 2 for step in own)
+    found = {
+        "passes": passes,
+        "factors": len({step["sampled"] for step in own if step["sampled"] > 0}),
+        "bytes": sum(client.run(traffic).values()) - before,
+        "cpu": spent() - cpu + row["cpu"],
+    }
+    print(
+        f"N = {count:>9,}: {passes} passes, {found['factors']} factors, {found['bytes']:12,.0f}"
+        f" bytes, {found['cpu']:.1f} processor seconds, {load()}",
+        flush=True,
+    )
+    return found
+
+
+WHAT = {"speed": speed, "bytes": traffic_of_steps, "growth": growth, "simulate": simulate}
 
 if __name__ == "__main__":
     main()

@@ -26,8 +26,9 @@ _PATIENCE, _ALONE = 2.0, 60.0
 # Maximum bytes of an argument sent with every task; a larger one is sent once and forwarded among
 # the workers.
 INLINE = 1 << 17
-# Maximum bytes of results sent to the client from all parts together; more are reduced in a tree.
-_TOGETHER = 1 << 20
+# Maximum bytes of results sent to the client from all parts together; more are reduced in a tree of
+# tasks, which take some milliseconds each.
+_TOGETHER = 1 << 26
 # Fraction of a worker's memory for features: above 60 percent Dask writes to disk.
 _HELD = 0.4
 

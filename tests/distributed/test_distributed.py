@@ -359,7 +359,7 @@ def test_workers_begin_to_hold_when_that_is_needed_first(workers, folder, monkey
     )
 
 
-def test_an_answer_is_the_same_directly_and_by_tasks(workers, folder):
+def test_an_answer_is_the_same_directly_and_by_tasks(workers, folder, monkeypatch):
     Z, y = problem(workers, folder)
     P, u = RNG.normal(size=50), 2 * y
     weights = np.abs(u) + 1
@@ -370,9 +370,12 @@ def test_an_answer_is_the_same_directly_and_by_tasks(workers, folder):
 
     directly = asked()
     assert workers._direct.works
+    monkeypatch.setattr("rfx.distributed.workers._TOGETHER", 0)
+    in_a_tree = asked()
     workers._direct.works = False
-    for first, second in zip(directly, asked(), strict=True):
-        np.testing.assert_array_equal(first, second)
+    for first, *others in zip(directly, in_a_tree, asked(), strict=True):
+        for other in others:
+            np.testing.assert_array_equal(first, other)
 
 
 def test_what_is_not_where_it_is_looked_for_is_asked_for_by_tasks(workers, folder):

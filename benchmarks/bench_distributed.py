@@ -356,8 +356,8 @@ def simulate(options, folder):
     print(
         f"\n{rows:,} rows, {workers} workers with one such core each, {count} parts,"
         f" {most['passes']} passes, {most['factors']} factors: {seconds / 3600:,.1f} processor"
-        f" hours, {seconds / workers / 60:,.1f} minutes of work and {messages:,.0f} seconds of messages,"
-        f" {(once + sent(most, count)) / 1e9:,.1f} GB sent,"
+        f" hours, {seconds / workers / 60:,.1f} minutes of work, {messages:,.0f} seconds of"
+        f" messages, {(once + sent(most, count)) / 1e9:,.1f} GB sent,"
         f" {(4 * 5 + 5 * 8) * rows / workers / 1e6:,.0f} MB of rows and vectors on a worker"
     )
 

@@ -20,6 +20,8 @@ from rfx.cli.common import (
     threads_option,
 )
 from rfx.data.reading import Reading
+from rfx.data.registry import registry
+from rfx.records import keys
 from rfx.records import results as results_file
 
 
@@ -73,6 +75,14 @@ def command(model, dataset, split, results, zero_based, header, encoding, strict
     # a model trained in Python does not know the name of its data
     taught = row.dataset or "trained in Python"
     row = replace(row, dataset=row.dataset or os.path.basename(dataset))
+    # a named set with the split of the training has the test rows of that run
+    if not (registry.has(dataset) and (dataset, split or "default") == (row.dataset, row.split)):
+        test = "standard input" if dataset == "-" else os.path.basename(dataset)
+        row = replace(
+            row,
+            key=keys.evaluated(row.key, dataset, split),
+            params=row.params | {"test": f"{test}, split {split}" if split else test},
+        )
     if results is not None:
         results_file.append(results, row)
     print_row(row if as_json else replace(row, dataset=taught), as_json)

@@ -61,6 +61,19 @@ def key(run: Run, **more: Any) -> str:
     return f"v{SCHEMA}-{_hash(known | {'schema': SCHEMA}, run)}"
 
 
+def evaluated(trained: str, dataset: str, split: str | None) -> str:
+    """The key of the evaluation of the model of a run, by the run's key, on a data set or a file,
+    by its content and file name. Empty for standard input, or a model without a run: such rows are
+    all different.
+    """
+    if not trained or dataset == "-":
+        return ""
+    digest = _digest(dataset)
+    known = {"trained": trained, "files": digest, "split": split}
+    known["test"] = os.path.basename(dataset) if digest else dataset
+    return f"v{SCHEMA}-{_short(known)}"
+
+
 def check(run: Run, wanted: str) -> None:
     """Raise NoData if the run requested by another machine with the key `wanted` would be different
     here.
@@ -145,6 +158,10 @@ def _hash(known: dict[str, Any], run: Run) -> str:
         name: value for name, value in known["options"].items() if name not in _NOT_IN_KEY
     }
     known["files"] = {name: digest for name in FILES if (digest := _digest(getattr(run, name)))}
+    return _short(known)
+
+
+def _short(known: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()[:16]
 
 

@@ -23,6 +23,7 @@ from rfx.data.libsvm import svmlight
 from rfx.errors import DataError
 from rfx.fitting import calibration
 from rfx.fitting.calibration import Calibration
+from rfx.records import results
 from rfx.records.run import Run
 from rfx.runs import baseline, held_out, metrics, single
 
@@ -495,3 +496,32 @@ def test_a_table_of_one_label_is_said_to_have_one(tmp_path, capfd):
     words = "--method rf --gamma 1 --lam 1 --n-features 8 --target y --no-baseline".split()
     code, _, err = run(capfd, "train", *words, "--data", tmp_path / "one.csv")
     assert code == 0 and "rfx: all training rows have the same label" in err
+
+
+def test_evaluations_on_other_rows_are_rows_of_their_own(tmp_path, capfd, monkeypatch):
+    """A row of `rfx eval` replaces that of the training only where both have the same test rows."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    for name in ("a", "b"):
+        X = rng.random((30, 2))
+        lines = [f"{x},{y},{np.sin(3 * x) + y}" for x, y in X]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["x,y,target", *lines]))
+    words = ["--method", "rf", "--lam", "1", "--gamma", "1", "--n-features", "20"]
+    words += ["--model", "m.npz", "--results", "r.csv"]
+    assert run(capfd, "train", "--data", "a.csv", *words)[0] == 0
+    for more in (["b.csv"], ["a.csv"], ["b.csv"], ["a.csv", "--split", "0.5"]):
+        assert run(capfd, "eval", "m.npz", "--data", *more, "--results", "r.csv")[0] == 0
+    rows = list(results.read("r.csv"))
+    tests = [row["params"].get("test") for row in rows]
+    assert sorted(map(str, tests)) == ["None", "a.csv", "a.csv, split 0.5", "b.csv"]
+    assert {row["dataset"] for row in rows} == {"a.csv"}
+    assert len({row["score"] for row in rows if row["score"] is not None}) == 3
+
+    (tmp_path / "b.csv").write_text((tmp_path / "b.csv").read_text() + "\n.5,.5,3")
+    run(capfd, "eval", "m.npz", "--data", "b.csv", "--results", "r.csv")
+    assert len(list(results.read("r.csv"))) == 5, "an edited file is another one"
+
+    train = ["train", "--data", "breast_cancer", *words[:-1], "named.csv"]
+    assert run(capfd, *train)[0] == 0
+    run(capfd, "eval", "m.npz", "--data", "breast_cancer", "--results", "named.csv")
+    assert len(list(results.read("named.csv"))) == 1, "the test rows of the training"

@@ -78,11 +78,8 @@ def command(model, dataset, split, results, zero_based, header, encoding, strict
     # a named set with the split of the training has the test rows of that run
     if not (registry.has(dataset) and (dataset, split or "default") == (row.dataset, row.split)):
         test = "standard input" if dataset == "-" else os.path.basename(dataset)
-        row = replace(
-            row,
-            key=keys.evaluated(row.key, dataset, split),
-            params=row.params | {"test": f"{test}, split {split}" if split else test},
-        )
+        params = {**row.params, "test": f"{test}, split {split}" if split else test}
+        row = replace(row, key=keys.evaluated(row.key, dataset, split), params=params)
     if results is not None:
         results_file.append(results, row)
     print_row(row if as_json else replace(row, dataset=taught), as_json)

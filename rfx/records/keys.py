@@ -61,7 +61,7 @@ def key(run: Run, **more: Any) -> str:
     return f"v{SCHEMA}-{_hash(known | {'schema': SCHEMA}, run)}"
 
 
-def evaluated(trained: str, dataset: str, split: str | None) -> str:
+def evaluated(trained: str | None, dataset: str, split: str | None) -> str:
     """The key of the evaluation of the model of a run, by the run's key, on a data set or a file,
     by its content and file name. Empty for standard input, or a model without a run: such rows are
     all different.

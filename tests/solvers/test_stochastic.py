@@ -14,7 +14,7 @@ from rfx.features.growing import GrowingMap
 from rfx.losses import get_loss
 from rfx.parallel import for_ranges
 from rfx.solvers.stochastic.doubly import Blocks, DoublySGD
-from rfx.solvers.stochastic.expansion import Expansion
+from rfx.solvers.stochastic.expansion import Expansion, explicit_values
 from rfx.solvers.stochastic.norma import Norma
 from rfx.solvers.stochastic.pegasos import Pegasos
 from rfx.solvers.stochastic.precondition import solve_covariance, solve_few, solve_kernel
@@ -653,3 +653,17 @@ def test_preconditioned_gradients_are_those_of_the_definition(weighted):
     rows = solve_kernel(Z @ Z.T, derivatives, 12, ridge, weights)
     whole = np.linalg.solve(Z.T @ W @ Z / 12 + ridge * np.eye(30), Z.T @ W @ derivatives)
     np.testing.assert_allclose(Z.T @ rows, whole, rtol=1e-7, atol=1e-9)
+
+
+def test_predictions_by_features_need_a_block_of_them_at_a_time():
+    """All features of the rows of a large set would need gigabytes."""
+    rng, columns, asked = np.random.default_rng(0), 2**16, []
+    X, w = rng.normal(size=(700, 2)), rng.normal(size=(2**16, 2))
+
+    def features(rows):
+        asked.append(rows.shape[0])
+        return np.cos(rows[:, :1] * np.arange(columns)).astype(np.float32)
+
+    found = explicit_values(features, X, w)
+    assert sum(asked) == 700 and max(asked) * columns * 4 <= 2**26
+    np.testing.assert_allclose(found, features(X).astype(float) @ w, rtol=1e-3, atol=1e-2)

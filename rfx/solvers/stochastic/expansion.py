@@ -9,11 +9,12 @@ every change of coef, the change times the S of its time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from rfx.operators.blocks import block_size, ranges
 from rfx.operators.mapped import MapMatrix
 from rfx.parallel import for_ranges, matmul, one_blas_thread
 
@@ -32,6 +33,17 @@ _SMALL, _TOGETHER, _NUMBERS, _FEW = 1024, 16, 1 << 21, 1024
 # The scale is moved into the coefficients below this: the average is a difference of numbers as
 # large as 1/scale.
 _SMALLEST = 1e-4
+
+
+def explicit_values(
+    features: Callable[[Inputs], np.ndarray], X: Inputs, w: np.ndarray
+) -> np.ndarray:
+    """(n, n_outputs) float64 values w.z(x) of features z, some megabytes of them at a time."""
+    out = np.empty((X.shape[0], w.shape[1]))
+    for rows in ranges(X.shape[0], block_size(len(w), np.float32)):
+        Z = features(X[rows])
+        out[rows] = matmul(Z, w.astype(Z.dtype))
+    return out
 
 
 class Expansion:

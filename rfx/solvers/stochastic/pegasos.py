@@ -18,7 +18,7 @@ import numpy as np
 from rfx.errors import UsageError
 from rfx.losses import times
 from rfx.parallel import matmul
-from rfx.solvers.stochastic.expansion import cross
+from rfx.solvers.stochastic.expansion import cross, explicit_values
 from rfx.solvers.stochastic.precondition import solve_covariance, solve_few
 
 if TYPE_CHECKING:
@@ -105,8 +105,7 @@ class Pegasos:
 
     def predictions(self, X: Inputs) -> np.ndarray:
         """(n, n_outputs) float64 values w.z(x)."""
-        Z = self.features(X)
-        return matmul(Z, self.w.astype(Z.dtype)).astype(np.float64)
+        return explicit_values(self.features, X, self.w)
 
     def state(self) -> dict[str, Any]:
         """Arrays from which `restore` continues bitwise identically."""

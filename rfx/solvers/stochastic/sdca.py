@@ -31,7 +31,7 @@ from rfx import kernels
 from rfx.compiled import njit
 from rfx.errors import UsageError
 from rfx.losses import times
-from rfx.parallel import matmul
+from rfx.solvers.stochastic.expansion import explicit_values
 from rfx.solvers.stochastic.support import Support
 
 if TYPE_CHECKING:
@@ -175,8 +175,7 @@ class LinearSDCA:
 
     def predictions(self, X: Inputs) -> np.ndarray:
         """(n, n_outputs) float64 values w.z(x)."""
-        Z = self.features(X)
-        return matmul(Z, self.w.astype(Z.dtype)).astype(np.float64)
+        return explicit_values(self.features, X, self.w)
 
     def state(self) -> dict[str, Any]:
         """Arrays from which `restore` continues bitwise identically."""

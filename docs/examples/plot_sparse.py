@@ -21,7 +21,7 @@ for lam in (30, 10, 3, 1):
     model = SparseRFClassifier(n_features=1000, lam=lam, **common).fit(X_train, y_train)
     sizes.append(model.info_["model_size"])
     scores.append(model.score(X_test, y_test))
-plt.semilogx(sizes, scores, "o-", label="sparse-rf")
+plt.plot(sizes, scores, "o-", label="sparse-rf")
 dense = RFClassifier(n_features=1000, lam=1, **common).fit(X_train, y_train)
 plt.plot(dense.info_["model_size"], dense.score(X_test, y_test), "s", label="rf")
 plt.xlabel("features in the model")

@@ -50,6 +50,11 @@ class Independent:
         seed, start, stop = self.of
         return cauchys(seed, FREQUENCY, start, stop, self.n_inputs)
 
+    def uniforms(self) -> np.ndarray:
+        """(count, n_inputs) uniform numbers."""
+        seed, start, stop = self.of
+        return uniforms(seed, FREQUENCY, start, stop, self.n_inputs)
+
     def shared(self) -> np.ndarray:
         """(count, n_shared) standard normal numbers."""
         seed, start, stop = self.of
@@ -79,6 +84,9 @@ class Quasi(Independent):
     def cauchys(self) -> np.ndarray:
         return cauchy(self._points[:, : self.n_inputs])
 
+    def uniforms(self) -> np.ndarray:
+        return self._points[:, : self.n_inputs]
+
     def shared(self) -> np.ndarray:
         return ndtri(self._points[:, self.n_inputs :])
 
@@ -92,8 +100,8 @@ class Radii(Independent):
 
 
 DRAWS = {"offset": Independent, "pairs": Independent, "orthogonal": Orthogonal, "quasi": Quasi}
-# for kernels of ||x - y||_2 alone: the frequencies of laplacian have no lengths apart
-ISOTROPIC = ("orthogonal", "hadamard")
+# for kernels of ||x - y||_2 alone: the frequencies of the others have no lengths apart
+ISOTROPIC, APART = ("orthogonal", "hadamard"), ("laplacian", "skewed-chi2")
 
 
 class FourierMap(FeatureMap):
@@ -121,7 +129,7 @@ class FourierMap(FeatureMap):
         paired = variant != "offset"
         first, last = (start // 2, -(-stop // 2)) if paired else (start, stop)
         draws = DRAWS[variant](seed, first, last, n_inputs, cls.n_shared(name))
-        w = cls.frequencies(name, draws, params["gamma"])
+        w = cls.drawn(name, draws, params)
         if paired:
             # sin(t) is cos(t) a quarter turn later
             w = np.repeat(w, 2, axis=0)[start - 2 * first : stop - 2 * first]
@@ -134,6 +142,11 @@ class FourierMap(FeatureMap):
     def n_shared(cls, name: str) -> int:
         """Numbers of a frequency that all its inputs share."""
         return 1 if name == "laplacian-l2" else 0
+
+    @classmethod
+    def drawn(cls, name: str, draws: Independent, params: dict[str, Any]) -> np.ndarray:
+        """(count, n_inputs) draws of w, from all parameters of the kernel."""
+        return cls.frequencies(name, draws, params["gamma"])
 
     @classmethod
     def frequencies(cls, name: str, draws: Independent, gamma: float) -> np.ndarray:
@@ -152,7 +165,7 @@ class FourierMap(FeatureMap):
         return {
             variant: words
             for variant, words in cls.variants.items()
-            if name != "laplacian" or variant not in ISOTROPIC
+            if variant not in ISOTROPIC or name not in APART
         }
 
     @classmethod
@@ -207,7 +220,7 @@ class HadamardMap(FourierMap):
         first, last = start // 2, -(-stop // 2)
         size = hadamard.padded(n_inputs)
         draws = Radii(seed, first, last, size, MAPS[name].n_shared(name))
-        radii = MAPS[name].frequencies(name, draws, params["gamma"])[numbers - first, 0]
+        radii = MAPS[name].drawn(name, draws, params)[numbers - first, 0]
         return {
             "phases": np.where(np.arange(start, stop) % 2, -0.25, 0.0),
             "lengths": radii / (2 * np.pi),

@@ -14,7 +14,7 @@ from rfx.fitting.options import (
     TARGET_SCALING,
 )
 from rfx.fitting.settings import Settings
-from rfx.kernels import KERNELS
+from rfx.kernels import KERNELS, Kernel
 from rfx.options import Option
 
 # Number of first rows for learning preprocessing, if the input can be read only once.
@@ -127,10 +127,15 @@ PROJECT = Option(
 )
 # Newton steps on features cost as much for more rows.
 PEGASOS = (BATCH.but(default=4096), PROJECT, PRECONDITION, AVERAGING)
+
+
+def _learnt(kernel: Kernel) -> set[str]:
+    """The kernel's parameters that depend on all training rows."""
+    return set(kernel.parameters) - {"gamma", *(option.name for option in kernel.options)}
+
+
 OPTIONS = (
-    KERNEL.but(
-        choices=lambda: [name for name in MAPS if not set(KERNELS[name].parameters) - {"gamma"}]
-    ),
+    KERNEL.but(choices=lambda: [name for name in MAPS if not _learnt(KERNELS[name])]),
     GAMMA.adding(
         {"median-matlab": "1 / median distance^2, as in the program of Dai et al."},
         {

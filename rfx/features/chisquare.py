@@ -64,14 +64,14 @@ class AdditiveChi2Map(FeatureMap):
     def compute(self, X, out):
         self.kernels[0].check(X, self.params)
         columns = self.arrays["columns"].astype(np.int64)
-        waves = [self.arrays[name] for name in ("frequencies", "phases", "scales")]
+        w, b, scales = (self.arrays[name] for name in ("frequencies", "phases", "scales"))
         step = max(1, _VALUES // (self.n_inputs + self.n_features))
 
         def part(first, last):
             for start in range(first * step, min(last * step, X.shape[0]), step):
                 rows = slice(start, min(start + step, X.shape[0]))
                 dense = X[rows].toarray() if sp.issparse(X) else np.asarray(X[rows])
-                _waves(dense.astype(np.float64), columns, *waves, out[rows])
+                _waves(dense.astype(np.float64), columns, w, b, scales, out[rows])
 
         parallel.for_ranges(part, -(-X.shape[0] // step), work=20 * out.size)
 

@@ -1,9 +1,8 @@
 """Features of the Hamming kernel: random signs of the codes of a random subset of the inputs.
 
-An input is in the subset with probability 1 - exp(-gamma). The product of the signs of two rows is 1
-where they agree on the subset, which has probability exp(-gamma)^(number of differences), and
-otherwise 1 or -1 with equal probability. (A random partition of the rows, like random binning of
-Rahimi and Recht 2007, with signs for the bins.)
+An input is in the subset with probability 1 - exp(-gamma). The product of the signs of two rows is
+1 where they agree on the subset, which has probability exp(-gamma)^(number of differences), and
+otherwise 1 or -1 with equal probability.
 """
 
 import numpy as np
@@ -58,8 +57,8 @@ class HammingMap(FeatureMap):
 
     @cached
     def _plan(self) -> tuple:
-        """(keys (blocks, d, 2), masks (blocks, d), block and bit of each feature (D,)): bit b of the
-        mask of an input says whether feature b of the block has the input in its subset.
+        """(keys (blocks, d, 2), masks (blocks, d), block and bit of each feature (D,)): bit b of
+        the mask of an input says whether feature b of the block has the input in its subset.
         """
         numbers = self.arrays["numbers"].astype(np.int64)
         # a feature may be selected several times, but with the same subset

@@ -1,8 +1,8 @@
 """Fourier features of mixtures of Gaussian kernels: a random bandwidth for each frequency.
 
 The rational quadratic kernel is the mean of exp(-gamma t ||x - y||^2) over t from the gamma
-distribution with shape and rate alpha (Rasmussen and Williams 2006, equation 4.20), `multiscale` that
-over a few values of t.
+distribution with shape and rate alpha (Rasmussen and Williams 2006, equation 4.20), `multiscale`
+that over a few values of t.
 """
 
 import numpy as np

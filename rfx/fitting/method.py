@@ -12,6 +12,7 @@ import numpy as np
 from rfx import kernels, losses
 from rfx import steps as told
 from rfx.errors import UsageError, or_near
+from rfx.features import MAPS
 from rfx.fitting import bandwidth, weights
 from rfx.fitting.cache import Cache
 from rfx.fitting.options import AUTO, COMMON
@@ -184,6 +185,8 @@ class Method:
         known = kernels.get_kernel(str(kernel))
         if known.scalings:
             found["scaling"] = known.scalings[0]
+        if found.get("features") and kernel in MAPS:
+            found["features"] = MAPS[str(kernel)].usual(str(kernel))
         return {option.name: option.default for option in known.options} | found
 
     @classmethod

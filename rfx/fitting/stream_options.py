@@ -14,7 +14,7 @@ from rfx.fitting.options import (
     TARGET_SCALING,
 )
 from rfx.fitting.settings import Settings
-from rfx.kernels import KERNELS, Kernel
+from rfx.kernels import KERNELS
 from rfx.options import Option
 
 # Number of first rows for learning preprocessing, if the input can be read only once.
@@ -56,8 +56,9 @@ FEATURES = Option(
     str,
     "Variant of the Fourier features: sqrt2 cos(w.x + b) (offset), or cos and sin of one w (pairs)."
     " In pairs, w is also orthogonal in blocks (orthogonal), the same with fast products"
-    " (hadamard), or from a Sobol sequence (quasi).",
-    ("offset", "pairs", "orthogonal", "quasi", "hadamard"),
+    " (hadamard), or from a Sobol sequence (quasi). Polynomial kernels: TensorSketch (sketch, the"
+    " default), or products of random signs (offset).",
+    ("offset", "pairs", "orthogonal", "quasi", "hadamard", "sketch"),
     default="offset",
 )
 REPLACE = Option(
@@ -128,14 +129,8 @@ PROJECT = Option(
 # Newton steps on features cost as much for more rows.
 PEGASOS = (BATCH.but(default=4096), PROJECT, PRECONDITION, AVERAGING)
 
-
-def _learnt(kernel: Kernel) -> set[str]:
-    """The kernel's parameters that depend on all training rows."""
-    return set(kernel.parameters) - {"gamma", *(option.name for option in kernel.options)}
-
-
 OPTIONS = (
-    KERNEL.but(choices=lambda: [name for name in MAPS if not _learnt(KERNELS[name])]),
+    KERNEL.but(choices=lambda: [name for name in MAPS if not KERNELS[name].needs_rows]),
     GAMMA.adding(
         {"median-matlab": "1 / median distance^2, as in the program of Dai et al."},
         {

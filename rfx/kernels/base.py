@@ -49,6 +49,11 @@ class Kernel:
         """Whether the kernel is invariant to a shift of all rows."""
         return self.metric in ("squared", "l2", "l1", "product") and not self.clips
 
+    @property
+    def needs_rows(self) -> bool:
+        """Whether it has parameters other than gamma and its options, learnt from all rows."""
+        return bool(set(self.parameters) - {"gamma", *(option.name for option in self.options)})
+
     def learn(self, X, given: dict, seed: int) -> dict:
         """The parameters for scaled training rows X (n, d), dense or CSR; given: the options that
         were set, including gamma.

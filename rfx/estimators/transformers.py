@@ -530,8 +530,8 @@ class SkewedChi2Features(MapFeatures):
 class HammingFeatures(MapFeatures):
     """Random signs of codes of categories.
 
-    Products of random signs of the codes of a random subset of the inputs, for the kernel exp(-gamma
-    times the number of inputs that differ).
+    Products of random signs of the codes of a random subset of the inputs, for the kernel
+    exp(-gamma m), m the number of inputs that differ.
 
 
     Parameters
@@ -617,7 +617,8 @@ class DotProductFeatures(MapFeatures):
     References
     ----------
     .. [1] Kar and Karnick, "Random Feature Maps for Dot Product Kernels", AISTATS 2012.
-    .. [2] Pham and Pagh, "Fast and Scalable Polynomial Kernels via Explicit Feature Maps", KDD 2013.
+    .. [2] Pham and Pagh, "Fast and Scalable Polynomial Kernels via Explicit Feature Maps", KDD
+       2013.
 
     Examples
     --------

@@ -27,6 +27,7 @@ from rfx.features.widths import WIDTHS
 from rfx.fitting import bandwidth, memory
 from rfx.fitting.options import DTYPE, GAMMA, KERNEL, MAX_MEMORY, MOST, N_FEATURES, SCALING, SEED
 from rfx.fitting.training import begin
+from rfx.kernels.chisquare import ChiSquare
 from rfx.methods import create
 from rfx.methods.nystrom import LANDMARKS
 from rfx.methods.rfm import RFM
@@ -186,6 +187,12 @@ class MapFeatures(MapTransformer):
     """
 
     map_class: type[FeatureMap] = FeatureMap
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        counts = any(isinstance(kernel, ChiSquare) for kernel in self.map_class.kernels)
+        tags.input_tags.positive_only = counts
+        return tags
 
     def _options(self):
         return map_options(self.map_class)

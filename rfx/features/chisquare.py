@@ -87,6 +87,7 @@ class SkewedChi2Map(FourierMap):
     """sqrt2 cos(w.z + b) of z_j = log(1 + x_j / c), w_j with the density sech(pi w)."""
 
     kernels = (SkewedChi2(),)
+    variants = {name: FourierMap.variants[name] for name in ("offset", "pairs", "quasi")}
 
     @classmethod
     def drawn(cls, name, draws, params):

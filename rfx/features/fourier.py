@@ -100,8 +100,8 @@ class Radii(Independent):
 
 
 DRAWS = {"offset": Independent, "pairs": Independent, "orthogonal": Orthogonal, "quasi": Quasi}
-# for kernels of ||x - y||_2 alone: the frequencies of the others have no lengths apart
-ISOTROPIC, APART = ("orthogonal", "hadamard"), ("laplacian", "skewed-chi2")
+# for kernels of ||x - y||_2 alone: the frequencies of laplacian have no lengths apart
+ISOTROPIC = ("orthogonal", "hadamard")
 
 
 class FourierMap(FeatureMap):
@@ -165,7 +165,7 @@ class FourierMap(FeatureMap):
         return {
             variant: words
             for variant, words in cls.variants.items()
-            if variant not in ISOTROPIC or name not in APART
+            if name != "laplacian" or variant not in ISOTROPIC
         }
 
     @classmethod

@@ -104,8 +104,7 @@ class SketchMap(FeatureMap):
             factors.append((told.linear(root * both[1:], both[0]),))
         count = len(numbers)
         chosen = told.Select(np.arange(count) + count * imaginary)
-        product = told.ComplexProduct(tuple(factors))
-        return product, chosen, told.scaled(self.arrays["scales"], count)
+        return told.ComplexProduct(tuple(factors)), chosen
 
 
 def _frequencies(parts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

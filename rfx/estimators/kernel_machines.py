@@ -776,8 +776,6 @@ class RFMClassifier(WeightedClassifier):
         (unit).
     alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
-    skewedness : float, default=None
-        c of kernel skewed-chi2; 1 by default.
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows.
@@ -844,7 +842,6 @@ class RFMClassifier(WeightedClassifier):
         class_weight: dict | str | None = None,
         perceptron_scale: str | None = None,
         alpha: float | None = None,
-        skewedness: float | None = None,
         scaling: str = "auto",
         metric: str = "auto",
         metric_steps: int | None = None,
@@ -893,8 +890,6 @@ class RFMRegressor(WeightedRegressor):
         (unit).
     alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
-    skewedness : float, default=None
-        c of kernel skewed-chi2; 1 by default.
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows.
@@ -960,7 +955,6 @@ class RFMRegressor(WeightedRegressor):
         tol: float | None = None,
         perceptron_scale: str | None = None,
         alpha: float | None = None,
-        skewedness: float | None = None,
         scaling: str = "auto",
         metric: str = "auto",
         metric_steps: int | None = None,

@@ -229,6 +229,13 @@ class Method:
             raise UsageError(
                 f"{flag} is {given[name]}, which does not apply to kernel {settings.kernel}"
             )
+        kernel = settings.get("kernel") or AUTO
+        suited = () if kernel == AUTO else kernels.get_kernel(kernel).scalings
+        if suited and settings.metric != "none":
+            raise UsageError(
+                f"--metric is {settings.metric}, but kernel {kernel} is for inputs without one; use"
+                " --metric none"
+            )
         for other in ("lam", "rounds"):
             if "lam_path" in given and other in given:
                 raise UsageError(

@@ -44,8 +44,8 @@ class KernelClassifier(WeightedClassifier):
         (unit).
     alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
-    skewedness : float, default=None
-        c of kernel skewed-chi2; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
@@ -113,7 +113,7 @@ class KernelClassifier(WeightedClassifier):
         class_weight: dict | str | None = None,
         perceptron_scale: str | None = None,
         alpha: float | None = None,
-        skewedness: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "auto",
         metric: str = "auto",
         metric_steps: int | None = None,
@@ -162,8 +162,8 @@ class KernelRegressor(WeightedRegressor):
         (unit).
     alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
-    skewedness : float, default=None
-        c of kernel skewed-chi2; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
@@ -230,7 +230,7 @@ class KernelRegressor(WeightedRegressor):
         tol: float | None = None,
         perceptron_scale: str | None = None,
         alpha: float | None = None,
-        skewedness: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "auto",
         metric: str = "auto",
         metric_steps: int | None = None,
@@ -285,8 +285,8 @@ class NystromClassifier(WeightedClassifier):
         (unit).
     alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
-    skewedness : float, default=None
-        c of kernel skewed-chi2; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
@@ -356,7 +356,7 @@ class NystromClassifier(WeightedClassifier):
         class_weight: dict | str | None = None,
         perceptron_scale: str | None = None,
         alpha: float | None = None,
-        skewedness: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "auto",
         metric: str = "auto",
         metric_steps: int | None = None,
@@ -407,8 +407,8 @@ class NystromRegressor(WeightedRegressor):
         (unit).
     alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
-    skewedness : float, default=None
-        c of kernel skewed-chi2; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
@@ -477,7 +477,7 @@ class NystromRegressor(WeightedRegressor):
         tol: float | None = None,
         perceptron_scale: str | None = None,
         alpha: float | None = None,
-        skewedness: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "auto",
         metric: str = "auto",
         metric_steps: int | None = None,
@@ -532,8 +532,8 @@ class BlockClassifier(WeightedClassifier):
         (unit).
     alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
-    skewedness : float, default=None
-        c of kernel skewed-chi2; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
@@ -602,7 +602,7 @@ class BlockClassifier(WeightedClassifier):
         class_weight: dict | str | None = None,
         perceptron_scale: str | None = None,
         alpha: float | None = None,
-        skewedness: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "auto",
         metric: str = "auto",
         metric_steps: int | None = None,
@@ -653,8 +653,8 @@ class BlockRegressor(WeightedRegressor):
         (unit).
     alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
-    skewedness : float, default=None
-        c of kernel skewed-chi2; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
@@ -722,7 +722,7 @@ class BlockRegressor(WeightedRegressor):
         tol: float | None = None,
         perceptron_scale: str | None = None,
         alpha: float | None = None,
-        skewedness: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "auto",
         metric: str = "auto",
         metric_steps: int | None = None,

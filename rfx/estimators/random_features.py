@@ -57,8 +57,8 @@ class RFClassifier(WeightedClassifier):
         (unit).
     alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
-    skewedness : float, default=None
-        c of kernel skewed-chi2; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
@@ -132,7 +132,7 @@ class RFClassifier(WeightedClassifier):
         k: int | None = None,
         perceptron_scale: str | None = None,
         alpha: float | None = None,
-        skewedness: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "auto",
         metric: str = "auto",
         metric_steps: int | None = None,
@@ -194,8 +194,8 @@ class RFRegressor(WeightedRegressor):
         (unit).
     alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
-    skewedness : float, default=None
-        c of kernel skewed-chi2; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
@@ -268,7 +268,7 @@ class RFRegressor(WeightedRegressor):
         k: int | None = None,
         perceptron_scale: str | None = None,
         alpha: float | None = None,
-        skewedness: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "auto",
         metric: str = "auto",
         metric_steps: int | None = None,
@@ -335,8 +335,8 @@ class SparseRFClassifier(WeightedClassifier):
         (unit).
     alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
-    skewedness : float, default=None
-        c of kernel skewed-chi2; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
@@ -409,7 +409,7 @@ class SparseRFClassifier(WeightedClassifier):
         k: int | None = None,
         perceptron_scale: str | None = None,
         alpha: float | None = None,
-        skewedness: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "auto",
         metric: str = "auto",
         metric_steps: int | None = None,
@@ -472,8 +472,8 @@ class SparseRFRegressor(WeightedRegressor):
         (unit).
     alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
-    skewedness : float, default=None
-        c of kernel skewed-chi2; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
@@ -545,7 +545,7 @@ class SparseRFRegressor(WeightedRegressor):
         k: int | None = None,
         perceptron_scale: str | None = None,
         alpha: float | None = None,
-        skewedness: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "auto",
         metric: str = "auto",
         metric_steps: int | None = None,
@@ -631,8 +631,8 @@ class LKRFClassifier(WeightedClassifier):
         (unit).
     alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
-    skewedness : float, default=None
-        c of kernel skewed-chi2; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
@@ -711,7 +711,7 @@ class LKRFClassifier(WeightedClassifier):
         k: int | None = None,
         perceptron_scale: str | None = None,
         alpha: float | None = None,
-        skewedness: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "auto",
         metric: str = "auto",
         metric_steps: int | None = None,
@@ -793,8 +793,8 @@ class LKRFRegressor(WeightedRegressor):
         (unit).
     alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
-    skewedness : float, default=None
-        c of kernel skewed-chi2; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
@@ -872,7 +872,7 @@ class LKRFRegressor(WeightedRegressor):
         k: int | None = None,
         perceptron_scale: str | None = None,
         alpha: float | None = None,
-        skewedness: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "auto",
         metric: str = "auto",
         metric_steps: int | None = None,

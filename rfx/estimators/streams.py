@@ -96,8 +96,8 @@ class DoublySGDClassifier(IncrementalClassifier):
         frequencies.
     alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
-    skewedness : float, default=None
-        c of kernel skewed-chi2; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows.
@@ -180,7 +180,7 @@ class DoublySGDClassifier(IncrementalClassifier):
         keep_values: bool = False,
         class_weight: dict | str | None = None,
         alpha: float | None = None,
-        skewedness: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
@@ -278,8 +278,8 @@ class DoublySGDRegressor(IncrementalRegressor):
         since.
     alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
-    skewedness : float, default=None
-        c of kernel skewed-chi2; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows.
@@ -361,7 +361,7 @@ class DoublySGDRegressor(IncrementalRegressor):
         max_memory: float = 256.0,
         keep_values: bool = False,
         alpha: float | None = None,
-        skewedness: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
@@ -446,8 +446,8 @@ class NormaClassifier(IncrementalClassifier):
         frequencies.
     alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
-    skewedness : float, default=None
-        c of kernel skewed-chi2; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows.
@@ -526,7 +526,7 @@ class NormaClassifier(IncrementalClassifier):
         averaging: str = "linear",
         class_weight: dict | str | None = None,
         alpha: float | None = None,
-        skewedness: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
@@ -607,8 +607,8 @@ class NormaRegressor(IncrementalRegressor):
         weight t.
     alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
-    skewedness : float, default=None
-        c of kernel skewed-chi2; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows.
@@ -686,7 +686,7 @@ class NormaRegressor(IncrementalRegressor):
         precondition: bool = True,
         averaging: str = "linear",
         alpha: float | None = None,
-        skewedness: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
@@ -758,8 +758,8 @@ class KSDCAClassifier(WeightedClassifier):
         frequencies.
     alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
-    skewedness : float, default=None
-        c of kernel skewed-chi2; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows.
@@ -833,7 +833,7 @@ class KSDCAClassifier(WeightedClassifier):
         sweeps: int = 200,
         class_weight: dict | str | None = None,
         alpha: float | None = None,
-        skewedness: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
@@ -901,8 +901,8 @@ class KSDCARegressor(ManyTargets):
         converge.
     alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
-    skewedness : float, default=None
-        c of kernel skewed-chi2; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows.
@@ -975,7 +975,7 @@ class KSDCARegressor(ManyTargets):
         gap: bool = False,
         sweeps: int = 200,
         alpha: float | None = None,
-        skewedness: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
@@ -1049,8 +1049,8 @@ class NSDCAClassifier(WeightedClassifier):
         frequencies.
     alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
-    skewedness : float, default=None
-        c of kernel skewed-chi2; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows.
@@ -1125,7 +1125,7 @@ class NSDCAClassifier(WeightedClassifier):
         sweeps: int = 200,
         class_weight: dict | str | None = None,
         alpha: float | None = None,
-        skewedness: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
@@ -1195,8 +1195,8 @@ class NSDCARegressor(ManyTargets):
         converge.
     alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
-    skewedness : float, default=None
-        c of kernel skewed-chi2; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows.
@@ -1270,7 +1270,7 @@ class NSDCARegressor(ManyTargets):
         gap: bool = False,
         sweeps: int = 200,
         alpha: float | None = None,
-        skewedness: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
@@ -1348,8 +1348,8 @@ class RSDCAClassifier(WeightedClassifier):
         frequencies.
     alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
-    skewedness : float, default=None
-        c of kernel skewed-chi2; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows.
@@ -1425,7 +1425,7 @@ class RSDCAClassifier(WeightedClassifier):
         sweeps: int = 200,
         class_weight: dict | str | None = None,
         alpha: float | None = None,
-        skewedness: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
@@ -1499,8 +1499,8 @@ class RSDCARegressor(ManyTargets):
         converge.
     alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
-    skewedness : float, default=None
-        c of kernel skewed-chi2; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows.
@@ -1575,7 +1575,7 @@ class RSDCARegressor(ManyTargets):
         gap: bool = False,
         sweeps: int = 200,
         alpha: float | None = None,
-        skewedness: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
@@ -1651,8 +1651,8 @@ class NPegasosClassifier(IncrementalClassifier):
         frequencies.
     alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
-    skewedness : float, default=None
-        c of kernel skewed-chi2; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows.
@@ -1728,7 +1728,7 @@ class NPegasosClassifier(IncrementalClassifier):
         averaging: str = "linear",
         class_weight: dict | str | None = None,
         alpha: float | None = None,
-        skewedness: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
@@ -1800,8 +1800,8 @@ class NPegasosRegressor(IncrementalRegressor):
         weight t.
     alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
-    skewedness : float, default=None
-        c of kernel skewed-chi2; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows.
@@ -1879,7 +1879,7 @@ class NPegasosRegressor(IncrementalRegressor):
         precondition: bool = True,
         averaging: str = "linear",
         alpha: float | None = None,
-        skewedness: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
@@ -1959,8 +1959,8 @@ class RPegasosClassifier(IncrementalClassifier):
         frequencies.
     alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
-    skewedness : float, default=None
-        c of kernel skewed-chi2; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows.
@@ -2037,7 +2037,7 @@ class RPegasosClassifier(IncrementalClassifier):
         averaging: str = "linear",
         class_weight: dict | str | None = None,
         alpha: float | None = None,
-        skewedness: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
@@ -2113,8 +2113,8 @@ class RPegasosRegressor(IncrementalRegressor):
         weight t.
     alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
-    skewedness : float, default=None
-        c of kernel skewed-chi2; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows.
@@ -2193,7 +2193,7 @@ class RPegasosRegressor(IncrementalRegressor):
         precondition: bool = True,
         averaging: str = "linear",
         alpha: float | None = None,
-        skewedness: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,

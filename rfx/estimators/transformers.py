@@ -484,8 +484,8 @@ class SkewedChi2Features(MapFeatures):
     features : {"offset", "pairs", "quasi"}, default="offset"
         offset: sqrt2 cos(w.z + b); pairs: cos and sin of the same w; quasi: pairs with w from a
         Sobol sequence.
-    skewedness : float, default=1.0
-        c, in the unit of the inputs.
+    skewedness : float or {"median"}, default="median"
+        c, in the unit of the inputs; median: half the root of the median of ||x-y||^2.
     n_features : int, default=1000
         Number D of random features.
     dtype : {"float32", "float64"}, default="float32"
@@ -525,7 +525,7 @@ class SkewedChi2Features(MapFeatures):
         self,
         *,
         features: str = "offset",
-        skewedness: float = 1.0,
+        skewedness: float | str = "median",
         n_features: int = 1000,
         dtype: str = "float32",
         scaling: str = "none",
@@ -1119,8 +1119,8 @@ class SparseRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Me
         (unit).
     alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
-    skewedness : float, default=None
-        c of kernel skewed-chi2; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
@@ -1191,7 +1191,7 @@ class SparseRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Me
         k: int | None = None,
         perceptron_scale: str | None = None,
         alpha: float | None = None,
-        skewedness: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "auto",
         metric: str = "auto",
         metric_steps: int | None = None,

@@ -11,6 +11,7 @@ from rfx import steps as told
 from rfx.compiled import njit
 from rfx.errors import DataError
 from rfx.kernels.base import Kernel
+from rfx.kernels.distances import Gaussian
 from rfx.model import Array
 from rfx.options import Option
 
@@ -19,10 +20,11 @@ SKEWEDNESS = Option(
     "skewedness",
     float,
     "c of kernel skewed-chi2, in the unit of the inputs.",
+    {"median": "half the root of the median of ||x - y||^2"},
     low=0,
     open_low=True,
     high=1e9,
-    default=1.0,
+    default="median",
 )
 
 
@@ -87,7 +89,11 @@ class AdditiveChi2(ChiSquare):
 
 
 class SkewedChi2(ChiSquare):
-    """Li, Ionescu and Sminchisescu (2010), with c = params["skewedness"]."""
+    """Li, Ionescu and Sminchisescu (2010), with c = params["skewedness"].
+
+    For c above the inputs it is nearly exp(-||x - y||_2^2 / (8 c^2)), so the c of `median` makes it
+    as wide as the Gaussian kernel of the median bandwidth.
+    """
 
     name = "skewed-chi2"
     formula = "prod_j 2 sqrt((x_j + c)(y_j + c)) / (x_j + y_j + 2c), x_j > -c"
@@ -95,10 +101,10 @@ class SkewedChi2(ChiSquare):
     options = (SKEWEDNESS,)
 
     def learn(self, X, given, seed):
-        c = given.get("skewedness")
-        return super().learn(X, given, seed) | {
-            "skewedness": SKEWEDNESS.convert(SKEWEDNESS.default if c is None else c)
-        }
+        c = SKEWEDNESS.convert(given.get("skewedness") or SKEWEDNESS.default)
+        if c == "median":
+            c = float((8 * Gaussian().median(X, seed)) ** -0.5)
+        return super().learn(X, given, seed) | {"skewedness": c}
 
     def check(self, X, params):
         c = params["skewedness"]

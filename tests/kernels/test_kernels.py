@@ -190,10 +190,18 @@ def test_inputs_out_of_the_domain_are_refused(name, params, message, make):
     ("name", "option"), [("rational-quadratic", "alpha"), ("skewed-chi2", "skewedness")]
 )
 def test_options_of_kernels_out_of_range(name, option):
-    assert kernels.parameters(name, sample(5, 2))[option] == 1.0
     assert kernels.parameters(name, sample(5, 2), **{option: 2})[option] == 2.0
     with pytest.raises(UsageError, match=f"--{option} is -1; it must be a number"):
         kernels.parameters(name, sample(5, 2), **{option: -1})
+
+
+def test_defaults_of_the_options_of_kernels():
+    X = np.abs(sample(3000, 4))
+    assert kernels.parameters("rational-quadratic", X)["alpha"] == 1.0
+    expected = np.sqrt(np.median(cdist(X, X, "sqeuclidean"))) / 2
+    for rows in (X, 1000 * X, sp.csr_matrix(X)):
+        c = kernels.parameters("skewed-chi2", rows)["skewedness"]
+        assert c / rows.max() == pytest.approx(expected / X.max(), rel=0.05)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -43,6 +43,9 @@ def test_the_error_of_every_map_falls_as_it_should(name, kernel, features):
     )
     if name in HEAVY:
         assert found.medians[-1] < found.medians[0]
+    elif name == "additive-chi2":
+        # inputs take turns, and their frequencies are evenly distributed
+        assert found.slope < -0.5 - 4 * found.noise
     elif name.startswith("nystrom"):
         # the landmarks fix a smooth kernel much sooner than random features do
         assert found.slope < -1

@@ -31,10 +31,9 @@ def test_learns_counts_and_loads(name, kernel, tmp_path):
     assert np.mean(model.predict(X) != Y) < (0.3 if kernel == "hamming" else 0.12)
     model.save(tmp_path / "m.npz")
     again, sparse = methods.load(tmp_path / "m.npz"), sp.csr_matrix(X)
-    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
-    np.testing.assert_allclose(
-        again.decision_function(sparse), model.decision_function(X), rtol=1e-6, atol=1e-6
-    )
+    expected = model.decision_function(X)
+    for rows in (X, sparse):
+        np.testing.assert_allclose(again.decision_function(rows), expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("kernel", COUNTS)
@@ -70,7 +69,9 @@ def test_inputs_out_of_the_domain_are_refused_in_training_and_prediction(name, k
 @pytest.mark.parametrize("name", ["rf", "kernel"])
 def test_options_of_a_kernel_count_where_its_bandwidth_is_chosen(name, gamma):
     found = {
-        alpha: create(name, "rational-quadratic", gamma=gamma, scaling="standard", alpha=alpha)
+        alpha: create(
+            name, "rational-quadratic", gamma=gamma, scaling="standard", metric="none", alpha=alpha
+        )
         .fit(X, Y)
         .info
         for alpha in (0.02, 50.0)

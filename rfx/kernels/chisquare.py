@@ -42,6 +42,17 @@ class ChiSquare(Kernel):
         """Raise DataError for rows X (n, d), dense or CSR, with an input out of the domain."""
         raise TypeError(f"{type(self).__name__} does not define check")
 
+    def learn(self, X, given, seed):
+        found = super().learn(X, given, seed) | self._learnt(X, given, seed)
+        # rows on workers are checked as they are compared, or mapped
+        if isinstance(X, np.ndarray) or sp.issparse(X):
+            self.check(X, found)
+        return found
+
+    def _learnt(self, X, given: dict, seed: int) -> dict:
+        """Its own parameters."""
+        return {}
+
     def _refuse(self, X, wrong, needed: str):
         """Raise DataError for the first entry of X, dense or CSR, for which wrong is true."""
         values = X.data if sp.issparse(X) else np.asarray(X)
@@ -100,11 +111,11 @@ class SkewedChi2(ChiSquare):
     parameters = {"skewedness": Array("f")}
     options = (SKEWEDNESS,)
 
-    def learn(self, X, given, seed):
+    def _learnt(self, X, given, seed):
         c = SKEWEDNESS.convert(given.get("skewedness") or SKEWEDNESS.default)
         if c == "median":
             c = float((8 * Gaussian().median(X, seed)) ** -0.5)
-        return super().learn(X, given, seed) | {"skewedness": c}
+        return {"skewedness": c}
 
     def check(self, X, params):
         c = params["skewedness"]

@@ -19,8 +19,10 @@ FUNCTIONS = {
     "cube": "t^3",
     "exp": "exp(t)",
     "exp_minus": "exp(-t)",
+    "log_positive": "log(t) where t > 0, else 0",
     "matern3": "(1 + t) exp(-t)",
     "matern5": "(1 + t + t^2/3) exp(-t)",
+    "multiscale": "the mean of exp(-s t) over s = 1/16, 1/4, 1, 4, 16",
     "normal_quantile": "the standard normal quantile of t",
     "positive": "1 where t > 0, else 0",
     "ramp": "max(0, t)",
@@ -36,6 +38,9 @@ COMPARISONS = {
     "hat": "prod_j max(0, 1 - |x_j - s_j|)",
     "rational": "prod_j 1 / (1 + |x_j - s_j|)",
     "erlang": "prod_j (1 + |x_j - s_j| / 2) exp(-|x_j - s_j|)",
+    "sech": "prod_j 1 / cosh(x_j - s_j)",
+    "chi2": "sum_j 2 x_j s_j / (x_j + s_j) over x_j + s_j > 0",
+    "differing": "the number of j with x_j != s_j",
 }
 
 
@@ -230,6 +235,18 @@ class Bins(Step):
 @dataclass(frozen=True)
 class Product(Step):
     """The elementwise product of the results of several lists of steps for x."""
+
+    parts: tuple[Steps, ...]
+
+    def width(self, before: int) -> int:
+        return width(self.parts[0], before)
+
+
+@dataclass(frozen=True)
+class ComplexProduct(Step):
+    """The elementwise product of m complex numbers from several lists of steps for x; each list
+    gives, and the result has, m real parts followed by m imaginary parts.
+    """
 
     parts: tuple[Steps, ...]
 

@@ -75,23 +75,26 @@ class MapCommand(DeclaredCommand):
 @click.option(
     "--features",
     "variant",
-    default="offset",
-    show_default=True,
+    default=None,
     metavar="VARIANT",
     help=(
         "Fourier features: sqrt2 cos(w.x + b) (offset), or cos and sin of the same w (pairs). In"
         " pairs, w is also orthogonal in blocks (orthogonal), the same with fast products"
         " (hadamard), or from a Sobol sequence (quasi)."
+        " Polynomial kernels: TensorSketch (sketch), or products of random signs (offset)."
         " Perceptrons: thresholds over the whole ball (offset), or within the range of the training"
         " rows (range)."
+        "  [default: offset; sketch for polynomial kernels]"
     ),
 )
 @click.option(
     "--scaling",
     type=click.Choice(tuple(SCALING.meanings())),
-    default=SCALING.default,
-    show_default=True,
-    help=SCALING.description(),
+    default=None,
+    help=(
+        f"{SCALING.description()}  [default: {SCALING.default}; none for kernels of counts and"
+        " categories]"
+    ),
 )
 @click.option(
     "--train",
@@ -156,7 +159,7 @@ def command(
     rfx featurize train.libsvm --map binning -n 256 -o a.libsvm
     rfx featurize test.libsvm --train train.libsvm --map binning -n 256 -o b.libsvm
     """
-    from rfx import features
+    from rfx import features, kernels
     from rfx.cli.rows import labelled_rows
     from rfx.data.libsvm import svmlight
     from rfx.data.loading import load
@@ -180,6 +183,9 @@ def command(
         scale = 1.0
     else:
         kind, kernel = features.find(name)
+        suited = kernels.get_kernel(kernel).scalings
+        scaling = scaling or (suited[0] if suited else SCALING.default)
+        variant = variant or kind.usual(kernel)
         kind.check_variant(kernel, n_features, variant)
         if train is None and registry.has(source.partition(":")[0]):
             train = source

@@ -42,6 +42,10 @@ class KernelClassifier(WeightedClassifier):
     perceptron_scale : {"kernel", "unit"}, default=None
         Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
         (unit).
+    alpha : float, default=None
+        Exponent of kernel rational-quadratic; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
@@ -108,6 +112,8 @@ class KernelClassifier(WeightedClassifier):
         tol: float | None = None,
         class_weight: dict | str | None = None,
         perceptron_scale: str | None = None,
+        alpha: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "auto",
         metric: str = "auto",
         metric_steps: int | None = None,
@@ -154,6 +160,10 @@ class KernelRegressor(WeightedRegressor):
     perceptron_scale : {"kernel", "unit"}, default=None
         Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
         (unit).
+    alpha : float, default=None
+        Exponent of kernel rational-quadratic; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
@@ -219,6 +229,8 @@ class KernelRegressor(WeightedRegressor):
         solver: str = "rfx",
         tol: float | None = None,
         perceptron_scale: str | None = None,
+        alpha: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "auto",
         metric: str = "auto",
         metric_steps: int | None = None,
@@ -271,6 +283,10 @@ class NystromClassifier(WeightedClassifier):
     perceptron_scale : {"kernel", "unit"}, default=None
         Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
         (unit).
+    alpha : float, default=None
+        Exponent of kernel rational-quadratic; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
@@ -339,6 +355,8 @@ class NystromClassifier(WeightedClassifier):
         tol: float | None = None,
         class_weight: dict | str | None = None,
         perceptron_scale: str | None = None,
+        alpha: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "auto",
         metric: str = "auto",
         metric_steps: int | None = None,
@@ -387,6 +405,10 @@ class NystromRegressor(WeightedRegressor):
     perceptron_scale : {"kernel", "unit"}, default=None
         Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
         (unit).
+    alpha : float, default=None
+        Exponent of kernel rational-quadratic; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
@@ -454,6 +476,8 @@ class NystromRegressor(WeightedRegressor):
         solver: str = "rfx",
         tol: float | None = None,
         perceptron_scale: str | None = None,
+        alpha: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "auto",
         metric: str = "auto",
         metric_steps: int | None = None,
@@ -506,6 +530,10 @@ class BlockClassifier(WeightedClassifier):
     perceptron_scale : {"kernel", "unit"}, default=None
         Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
         (unit).
+    alpha : float, default=None
+        Exponent of kernel rational-quadratic; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
@@ -573,6 +601,8 @@ class BlockClassifier(WeightedClassifier):
         tol: float | None = None,
         class_weight: dict | str | None = None,
         perceptron_scale: str | None = None,
+        alpha: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "auto",
         metric: str = "auto",
         metric_steps: int | None = None,
@@ -621,6 +651,10 @@ class BlockRegressor(WeightedRegressor):
     perceptron_scale : {"kernel", "unit"}, default=None
         Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
         (unit).
+    alpha : float, default=None
+        Exponent of kernel rational-quadratic; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
@@ -687,6 +721,8 @@ class BlockRegressor(WeightedRegressor):
         solver: str | None = None,
         tol: float | None = None,
         perceptron_scale: str | None = None,
+        alpha: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "auto",
         metric: str = "auto",
         metric_steps: int | None = None,
@@ -738,6 +774,8 @@ class RFMClassifier(WeightedClassifier):
     perceptron_scale : {"kernel", "unit"}, default=None
         Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
         (unit).
+    alpha : float, default=None
+        Exponent of kernel rational-quadratic; 1 by default.
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows.
@@ -803,6 +841,7 @@ class RFMClassifier(WeightedClassifier):
         tol: float | None = None,
         class_weight: dict | str | None = None,
         perceptron_scale: str | None = None,
+        alpha: float | None = None,
         scaling: str = "auto",
         metric: str = "auto",
         metric_steps: int | None = None,
@@ -849,6 +888,8 @@ class RFMRegressor(WeightedRegressor):
     perceptron_scale : {"kernel", "unit"}, default=None
         Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
         (unit).
+    alpha : float, default=None
+        Exponent of kernel rational-quadratic; 1 by default.
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows.
@@ -913,6 +954,7 @@ class RFMRegressor(WeightedRegressor):
         solver: str = "rfx",
         tol: float | None = None,
         perceptron_scale: str | None = None,
+        alpha: float | None = None,
         scaling: str = "auto",
         metric: str = "auto",
         metric_steps: int | None = None,

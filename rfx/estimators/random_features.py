@@ -19,11 +19,11 @@ class RFClassifier(WeightedClassifier):
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
         regression on at most 800 rows; validation: by this method's error on held-out rows.
-    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard", "range"}, default="offset"
+    features : str, default="offset"
         Variant of the kernel's features. offset: sqrt2 cos(w.x + b), or thresholds over the whole
         ball; pairs: cos and sin of one w; orthogonal: pairs with w orthogonal in blocks; hadamard:
         the same with fast products; quasi: pairs with w from a Sobol sequence; range: thresholds
-        that separate training rows.
+        that separate training rows; sketch: TensorSketch, the default for polynomial kernels.
     n_features : int, default=1000
         Number D of random features.
     loss : {"squared", "squared_hinge", "logistic"}, default=None
@@ -55,6 +55,10 @@ class RFClassifier(WeightedClassifier):
     perceptron_scale : {"kernel", "unit"}, default=None
         Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
         (unit).
+    alpha : float, default=None
+        Exponent of kernel rational-quadratic; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
@@ -127,6 +131,8 @@ class RFClassifier(WeightedClassifier):
         class_weight: dict | str | None = None,
         k: int | None = None,
         perceptron_scale: str | None = None,
+        alpha: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "auto",
         metric: str = "auto",
         metric_steps: int | None = None,
@@ -153,11 +159,11 @@ class RFRegressor(WeightedRegressor):
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
         regression on at most 800 rows; validation: by this method's error on held-out rows.
-    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard", "range"}, default="offset"
+    features : str, default="offset"
         Variant of the kernel's features. offset: sqrt2 cos(w.x + b), or thresholds over the whole
         ball; pairs: cos and sin of one w; orthogonal: pairs with w orthogonal in blocks; hadamard:
         the same with fast products; quasi: pairs with w from a Sobol sequence; range: thresholds
-        that separate training rows.
+        that separate training rows; sketch: TensorSketch, the default for polynomial kernels.
     n_features : int, default=1000
         Number D of random features.
     loss : {"squared", "squared_hinge", "logistic"}, default=None
@@ -186,6 +192,10 @@ class RFRegressor(WeightedRegressor):
     perceptron_scale : {"kernel", "unit"}, default=None
         Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
         (unit).
+    alpha : float, default=None
+        Exponent of kernel rational-quadratic; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
@@ -257,6 +267,8 @@ class RFRegressor(WeightedRegressor):
         tol: float | None = None,
         k: int | None = None,
         perceptron_scale: str | None = None,
+        alpha: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "auto",
         metric: str = "auto",
         metric_steps: int | None = None,
@@ -284,11 +296,11 @@ class SparseRFClassifier(WeightedClassifier):
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
         regression on at most 800 rows; validation: by this method's error on held-out rows.
-    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard", "range"}, default="offset"
+    features : str, default="offset"
         Variant of the kernel's features. offset: sqrt2 cos(w.x + b), or thresholds over the whole
         ball; pairs: cos and sin of one w; orthogonal: pairs with w orthogonal in blocks; hadamard:
         the same with fast products; quasi: pairs with w from a Sobol sequence; range: thresholds
-        that separate training rows.
+        that separate training rows; sketch: TensorSketch, the default for polynomial kernels.
     n_features : int, default=1000
         Number D of random features.
     loss : {"squared", "squared_hinge", "logistic"}, default=None
@@ -321,6 +333,10 @@ class SparseRFClassifier(WeightedClassifier):
     perceptron_scale : {"kernel", "unit"}, default=None
         Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
         (unit).
+    alpha : float, default=None
+        Exponent of kernel rational-quadratic; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
@@ -392,6 +408,8 @@ class SparseRFClassifier(WeightedClassifier):
         class_weight: dict | str | None = None,
         k: int | None = None,
         perceptron_scale: str | None = None,
+        alpha: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "auto",
         metric: str = "auto",
         metric_steps: int | None = None,
@@ -418,11 +436,11 @@ class SparseRFRegressor(WeightedRegressor):
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
         regression on at most 800 rows; validation: by this method's error on held-out rows.
-    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard", "range"}, default="offset"
+    features : str, default="offset"
         Variant of the kernel's features. offset: sqrt2 cos(w.x + b), or thresholds over the whole
         ball; pairs: cos and sin of one w; orthogonal: pairs with w orthogonal in blocks; hadamard:
         the same with fast products; quasi: pairs with w from a Sobol sequence; range: thresholds
-        that separate training rows.
+        that separate training rows; sketch: TensorSketch, the default for polynomial kernels.
     n_features : int, default=1000
         Number D of random features.
     loss : {"squared", "squared_hinge", "logistic"}, default=None
@@ -452,6 +470,10 @@ class SparseRFRegressor(WeightedRegressor):
     perceptron_scale : {"kernel", "unit"}, default=None
         Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
         (unit).
+    alpha : float, default=None
+        Exponent of kernel rational-quadratic; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
@@ -522,6 +544,8 @@ class SparseRFRegressor(WeightedRegressor):
         rounds: int = 10,
         k: int | None = None,
         perceptron_scale: str | None = None,
+        alpha: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "auto",
         metric: str = "auto",
         metric_steps: int | None = None,
@@ -549,11 +573,11 @@ class LKRFClassifier(WeightedClassifier):
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
         regression on at most 800 rows; validation: by this method's error on held-out rows.
-    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard", "range"}, default="offset"
+    features : str, default="offset"
         Variant of the kernel's features. offset: sqrt2 cos(w.x + b), or thresholds over the whole
         ball; pairs: cos and sin of one w; orthogonal: pairs with w orthogonal in blocks; hadamard:
         the same with fast products; quasi: pairs with w from a Sobol sequence; range: thresholds
-        that separate training rows.
+        that separate training rows; sketch: TensorSketch, the default for polynomial kernels.
     n_features : int or "validation", default=None
         Number D of random features to draw; by default as many as the support has. validation: 64,
         256, 1024 or 4096.
@@ -605,6 +629,10 @@ class LKRFClassifier(WeightedClassifier):
     perceptron_scale : {"kernel", "unit"}, default=None
         Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
         (unit).
+    alpha : float, default=None
+        Exponent of kernel rational-quadratic; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
@@ -682,6 +710,8 @@ class LKRFClassifier(WeightedClassifier):
         class_weight: dict | str | None = None,
         k: int | None = None,
         perceptron_scale: str | None = None,
+        alpha: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "auto",
         metric: str = "auto",
         metric_steps: int | None = None,
@@ -708,11 +738,11 @@ class LKRFRegressor(WeightedRegressor):
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
         regression on at most 800 rows; validation: by this method's error on held-out rows.
-    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard", "range"}, default="offset"
+    features : str, default="offset"
         Variant of the kernel's features. offset: sqrt2 cos(w.x + b), or thresholds over the whole
         ball; pairs: cos and sin of one w; orthogonal: pairs with w orthogonal in blocks; hadamard:
         the same with fast products; quasi: pairs with w from a Sobol sequence; range: thresholds
-        that separate training rows.
+        that separate training rows; sketch: TensorSketch, the default for polynomial kernels.
     n_features : int or "validation", default=None
         Number D of random features to draw; by default as many as the support has. validation: 64,
         256, 1024 or 4096.
@@ -761,6 +791,10 @@ class LKRFRegressor(WeightedRegressor):
     perceptron_scale : {"kernel", "unit"}, default=None
         Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
         (unit).
+    alpha : float, default=None
+        Exponent of kernel rational-quadratic; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
@@ -837,6 +871,8 @@ class LKRFRegressor(WeightedRegressor):
         tol: float | None = None,
         k: int | None = None,
         perceptron_scale: str | None = None,
+        alpha: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "auto",
         metric: str = "auto",
         metric_steps: int | None = None,

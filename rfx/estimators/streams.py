@@ -57,10 +57,10 @@ class DoublySGDClassifier(IncrementalClassifier):
         Maximum number of rows to process, over all epochs.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are float64.
-    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard"}, default="offset"
+    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard", "sketch"}, default="offset"
         offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w; orthogonal: pairs with w
         orthogonal in blocks; hadamard: the same with fast products; quasi: pairs with w from a
-        Sobol sequence.
+        Sobol sequence; sketch: TensorSketch, the default for polynomial kernels.
     block : int, default=256
         Number of features per step.
     max_blocks : int, default=None
@@ -94,6 +94,10 @@ class DoublySGDClassifier(IncrementalClassifier):
     class_weight : dict or str, default=None
         {label: weight}, 1 for unlisted labels; balanced: inversely proportional to the class
         frequencies.
+    alpha : float, default=None
+        Exponent of kernel rational-quadratic; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows.
@@ -175,6 +179,8 @@ class DoublySGDClassifier(IncrementalClassifier):
         max_memory: float = 256.0,
         keep_values: bool = False,
         class_weight: dict | str | None = None,
+        alpha: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
@@ -236,10 +242,10 @@ class DoublySGDRegressor(IncrementalRegressor):
         Maximum number of rows to process, over all epochs.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are float64.
-    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard"}, default="offset"
+    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard", "sketch"}, default="offset"
         offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w; orthogonal: pairs with w
         orthogonal in blocks; hadamard: the same with fast products; quasi: pairs with w from a
-        Sobol sequence.
+        Sobol sequence; sketch: TensorSketch, the default for polynomial kernels.
     block : int, default=256
         Number of features per step.
     max_blocks : int, default=None
@@ -270,6 +276,10 @@ class DoublySGDRegressor(IncrementalRegressor):
     keep_values : bool, default=False
         Store f of every row (one number each), so that a repeated row costs only the blocks added
         since.
+    alpha : float, default=None
+        Exponent of kernel rational-quadratic; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows.
@@ -350,6 +360,8 @@ class DoublySGDRegressor(IncrementalRegressor):
         averaging: str = "linear",
         max_memory: float = 256.0,
         keep_values: bool = False,
+        alpha: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
@@ -432,6 +444,10 @@ class NormaClassifier(IncrementalClassifier):
     class_weight : dict or str, default=None
         {label: weight}, 1 for unlisted labels; balanced: inversely proportional to the class
         frequencies.
+    alpha : float, default=None
+        Exponent of kernel rational-quadratic; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows.
@@ -509,6 +525,8 @@ class NormaClassifier(IncrementalClassifier):
         precondition: bool = True,
         averaging: str = "linear",
         class_weight: dict | str | None = None,
+        alpha: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
@@ -587,6 +605,10 @@ class NormaRegressor(IncrementalRegressor):
     averaging : {"none", "uniform", "linear"}, default="linear"
         Which f predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
         weight t.
+    alpha : float, default=None
+        Exponent of kernel rational-quadratic; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows.
@@ -663,6 +685,8 @@ class NormaRegressor(IncrementalRegressor):
         step1: float = 0.0001,
         precondition: bool = True,
         averaging: str = "linear",
+        alpha: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
@@ -732,6 +756,10 @@ class KSDCAClassifier(WeightedClassifier):
     class_weight : dict or str, default=None
         {label: weight}, 1 for unlisted labels; balanced: inversely proportional to the class
         frequencies.
+    alpha : float, default=None
+        Exponent of kernel rational-quadratic; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows.
@@ -804,6 +832,8 @@ class KSDCAClassifier(WeightedClassifier):
         gap: bool = False,
         sweeps: int = 200,
         class_weight: dict | str | None = None,
+        alpha: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
@@ -869,6 +899,10 @@ class KSDCARegressor(ManyTargets):
     sweeps : int, default=200
         Maximum number of sweeps over the rows of a step; sweeps stop earlier when the variables
         converge.
+    alpha : float, default=None
+        Exponent of kernel rational-quadratic; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows.
@@ -940,6 +974,8 @@ class KSDCARegressor(ManyTargets):
         dtype: str = "float32",
         gap: bool = False,
         sweeps: int = 200,
+        alpha: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
@@ -1011,6 +1047,10 @@ class NSDCAClassifier(WeightedClassifier):
     class_weight : dict or str, default=None
         {label: weight}, 1 for unlisted labels; balanced: inversely proportional to the class
         frequencies.
+    alpha : float, default=None
+        Exponent of kernel rational-quadratic; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows.
@@ -1084,6 +1124,8 @@ class NSDCAClassifier(WeightedClassifier):
         gap: bool = False,
         sweeps: int = 200,
         class_weight: dict | str | None = None,
+        alpha: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
@@ -1151,6 +1193,10 @@ class NSDCARegressor(ManyTargets):
     sweeps : int, default=200
         Maximum number of sweeps over the rows of a step; sweeps stop earlier when the variables
         converge.
+    alpha : float, default=None
+        Exponent of kernel rational-quadratic; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows.
@@ -1223,6 +1269,8 @@ class NSDCARegressor(ManyTargets):
         n_features: int = 1000,
         gap: bool = False,
         sweeps: int = 200,
+        alpha: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
@@ -1286,10 +1334,10 @@ class RSDCAClassifier(WeightedClassifier):
         Type of the features; sums are float64.
     n_features : int, default=1000
         Number D of random features.
-    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard"}, default="offset"
+    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard", "sketch"}, default="offset"
         offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w; orthogonal: pairs with w
         orthogonal in blocks; hadamard: the same with fast products; quasi: pairs with w from a
-        Sobol sequence.
+        Sobol sequence; sketch: TensorSketch, the default for polynomial kernels.
     gap : bool, default=False
         Compute the duality gap at the end, with one more pass over the rows.
     sweeps : int, default=200
@@ -1298,6 +1346,10 @@ class RSDCAClassifier(WeightedClassifier):
     class_weight : dict or str, default=None
         {label: weight}, 1 for unlisted labels; balanced: inversely proportional to the class
         frequencies.
+    alpha : float, default=None
+        Exponent of kernel rational-quadratic; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows.
@@ -1372,6 +1424,8 @@ class RSDCAClassifier(WeightedClassifier):
         gap: bool = False,
         sweeps: int = 200,
         class_weight: dict | str | None = None,
+        alpha: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
@@ -1434,15 +1488,19 @@ class RSDCARegressor(ManyTargets):
         Type of the features; sums are float64.
     n_features : int, default=1000
         Number D of random features.
-    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard"}, default="offset"
+    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard", "sketch"}, default="offset"
         offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w; orthogonal: pairs with w
         orthogonal in blocks; hadamard: the same with fast products; quasi: pairs with w from a
-        Sobol sequence.
+        Sobol sequence; sketch: TensorSketch, the default for polynomial kernels.
     gap : bool, default=False
         Compute the duality gap at the end, with one more pass over the rows.
     sweeps : int, default=200
         Maximum number of sweeps over the rows of a step; sweeps stop earlier when the variables
         converge.
+    alpha : float, default=None
+        Exponent of kernel rational-quadratic; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows.
@@ -1516,6 +1574,8 @@ class RSDCARegressor(ManyTargets):
         features: str = "offset",
         gap: bool = False,
         sweeps: int = 200,
+        alpha: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
@@ -1589,6 +1649,10 @@ class NPegasosClassifier(IncrementalClassifier):
     class_weight : dict or str, default=None
         {label: weight}, 1 for unlisted labels; balanced: inversely proportional to the class
         frequencies.
+    alpha : float, default=None
+        Exponent of kernel rational-quadratic; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows.
@@ -1663,6 +1727,8 @@ class NPegasosClassifier(IncrementalClassifier):
         precondition: bool = True,
         averaging: str = "linear",
         class_weight: dict | str | None = None,
+        alpha: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
@@ -1732,6 +1798,10 @@ class NPegasosRegressor(IncrementalRegressor):
     averaging : {"none", "uniform", "linear"}, default="linear"
         Which f predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
         weight t.
+    alpha : float, default=None
+        Exponent of kernel rational-quadratic; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows.
@@ -1808,6 +1878,8 @@ class NPegasosRegressor(IncrementalRegressor):
         project: bool = False,
         precondition: bool = True,
         averaging: str = "linear",
+        alpha: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
@@ -1871,10 +1943,10 @@ class RPegasosClassifier(IncrementalClassifier):
         Type of the features; sums are float64.
     n_features : int, default=1000
         Number D of random features.
-    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard"}, default="offset"
+    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard", "sketch"}, default="offset"
         offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w; orthogonal: pairs with w
         orthogonal in blocks; hadamard: the same with fast products; quasi: pairs with w from a
-        Sobol sequence.
+        Sobol sequence; sketch: TensorSketch, the default for polynomial kernels.
     project : bool, default=False
         Project onto the ball of radius 1/sqrt(nu), which contains the minimum of the hinge loss.
     precondition : bool, default=True
@@ -1885,6 +1957,10 @@ class RPegasosClassifier(IncrementalClassifier):
     class_weight : dict or str, default=None
         {label: weight}, 1 for unlisted labels; balanced: inversely proportional to the class
         frequencies.
+    alpha : float, default=None
+        Exponent of kernel rational-quadratic; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows.
@@ -1960,6 +2036,8 @@ class RPegasosClassifier(IncrementalClassifier):
         precondition: bool = True,
         averaging: str = "linear",
         class_weight: dict | str | None = None,
+        alpha: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,
@@ -2022,10 +2100,10 @@ class RPegasosRegressor(IncrementalRegressor):
         Type of the features; sums are float64.
     n_features : int, default=1000
         Number D of random features.
-    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard"}, default="offset"
+    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard", "sketch"}, default="offset"
         offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w; orthogonal: pairs with w
         orthogonal in blocks; hadamard: the same with fast products; quasi: pairs with w from a
-        Sobol sequence.
+        Sobol sequence; sketch: TensorSketch, the default for polynomial kernels.
     project : bool, default=False
         Project onto the ball of radius 1/sqrt(nu), which contains the minimum of the hinge loss.
     precondition : bool, default=True
@@ -2033,6 +2111,10 @@ class RPegasosRegressor(IncrementalRegressor):
     averaging : {"none", "uniform", "linear"}, default="linear"
         Which f predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
         weight t.
+    alpha : float, default=None
+        Exponent of kernel rational-quadratic; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="minmax01"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows.
@@ -2110,6 +2192,8 @@ class RPegasosRegressor(IncrementalRegressor):
         project: bool = False,
         precondition: bool = True,
         averaging: str = "linear",
+        alpha: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
         metric_steps: int | None = None,

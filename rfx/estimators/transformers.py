@@ -14,16 +14,20 @@ from rfx.estimators.base import MethodEstimator, Parametrised, checked, classes_
 from rfx.features import FeatureMap, sample
 from rfx.features.arccosine import ArcCosineMap
 from rfx.features.binning import BinMap
+from rfx.features.chisquare import AdditiveChi2Map, SkewedChi2Map
 from rfx.features.coordinates import CoordinateMap, KmerMap
 from rfx.features.dotproduct import DotProductMap
 from rfx.features.fourier import FourierMap
+from rfx.features.hamming import HammingMap
 from rfx.features.matern import MaternMap
+from rfx.features.mixtures import MixtureMap
 from rfx.features.nystrom import NystromMap, choose_landmarks
 from rfx.features.perceptron import PerceptronMap, StumpMap
 from rfx.features.widths import WIDTHS
 from rfx.fitting import bandwidth, memory
 from rfx.fitting.options import DTYPE, GAMMA, KERNEL, MAX_MEMORY, MOST, N_FEATURES, SCALING, SEED
 from rfx.fitting.training import begin
+from rfx.kernels.chisquare import ChiSquare
 from rfx.methods import create
 from rfx.methods.nystrom import LANDMARKS
 from rfx.methods.rfm import RFM
@@ -96,7 +100,7 @@ class MapTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parametr
             scaled = scaler.transform(X)
             kernel = p.setdefault("kernel", self._only_kernel())
             assert kernel is not None
-            own = {option.name: p[option.name] for option in kernels.get_kernel(kernel).options}
+            own = {option.name: p.get(option.name) for option in kernels.get_kernel(kernel).options}
             found = self._learn(
                 scaled, p, bandwidth.resolve(kernel, p.get("gamma"), scaled, p["seed"], **own)
             )
@@ -157,19 +161,22 @@ def map_options(kind: type[FeatureMap]) -> tuple[Option, ...]:
     if any("gamma" in kernel.parameters for kernel in kind.kernels):
         found.append(_GAMMA)
     if len(kind.variants) > 1:
+        usual = {kind.usual(name) for name in names}
         found.append(
             Option(
                 "features",
                 str,
                 "Variant of the features.",
                 kind.variants,
-                default=next(iter(kind.variants)),
+                default=usual.pop() if len(usual) == 1 else None,
             )
         )
     found += {option.name: option for kernel in kind.kernels for option in kernel.options}.values()
-    # letter codes must not be scaled
+    # letter codes, counts and categories must not be scaled
     scaling = (
-        SCALING if any(kernel.metric for kernel in kind.kernels) else SCALING.but(default="none")
+        SCALING
+        if any(kernel.metric and not kernel.scalings for kernel in kind.kernels)
+        else SCALING.but(default="none")
     )
     return (*found, N_FEATURES, DTYPE, scaling, SEED)
 
@@ -181,6 +188,12 @@ class MapFeatures(MapTransformer):
 
     map_class: type[FeatureMap] = FeatureMap
 
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        counts = any(isinstance(kernel, ChiSquare) for kernel in self.map_class.kernels)
+        tags.input_tags.positive_only = counts
+        return tags
+
     def _options(self):
         return map_options(self.map_class)
 
@@ -188,7 +201,8 @@ class MapFeatures(MapTransformer):
         return self.map_class.kernels[0].name
 
     def _learn(self, X, p, params):
-        kernel, variant = p["kernel"], p.get("features", "offset")
+        kernel = p["kernel"]
+        variant = p.get("features") or self.map_class.usual(kernel)
         self.map_class.check_variant(kernel, p["n_features"], variant)
         options = {"dtype": np.dtype(p["dtype"]), "variant": variant}
         return sample(kernel, X.shape[1], p["n_features"], p["seed"], **options, **params).fit(
@@ -333,11 +347,250 @@ class MaternFeatures(MapFeatures):
         self._store(locals())
 
 
+class MixtureFeatures(MapFeatures):
+    """Fourier features of mixtures of Gaussian kernels.
+
+    rational-quadratic: (1 + gamma ||x-y||_2^2 / alpha)^-alpha; multiscale: the mean of exp(-s gamma
+    ||x-y||_2^2) over s = 1/16, 1/4, 1, 4, 16.
+
+
+    Parameters
+    ----------
+    kernel : {"rational-quadratic", "multiscale"}, default="rational-quadratic"
+        The kernel.
+    gamma : float or {"paper", "median"}, default="median"
+        Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
+        median distances.
+    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard"}, default="offset"
+        offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w; orthogonal: pairs with w
+        orthogonal in blocks; hadamard: the same with fast products; quasi: pairs with w from a
+        Sobol sequence.
+    alpha : float, default=1.0
+        Exponent of kernel rational-quadratic; the smaller it is, the more length scales the kernel
+        mixes.
+    n_features : int, default=1000
+        Number D of random features.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of the features; sums are float64.
+    scaling : str, default="minmax01"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile.
+    seed : int, default=0
+        Random seed; the same seed gives the same model.
+
+    Attributes
+    ----------
+    map_ : object
+        The feature map (rfx.features).
+    scaler_ : rfx.data.transforms.scaling.Scaler
+        The scaling of the inputs.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
+        Number of inputs, and their names if the rows passed to fit had names.
+
+    References
+    ----------
+    .. [1] Rasmussen and Williams, "Gaussian Processes for Machine Learning", 2006.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from rfx.estimators import MixtureFeatures
+    >>> X, _ = load_breast_cancer(return_X_y=True)
+    >>> MixtureFeatures(n_features=100).fit_transform(X).shape
+    (569, 100)
+    """
+
+    map_class = MixtureMap
+
+    def __init__(
+        self,
+        *,
+        kernel: str = "rational-quadratic",
+        gamma: float | str = "median",
+        features: str = "offset",
+        alpha: float = 1.0,
+        n_features: int = 1000,
+        dtype: str = "float32",
+        scaling: str = "minmax01",
+        seed: int = 0,
+    ) -> None:
+        self._store(locals())
+
+
+class AdditiveChi2Features(MapFeatures):
+    """Random features of the additive chi-square kernel, for inputs of 0 or more.
+
+    sqrt(2 d x_m) cos(w log x_m + b) for the kernel sum_j 2 x_j y_j / (x_j + y_j); the d inputs take
+    turns.
+
+
+    Parameters
+    ----------
+    n_features : int, default=1000
+        Number D of random features.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of the features; sums are float64.
+    scaling : str, default="none"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile.
+    seed : int, default=0
+        Random seed; the same seed gives the same model.
+
+    Attributes
+    ----------
+    map_ : object
+        The feature map (rfx.features).
+    scaler_ : rfx.data.transforms.scaling.Scaler
+        The scaling of the inputs.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
+        Number of inputs, and their names if the rows passed to fit had names.
+
+    References
+    ----------
+    .. [1] Vedaldi and Zisserman, "Efficient Additive Kernels via Explicit Feature Maps", TPAMI 34,
+       2012.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from rfx.estimators import AdditiveChi2Features
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> AdditiveChi2Features(n_features=100).fit_transform(X).shape
+    (1797, 100)
+    """
+
+    map_class = AdditiveChi2Map
+
+    def __init__(
+        self,
+        *,
+        n_features: int = 1000,
+        dtype: str = "float32",
+        scaling: str = "none",
+        seed: int = 0,
+    ) -> None:
+        self._store(locals())
+
+
+class SkewedChi2Features(MapFeatures):
+    """Fourier features of the skewed chi-square kernel, for inputs above -c.
+
+    sqrt2 cos(w.z + b), z_j = log(1 + x_j / c), for the kernel prod_j 2 sqrt((x_j + c)(y_j + c)) /
+    (x_j + y_j + 2c), c the skewedness.
+
+
+    Parameters
+    ----------
+    features : {"offset", "pairs", "quasi"}, default="offset"
+        offset: sqrt2 cos(w.z + b); pairs: cos and sin of the same w; quasi: pairs with w from a
+        Sobol sequence.
+    skewedness : float or {"median"}, default="median"
+        c, in the unit of the inputs; median: half the root of the median of ||x-y||^2.
+    n_features : int, default=1000
+        Number D of random features.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of the features; sums are float64.
+    scaling : str, default="none"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile.
+    seed : int, default=0
+        Random seed; the same seed gives the same model.
+
+    Attributes
+    ----------
+    map_ : object
+        The feature map (rfx.features).
+    scaler_ : rfx.data.transforms.scaling.Scaler
+        The scaling of the inputs.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
+        Number of inputs, and their names if the rows passed to fit had names.
+
+    References
+    ----------
+    .. [1] Li, Ionescu and Sminchisescu, "Random Fourier Approximations for Skewed Multiplicative
+       Histogram Kernels", DAGM 2010.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from rfx.estimators import SkewedChi2Features
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> SkewedChi2Features(n_features=100).fit_transform(X).shape
+    (1797, 100)
+    """
+
+    map_class = SkewedChi2Map
+
+    def __init__(
+        self,
+        *,
+        features: str = "offset",
+        skewedness: float | str = "median",
+        n_features: int = 1000,
+        dtype: str = "float32",
+        scaling: str = "none",
+        seed: int = 0,
+    ) -> None:
+        self._store(locals())
+
+
+class HammingFeatures(MapFeatures):
+    """Random signs of codes of categories.
+
+    Products of random signs of the codes of a random subset of the inputs, for the kernel
+    exp(-gamma m), m the number of inputs that differ.
+
+
+    Parameters
+    ----------
+    gamma : float or {"paper", "median"}, default="median"
+        Bandwidth. paper: 1; median: one over the median number of inputs that differ.
+    n_features : int, default=1000
+        Number D of random features.
+    dtype : {"float32", "float64"}, default="float32"
+        Type of the features; sums are float64.
+    scaling : str, default="none"
+        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
+        power, robust or quantile.
+    seed : int, default=0
+        Random seed; the same seed gives the same model.
+
+    Attributes
+    ----------
+    map_ : object
+        The feature map (rfx.features).
+    scaler_ : rfx.data.transforms.scaling.Scaler
+        The scaling of the inputs.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
+        Number of inputs, and their names if the rows passed to fit had names.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from rfx.estimators import HammingFeatures
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> HammingFeatures(n_features=100).fit_transform(X).shape
+    (1797, 100)
+    """
+
+    map_class = HammingMap
+
+    def __init__(
+        self,
+        *,
+        gamma: float | str = "median",
+        n_features: int = 1000,
+        dtype: str = "float32",
+        scaling: str = "none",
+        seed: int = 0,
+    ) -> None:
+        self._store(locals())
+
+
 class DotProductFeatures(MapFeatures):
     """Random features of dot-product kernels.
 
-    Products of random signs with the row; the kernels are (1 + gamma x.y)^p and exp(gamma x.y),
-    gamma up to 2.
+    The kernels are (1 + gamma x.y)^p and exp(gamma x.y), gamma up to 2.
 
     Parameters
     ----------
@@ -346,6 +599,9 @@ class DotProductFeatures(MapFeatures):
     gamma : float or {"paper", "median"}, default="median"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances.
+    features : {"sketch", "offset"}, default=None
+        sketch: TensorSketch, the default for the polynomial kernels; offset: products of random
+        signs with the row, the only ones of exponential.
     n_features : int, default=1000
         Number D of random features.
     dtype : {"float32", "float64"}, default="float32"
@@ -368,6 +624,8 @@ class DotProductFeatures(MapFeatures):
     References
     ----------
     .. [1] Kar and Karnick, "Random Feature Maps for Dot Product Kernels", AISTATS 2012.
+    .. [2] Pham and Pagh, "Fast and Scalable Polynomial Kernels via Explicit Feature Maps", KDD
+       2013.
 
     Examples
     --------
@@ -385,6 +643,7 @@ class DotProductFeatures(MapFeatures):
         *,
         kernel: str = "polynomial-2",
         gamma: float | str = "median",
+        features: str | None = None,
         n_features: int = 1000,
         dtype: str = "float32",
         scaling: str = "minmax01",
@@ -824,11 +1083,11 @@ class SparseRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Me
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
         regression on at most 800 rows; validation: by this method's error on held-out rows.
-    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard", "range"}, default="offset"
+    features : str, default="offset"
         Variant of the kernel's features. offset: sqrt2 cos(w.x + b), or thresholds over the whole
         ball; pairs: cos and sin of one w; orthogonal: pairs with w orthogonal in blocks; hadamard:
         the same with fast products; quasi: pairs with w from a Sobol sequence; range: thresholds
-        that separate training rows.
+        that separate training rows; sketch: TensorSketch, the default for polynomial kernels.
     n_features : int, default=1000
         Number D of random features.
     loss : {"squared", "squared_hinge", "logistic"}, default=None
@@ -858,6 +1117,10 @@ class SparseRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Me
     perceptron_scale : {"kernel", "unit"}, default=None
         Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
         (unit).
+    alpha : float, default=None
+        Exponent of kernel rational-quadratic; 1 by default.
+    skewedness : float or {"median"}, default=None
+        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
         power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
@@ -927,6 +1190,8 @@ class SparseRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Me
         rounds: int = 10,
         k: int | None = None,
         perceptron_scale: str | None = None,
+        alpha: float | None = None,
+        skewedness: float | str | None = None,
         scaling: str = "auto",
         metric: str = "auto",
         metric_steps: int | None = None,

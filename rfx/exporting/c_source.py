@@ -60,21 +60,29 @@ _FUNCTIONS = {
     "cos_turns": "return cos(6.283185307179586 * (t - rint(t)));",
     "cube": "return t * t * t;",
     "exp_minus": "return exp(-t);",
+    "log_positive": "return t > 0 ? log(t) : 0.0;",
     "matern3": "return (1 + t) * exp(-t);",
     "matern5": "return (1 + t + t * t / 3) * exp(-t);",
+    "multiscale": (
+        "return (exp(-t / 16) + exp(-t / 4) + exp(-t) + exp(-4 * t) + exp(-16 * t)) / 5;"
+    ),
     "positive": "return t > 0 ? 1.0 : 0.0;",
     "ramp": "return t > 0 ? t : 0.0;",
     "sigmoid": "return 1 / (1 + exp(-t));",
     "soft_clip": "return t / sqrt(1 + t * t / 9);",
     "square": "return t * t;",
 }
-# Comparisons of inputs: the initial value of `total`, and its update.
+# Comparisons of inputs: the initial value of `total`, and its update; t is |x - s|, s the input of
+# the row.
 _COMPARISONS = {
     "squared": ("0", "total += t * t;"),
     "l1": ("0", "total += t;"),
     "hat": ("1", "total *= t < 1 ? 1 - t : 0.0;"),
     "rational": ("1", "total /= 1 + t;"),
     "erlang": ("1", "total *= (1 + t / 2) * exp(-t);"),
+    "sech": ("1", "total /= cosh(t);"),
+    "chi2": ("0", "total += x[j] + s > 0 ? (x[j] + s - t * t / (x[j] + s)) / 2 : 0.0;"),
+    "differing": ("0", "total += t > 0 ? 1 : 0;"),
 }
 _POLYNOMIAL = """\
 static double polynomial(double t, double low, double high, const double *c, int count)
@@ -278,6 +286,17 @@ static void multiply(const double *x, int n, double *y)
         y[j] *= x[j];
 }
 """,
+    told.ComplexProduct: """\
+static void multiply_complex(const double *x, int n, double *y)
+{
+    int j, m = n / 2;
+    for (j = 0; j < m; j++) {
+        double re = y[j] * x[j] - y[m + j] * x[m + j];
+        y[m + j] = y[j] * x[m + j] + y[m + j] * x[j];
+        y[j] = re;
+    }
+}
+""",
     told.Softmax: """\
 static void softmax(const double *x, int n, double *y)
 {
@@ -310,7 +329,7 @@ static void compare_{how}(const double *x, int n, int m, const double *rows, dou
     for (i = 0; i < m; i++) {{
         double total = {start};
         for (j = 0; j < n; j++) {{
-            double t = fabs(x[j] - rows[(size_t)i * n + j]);
+            double s = rows[(size_t)i * n + j], t = fabs(x[j] - s);
             {then}
         }}
         y[i] = total;
@@ -480,14 +499,15 @@ class _Writer:
         for step in steps:
             y, m = f"v + {size}", step.width(n)
             size += m
-            if isinstance(step, told.Product):
+            if isinstance(step, told.Product | told.ComplexProduct):
+                multiply = "multiply" if isinstance(step, told.Product) else "multiply_complex"
                 for number, part in enumerate(step.parts):
                     found, _, size = self._steps(part, x, n, size, lines)
                     if number == 0:
                         lines.append(f"memcpy({y}, {found}, {m} * sizeof *v);")
                         continue
-                    self._need(told.Product)
-                    lines.append(f"multiply({found}, {m}, {y});")
+                    self._need(type(step))
+                    lines.append(f"{multiply}({found}, {m}, {y});")
             else:
                 lines.append(self._call(step, x, n, m, y))
             x, n = y, m

@@ -15,6 +15,7 @@ from rfx import steps as told
 from rfx.errors import UsageError
 from rfx.exporting.curves import CENTRAL, polynomials
 from rfx.exporting.program import Column, Program
+from rfx.kernels.distances import SCALES
 
 # Supported by onnxruntime 1.15 and later; from 19 on texts can be compared.
 OPSET, IR_VERSION = 19, 9
@@ -362,6 +363,8 @@ def _compare(graph: _Graph, step: told.Compare, x: str, n: int) -> str:
         own, other = (
             inner.node("Unsqueeze", part, inner.ints([axis])) for axis, part in zip((1, 0), slices)
         )
+        if step.how == "chi2":
+            return inner.node(joined, state, _chi2(inner, own, other))
         t = inner.node("Abs", inner.node("Sub", own, other))
         return inner.node(joined, state, term(inner, t))
 
@@ -475,6 +478,28 @@ def _product(graph: _Graph, step: told.Product, x: str, n: int) -> str:
     return found
 
 
+def _complex_product(graph: _Graph, step: told.ComplexProduct, x: str, n: int) -> str:
+    m = step.width(n) // 2
+    halves = graph.ints([0]), graph.ints([m]), graph.ints([2 * m]), graph.ints([1])
+
+    def parts(steps: told.Steps) -> list[str]:
+        found = _carried_out(graph, steps, x, n)
+        start, middle, end, axis = halves
+        return [
+            graph.node("Slice", found, start, middle, axis),
+            graph.node("Slice", found, middle, end, axis),
+        ]
+
+    re, im = parts(step.parts[0])
+    for steps in step.parts[1:]:
+        a, b = parts(steps)
+        re, im = (
+            graph.node("Sub", graph.node("Mul", re, a), graph.node("Mul", im, b)),
+            graph.node("Add", graph.node("Mul", re, b), graph.node("Mul", im, a)),
+        )
+    return graph.node("Concat", re, im, axis=1)
+
+
 def _softmax(graph: _Graph, step: told.Softmax, x: str, n: int) -> str:
     return graph.node("Softmax", x, axis=1)
 
@@ -501,6 +526,7 @@ _STEPS: dict[type, Callable[[_Graph, Any, str, int], str]] = {
     told.ArcCosine: _arc_cosine,
     told.Bins: _bins,
     told.Product: _product,
+    told.ComplexProduct: _complex_product,
     told.Softmax: _softmax,
     told.Shares: _shares,
 }
@@ -528,6 +554,16 @@ def _matern(graph: _Graph, x: str, squared: float) -> str:
         more = graph.number("Mul", graph.node("Mul", x, x), squared)
         factor = graph.node("Add", factor, more)
     return graph.node("Mul", factor, _exp_minus(graph, x))
+
+
+def _multiscale(graph: _Graph, x: str) -> str:
+    parts = [_exp_minus(graph, graph.number("Mul", x, scale)) for scale in SCALES]
+    return graph.number("Div", graph.node("Sum", *parts), float(len(SCALES)))
+
+
+def _log_positive(graph: _Graph, x: str) -> str:
+    there, one = graph.number("Greater", x, 0.0), graph.constant(1.0)
+    return graph.node("Log", graph.node("Where", there, x, one))
 
 
 def _soft_clip(graph: _Graph, x: str) -> str:
@@ -578,8 +614,10 @@ _FUNCTIONS: dict[str, Callable[[_Graph, str], str]] = {
     "cube": _cube,
     "exp": lambda graph, x: graph.node("Exp", x),
     "exp_minus": _exp_minus,
+    "log_positive": _log_positive,
     "matern3": lambda graph, x: _matern(graph, x, 0.0),
     "matern5": lambda graph, x: _matern(graph, x, 1 / 3),
+    "multiscale": _multiscale,
     "normal_quantile": _normal_quantile,
     "positive": _positive,
     "ramp": _ramp,
@@ -606,6 +644,24 @@ def _erlang(graph: _Graph, t: str) -> str:
     return graph.node("Mul", factor, _exp_minus(graph, t))
 
 
+def _sech(graph: _Graph, t: str) -> str:
+    both = graph.node("Add", graph.node("Exp", t), _exp_minus(graph, t))
+    return graph.node("Div", graph.constant(2.0), both)
+
+
+def _differing(graph: _Graph, t: str) -> str:
+    return graph.cast(graph.number("Greater", t, 0.0), "DOUBLE")
+
+
+def _chi2(graph: _Graph, x: str, s: str) -> str:
+    """2 x s / (x + s), 0 where the sum is 0."""
+    total = graph.node("Add", x, s)
+    there = graph.number("Greater", total, 0.0)
+    some = graph.node("Where", there, total, graph.constant(1.0))
+    found = graph.node("Div", graph.number("Mul", graph.node("Mul", x, s), 2.0), some)
+    return graph.node("Where", there, found, graph.constant(0.0))
+
+
 # how -> (operator that joins the terms, initial value, the term of |x_j - s_j|)
 _COMPARISONS: dict[str, tuple[str, float, Callable[[_Graph, str], str]]] = {
     "squared": ("Add", 0.0, lambda graph, t: graph.node("Mul", t, t)),
@@ -613,4 +669,8 @@ _COMPARISONS: dict[str, tuple[str, float, Callable[[_Graph, str], str]]] = {
     "hat": ("Mul", 1.0, _hat),
     "rational": ("Mul", 1.0, _rational),
     "erlang": ("Mul", 1.0, _erlang),
+    "sech": ("Mul", 1.0, _sech),
+    "differing": ("Add", 0.0, _differing),
+    # its term is of x_j and s_j: `_chi2`
+    "chi2": ("Add", 0.0, lambda graph, t: t),
 }

@@ -106,6 +106,11 @@ class FeatureMap:
         return cls.variants
 
     @classmethod
+    def usual(cls, name: str) -> str:
+        """The default variant of the kernel `name`: the first one."""
+        return next(iter(cls.variants_of(name)))
+
+    @classmethod
     def check_variant(cls, name: str, n_features: int, variant: str) -> None:
         """Raise UsageError for an unsupported variant or number of features."""
         own = cls.variants_of(name)

@@ -1,5 +1,5 @@
 """Random features of dot-product kernels: products of random signs with the row (Kar and Karnick
-2012).
+2012), and for the polynomial kernels TensorSketch (`rfx.features.sketch`).
 
 k(x, y) = sum_m a_m (x.y)^m with a_m >= 0: a feature draws m with probability a_m / f(1), f(1) = sum
 a_m, and is sqrt(f(1)) prod_{l <= m} s_l.x with vectors s_l of random signs, so that the mean of
@@ -16,6 +16,7 @@ from rfx.errors import UsageError
 from rfx.features.base import FeatureMap
 from rfx.features.products import Vectors
 from rfx.features.random import uniforms
+from rfx.features.sketch import SketchMap
 from rfx.kernels.products import Exponential, Polynomial
 from rfx.model import Array
 from rfx.parallel import cached
@@ -27,7 +28,10 @@ LAST = 16
 
 
 class DotProductMap(FeatureMap):
-    """polynomial-2, polynomial-3: (1 + gamma x.y)^p; exponential: exp(gamma x.y), gamma up to 2."""
+    """polynomial-2, polynomial-3: (1 + gamma x.y)^p; exponential: exp(gamma x.y), gamma up to 2.
+
+    By default those of the polynomial kernels are of a SketchMap.
+    """
 
     kernels = (Polynomial(2), Polynomial(3), Exponential())
     parts = {
@@ -35,6 +39,19 @@ class DotProductMap(FeatureMap):
         "orders": Array("i", "features"),
         "signs": Array("i", "terms inputs features"),
     }
+    variants = {
+        "sketch": "TensorSketch",
+        "offset": "products of random signs",
+    }
+    forms = {"sketch": SketchMap}
+
+    @classmethod
+    def variants_of(cls, name):
+        return {
+            variant: words
+            for variant, words in cls.variants.items()
+            if name != "exponential" or variant != "sketch"
+        }
 
     @classmethod
     def draw(cls, name, n_inputs, start, stop, seed, params, variant):

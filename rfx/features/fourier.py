@@ -50,6 +50,11 @@ class Independent:
         seed, start, stop = self.of
         return cauchys(seed, FREQUENCY, start, stop, self.n_inputs)
 
+    def uniforms(self) -> np.ndarray:
+        """(count, n_inputs) uniform numbers."""
+        seed, start, stop = self.of
+        return uniforms(seed, FREQUENCY, start, stop, self.n_inputs)
+
     def shared(self) -> np.ndarray:
         """(count, n_shared) standard normal numbers."""
         seed, start, stop = self.of
@@ -78,6 +83,9 @@ class Quasi(Independent):
 
     def cauchys(self) -> np.ndarray:
         return cauchy(self._points[:, : self.n_inputs])
+
+    def uniforms(self) -> np.ndarray:
+        return self._points[:, : self.n_inputs]
 
     def shared(self) -> np.ndarray:
         return ndtri(self._points[:, self.n_inputs :])
@@ -121,7 +129,7 @@ class FourierMap(FeatureMap):
         paired = variant != "offset"
         first, last = (start // 2, -(-stop // 2)) if paired else (start, stop)
         draws = DRAWS[variant](seed, first, last, n_inputs, cls.n_shared(name))
-        w = cls.frequencies(name, draws, params["gamma"])
+        w = cls.drawn(name, draws, params)
         if paired:
             # sin(t) is cos(t) a quarter turn later
             w = np.repeat(w, 2, axis=0)[start - 2 * first : stop - 2 * first]
@@ -134,6 +142,11 @@ class FourierMap(FeatureMap):
     def n_shared(cls, name: str) -> int:
         """Numbers of a frequency that all its inputs share."""
         return 1 if name == "laplacian-l2" else 0
+
+    @classmethod
+    def drawn(cls, name: str, draws: Independent, params: dict[str, Any]) -> np.ndarray:
+        """(count, n_inputs) draws of w, from all parameters of the kernel."""
+        return cls.frequencies(name, draws, params["gamma"])
 
     @classmethod
     def frequencies(cls, name: str, draws: Independent, gamma: float) -> np.ndarray:
@@ -207,7 +220,7 @@ class HadamardMap(FourierMap):
         first, last = start // 2, -(-stop // 2)
         size = hadamard.padded(n_inputs)
         draws = Radii(seed, first, last, size, MAPS[name].n_shared(name))
-        radii = MAPS[name].frequencies(name, draws, params["gamma"])[numbers - first, 0]
+        radii = MAPS[name].drawn(name, draws, params)[numbers - first, 0]
         return {
             "phases": np.where(np.arange(start, stop) % 2, -0.25, 0.0),
             "lengths": radii / (2 * np.pi),

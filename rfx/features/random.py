@@ -39,6 +39,12 @@ def cauchy(u: np.ndarray) -> np.ndarray:
     return np.tan(np.pi * (u - 0.5))
 
 
+def secants(u: np.ndarray) -> np.ndarray:
+    """Uniform numbers as numbers with the density sech(pi w), by the inverse distribution."""
+    u = np.clip(u, 2.0**-54, 1 - 2.0**-53)
+    return np.log(np.tan(np.pi / 2 * u)) / np.pi
+
+
 def orthonormals(seed: int, stream: int, start: int, stop: int, width: int) -> np.ndarray:
     """Uniform directions for items start..stop-1, (stop-start, width) float64 of length 1.
 

@@ -73,6 +73,7 @@ def loo(
     row_weights: np.ndarray | None = None,
     slack: float = 0.0,
     apart: Apart | None = None,
+    **options: Any,
 ) -> tuple[float, list[dict[str, Any]]]:
     """(gamma, steps): among LOO_FACTORS times the median bandwidth, the one with the lowest
     leave-one-out error of kernel ridge regression, and all errors.
@@ -82,8 +83,8 @@ def loo(
     leaving row i out is (y_i - f(x_i)) / (1 - h_ii) with the hat matrix h (Allen 1974), from one
     spectral decomposition for all lambdas. slack: among bandwidths whose error exceeds the lowest
     by at most this fraction, the one closest to the median bandwidth is used. apart: groups or
-    times; the errors are then those of held-out folds. For too few rows, or a kernel without exact
-    values, the median is returned.
+    times; the errors are then those of held-out folds. options: the kernel's own. For too few rows,
+    or a kernel without exact values, the median is returned.
     """
     found = candidates(kernel, X, seed, LOO_FACTORS)
     metric, most = kernels.get_kernel(kernel).metric, LOO_ROWS
@@ -98,7 +99,9 @@ def loo(
         return found[median], []
     own = np.sqrt(np.ones(len(rows)) if row_weights is None else row_weights[rows])
     # the points arrive in this order, each once
-    family = kernels.scaled_family(kernel, X[rows], {"gamma": found[median]}, LOO_FACTORS)
+    compared = X[rows]
+    params = resolve(kernel, found[median], compared, seed, **options)
+    family = kernels.scaled_family(kernel, compared, params, LOO_FACTORS)
     if some is None:
         errors = lambda point, round, lams: _left_out(next(family), Y[rows], lams, own)
         measure = Measure("leave-one-out mean squared error")
@@ -171,14 +174,15 @@ def tuned(
     seed: int,
     row_weights: np.ndarray | None = None,
     apart: Apart | None = None,
+    **options: Any,
 ) -> tuple[float, list[dict[str, Any]]]:
     """(gamma, steps): the candidate with the lowest error of ridge regression with the best of
     `lams`, and the scores.
 
     X: (n, d) scaled inputs; Y: (n, k) encoded targets; lams: ridge parameters, the same for the
-    sample and for all n rows; row_weights: (n,), None for ones; apart: groups or times. With fewer
-    than two rows or groups the median is returned, without scores. Raises UsageError for a kernel
-    without such random features.
+    sample and for all n rows; row_weights: (n,), None for ones; apart: groups or times; options:
+    the kernel's own. With fewer than two rows or groups the median is returned, without scores.
+    Raises UsageError for a kernel without such random features.
     """
     if kernel not in MAPS:
         raise UsageError(
@@ -193,8 +197,9 @@ def tuned(
         train, test = drawn(X.shape[0], seed, size, size)
     else:
         train, test = fewer(apart.held_out(0.5, seed), size, size, seed)
+    params = resolve(kernel, found[0], X, seed, **options)
     errors = lambda point, round, lams: _errors(
-        kernel, point.gamma, X, Y, train, test, lams, seed, row_weights
+        kernel, params | {"gamma": point.gamma}, X, Y, train, test, lams, seed, row_weights
     )
     grid = _grid("ridge on random features", found, lams, len(train))
     tried = search(errors, grid, Measure("mean squared error"))
@@ -204,7 +209,7 @@ def tuned(
 
 def _errors(
     kernel: str,
-    gamma: float,
+    params: dict[str, Any],
     X: RowsLike,
     Y: np.ndarray,
     train: np.ndarray,
@@ -216,7 +221,7 @@ def _errors(
     """Mean squared errors on the test rows of ridge regression on FEATURES random features, for
     each of lams.
     """
-    feature_map = sample(kernel, X.shape[1], FEATURES, seed, gamma=gamma)
+    feature_map = sample(kernel, X.shape[1], FEATURES, seed, **params)
     scale = 1 / np.sqrt(FEATURES)
     Z, targets, _ = weights.problem(
         feature_matrix(feature_map, X[train], scale),

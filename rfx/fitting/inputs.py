@@ -29,6 +29,7 @@ from rfx.fitting.problem import Problem
 from rfx.fitting.search import Budget, Found, Grid, Measure, Round, search
 from rfx.fitting.settings import Settings
 from rfx.fitting.validation import drawn, evenly
+from rfx.kernels import get_kernel
 
 # Multiples of the median bandwidth tried with each kernel, and the kernels that `auto` and `rfm`
 # try.
@@ -376,7 +377,7 @@ def resolved(
             return Resolved(scaler, {}, [])
         own = (problem.X, problem.Y, problem.task, problem.weights, problem.apart)
         return with_metric(scaler, settings, *own)
-    scalings = _scalings(X) if settings.scaling == AUTO else (settings.scaling,)
+    scalings = _scalings(X, kernel) if settings.scaling == AUTO else (settings.scaling,)
     tried = method.tried_kernels if kernel == AUTO else (metric.learner(kernel),)
     choice = choose(
         X,
@@ -412,8 +413,12 @@ def resolved(
     return Resolved(scaler, options, [choice.step], choice)
 
 
-def _scalings(X: Any) -> Sequence[str]:
-    """The scalings that `auto` tries for rows X: zeros of text stay zeros."""
+def _scalings(X: Any, kernel: str | None) -> Sequence[str]:
+    """The scalings that `auto` tries for rows X: zeros of text stay zeros, and a kernel may suit
+    few scalings.
+    """
+    if kernel not in (None, AUTO) and get_kernel(str(kernel)).scalings:
+        return get_kernel(str(kernel)).scalings
     return ("minmax01", "none") if keeps_sparse(X) else TRIED
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from rfx import kernels, losses
 from rfx import steps as told
 from rfx.errors import UsageError, or_near
+from rfx.features import MAPS
 from rfx.fitting import bandwidth, weights
 from rfx.fitting.cache import Cache
 from rfx.fitting.options import AUTO, COMMON
@@ -179,8 +180,14 @@ class Method:
             for option in (*COMMON, *cls.all_options())
         }
         kernel = given.get("kernel") or found.get("kernel", AUTO)
-        more = () if kernel == AUTO else kernels.get_kernel(str(kernel)).options
-        return {option.name: option.default for option in more} | found
+        if kernel == AUTO:
+            return found
+        known = kernels.get_kernel(str(kernel))
+        if known.scalings:
+            found["scaling"] = known.scalings[0]
+        if found.get("features") and kernel in MAPS:
+            found["features"] = MAPS[str(kernel)].usual(str(kernel))
+        return {option.name: option.default for option in known.options} | found
 
     @classmethod
     def converted(cls, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -221,6 +228,13 @@ class Method:
             flag = f"--{name.replace('_', '-')}"
             raise UsageError(
                 f"{flag} is {given[name]}, which does not apply to kernel {settings.kernel}"
+            )
+        kernel = settings.get("kernel") or AUTO
+        suited = () if kernel == AUTO else kernels.get_kernel(kernel).scalings
+        if suited and settings.metric != "none":
+            raise UsageError(
+                f"--metric is {settings.metric}, but kernel {kernel} is for inputs without one; use"
+                " --metric none"
             )
         for other in ("lam", "rounds"):
             if "lam_path" in given and other in given:
@@ -380,11 +394,12 @@ class Method:
 
 def _fixes_inputs(given: Mapping[str, Any]) -> bool:
     """Whether the given options leave nothing to choose: a bandwidth has a meaning for one scaling,
-    and without a kernel only for its default.
+    and without a kernel only for its default; some kernels suit few scalings.
     """
     kernel, gamma = given.get("kernel", AUTO), given.get("gamma")
-    if kernel not in (None, AUTO) and not bandwidth.has_gamma(str(kernel)):
-        return True
+    if kernel not in (None, AUTO):
+        if not bandwidth.has_gamma(str(kernel)) or kernels.get_kernel(str(kernel)).scalings:
+            return True
     return gamma == "paper" or (gamma is not None and not isinstance(gamma, str))
 
 
@@ -400,10 +415,14 @@ def budget(problem: Problem, settings: Settings, **defaults: Any) -> Budget:
 
 def kernel_params(problem: Problem, settings: Settings) -> dict[str, Any]:
     """The parameters of the options' kernel, learnt from the problem's rows if requested."""
-    own = {
-        option.name: settings[option.name] for option in kernels.get_kernel(settings.kernel).options
-    }
+    own = kernel_options(settings)
     return bandwidth.resolve(settings.kernel, settings.gamma, problem.X, settings.seed, **own)
+
+
+def kernel_options(settings: Settings) -> dict[str, Any]:
+    """The values of the kernel's own options."""
+    options = kernels.get_kernel(settings.kernel).options
+    return {option.name: settings[option.name] for option in options}
 
 
 def scalars(params: dict[str, Any]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from rfx.data.rows import Rows
 from rfx.data.tabular.apart import Part
 from rfx.fitting import bandwidth
 from rfx.fitting.cache import Cache
-from rfx.fitting.method import Method
+from rfx.fitting.method import Method, kernel_options
 from rfx.fitting.options import AUTO
 from rfx.fitting.problem import Problem
 from rfx.fitting.search import Found, Grid, Measure, Round, Stop, Trial, search
@@ -96,18 +96,19 @@ def _gamma(
 ) -> tuple[dict[str, Any], list[dict[str, Any]], dict[str, list[float]]]:
     """(gamma if it is known now, its trials, its candidate values for validation)."""
     kernel, word, seed = settings.kernel, settings.gamma, settings.seed
-    X, Y = problem.X, problem.Y
+    X, Y, options = problem.X, problem.Y, kernel_options(settings)
     if word == "loo":
         lams = method.ridge_lams(problem)
-        own = (problem.weights, method.loo_slack, problem.apart)
-        value, steps = bandwidth.loo(kernel, X, Y, lams, seed, *own)
+        own: Any = (problem.weights, method.loo_slack, problem.apart)
+        value, steps = bandwidth.loo(kernel, X, Y, lams, seed, *own, **options)
         few = problem.n_rows < FEWEST or problem.undivided
         if method.loo_multiples == (1.0,) or few:
             return {"gamma": value}, steps, {}
         return {}, steps, {"gamma": [value * factor for factor in method.loo_multiples]}
     if word == "tuned":
         lams = method.tuning_lams(settings)
-        value, steps = bandwidth.tuned(kernel, X, Y, lams, seed, problem.weights, problem.apart)
+        own = (problem.weights, problem.apart)
+        value, steps = bandwidth.tuned(kernel, X, Y, lams, seed, *own, **options)
         return {"gamma": value}, steps, {}
     if word == "validation":
         factors = method.searched["gamma"]

@@ -23,6 +23,7 @@ from rfx.data.transforms.scaling import Scaler
 from rfx.fitting import bandwidth, selection
 from rfx.fitting.cache import Cache
 from rfx.fitting.learned import Learned
+from rfx.fitting.method import kernel_options
 from rfx.fitting.problem import Problem
 from rfx.fitting.settings import Settings
 from rfx.fitting.stream_options import THETAS
@@ -55,9 +56,8 @@ def choose(
     if settings.get("gamma") == "tuned" and bandwidth.has_gamma(settings.kernel):
         known, first = n_rows or problem.n_rows, problem.rows(np.arange(problem.n_rows)[:SAMPLE])
         lams = list(LAMS) if isinstance(settings.nu, str) else [settings.nu * known]
-        gamma, steps = bandwidth.tuned(
-            settings.kernel, first.X, first.Y, lams, settings.seed, first.weights, first.apart
-        )
+        known_rows = (first.X, first.Y, lams, settings.seed, first.weights, first.apart)
+        gamma, steps = bandwidth.tuned(settings.kernel, *known_rows, **kernel_options(settings))
         choice = choose(method, problem, settings.updated(gamma=gamma), n_rows)
         found = {"gamma": gamma} | choice.chosen
         return selection.Choice(choice.settings, found, steps + choice.steps, choice.seconds)

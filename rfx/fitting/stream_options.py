@@ -56,8 +56,9 @@ FEATURES = Option(
     str,
     "Variant of the Fourier features: sqrt2 cos(w.x + b) (offset), or cos and sin of one w (pairs)."
     " In pairs, w is also orthogonal in blocks (orthogonal), the same with fast products"
-    " (hadamard), or from a Sobol sequence (quasi).",
-    ("offset", "pairs", "orthogonal", "quasi", "hadamard"),
+    " (hadamard), or from a Sobol sequence (quasi). Polynomial kernels: TensorSketch (sketch, the"
+    " default), or products of random signs (offset).",
+    ("offset", "pairs", "orthogonal", "quasi", "hadamard", "sketch"),
     default="offset",
 )
 REPLACE = Option(
@@ -127,10 +128,9 @@ PROJECT = Option(
 )
 # Newton steps on features cost as much for more rows.
 PEGASOS = (BATCH.but(default=4096), PROJECT, PRECONDITION, AVERAGING)
+
 OPTIONS = (
-    KERNEL.but(
-        choices=lambda: [name for name in MAPS if not set(KERNELS[name].parameters) - {"gamma"}]
-    ),
+    KERNEL.but(choices=lambda: [name for name in MAPS if not KERNELS[name].needs_rows]),
     GAMMA.adding(
         {"median-matlab": "1 / median distance^2, as in the program of Dai et al."},
         {

@@ -35,7 +35,7 @@ from rfx.fitting import (
 )
 from rfx.fitting.cache import Cache
 from rfx.fitting.learned import Learned
-from rfx.fitting.method import Method, scalars
+from rfx.fitting.method import Method, kernel_options, scalars
 from rfx.fitting.options import AUTO
 from rfx.fitting.pipeline import Pipeline, n_targets, silent
 from rfx.fitting.preprocessing import Preprocessing, input_dtype
@@ -275,7 +275,8 @@ class StreamMethod(Method):
 
     def kernel_params(self, settings: Settings, X: Any) -> dict[str, Any]:
         """The kernel's parameters, from some of the prepared rows."""
-        return bandwidth.resolve(settings.kernel, settings.gamma, X, settings.seed)
+        own = kernel_options(settings)
+        return bandwidth.resolve(settings.kernel, settings.gamma, X, settings.seed, **own)
 
     # ------------------------------------------------------------------ choice of options
 

@@ -26,13 +26,8 @@ def kernel_option() -> Option:
     """--kernel for kernels with exact values that do not need the range of the rows."""
     known = kernels.KERNELS
     return KERNEL.but(
-        choices=lambda: [name for name, own in known.items() if own.metric and not needs_range(own)]
+        choices=lambda: [name for name, own in known.items() if own.metric and not own.needs_rows]
     )
-
-
-def needs_range(kernel: type[kernels.Kernel]) -> bool:
-    """Whether the kernel has parameters other than gamma, learnt from all rows."""
-    return bool(set(kernel.parameters) - {"gamma"})
 
 
 def restored(

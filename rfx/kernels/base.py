@@ -28,8 +28,8 @@ class Kernel:
     has_gradient: its derivative is implemented (see `rfx.kernels.gradients`).
 
     clips: its scaling is not the same for all rows, so it is not invariant to a shift of all of
-    them. lengths: `finish` also needs ||x||^2 and ||y||^2. exact_in_float64: float32 would be too
-    inaccurate.
+    them. scalings: those of the inputs that suit it, its default first; empty if all do. lengths:
+    `finish` also needs ||x||^2 and ||y||^2. exact_in_float64: float32 would be too inaccurate.
     """
 
     name = ""
@@ -40,6 +40,7 @@ class Kernel:
     options: tuple[Option, ...] = ()
     has_gradient = False
     clips = False
+    scalings: tuple[str, ...] = ()
     lengths = False
     exact_in_float64 = False
 
@@ -47,6 +48,11 @@ class Kernel:
     def centred(self) -> bool:
         """Whether the kernel is invariant to a shift of all rows."""
         return self.metric in ("squared", "l2", "l1", "product") and not self.clips
+
+    @property
+    def needs_rows(self) -> bool:
+        """Whether it has parameters other than gamma and its options, learnt from all rows."""
+        return bool(set(self.parameters) - {"gamma", *(option.name for option in self.options)})
 
     def learn(self, X, given: dict, seed: int) -> dict:
         """The parameters for scaled training rows X (n, d), dense or CSR; given: the options that
@@ -169,7 +175,7 @@ class GammaKernel(Kernel):
         rng = np.random.default_rng(seed)
         first = rng.integers(n_rows, size=_MEDIAN_PAIRS)
         second = (first + rng.integers(1, n_rows, size=_MEDIAN_PAIRS)) % n_rows
-        distances = _pair_distances(X, first, second, self.metric)
+        distances = self.distances(X, first, second)
         median = float(np.median(distances))
         if median == 0:
             if not distances.any():
@@ -178,6 +184,10 @@ class GammaKernel(Kernel):
                 )
             median = float(np.median(distances[distances > 0]))
         return 0.5 / median if self.metric == "squared" else 1.0 / median
+
+    def distances(self, X, first, second) -> np.ndarray:
+        """(n,) distances of the rows of X with the numbers first and second (n,), for `median`."""
+        return _pair_distances(X, first, second, self.metric)
 
     def _without_median(self, why):
         log.warning("gamma 'median' is undefined because %s; using %g", why, self.paper_gamma)

@@ -24,6 +24,11 @@ from rfx.options import Option
 OF_THE_CHOICE = "chosen together with scaling, kernel and metric"
 
 
+def _with_metric() -> list[str]:
+    """The kernels with exact values of rows that a metric may map."""
+    return [name for name, own in ALL.items() if own.metric and not own.scalings]
+
+
 class RFM(Kernel):
     """The exact kernel machine with a learnt metric."""
 
@@ -41,7 +46,7 @@ class RFM(Kernel):
         ),
         CHOSEN_SCALING.but(default=AUTO),
         METRIC.but(default=AUTO),
-        chosen_kernel(lambda: [name for name, own in ALL.items() if own.metric], KERNELS),
+        chosen_kernel(_with_metric, KERNELS),
     )
 
     def fit(self, problem: Problem, settings: Settings, cache: Cache) -> Fitted:

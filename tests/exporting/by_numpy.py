@@ -12,8 +12,10 @@ _FUNCTIONS = {
     "cube": lambda t: t**3,
     "exp": np.exp,
     "exp_minus": lambda t: np.exp(-t),
+    "log_positive": lambda t: np.log(np.where(t > 0, t, 1.0)),
     "matern3": lambda t: (1 + t) * np.exp(-t),
     "matern5": lambda t: (1 + t + t**2 / 3) * np.exp(-t),
+    "multiscale": lambda t: np.mean([np.exp(-s * t) for s in (1 / 16, 1 / 4, 1, 4, 16)], axis=0),
     "normal_quantile": ndtri,
     "positive": lambda t: np.where(t > 0, 1.0, 0.0),
     "ramp": lambda t: np.maximum(0, t),
@@ -23,11 +25,14 @@ _FUNCTIONS = {
     "square": lambda t: t**2,
 }
 _TERMS = {
-    "squared": lambda t: t**2,
-    "l1": lambda t: t,
-    "hat": lambda t: np.maximum(0, 1 - t),
-    "rational": lambda t: 1 / (1 + t),
-    "erlang": lambda t: (1 + t / 2) * np.exp(-t),
+    "squared": lambda x, s: (x - s) ** 2,
+    "l1": lambda x, s: np.abs(x - s),
+    "hat": lambda x, s: np.maximum(0, 1 - np.abs(x - s)),
+    "rational": lambda x, s: 1 / (1 + np.abs(x - s)),
+    "erlang": lambda x, s: (1 + np.abs(x - s) / 2) * np.exp(-np.abs(x - s)),
+    "sech": lambda x, s: 1 / np.cosh(x - s),
+    "chi2": lambda x, s: np.where(x + s > 0, 2 * x * s / np.where(x + s > 0, x + s, 1), 0.0),
+    "differing": lambda x, s: 1.0 * (x != s),
 }
 
 
@@ -128,8 +133,8 @@ def _unit(X):
 
 
 def _compare(X, rows, how):
-    over = np.sum if how in ("squared", "l1") else np.prod
-    return np.stack([over(_TERMS[how](np.abs(X - row)), axis=1) for row in rows], axis=1)
+    over = np.sum if how in ("squared", "l1", "chi2", "differing") else np.prod
+    return np.stack([over(_TERMS[how](X, row), axis=1) for row in rows], axis=1)
 
 
 def _arc_cosine(X, rows, order):
@@ -160,6 +165,15 @@ def _bins(X, offsets, inverses, multipliers, base, keys, starts, weights):
 
 def _product(X, parts):
     return math.prod(carried_out(steps, X) for steps in parts)
+
+
+def _complex_product(X, parts):
+    found = 1
+    for steps in parts:
+        both = carried_out(steps, X)
+        half = both.shape[1] // 2
+        found = found * (both[:, :half] + 1j * both[:, half:])
+    return np.hstack([found.real, found.imag])
 
 
 def _softmax(X):

@@ -16,6 +16,7 @@ from pathlib import Path
 import by_numpy
 import numpy as np
 import pytest
+from domains import suited
 from scipy.special import ndtri
 
 from rfx import lazy, methods, steps
@@ -68,12 +69,20 @@ for _kind in ("none", "minmax01", "minmax11", "power", "robust", "quantile"):
 for _kernel in ("linear", "polynomial-2", "exponential", "perceptron", "stump", "matern-3/2"):
     _own = {"kernel": _kernel, "lam": 0.1, "scaling": "minmax11", "n_features": 40}
     CASES[f"rf {_kernel}"] = ("rf", "regression", _own, None)
+CASES["rf signs"] = ("rf", "binary", FIXED | {"kernel": "polynomial-3", "features": "offset"}, None)
+for _kernel in ("additive-chi2", "skewed-chi2", "rational-quadratic", "multiscale", "polynomial-3"):
+    _own = {"kernel": _kernel, "lam": 0.1, "n_features": 40}
+    if not KERNELS[_kernel].scalings:
+        _own["scaling"] = "standard"
+    CASES[f"rf {_kernel}"] = ("rf", "regression", _own, None)
 for _order in (0, 1, 2):
     _own = {"kernel": f"arccosine-{_order}", "lam": 0.1, "scaling": "standard", "n_features": 40}
     CASES[f"rf arccosine-{_order}"] = ("rf", "regression", _own, None)
 for _kernel in KERNELS:
     if KERNELS[_kernel].metric:
-        _own = {"kernel": _kernel, "lam": 0.1, "scaling": "minmax11"}
+        _own = {"kernel": _kernel, "lam": 0.1}
+        if not KERNELS[_kernel].scalings:
+            _own["scaling"] = "minmax11"
         CASES[f"kernel {_kernel}"] = ("kernel", "regression", _own, None)
 # the least that has every step in it
 FEW = (
@@ -92,12 +101,15 @@ FEW = (
     "scaling robust",
     "scaling quantile",
     "rf polynomial-2",
+    "rf signs",
+    "rf additive-chi2",
     "rf stump",
     "rf arccosine-0",
     "rf arccosine-2",
     "kernel stump",
     *(f"kernel {name}" for name in ("gaussian", "laplacian", "matern-3/2", "matern-5/2")),
     *(f"kernel {name}" for name in ("hat", "rational", "erlang", "exponential")),
+    *(f"kernel {name}" for name in ("additive-chi2", "skewed-chi2", "hamming", "multiscale")),
     *(f"kernel {name}" for name in ("polynomial-3", "arccosine-0", "arccosine-1", "arccosine-2")),
 )
 
@@ -115,6 +127,12 @@ def rows_and_targets(n, task, seed):
     return X, targets[task]
 
 
+def new_rows(n, model):
+    """Rows for a model, in the domain of its kernel."""
+    X, _ = rows_and_targets(n, model.task, 1)
+    return suited(model.settings.get("kernel") or "gaussian", X)
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     """A function from a case's name to its model, as a file gives it."""
@@ -124,6 +142,7 @@ def trained(tmp_path_factory):
         if name not in found:
             method, task, options, kind = CASES[name]
             X, y = rows_and_targets(160, task, 0)
+            X = suited(options.get("kernel", "gaussian"), X)
             more = {"target_scaling": "minmax01"} if task == "regression" else {}
             model = methods.create(method, task=task, **options, **more).fit(X, y)
             if kind is not None:
@@ -162,7 +181,7 @@ def assert_same_labels(found, wanted, values):
 @pytest.mark.parametrize("name", CASES)
 def test_json_predicts_as_the_model(trained, name):
     model = trained(name)
-    X, _ = rows_and_targets(60, model.task, 1)
+    X = new_rows(60, model)
     read = json.loads(json_text.written(Program.of(model)))
     found, wanted = by_numpy.decisions(read, X.tolist()), expected(model, X)
     assert_close(found, wanted)
@@ -179,7 +198,7 @@ def nested(found):
     """All steps of a list, those within others too."""
     for step in found:
         yield step
-        if isinstance(step, steps.Product):
+        if isinstance(step, steps.Product | steps.ComplexProduct):
             for part in step.parts:
                 yield from nested(part)
 
@@ -244,7 +263,7 @@ def test_c_predicts_as_the_model(trained, compiled, name):
     model = trained(name)
     program = Program.of(model)
     library = compiled(program)
-    X, _ = rows_and_targets(ROWS if name == "fourier" else 500, model.task, 1)
+    X = new_rows(ROWS if name == "fourier" else 500, model)
     found, wanted = called(library.rfx_predict, X, program.n_outputs), expected(model, X)
     assert_close(found, wanted)
     if program.labels is not None:
@@ -277,7 +296,7 @@ def test_onnx_predicts_as_the_model(trained, name):
     pytest.importorskip("onnx")
     model = trained(name)
     made, run = session(onnx_graph.written(Program.of(model)))
-    X, _ = rows_and_targets(ROWS, model.task, 1)
+    X = new_rows(ROWS, model)
     parts = [run({"X": part}) for part in np.split(X, 5)]
     found = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
     wanted = expected(model, X)

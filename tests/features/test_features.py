@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from domains import suited
 from scipy import stats
 
 from rfx import env, kernels
@@ -28,6 +29,11 @@ PARAMS = {
     "polynomial-2": {"gamma": 0.3},
     "polynomial-3": {"gamma": 0.2},
     "exponential": {"gamma": 0.3},
+    "rational-quadratic": {"gamma": 0.7, "alpha": 0.8},
+    "multiscale": {"gamma": 0.3},
+    "additive-chi2": {},
+    "skewed-chi2": {"skewedness": 0.4},
+    "hamming": {"gamma": 0.3},
 }
 # what is exact, or takes letters, or has kernels of its own, is tested in test_coordinates and
 # test_arccosine
@@ -36,7 +42,10 @@ OTHERS = {"linear": {}, "arccosine-0": {}, "arccosine-1": {}, "arccosine-2": {}}
 
 
 def exact(name):
-    """The kernel, from its formula, in float64."""
+    """The kernel of `suited(name, X)`, from its formula, in float64."""
+    if kernels.get_kernel(name).scalings or name in ("rational-quadratic", "multiscale"):
+        # their formulas are tested in test_kernels
+        return kernels.block(name, *[suited(name, X)] * 2, PARAMS[name])
     difference = X[:, None, :] - X[None, :, :]
     l1, l2 = np.abs(difference).sum(-1), np.sqrt((difference**2).sum(-1))
     if name == "stump":
@@ -65,7 +74,8 @@ def exact(name):
 )
 def test_mean_product_is_the_kernel(name, variant):
     n = 200_000
-    Z = sample(name, 6, n, seed=3, variant=variant, dtype=np.float64, **PARAMS[name]).transform(X)
+    feature_map = sample(name, 6, n, seed=3, variant=variant, dtype=np.float64, **PARAMS[name])
+    Z = feature_map.transform(suited(name, X))
     products = Z[:, None, :] * Z[None, :, :]
     if variant not in ("offset", "range"):
         products = products.reshape(len(X), len(X), n // 2, 2).mean(-1)
@@ -87,25 +97,40 @@ def test_feature_depends_on_seed_and_index_alone(name, variant):
     for key, values in whole.arrays.items():
         assert np.array_equal(values[..., :23], grown.arrays[key])
         assert np.array_equal(values[..., 23:], later.arrays[key])
-    assert any(not np.array_equal(whole.arrays[key], other.arrays[key]) for key in whole.arrays)
+    rows = suited(name, X)
+    values = whole.transform(rows)
+    np.testing.assert_allclose(values[:, :23], grown.transform(rows), atol=1e-5)
+    np.testing.assert_allclose(values[:, 23:], later.transform(rows), atol=1e-5)
+    assert not np.array_equal(values, other.transform(rows))
 
 
-@pytest.mark.parametrize("name", [*NAMES, *OTHERS])
-def test_select_is_a_column_subset(name):
-    whole = sample(name, 6, 50, seed=1, dtype=np.float64, **(PARAMS | OTHERS)[name])
+# one of each class of maps
+VARIANTS = [
+    *((name, "offset") for name in [*NAMES, *OTHERS]),
+    ("gaussian", "hadamard"),
+    ("polynomial-2", "sketch"),
+    ("polynomial-3", "sketch"),
+]
+
+
+@pytest.mark.parametrize(("name", "variant"), VARIANTS)
+def test_select_is_a_column_subset(name, variant):
+    params, rows = (PARAMS | OTHERS)[name], suited(name, X)
+    whole = sample(name, 6, 50, seed=1, variant=variant, dtype=np.float64, **params)
     columns = np.array([3, 41, 0, 17])
     np.testing.assert_allclose(
-        whole.select(columns).transform(X), whole.transform(X)[:, columns], atol=1e-12
+        whole.select(columns).transform(rows), whole.transform(rows)[:, columns], atol=1e-12
     )
 
 
-@pytest.mark.parametrize("name", [*NAMES, *OTHERS])
+@pytest.mark.parametrize(("name", "variant"), VARIANTS)
 @pytest.mark.usefixtures("shared_out")
-def test_blocks_threads_sparsity_and_file_form_change_nothing(name):
+def test_blocks_threads_sparsity_and_file_form_change_nothing(name, variant):
     rows = RNG.uniform(-1, 1, (700, 6))
     rows[rows > 0.6] = 0.0
+    rows, params = suited(name, rows), (PARAMS | OTHERS)[name]
     # in float64: heavy-tailed frequencies amplify float32's rounding of the projection
-    feature_map = sample(name, 6, 64, seed=1, dtype=np.float64, **(PARAMS | OTHERS)[name])
+    feature_map = sample(name, 6, 64, seed=1, variant=variant, dtype=np.float64, **params)
     reference = feature_map.transform(rows)
     out = np.empty((700, 64))
     assert feature_map.transform(rows, out=out) is out
@@ -222,18 +247,21 @@ def test_decision_by_bits_is_left_where_it_does_not_pay():
     assert sample("gaussian", 8, 16, 2, gamma=1.0).quick_decision(narrow, coef) is None
 
 
-@pytest.mark.parametrize("name", [*NAMES, *OTHERS])
-def test_weights_of_features(name):
-    whole = sample(name, 6, 20, seed=1, dtype=np.float64, **PARAMS.get(name, {}))
+@pytest.mark.parametrize(("name", "variant"), VARIANTS)
+def test_weights_of_features(name, variant):
+    params, rows = PARAMS.get(name, {}), suited(name, X)
+    whole = sample(name, 6, 20, seed=1, variant=variant, dtype=np.float64, **params)
     chosen, weights = np.array([3, 17, 3, 0]), np.array([0.5, 2.0, 1.0, 3.0])
     part = whole.weighted(chosen, weights)
     np.testing.assert_allclose(
-        part.transform(X), whole.transform(X)[:, chosen] * weights, rtol=1e-12
+        part.transform(rows), whole.transform(rows)[:, chosen] * weights, rtol=1e-12
     )
     again = part.weighted([1, 2], [2.0, 2.0])
-    np.testing.assert_allclose(again.transform(X), 2 * part.transform(X)[:, [1, 2]], rtol=1e-12)
+    np.testing.assert_allclose(
+        again.transform(rows), 2 * part.transform(rows)[:, [1, 2]], rtol=1e-12
+    )
     np.testing.assert_array_equal(
-        FeatureMap.from_header(again.header(), again.arrays).transform(X), again.transform(X)
+        FeatureMap.from_header(again.header(), again.arrays).transform(rows), again.transform(rows)
     )
     assert part.arrays["scales"].dtype == whole.dtype
 
@@ -360,3 +388,107 @@ def test_a_hadamard_model_holds_a_seed_and_no_frequencies():
     again = FeatureMap.from_header(found.header(), found.arrays)
     rows = RNG.standard_normal((5, 50))
     np.testing.assert_array_equal(again.transform(rows), found.transform(rows))
+
+
+# ------------------------------------------------------------ single features, and other domains
+
+
+@pytest.mark.parametrize("name", ["polynomial-2", "polynomial-3"])
+def test_every_number_of_a_sketch_is_unbiased(name):
+    # the blocks are independent, so that the means over them have their standard errors
+    Z = sample(name, 6, 64 * 3000, 2, variant="sketch", dtype=np.float64, **PARAMS[name])
+    products = Z.transform(X).reshape(len(X), 3000, 64)
+    for number in (0, 1, 2, 3, 40, 63):
+        own = products[:, None, :, number] * products[None, :, :, number]
+        error = own.mean(-1) - exact(name)
+        assert np.all(np.abs(error) <= 5 * own.std(-1) / math.sqrt(3000))
+
+
+@pytest.mark.parametrize("name", ["polynomial-2", "polynomial-3"])
+def test_a_block_of_features_has_the_inner_products_of_a_tensor_sketch(name):
+    feature_map = sample(name, 6, 64, 4, variant="sketch", dtype=np.float64, **PARAMS[name])
+    places, signs = (part[0] for part in feature_map._hashes(np.array([0])))
+    rows = np.hstack([np.ones((len(X), 1)), math.sqrt(PARAMS[name]["gamma"]) * X])
+    spectrum = 1
+    for place, sign in zip(places, signs):
+        counts = np.zeros((len(X), 64))
+        np.add.at(counts.T, place, (rows * sign).T)
+        spectrum = spectrum * np.fft.fft(counts)
+    sketch = np.fft.ifft(spectrum).real
+    Z = feature_map.transform(X)
+    np.testing.assert_allclose(Z @ Z.T / 64, sketch @ sketch.T, atol=1e-12)
+
+
+def test_a_sketch_has_a_smaller_error_than_products_of_signs():
+    rows = RNG.uniform(-1, 1, (60, 20))
+    K = (1 + 0.3 * rows @ rows.T) ** 3
+
+    def error(kind):
+        squares = []
+        for seed in range(8):
+            Z = sample("polynomial-3", 20, 512, seed, variant=kind, dtype=np.float64, gamma=0.3)
+            Z = Z.transform(rows) / math.sqrt(512)
+            squares.append(np.mean((Z @ Z.T - K) ** 2))
+        return math.sqrt(np.mean(squares))
+
+    assert error("sketch") < 0.8 * error("offset")
+
+
+def test_chi_square_features_of_every_start_are_unbiased_over_the_seeds():
+    # inputs take turns, so that only the mean over the seeds is the kernel of few features
+    rows = np.array([[0.5, 0.0, 2.0, 0.1], [0.4, 1.0, 3.0, 0.0]])
+    expected = kernels.block("additive-chi2", rows, rows, {})
+    for start, count in ((0, 2), (3, 1), (5, 4)):
+        found = np.array(
+            [
+                (lambda Z: Z @ Z.T / count)(
+                    sample("additive-chi2", 4, count, s, start=start, dtype=np.float64).transform(
+                        rows
+                    )
+                )
+                for s in range(4000)
+            ]
+        )
+        error = np.abs(found.mean(0) - expected)
+        assert np.all(error <= 4.5 * found.std(0) / math.sqrt(len(found)) + 1e-12)
+
+
+def test_frequencies_of_chi_square_have_the_density_sech():
+    w = random.secants(random.uniforms(0, 0, 0, 4000, 1)[:, 0])
+    assert stats.kstest(w * np.pi, stats.hypsecant.cdf).pvalue > 0.01
+
+
+@pytest.mark.parametrize("make", [np.array, sp.csr_matrix])
+@pytest.mark.parametrize(
+    ("name", "low"), [("additive-chi2", "0 or more"), ("skewed-chi2", "above -0.4")]
+)
+def test_features_of_inputs_out_of_the_domain_are_refused(name, low, make):
+    found = sample(name, 2, 8, 0, **PARAMS[name])
+    with pytest.raises(
+        DataError, match=f"kernel {name} is for inputs .*{low}.*but input 2 of a row"
+    ):
+        found.transform(make(np.array([[1.0, 0.0], [0.0, -0.5]])))
+
+
+def test_hamming_features_are_signs_of_codes():
+    codes = RNG.integers(4, size=(50, 6)).astype(float)
+    found = sample("hamming", 6, 200, 0, gamma=0.2)
+    Z = found.transform(codes)
+    assert set(np.unique(Z)) == {-1.0, 1.0}
+    # any numbers are codes, -0 is 0, and a code of no input in the subset changes nothing
+    minus = np.where(codes == 0, -0.0, codes)
+    np.testing.assert_array_equal(found.transform(minus), Z)
+    inside = np.unpackbits(found.arrays["subsets"], axis=0, count=6, bitorder="little") == 1
+    assert abs(inside.mean() - (1 - math.exp(-0.2))) < 4 * math.sqrt(0.15 / inside.size)
+    changed = codes.copy()
+    changed[:, 2] = math.pi
+    same = found.transform(changed) == Z
+    assert same[:, ~inside[2]].all() and 0.3 < same[:, inside[2]].mean() < 0.7
+
+
+def test_hamming_signs_of_codes_are_independent():
+    # of all 10 codes of an input, over all pairs and features, by the sum of products
+    codes = np.arange(10.0)[:, None] * [1.0, 0.1]
+    Z = sample("hamming", 2, 64 * 400, 1, gamma=50.0).transform(codes)
+    products = (Z @ Z.T)[np.triu_indices(10, 1)] / math.sqrt(Z.shape[1])
+    assert np.abs(products).max() < 4.5 and 0.5 < np.mean(products**2) < 1.7

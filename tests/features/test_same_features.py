@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.sparse as sp
+from domains import suited
 
-from rfx import env
+from rfx import counters, env
 from rfx.data.loading import load
 from rfx.data.transforms.scaling import Scaler
-from rfx.features import MAPS, hadamard, sample
+from rfx.features import MAPS, hadamard, sample, sketch
 from rfx.operators.mapped import MapMatrix, feature_matrix
 
 MIRROR = Path(os.environ.get("RFX_MIRROR", "") or "/nowhere")
@@ -51,6 +52,10 @@ def feature_map(name, X, variant="offset"):
     params = {"gamma": GAMMA.get(name, 0.5)}
     if name == "perceptron":
         params = {"radius": float(np.linalg.norm(X, axis=1).max())}
+    elif name == "rational-quadratic":
+        params["alpha"] = 0.7
+    elif name == "skewed-chi2":
+        params = {"skewedness": 0.5}
     elif name == "stump":
         params = {"lo": X.min(axis=0), "hi": X.max(axis=0) + 0.1}
     return sample(name, X.shape[1], FEATURES, seed=1, variant=variant, **params)
@@ -70,10 +75,64 @@ def structured(found):
     return W * found.arrays["lengths"].astype(np.float64)
 
 
+def sketched(found, X):
+    """The features of TensorSketch, by numpy's Fourier transform of count sketches."""
+    rows = np.hstack([np.ones((len(X), 1)), math.sqrt(found.params["gamma"]) * X])
+    parts = []
+    for block in range(-(-found.n_features // 64)):
+        spectrum = 1
+        for place, sign in zip(*(part[0] for part in found._hashes(np.array([block])))):
+            counts = np.zeros((64, len(X)))
+            np.add.at(counts, place, (rows * sign).T)
+            spectrum = spectrum * np.fft.fft(counts.T)
+        both = np.stack([spectrum.real, spectrum.imag], axis=2)[:, :32] * math.sqrt(2)
+        both[:, 0] = spectrum.real[:, [0, 32]]
+        parts.append(both.reshape(len(X), 64))
+    return np.hstack(parts)[:, : found.n_features]
+
+
+def hashed(bits, first, second):
+    """The hash of a code with the keys of an input, in Python's integers."""
+    h = (bits + first) % 2**64
+    for _ in range(2):
+        h = (h ^ h >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+        h = (h ^ h >> 27) * 0x94D049BB133111EB % 2**64
+        h = ((h ^ h >> 31) + second) % 2**64
+    return h ^ h >> 32
+
+
+def signs_of_codes(found, X):
+    """The features of the Hamming kernel, feature by feature."""
+    inside = np.unpackbits(found.arrays["subsets"], axis=0, count=X.shape[1], bitorder="little")
+    out = np.ones((len(X), found.n_features))
+    for block in range(-(-found.n_features // 64)):
+        u = counters.uniforms(found.params["seed"], 1, block, block + 1, 2 * X.shape[1])[0]
+        keys = [int(key) for key in u * 2.0**53]
+        own = range(64 * block, min(64 * block + 64, found.n_features))
+        for k in range(X.shape[1]):
+            codes, places = np.unique(X[:, k] + 0.0, return_inverse=True)  # -0 is 0
+            words = [hashed(int(c.view(np.uint64)), *keys[2 * k : 2 * k + 2]) for c in codes]
+            for j in own:
+                if inside[k, j]:
+                    signs = np.array([1 if word >> (j % 64) & 1 else -1 for word in words])
+                    out[:, j] *= -signs[places]
+    return -out
+
+
 def reference(found, X):
     """The features from the map's arrays by their formula, in float64."""
     arrays = {key: values.astype(np.float64) for key, values in found.arrays.items()}
     X = X.astype(np.float64)
+    if found.name == "additive-chi2":
+        x = X[:, found.arrays["columns"]]
+        turns = arrays["frequencies"] * np.log(np.where(x > 0, x, 1)) + arrays["phases"]
+        return arrays["scales"] * np.sqrt(x) * np.cos(2 * np.pi * turns)
+    if found.name == "skewed-chi2":
+        X = np.log(1 + X / found.params["skewedness"])
+    if found.name == "hamming":
+        return signs_of_codes(found, X)
+    if isinstance(found, sketch.SketchMap):
+        return sketched(found, X)
     if "frequencies" in arrays:
         return math.sqrt(2) * np.cos(2 * np.pi * (X @ arrays["frequencies"] + arrays["phases"]))
     if "numbers" in arrays:
@@ -107,7 +166,7 @@ CASES = [
 @pytest.mark.parametrize("data", SETS)
 @pytest.mark.parametrize(("name", "variant"), CASES)
 def test_same_bits_and_right(data, name, variant):
-    X = rows(data)
+    X = suited(name, rows(data))
     found = feature_map(name, X, variant)
     whole = found.transform(X)
     random = np.random.default_rng(2)

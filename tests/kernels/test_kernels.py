@@ -5,7 +5,9 @@ and float64.
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from domains import suited
 from scipy.spatial.distance import cdist
+from sklearn.gaussian_process.kernels import RationalQuadratic
 from sklearn.metrics import pairwise
 
 from rfx import env, kernels
@@ -13,7 +15,9 @@ from rfx.errors import DataError, UsageError
 from rfx.kernels import blocks
 
 NAMES = [name for name, kernel in kernels.KERNELS.items() if kernel.metric]
-DISTANCES = [name for name in NAMES if kernels.get_kernel(name).metric != "dot"]
+DISTANCES = [
+    name for name in NAMES if kernels.get_kernel(name).metric != "dot" and name != "additive-chi2"
+]
 
 
 def sample(n_rows, n_inputs, seed=0, shift=0.0):
@@ -24,7 +28,7 @@ def reference(name, X, Y, params):
     if name == "stump":
         X, Y = (np.clip(part, params["lo"], params["hi"]) for part in (X, Y))
     l1, l2 = cdist(X, Y, "cityblock"), cdist(X, Y)
-    gamma = params.get("gamma")
+    gamma, c = params.get("gamma"), params.get("skewedness")
     return {
         "gaussian": lambda: np.exp(-gamma * l2**2),
         "laplacian": lambda: np.exp(-gamma * l1),
@@ -39,6 +43,15 @@ def reference(name, X, Y, params):
         "matern-5/2": lambda: (
             (1 + 5**0.5 * gamma * l2 + 5 / 3 * (gamma * l2) ** 2) * np.exp(-(5**0.5) * gamma * l2)
         ),
+        "rational-quadratic": lambda: (1 + gamma * l2**2 / params["alpha"]) ** -params["alpha"],
+        "multiscale": lambda: np.mean(
+            [np.exp(-scale * gamma * l2**2) for scale in (1 / 16, 1 / 4, 1, 4, 16)], axis=0
+        ),
+        "additive-chi2": lambda: np.nansum(2 * X[:, None] * Y / (X[:, None] + Y), axis=-1),
+        "skewed-chi2": lambda: np.prod(
+            2 * np.sqrt((X[:, None] + c) * (Y + c)) / (X[:, None] + Y + 2 * c), axis=-1
+        ),
+        "hamming": lambda: np.exp(-gamma * cdist(X, Y, "hamming") * X.shape[1]),
         "polynomial-2": lambda: (1 + gamma * X @ Y.T) ** 2,
         "polynomial-3": lambda: (1 + gamma * X @ Y.T) ** 3,
         "exponential": lambda: np.exp(gamma * X @ Y.T),
@@ -90,6 +103,7 @@ def test_the_perceptron_kernel_of_features_of_one_unit(n_inputs):
 @pytest.mark.parametrize("name", NAMES)
 def test_block_is_the_formula(name, n_inputs):
     X, Y = sample(70, n_inputs), 1.2 * sample(131, n_inputs, seed=1)
+    X, Y = suited(name, X), suited(name, Y)
     params = kernels.parameters(name, X)
     if "gamma" in params:
         params["gamma"] = 3.0 / n_inputs
@@ -124,12 +138,79 @@ def test_agrees_with_scikit_learn(name):
     np.testing.assert_allclose(kernels.block(name, X, Y, params), peer, atol=1e-12)
 
 
+def test_the_additive_chi_square_kernel_and_the_distance_of_scikit_learn():
+    X, Y = np.random.default_rng(0).poisson(1.5, (2, 30, 7)).astype(float)
+    found = 2 * kernels.block("additive-chi2", X, Y, {}) - X.sum(1)[:, None] - Y.sum(1)
+    np.testing.assert_allclose(found, pairwise.additive_chi2_kernel(X, Y), atol=1e-12)
+
+
+def test_the_rational_quadratic_kernel_of_scikit_learn_and_its_limit():
+    X, Y, length = sample(40, 5), sample(30, 5, seed=1), 1.7
+    gamma = 1 / (2 * length**2)
+    params = kernels.parameters("rational-quadratic", X, gamma, alpha=0.6)
+    found = kernels.block("rational-quadratic", X, Y, params)
+    np.testing.assert_allclose(found, RationalQuadratic(length, 0.6)(X, Y), atol=1e-12)
+    params = kernels.parameters("rational-quadratic", X, gamma, alpha=1e6)
+    limit = kernels.block("gaussian", X, Y, {"gamma": gamma})
+    np.testing.assert_allclose(kernels.block("rational-quadratic", X, Y, params), limit, atol=1e-5)
+
+
+def test_the_hamming_kernel_is_the_gaussian_of_one_hot_codes():
+    codes = np.random.default_rng(0).integers(4, size=(40, 5))
+    one_hot = np.eye(4)[codes].reshape(40, 20)
+    np.testing.assert_allclose(
+        kernels.block("hamming", codes.astype(float), codes.astype(float), {"gamma": 0.8}),
+        kernels.block("gaussian", one_hot, one_hot, {"gamma": 0.4}),
+        atol=1e-12,
+    )
+
+
+def test_the_median_number_of_different_codes():
+    codes = np.random.default_rng(0).integers(3, size=(3000, 8)) * 100.0
+    expected = 1 / np.median(cdist(codes[:500], codes[500:1000], "hamming") * 8)
+    for rows in (codes, sp.csr_matrix(codes)):
+        assert kernels.parameters("hamming", rows, "median")["gamma"] == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("make", [np.array, sp.csr_matrix])
+@pytest.mark.parametrize(
+    ("name", "params", "message"),
+    [
+        ("additive-chi2", {}, "of 0 or more, but input 2 of a row is -3 after scaling; use --sc"),
+        ("skewed-chi2", {"skewedness": 3.0}, r"above -3 .--skewedness 3., but input 2 .* is -3"),
+    ],
+)
+def test_inputs_out_of_the_domain_are_refused(name, params, message, make):
+    X = np.array([[0.0, 1.0], [2.0, -3.0]])
+    with pytest.raises(DataError, match=f"kernel {name} is for inputs {message}"):
+        kernels.prepare(name, make(X), params)
+
+
+@pytest.mark.parametrize(
+    ("name", "option"), [("rational-quadratic", "alpha"), ("skewed-chi2", "skewedness")]
+)
+def test_options_of_kernels_out_of_range(name, option):
+    assert kernels.parameters(name, sample(5, 2), **{option: 2})[option] == 2.0
+    with pytest.raises(UsageError, match=f"--{option} is -1; it must be a number"):
+        kernels.parameters(name, sample(5, 2), **{option: -1})
+
+
+def test_defaults_of_the_options_of_kernels():
+    X = np.abs(sample(3000, 4))
+    assert kernels.parameters("rational-quadratic", X)["alpha"] == 1.0
+    expected = np.sqrt(np.median(cdist(X, X, "sqeuclidean"))) / 2
+    for rows in (X, 1000 * X, sp.csr_matrix(X)):
+        c = kernels.parameters("skewed-chi2", rows)["skewedness"]
+        assert c / rows.max() == pytest.approx(expected / X.max(), rel=0.05)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n_inputs", [3, 40, 100])
 @pytest.mark.parametrize("name", NAMES)
 def test_sparse_and_prepared_rows_equal_dense_rows(name, n_inputs, dtype, monkeypatch):
     X = sample(50, n_inputs)
     X[np.random.default_rng(2).random(X.shape) < 0.6] = 0
+    X = suited(name, X)
     Y = X[::-1][:33]
     params = kernels.parameters(name, X)
     for key, value in kernels.parameters(name, sp.csr_matrix(X)).items():
@@ -161,7 +242,7 @@ def test_sparse_and_prepared_rows_equal_dense_rows(name, n_inputs, dtype, monkey
 
 @pytest.mark.parametrize("name", NAMES)
 def test_block_shape_and_threads_change_nothing(name):
-    X, Y = sample(60, 40), sample(700, 40, seed=1)
+    X, Y = suited(name, sample(60, 40)), suited(name, sample(700, 40, seed=1))
     params = kernels.parameters(name, X)
     expected = kernels.block(name, X, Y, params)
     like = kernels.prepare(name, Y, params)
@@ -187,7 +268,9 @@ def test_block_shape_and_threads_change_nothing(name):
 @pytest.mark.parametrize("name", DISTANCES)
 def test_a_wide_block_in_parts_has_the_same_bits(name, n_bits, monkeypatch):
     X, Y = (
-        np.hstack([sample(n, 5, seed), np.sign(sample(n, n_bits, seed + 2))]).astype(np.float32)
+        suited(name, np.hstack([sample(n, 5, seed), np.sign(sample(n, n_bits, seed + 2))])).astype(
+            np.float32
+        )
         for seed, n in enumerate((13, 700))
     )
     like = kernels.prepare(name, Y, kernels.parameters(name, Y), np.float32)
@@ -204,7 +287,7 @@ def test_a_wide_block_in_parts_has_the_same_bits(name, n_bits, monkeypatch):
 @pytest.mark.parametrize("n_inputs", [4, 100])
 @pytest.mark.parametrize("name", DISTANCES)
 def test_identical_rows_have_distance_zero_in_float32(name, n_inputs, shift):
-    X = sample(30, n_inputs, shift=shift).astype(np.float32)
+    X = suited(name, sample(30, n_inputs, shift=shift)).astype(np.float32)
     params = kernels.parameters(name, X)
     K = kernels.block(name, X, X, params, dtype=np.float32)
     np.testing.assert_array_equal(np.diag(K), kernels.diagonal(name, X, params).astype(np.float32))
@@ -238,7 +321,7 @@ def test_distances_of_close_rows_keep_their_digits_in_float32(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_positive_semidefinite_on_the_training_rows(name):
-    X = np.vstack([sample(80, 3), np.zeros((2, 3)), sample(4, 3)[:1]])
+    X = suited(name, np.vstack([sample(80, 3), np.zeros((2, 3)), sample(4, 3)[:1]]))
     K = kernels.block(
         name, X, X, kernels.parameters(name, X, "median" if name == "gaussian" else None)
     )
@@ -250,7 +333,7 @@ def test_positive_semidefinite_on_the_training_rows(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_decision_sums_over_the_support_vectors(name, monkeypatch):
-    SV, X = sample(5000, 3), sample(90, 3, seed=1)
+    SV, X = suited(name, sample(5000, 3)), suited(name, sample(90, 3, seed=1))
     params = kernels.parameters(name, SV)
     K = kernels.block(name, X, SV, params)
     coef = np.random.default_rng(0).standard_normal((5000, 2))
@@ -348,7 +431,7 @@ def test_a_median_that_can_t_be_had(caplog):
 def test_refusals():
     X = sample(5, 2)
     with pytest.raises(
-        UsageError, match="kernel 'rbf' is unknown .choose one of: arccosine-0, .*gaussian"
+        UsageError, match="kernel 'rbf' is unknown .choose one of: additive-chi2, .*gaussian"
     ):
         kernels.parameters("rbf", X)
     with pytest.raises(

@@ -571,7 +571,7 @@ def test_rows_too_wide_for_memory_are_refused(name, scaling, monkeypatch):
             {"kernel": "perceptron", "features": "pairs"},
             (
                 "--features is pairs, which is for the kernels gaussian, laplacian, laplacian-l2,"
-                " matern-3/2, matern-5/2; kernel perc"
+                " matern-3/2, matern-5/2, multiscale, rational-quadratic, skewed-chi2; kernel perc"
             ),
         ),
         (

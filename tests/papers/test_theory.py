@@ -41,6 +41,9 @@ def test_the_error_of_every_map_falls_as_it_should(name, kernel, features):
     )
     if name in HEAVY:
         assert found.medians[-1] < found.medians[0]
+    elif name == "additive-chi2":
+        # inputs take turns, and their frequencies are evenly distributed
+        assert found.slope < -0.5 - 4 * found.noise
     elif name.startswith("nystrom"):
         # the landmarks fix a smooth kernel much sooner than random features do
         assert found.slope < -1
@@ -48,7 +51,7 @@ def test_the_error_of_every_map_falls_as_it_should(name, kernel, features):
         # four standard deviations, as the seeds have them: one map of all fails by chance once in a
         # thousand times, and seeds are fixed
         assert abs(found.slope + 0.5) <= 4 * found.noise, (found.slope, found.noise)
-        assert found.noise < 0.06
+        assert found.noise < 0.07
 
 
 def test_the_noise_of_a_slope_is_that_of_repeated_slopes():

@@ -1,0 +1,73 @@
+"""The kernel of rows of categories, whose inputs are codes: equal or different."""
+
+import numpy as np
+import scipy.sparse as sp
+
+from rfx import steps as told
+from rfx.compiled import njit
+from rfx.kernels.base import GammaKernel
+
+_TILE = 512
+
+
+class Hamming(GammaKernel):
+    """A product over the inputs of 1 for equal codes and exp(-gamma) for different ones.
+
+    On one-hot groups of inputs it is the Gaussian kernel, because ||x - y||_2^2 is twice the number
+    of groups that differ.
+    """
+
+    name = "hamming"
+    formula = "exp(-gamma #{j: x_j != y_j})"
+    metric = "product"
+    scalings = ("none",)
+
+    @property
+    def centred(self):
+        return False
+
+    def scale(self, Z, params):
+        pass
+
+    def scaling(self, params, n_inputs):
+        return ()
+
+    def compare(self, rows, columns, place, out):
+        _differing(rows, columns, place, out, _TILE)
+
+    def finish(self, tile, params, n_inputs, lengths):
+        tile *= tile.dtype.type(-params["gamma"])
+        np.exp(tile, out=tile)
+
+    def comparison(self, rows):
+        return (told.Compare(rows, "differing"),)
+
+    def finishing(self, params, rows):
+        return told.scaled(params["gamma"], len(rows)), told.Function("exp_minus")
+
+    def distances(self, X, first, second):
+        left, right = X[first], X[second]
+        if sp.issparse(X):
+            return np.asarray((left != right).sum(axis=1), np.float64).ravel()
+        return (left != right).sum(axis=1).astype(np.float64)
+
+
+@njit(cache=True, nogil=True)
+def _differing(rows, columns, place, out, tile):
+    """out (n, m) <- the number of inputs in which rows (n, d) and columns (d, ...) from number
+    `place` on differ.
+    """
+    one = out.dtype.type(1)
+    for begin in range(0, out.shape[1], tile):
+        end = min(begin + tile, out.shape[1])
+        for i in range(out.shape[0]):
+            values = out[i, begin:end]
+            values[:] = 0
+            for k in range(rows.shape[1]):
+                a, A = rows[i, k], columns[k, place + begin : place + end]
+                for j in range(end - begin):
+                    if A[j] != a:
+                        values[j] += one
+
+
+KERNELS = (Hamming(),)

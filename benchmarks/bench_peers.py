@@ -131,7 +131,7 @@ class Problem:
 F, D = "float32", "float64"
 NONE = ("",)
 MACHINE = (
-    ("rfx", "mixed", ("1e-2", "1e-3", "1e-4", "1e-6")),
+    ("rfx", "mixed", ("1e-2", "1e-3", "1e-4", "1e-5", "1e-6")),
     ("oneDAL", F, ("1e-1", "1e-3")),
     ("oneDAL", D, ("1e-3",)),
 )
@@ -169,7 +169,7 @@ PROBLEMS = {
         lambda: of_features("ijcnn1", *size(10_000, 1000)),
         *("l1", Logistic, 10.0),
         (
-            ("rfx", F, ("1e-1", "1e-2", "1e-4", "1e-6")),
+            ("rfx", F, ("1e-1", "1e-2", "1e-3", "1e-4", "1e-5", "1e-6")),
             ("LIBLINEAR", D, ("1e-1", "1e-2", "1e-3")),
             ("skglm", D, ("1e-3", "1e-5")),
             ("celer", D, ("1e-2", "1e-4")),
@@ -183,7 +183,7 @@ PROBLEMS = {
         lambda: of_features("ijcnn1", *size(10_000, 1000)),
         *("l1", SquaredHinge, 10.0),
         (
-            ("rfx", F, ("1e-1", "1e-2", "1e-4", "1e-6")),
+            ("rfx", F, ("1e-1", "1e-2", "1e-3", "1e-4", "1e-5", "1e-6")),
             ("LIBLINEAR", D, ("1e-1", "1e-2", "1e-3")),
         ),
     ),
@@ -192,7 +192,7 @@ PROBLEMS = {
         lambda: of_features("cod-rna", *size(20_000, 1000)),
         *("l2", Logistic, 1.0),
         (
-            ("rfx", F, ("1e-2", "1e-4", "1e-6", "1e-9")),
+            ("rfx", F, ("1e-2", "1e-3", "1e-4", "1e-5", "1e-6", "1e-9")),
             ("LIBLINEAR", D, ("1e-2", "1e-4")),
             ("snapml", F, ("1e-3", "1e-5")),
             ("oneDAL", F, ("1e-4", "1e-6")),
@@ -206,7 +206,7 @@ PROBLEMS = {
         lambda: of_features("cod-rna", *size(20_000, 1000)),
         *("l2", SquaredHinge, 1.0),
         (
-            ("rfx", F, ("1e-2", "1e-4", "1e-6", "1e-9")),
+            ("rfx", F, ("1e-2", "1e-3", "1e-4", "1e-5", "1e-6", "1e-9")),
             ("LIBLINEAR", D, ("1e-2", "1e-4")),
         ),
     ),
@@ -216,7 +216,7 @@ PROBLEMS = {
         lambda: made_up(*size(10_000, 1000)),
         *("l1", Squared, 0.01),
         (
-            ("rfx", F, ("1e-2", "1e-4", "1e-6", "1e-9")),
+            ("rfx", F, ("1e-2", "1e-3", "1e-4", "1e-5", "1e-6", "1e-9")),
             ("rfx", D, ("1e-4", "1e-9")),
             ("celer", D, ("1e-4", "1e-6")),
             ("skglm", D, ("1e-4", "1e-6")),
@@ -230,7 +230,7 @@ PROBLEMS = {
         lambda: of_features("cadata", *size(16_512, 2000)),
         *("l2", Squared, 1.0),
         (
-            ("rfx", F, ("1e-2", "1e-4", "1e-6", "1e-9")),
+            ("rfx", F, ("1e-2", "1e-3", "1e-4", "1e-5", "1e-6", "1e-9")),
             ("scikit-learn", F, NONE),
             ("scikit-learn", D, NONE),
             ("oneDAL", F, NONE),
@@ -849,24 +849,24 @@ def show_problem(name, rows):
     done = {key: [row for row in own if row["status"] == DONE] for key, own in found.items()}
     ours = [own for key, own in done.items() if key[0] == "rfx" and own]
     print(f"\n{PROBLEMS[name].statement}:\n")
-    support = "support vectors" if PROBLEMS[name].penalty == "kernel" else "non-zeros"
-    head(
-        *("program", "numbers", "tolerance", "CPU seconds", "seconds"),
-        *("times rfx at its gap or less", "objective", "relative gap", support),
-    )
+    counts = {"kernel": ("support vectors",), "l1": ("non-zeros",), "l2": ()}
+    counts = counts[PROBLEMS[name].penalty]
+    titles = ("program", "float type", "tolerance", "CPU seconds", "seconds", "times rfx")
+    titles += ("objective", "relative gap", *counts)
+    head(*titles)
     for key, all_rows in found.items():
         own, (program, dtype, setting) = done[key], key
         if not own:
             if all_rows[0]["status"] != ABSENT:
-                line(program, dtype, setting, all_rows[0]["status"], *[""] * 5)
+                line(*key, all_rows[0]["status"], *[""] * (len(titles) - 4))
             continue
         other = beside(own, ours)
-        ratio = "" if program == "rfx" else times(own, other) if other else "rfx has none"
+        ratio = "" if program == "rfx" else times(own, other) if other else "no such gap of rfx"
         line(
             *(program, dtype, setting or "-"),
             *(spread(numbers(own, kind)) for kind in ("cpu", "seconds")),
             *(ratio, f"{float(own[0]['objective']):.6g}"),
-            *(f"{max(numbers(own, 'gap')):.1e}", own[0]["nonzeros"]),
+            *(f"{max(numbers(own, 'gap')):.1e}", *(own[0]["nonzeros"] for _ in counts)),
         )
 
 

@@ -19,10 +19,11 @@ import tempfile
 import time
 
 import numpy as np
-from pairs import add_pairs, machine, ratios, spread, turns
+from pairs import add_pairs, machine, ratios, scaled, spread, turns
 
 from rfx import env, kernels
 from rfx.data import load
+from rfx.losses import Hinge
 
 GAMMA, LAM, CACHE_MB = 2.0, 1.0, 1000
 SOLVERS = ("rfx", "libsvm-official", "scikit-learn SVC")
@@ -37,15 +38,12 @@ def training_rows(name, **how):
     """
     name, _, rows = name.partition(":")
     split = load(name, **how, **({"n_train": int(rows)} if rows else {}))
-    X = split.X_train
-    X = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
-    low, high = X.min(axis=0), X.max(axis=0)
-    X = 2 * (X - low) / np.where(high > low, high - low, 1) - 1
-    return X, np.where(split.y_train == split.y_train.max(), 1.0, -1.0)
+    return scaled(split.X_train.astype(np.float64)), np.where(
+        split.y_train == split.y_train.max(), 1.0, -1.0
+    )
 
 
 def train_rfx(X, y):
-    from rfx.losses import Hinge
     from rfx.operators.kernel import KernelMatrix
     from rfx.solvers.base import Budget
     from rfx.solvers.kernel.svm import solve_kernel_svm
@@ -172,15 +170,35 @@ def run_child(*words):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def certificate(X, y, coef, intercept):
-    """Objective and duality gap of the hinge SVM at coef, in float64."""
+def certificate(X, y, coef, intercept, gamma=GAMMA, lam=LAM, loss=Hinge):
+    """Objective of a kernel machine at coef (n,), its duality gap, and the number of support
+    vectors, in float64.
+
+    loss: Hinge or EpsilonInsensitive of rfx.losses. intercept: None for a machine without one. The
+    dual point is coef, cut off at the bounds and, with an intercept, with one sign scaled down so
+    that it sums to zero.
+    """
+    dual = -loss.clip_dual(-lam * coef, y) / lam
+    if intercept is not None:
+        above, below = np.maximum(dual, 0), np.maximum(-dual, 0)
+        both = min(above.sum(), below.sum())
+        dual = above * _share(both, above.sum()) - below * _share(both, below.sum())
     support = np.flatnonzero(coef)
-    f = kernels.decision(
-        "gaussian", {"gamma": GAMMA}, X[support], coef[support], X, dtype=np.float64
-    )
-    norm = coef @ f
-    objective = 0.5 * LAM * norm + np.maximum(0, 1 - y * (f + intercept)).sum()
-    return objective, objective - LAM * (np.abs(coef).sum() - 0.5 * norm), len(support)
+    f, g = kernels.decision(
+        "gaussian",
+        {"gamma": gamma},
+        X[support],
+        np.column_stack([coef, dual])[support],
+        X,
+        dtype=np.float64,
+    ).T
+    objective = 0.5 * lam * coef @ f + loss.value(f + (intercept or 0.0), y).sum()
+    bound = -0.5 * lam * dual @ g - loss.conjugate(-lam * dual, y).sum()
+    return float(objective), float(objective - bound), len(support)
+
+
+def _share(part, whole):
+    return part / whole if whole > 0 else 0.0
 
 
 def certified(solver, name, X, y):

@@ -16,7 +16,7 @@ import resource
 import time
 
 import numpy as np
-from pairs import add_pairs, child, machine, ratios, spread, turns
+from pairs import add_pairs, child, machine, ratios, scaled, spread, turns
 
 from rfx import env
 from rfx.data import load
@@ -33,13 +33,12 @@ from rfx.solvers.published.liblinear import solve_liblinear
 def features(options):
     """The feature matrix in memory and labels in {-1, +1}."""
     data = load(options.data, split=options.split)
-    X = data.X_train.toarray() if hasattr(data.X_train, "toarray") else np.asarray(data.X_train)
+    X = data.X_train
     y = np.where(data.y_train > 0, 1.0, -1.0)
     if options.rows:
-        chosen = np.random.default_rng(0).permutation(len(X))[: options.rows]
+        chosen = np.random.default_rng(0).permutation(len(y))[: options.rows]
         X, y = X[chosen], y[chosen]
-    low, high = X.min(axis=0), X.max(axis=0)
-    X = 2 * (X - low) / np.where(high > low, high - low, 1) - 1
+    X = scaled(X)
     feature_map = sample("gaussian", X.shape[1], options.n_features, 0, gamma=options.gamma)
     return MapMatrix(feature_map, X.astype(np.float32)).hold(), y
 

@@ -226,8 +226,24 @@ def grid(name, X, y, X_out):
     return found.predict(X_out), found.best_params_
 
 
-def xrfm(name, X, y, X_out):
-    """xRFM on standardised inputs, the best of six settings on 20 % held-out rows."""
+def _xrfm_settings():
+    for diagonal in (False, True):
+        for kernel, exponent in (("l2", 1.0), ("l1", 1.0), ("l1", 0.7)):
+            model = {
+                "kernel": kernel,
+                "bandwidth": 10.0 if diagonal else 5.0,
+                "exponent": exponent,
+                "diag": diagonal or kernel == "l1",
+                "bandwidth_mode": "constant",
+            }
+            fit = {"reg": 1e-3, "iters": 5, "verbose": False, "early_stop_rfm": True}
+            yield {"model": model, "fit": fit}
+
+
+def xrfm(name, X, y, X_out, settings=None):
+    """xRFM on standardised inputs, the best of six settings on 20 % held-out rows; settings:
+    others, None for its defaults.
+    """
     import torch
     from sklearn.preprocessing import StandardScaler
     from xrfm import xRFM
@@ -243,29 +259,13 @@ def xrfm(name, X, y, X_out):
     out, kept = np.split(order, [len(y) // 5])
     tensors = [torch.from_numpy(part) for part in (X[kept], target[kept], X[out], target[out])]
     best = None
-    for diagonal in (False, True):
-        for kernel, exponent in (("l2", 1.0), ("l1", 1.0), ("l1", 0.7)):
-            if kernel == "l1" and not diagonal:
-                diag = True
-            else:
-                diag = diagonal
-            params = {
-                "model": {
-                    "kernel": "l2" if kernel == "l2" else "l1",
-                    "bandwidth": 10.0 if diagonal else 5.0,
-                    "exponent": exponent,
-                    "diag": diag,
-                    "bandwidth_mode": "constant",
-                },
-                "fit": {"reg": 1e-3, "iters": 5, "verbose": False, "early_stop_rfm": True},
-            }
-            model = xRFM(
-                params, device="cpu", tuning_metric="mse" if is_regression(name) else "accuracy"
-            )
-            model.fit(*tensors)
-            error = measured(name, np.ravel(model.predict(tensors[2])), np.ravel(target[out]))
-            if best is None or error < best[0]:
-                best = error, model, (kernel, exponent, diag, params["model"]["bandwidth"])
+    for params in settings or _xrfm_settings():
+        metric = "mse" if is_regression(name) else "accuracy"
+        model = xRFM(params, device="cpu", tuning_metric=metric, verbose=False)
+        model.fit(*tensors)
+        error = measured(name, np.ravel(model.predict(tensors[2])), np.ravel(target[out]))
+        if best is None or error < best[0]:
+            best = error, model, params and params["model"]
     found = np.ravel(best[1].predict(torch.from_numpy(X_out)))
     chosen = {"chosen": best[2]}
     return (found * width + middle if is_regression(name) else labels[found.astype(int)]), chosen
@@ -305,6 +305,7 @@ BY = {
     "hgb": hgb,
     "grid": grid,
     "xrfm": xrfm,
+    "xrfm-default": lambda *a: xrfm(*a, settings=[None]),
     "rfx": rfx_command,
     **{which: lambda *a, w=which: boosting(w, *a) for which in BOOSTING},
     **{f"{which}-tuned": lambda *a, w=which: boosting_tuned(w, *a) for which in BOOSTING},

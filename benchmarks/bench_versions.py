@@ -57,7 +57,7 @@ CASES = {
         "--method sparse-rf --rounds 1 --data cod-rna --n-features 2000 --lam 10 --gamma 0.5"
         " --scaling minmax11"
     ),
-    "bench_lasso: sparse-rf, squared": (
+    "bench_peers: sparse-rf, squared": (
         "--method sparse-rf --data cpu --n-features 4000 --lam 10 --gamma 0.5 --loss squared"
     ),
     "sparse-rf, ten rounds": (

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import time
 
+import numpy as np
+
 from rfx import env
 
 PAIRS = 5
@@ -40,6 +42,13 @@ def timed(function) -> dict:
         "cpu": time.process_time() - cpu,
         "result": result,
     }
+
+
+def scaled(X):
+    """The rows X (n, d) as a dense array of their type, every column scaled to [-1, 1]."""
+    X = X.toarray() if hasattr(X, "toarray") else X
+    low, high = X.min(axis=0), X.max(axis=0)
+    return 2 * (X - low) / np.where(high > low, high - low, 1) - 1
 
 
 def child(*words) -> str:
@@ -79,7 +88,6 @@ def blas_kernels() -> str:
     """Those of which processor OpenBLAS runs, and whether the environment forces them;
     nothing for another BLAS.
     """
-    import numpy  # noqa: F401  what is looked at
     import threadpoolctl
 
     found = {

@@ -2,15 +2,17 @@
 
 import importlib.util
 import re
+import sys
 from pathlib import Path
 
 import docs_benchmarks
 import numpy as np
+import pytest
 import threadpoolctl
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
 # Sets of rows are what they repeat.
-WITHOUT = {"bench_defaults.py", "bench_streams.py", "bench_tables.py"}
+WITHOUT = {"bench_defaults.py", "bench_peers.py", "bench_streams.py", "bench_tables.py"}
 # It compares two checkouts, which a change's own description reports.
 UNDOCUMENTED = {"bench_versions.py"}
 
@@ -141,3 +143,129 @@ def test_learners_race_for_equal_seconds(monkeypatch):
     assert len(found) == 3
     for name, wrong, rows in found:
         assert name and 0 <= wrong <= 100 and rows > 0
+
+
+@pytest.fixture
+def peers(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    # dataclasses look their module up
+    spec = importlib.util.spec_from_file_location("bench_peers", FOLDER / "bench_peers.py")
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "bench_peers", module)
+    spec.loader.exec_module(module)
+    return module
+
+
+def machine_problem(seed=0, n=80):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, 3))
+    return X, X[:, 0] + np.sin(3 * X[:, 1]) + 0.2 * rng.standard_normal(n)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "tube"])
+def test_certificate_of_a_kernel_machine(peers, loss):
+    """LIBSVM's solution is nearly optimal, and no other is below the bound or outside its gap."""
+    X, target = machine_problem()
+    y = np.where(target > 0, 1.0, -1.0) if loss == "hinge" else target
+    kind = peers.Hinge if loss == "hinge" else peers.EpsilonInsensitive(peers.EPSILON)
+    problem = peers.Problem("", None, "kernel", kind, 0.5, (), gamma=0.7)
+    coef, intercept = peers.by_scikit_learn(problem, 0.5, X, y, np.float64)(1e-10)
+    best = peers.certified(problem, 0.5, X, y, coef, intercept)
+    K = np.exp(-0.7 * ((X[:, None] - X) ** 2).sum(axis=2))
+    f = K @ coef + intercept
+    by_hand = 0.25 * coef @ K @ coef + kind.value(f, y).sum()
+    assert best["objective"] == pytest.approx(by_hand, rel=1e-12)
+    # LIBSVM stores kernel values as float32
+    assert abs(best["gap"]) < 1e-6 and best["nonzeros"] == np.count_nonzero(coef)
+    rng = np.random.default_rng(1)
+    for size in (0.01, 0.3, 3.0):
+        other = coef + size * rng.standard_normal(len(y))
+        found = peers.certified(problem, 0.5, X, y, other, intercept)
+        bound = found["objective"] * (1 - found["gap"])
+        assert found["gap"] > 0 and bound <= best["objective"] * (1 + 1e-9) <= found["objective"]
+    # a machine without an intercept has a larger optimum, and a bound of its own
+    alone = peers.by_dual_ascent(problem, 0.5, X, y, np.float64, 1e-8)
+    found = peers.certified(problem, 0.5, X, y, alone)
+    assert 0 <= found["gap"] < 1e-7 and found["objective"] > best["objective"]
+
+
+@pytest.mark.parametrize("name", ["l1-logistic", "l2-logistic", "l1-hinge", "lasso", "ridge"])
+def test_programs_solve_the_same_problem(peers, name):
+    """rfx, scikit-learn and LIBLINEAR reach one objective, each with a gap that says so."""
+    own = peers.PROBLEMS[name]
+    X, target = machine_problem(n=60)
+    Z = peers.features(X, 12)
+    squared = own.loss is peers.Squared
+    y = target if squared else np.where(target > 0, 1.0, -1.0)
+    programs = ["rfx"]
+    if name != "l1-hinge":
+        programs.append(f"scikit-learn{' saga' if name == 'l1-logistic' else ''}")
+    if not squared:
+        programs.append("LIBLINEAR")
+    found = []
+    for program in programs:
+        fit = peers.PROGRAMS[program].prepare(own, 0.7, Z, y, np.float64)
+        found.append(peers.certified(own, 0.7, Z, y, fit(1e-9)))
+    assert all(-1e-12 <= one["gap"] < 1e-4 for one in found)
+    objectives = [one["objective"] for one in found]
+    assert np.ptp(objectives) < 1e-4 * objectives[0]
+
+
+def fits(cpu, gap):
+    return [{"turn": str(turn), "cpu": str(one), "gap": str(gap)} for turn, one in enumerate(cpu)]
+
+
+def test_peers_are_compared_at_their_gap_or_less(peers):
+    loose, middle, tight = fits([1, 1, 1], 1e-2), fits([3, 2, 4], 1e-5), fits([9, 9, 9], 1e-12)
+    ours = [loose, middle, tight]
+    assert peers.beside(fits([5], 2e-2), ours) is loose, "the cheapest of those that are as good"
+    assert peers.beside(fits([5], 1e-4), ours) is middle
+    assert peers.beside(fits([5], 1e-5), ours) is middle
+    assert peers.beside(fits([5], 9e-6), ours) is tight
+    assert peers.beside(fits([5], 1e-15), ours) is tight, "below rounding all are equal"
+    assert peers.beside(fits([5], 9e-6), ours[:2]) is None
+    # a peer counts by its best turn, rfx by its worst
+    assert peers.beside([*fits([5], 1e-4), *fits([5], 1e-6)], ours) is tight
+    assert peers.beside(fits([5], 1e-4), [middle[:1] + fits([1], 1e-2), tight]) is tight
+    assert peers.times(fits([6, 8, 8], 1e-4), middle) == "2.00 (2.00 to 4.00)"
+    assert peers.times(fits([6, 8, 8], 1e-4)[1:], middle[:2]) == "4.00"
+    assert peers.times(fits([6], 1e-4), middle[1:]) == "-"
+
+
+def test_a_run_of_the_peers(peers, tmp_path, monkeypatch, capsys):
+    """Rows of what is installed and what isn't; a second run adds none, another commit is told."""
+    monkeypatch.setattr(sys, "argv", ["bench_peers.py"])
+    real = peers.version
+    monkeypatch.setattr(peers, "version", lambda one: None if one == "celer" else real(one))
+    monkeypatch.setattr(peers.env, "git_revision", lambda: "1234567890ab")
+
+    def run(name, limit="60", *more):
+        words = ["--rows", "150", "--width", "20", "run", "--out", str(tmp_path / name)]
+        words += ["--only", "lasso", "--pairs", "2", "--limit", limit, *more]
+        monkeypatch.setattr(sys, "argv", ["bench_peers.py", *words])
+        peers.main()
+        return peers.read(tmp_path / name)
+
+    programs = ("--programs", "rfx", "celer", "scikit-learn")
+    rows = run("rows.csv", "60", *programs)
+    done = [row for row in rows if row["status"] == "finished"]
+    assert {row["program"] for row in done} == {"rfx", "scikit-learn"}
+    absent = [row for row in rows if row["status"] == "not installed"]
+    assert {row["program"] for row in absent} == {"celer"}
+    for row in done:
+        most = 1.01 * float(row["setting"]) if row["program"] == "rfx" else 0.1
+        assert float(row["gap"]) <= max(most, 1e-8) and float(row["cpu"]) >= 0
+    objectives = [float(row["objective"]) for row in done if float(row["gap"]) < 1e-5]
+    assert len(objectives) > 4 and np.ptp(objectives) < 1e-4 * objectives[0]
+    assert run("rows.csv", "60", *programs) == rows
+    late = run("late.csv", "0", "--programs", "rfx")
+    assert {row["status"] for row in late} == {"not finished"}
+    monkeypatch.setattr(peers.env, "git_revision", lambda: "ba0987654321")
+    with pytest.raises(SystemExit, match=r"rows of commit 1234567890ab .*name another file"):
+        run("rows.csv")
+    capsys.readouterr()
+    monkeypatch.setattr(sys, "argv", ["bench_peers.py", "show", str(tmp_path / "rows.csv")])
+    peers.main()
+    text = capsys.readouterr().out
+    assert "commit 1234567" in text and "Not installed: celer." in text
+    assert "| scikit-learn | float64 | 1e-4 |" in text and "| celer |" not in text

@@ -254,6 +254,11 @@ class BinMap:
         self.grids, self.bins = grids, bins
 
     @classmethod
+    def usual(cls, name: str) -> str:
+        """The word for no variant."""
+        return "offset"
+
+    @classmethod
     def check_variant(cls, name: str, n_features: int, variant: str) -> None:
         """Raise UsageError for a variant, because there is none, or for less than one grid."""
         if n_features < 1:

@@ -81,7 +81,7 @@ class MapCommand(DeclaredCommand):
         "Fourier features: sqrt2 cos(w.x + b) (offset), or cos and sin of the same w (pairs). In"
         " pairs, w is also orthogonal in blocks (orthogonal), the same with fast products"
         " (hadamard), or from a Sobol sequence (quasi)."
-        " Polynomial kernels: TensorSketch (sketch), or products of random signs (offset)."
+        " Polynomial kernels: TensorSketch (sketch), or products of random signs (signs)."
         " Perceptrons: thresholds over the whole ball (offset), or within the range of the training"
         " rows (range)."
         "  [default: offset; sketch for polynomial kernels]"

@@ -42,7 +42,7 @@ class KernelClassifier(WeightedClassifier):
     perceptron_scale : {"kernel", "unit"}, default=None
         Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
         (unit).
-    alpha : float, default=None
+    rq_alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
     skewedness : float or {"median"}, default=None
         c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
@@ -112,7 +112,7 @@ class KernelClassifier(WeightedClassifier):
         tol: float | None = None,
         class_weight: dict | str | None = None,
         perceptron_scale: str | None = None,
-        alpha: float | None = None,
+        rq_alpha: float | None = None,
         skewedness: float | str | None = None,
         scaling: str = "auto",
         metric: str = "auto",
@@ -160,7 +160,7 @@ class KernelRegressor(WeightedRegressor):
     perceptron_scale : {"kernel", "unit"}, default=None
         Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
         (unit).
-    alpha : float, default=None
+    rq_alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
     skewedness : float or {"median"}, default=None
         c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
@@ -229,7 +229,7 @@ class KernelRegressor(WeightedRegressor):
         solver: str = "rfx",
         tol: float | None = None,
         perceptron_scale: str | None = None,
-        alpha: float | None = None,
+        rq_alpha: float | None = None,
         skewedness: float | str | None = None,
         scaling: str = "auto",
         metric: str = "auto",
@@ -283,7 +283,7 @@ class NystromClassifier(WeightedClassifier):
     perceptron_scale : {"kernel", "unit"}, default=None
         Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
         (unit).
-    alpha : float, default=None
+    rq_alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
     skewedness : float or {"median"}, default=None
         c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
@@ -355,7 +355,7 @@ class NystromClassifier(WeightedClassifier):
         tol: float | None = None,
         class_weight: dict | str | None = None,
         perceptron_scale: str | None = None,
-        alpha: float | None = None,
+        rq_alpha: float | None = None,
         skewedness: float | str | None = None,
         scaling: str = "auto",
         metric: str = "auto",
@@ -405,7 +405,7 @@ class NystromRegressor(WeightedRegressor):
     perceptron_scale : {"kernel", "unit"}, default=None
         Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
         (unit).
-    alpha : float, default=None
+    rq_alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
     skewedness : float or {"median"}, default=None
         c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
@@ -476,7 +476,7 @@ class NystromRegressor(WeightedRegressor):
         solver: str = "rfx",
         tol: float | None = None,
         perceptron_scale: str | None = None,
-        alpha: float | None = None,
+        rq_alpha: float | None = None,
         skewedness: float | str | None = None,
         scaling: str = "auto",
         metric: str = "auto",
@@ -530,7 +530,7 @@ class BlockClassifier(WeightedClassifier):
     perceptron_scale : {"kernel", "unit"}, default=None
         Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
         (unit).
-    alpha : float, default=None
+    rq_alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
     skewedness : float or {"median"}, default=None
         c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
@@ -601,7 +601,7 @@ class BlockClassifier(WeightedClassifier):
         tol: float | None = None,
         class_weight: dict | str | None = None,
         perceptron_scale: str | None = None,
-        alpha: float | None = None,
+        rq_alpha: float | None = None,
         skewedness: float | str | None = None,
         scaling: str = "auto",
         metric: str = "auto",
@@ -651,7 +651,7 @@ class BlockRegressor(WeightedRegressor):
     perceptron_scale : {"kernel", "unit"}, default=None
         Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
         (unit).
-    alpha : float, default=None
+    rq_alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
     skewedness : float or {"median"}, default=None
         c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
@@ -721,7 +721,7 @@ class BlockRegressor(WeightedRegressor):
         solver: str | None = None,
         tol: float | None = None,
         perceptron_scale: str | None = None,
-        alpha: float | None = None,
+        rq_alpha: float | None = None,
         skewedness: float | str | None = None,
         scaling: str = "auto",
         metric: str = "auto",
@@ -774,7 +774,7 @@ class RFMClassifier(WeightedClassifier):
     perceptron_scale : {"kernel", "unit"}, default=None
         Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
         (unit).
-    alpha : float, default=None
+    rq_alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
@@ -841,7 +841,7 @@ class RFMClassifier(WeightedClassifier):
         tol: float | None = None,
         class_weight: dict | str | None = None,
         perceptron_scale: str | None = None,
-        alpha: float | None = None,
+        rq_alpha: float | None = None,
         scaling: str = "auto",
         metric: str = "auto",
         metric_steps: int | None = None,
@@ -888,7 +888,7 @@ class RFMRegressor(WeightedRegressor):
     perceptron_scale : {"kernel", "unit"}, default=None
         Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
         (unit).
-    alpha : float, default=None
+    rq_alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
     scaling : str, default="auto"
         Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
@@ -954,7 +954,7 @@ class RFMRegressor(WeightedRegressor):
         solver: str = "rfx",
         tol: float | None = None,
         perceptron_scale: str | None = None,
-        alpha: float | None = None,
+        rq_alpha: float | None = None,
         scaling: str = "auto",
         metric: str = "auto",
         metric_steps: int | None = None,

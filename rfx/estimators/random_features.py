@@ -23,7 +23,8 @@ class RFClassifier(WeightedClassifier):
         Variant of the kernel's features. offset: sqrt2 cos(w.x + b), or thresholds over the whole
         ball; pairs: cos and sin of one w; orthogonal: pairs with w orthogonal in blocks; hadamard:
         the same with fast products; quasi: pairs with w from a Sobol sequence; range: thresholds
-        that separate training rows; sketch: TensorSketch, the default for polynomial kernels.
+        that separate training rows; sketch: TensorSketch, for polynomial kernels their default;
+        signs: products of random signs.
     n_features : int, default=1000
         Number D of random features.
     loss : {"squared", "squared_hinge", "logistic"}, default=None
@@ -55,7 +56,7 @@ class RFClassifier(WeightedClassifier):
     perceptron_scale : {"kernel", "unit"}, default=None
         Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
         (unit).
-    alpha : float, default=None
+    rq_alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
     skewedness : float or {"median"}, default=None
         c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
@@ -131,7 +132,7 @@ class RFClassifier(WeightedClassifier):
         class_weight: dict | str | None = None,
         k: int | None = None,
         perceptron_scale: str | None = None,
-        alpha: float | None = None,
+        rq_alpha: float | None = None,
         skewedness: float | str | None = None,
         scaling: str = "auto",
         metric: str = "auto",
@@ -163,7 +164,8 @@ class RFRegressor(WeightedRegressor):
         Variant of the kernel's features. offset: sqrt2 cos(w.x + b), or thresholds over the whole
         ball; pairs: cos and sin of one w; orthogonal: pairs with w orthogonal in blocks; hadamard:
         the same with fast products; quasi: pairs with w from a Sobol sequence; range: thresholds
-        that separate training rows; sketch: TensorSketch, the default for polynomial kernels.
+        that separate training rows; sketch: TensorSketch, for polynomial kernels their default;
+        signs: products of random signs.
     n_features : int, default=1000
         Number D of random features.
     loss : {"squared", "squared_hinge", "logistic"}, default=None
@@ -192,7 +194,7 @@ class RFRegressor(WeightedRegressor):
     perceptron_scale : {"kernel", "unit"}, default=None
         Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
         (unit).
-    alpha : float, default=None
+    rq_alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
     skewedness : float or {"median"}, default=None
         c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
@@ -267,7 +269,7 @@ class RFRegressor(WeightedRegressor):
         tol: float | None = None,
         k: int | None = None,
         perceptron_scale: str | None = None,
-        alpha: float | None = None,
+        rq_alpha: float | None = None,
         skewedness: float | str | None = None,
         scaling: str = "auto",
         metric: str = "auto",
@@ -300,7 +302,8 @@ class SparseRFClassifier(WeightedClassifier):
         Variant of the kernel's features. offset: sqrt2 cos(w.x + b), or thresholds over the whole
         ball; pairs: cos and sin of one w; orthogonal: pairs with w orthogonal in blocks; hadamard:
         the same with fast products; quasi: pairs with w from a Sobol sequence; range: thresholds
-        that separate training rows; sketch: TensorSketch, the default for polynomial kernels.
+        that separate training rows; sketch: TensorSketch, for polynomial kernels their default;
+        signs: products of random signs.
     n_features : int, default=1000
         Number D of random features.
     loss : {"squared", "squared_hinge", "logistic"}, default=None
@@ -333,7 +336,7 @@ class SparseRFClassifier(WeightedClassifier):
     perceptron_scale : {"kernel", "unit"}, default=None
         Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
         (unit).
-    alpha : float, default=None
+    rq_alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
     skewedness : float or {"median"}, default=None
         c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
@@ -408,7 +411,7 @@ class SparseRFClassifier(WeightedClassifier):
         class_weight: dict | str | None = None,
         k: int | None = None,
         perceptron_scale: str | None = None,
-        alpha: float | None = None,
+        rq_alpha: float | None = None,
         skewedness: float | str | None = None,
         scaling: str = "auto",
         metric: str = "auto",
@@ -440,7 +443,8 @@ class SparseRFRegressor(WeightedRegressor):
         Variant of the kernel's features. offset: sqrt2 cos(w.x + b), or thresholds over the whole
         ball; pairs: cos and sin of one w; orthogonal: pairs with w orthogonal in blocks; hadamard:
         the same with fast products; quasi: pairs with w from a Sobol sequence; range: thresholds
-        that separate training rows; sketch: TensorSketch, the default for polynomial kernels.
+        that separate training rows; sketch: TensorSketch, for polynomial kernels their default;
+        signs: products of random signs.
     n_features : int, default=1000
         Number D of random features.
     loss : {"squared", "squared_hinge", "logistic"}, default=None
@@ -470,7 +474,7 @@ class SparseRFRegressor(WeightedRegressor):
     perceptron_scale : {"kernel", "unit"}, default=None
         Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
         (unit).
-    alpha : float, default=None
+    rq_alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
     skewedness : float or {"median"}, default=None
         c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
@@ -544,7 +548,7 @@ class SparseRFRegressor(WeightedRegressor):
         rounds: int = 10,
         k: int | None = None,
         perceptron_scale: str | None = None,
-        alpha: float | None = None,
+        rq_alpha: float | None = None,
         skewedness: float | str | None = None,
         scaling: str = "auto",
         metric: str = "auto",
@@ -577,7 +581,8 @@ class LKRFClassifier(WeightedClassifier):
         Variant of the kernel's features. offset: sqrt2 cos(w.x + b), or thresholds over the whole
         ball; pairs: cos and sin of one w; orthogonal: pairs with w orthogonal in blocks; hadamard:
         the same with fast products; quasi: pairs with w from a Sobol sequence; range: thresholds
-        that separate training rows; sketch: TensorSketch, the default for polynomial kernels.
+        that separate training rows; sketch: TensorSketch, for polynomial kernels their default;
+        signs: products of random signs.
     n_features : int or "validation", default=None
         Number D of random features to draw; by default as many as the support has. validation: 64,
         256, 1024 or 4096.
@@ -629,7 +634,7 @@ class LKRFClassifier(WeightedClassifier):
     perceptron_scale : {"kernel", "unit"}, default=None
         Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
         (unit).
-    alpha : float, default=None
+    rq_alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
     skewedness : float or {"median"}, default=None
         c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
@@ -710,7 +715,7 @@ class LKRFClassifier(WeightedClassifier):
         class_weight: dict | str | None = None,
         k: int | None = None,
         perceptron_scale: str | None = None,
-        alpha: float | None = None,
+        rq_alpha: float | None = None,
         skewedness: float | str | None = None,
         scaling: str = "auto",
         metric: str = "auto",
@@ -742,7 +747,8 @@ class LKRFRegressor(WeightedRegressor):
         Variant of the kernel's features. offset: sqrt2 cos(w.x + b), or thresholds over the whole
         ball; pairs: cos and sin of one w; orthogonal: pairs with w orthogonal in blocks; hadamard:
         the same with fast products; quasi: pairs with w from a Sobol sequence; range: thresholds
-        that separate training rows; sketch: TensorSketch, the default for polynomial kernels.
+        that separate training rows; sketch: TensorSketch, for polynomial kernels their default;
+        signs: products of random signs.
     n_features : int or "validation", default=None
         Number D of random features to draw; by default as many as the support has. validation: 64,
         256, 1024 or 4096.
@@ -791,7 +797,7 @@ class LKRFRegressor(WeightedRegressor):
     perceptron_scale : {"kernel", "unit"}, default=None
         Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
         (unit).
-    alpha : float, default=None
+    rq_alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
     skewedness : float or {"median"}, default=None
         c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
@@ -871,7 +877,7 @@ class LKRFRegressor(WeightedRegressor):
         tol: float | None = None,
         k: int | None = None,
         perceptron_scale: str | None = None,
-        alpha: float | None = None,
+        rq_alpha: float | None = None,
         skewedness: float | str | None = None,
         scaling: str = "auto",
         metric: str = "auto",

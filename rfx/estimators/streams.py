@@ -57,10 +57,11 @@ class DoublySGDClassifier(IncrementalClassifier):
         Maximum number of rows to process, over all epochs.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are float64.
-    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard", "sketch"}, default="offset"
+    features : str, default="offset"
         offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w; orthogonal: pairs with w
         orthogonal in blocks; hadamard: the same with fast products; quasi: pairs with w from a
-        Sobol sequence; sketch: TensorSketch, the default for polynomial kernels.
+        Sobol sequence; sketch: TensorSketch, for polynomial kernels their default; signs: products
+        of random signs.
     block : int, default=256
         Number of features per step.
     max_blocks : int, default=None
@@ -94,7 +95,7 @@ class DoublySGDClassifier(IncrementalClassifier):
     class_weight : dict or str, default=None
         {label: weight}, 1 for unlisted labels; balanced: inversely proportional to the class
         frequencies.
-    alpha : float, default=None
+    rq_alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
     skewedness : float or {"median"}, default=None
         c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
@@ -179,7 +180,7 @@ class DoublySGDClassifier(IncrementalClassifier):
         max_memory: float = 256.0,
         keep_values: bool = False,
         class_weight: dict | str | None = None,
-        alpha: float | None = None,
+        rq_alpha: float | None = None,
         skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
@@ -242,10 +243,11 @@ class DoublySGDRegressor(IncrementalRegressor):
         Maximum number of rows to process, over all epochs.
     dtype : {"float32", "float64"}, default="float32"
         Type of the features; sums are float64.
-    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard", "sketch"}, default="offset"
+    features : str, default="offset"
         offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w; orthogonal: pairs with w
         orthogonal in blocks; hadamard: the same with fast products; quasi: pairs with w from a
-        Sobol sequence; sketch: TensorSketch, the default for polynomial kernels.
+        Sobol sequence; sketch: TensorSketch, for polynomial kernels their default; signs: products
+        of random signs.
     block : int, default=256
         Number of features per step.
     max_blocks : int, default=None
@@ -276,7 +278,7 @@ class DoublySGDRegressor(IncrementalRegressor):
     keep_values : bool, default=False
         Store f of every row (one number each), so that a repeated row costs only the blocks added
         since.
-    alpha : float, default=None
+    rq_alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
     skewedness : float or {"median"}, default=None
         c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
@@ -360,7 +362,7 @@ class DoublySGDRegressor(IncrementalRegressor):
         averaging: str = "linear",
         max_memory: float = 256.0,
         keep_values: bool = False,
-        alpha: float | None = None,
+        rq_alpha: float | None = None,
         skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
@@ -444,7 +446,7 @@ class NormaClassifier(IncrementalClassifier):
     class_weight : dict or str, default=None
         {label: weight}, 1 for unlisted labels; balanced: inversely proportional to the class
         frequencies.
-    alpha : float, default=None
+    rq_alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
     skewedness : float or {"median"}, default=None
         c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
@@ -525,7 +527,7 @@ class NormaClassifier(IncrementalClassifier):
         precondition: bool = True,
         averaging: str = "linear",
         class_weight: dict | str | None = None,
-        alpha: float | None = None,
+        rq_alpha: float | None = None,
         skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
@@ -605,7 +607,7 @@ class NormaRegressor(IncrementalRegressor):
     averaging : {"none", "uniform", "linear"}, default="linear"
         Which f predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
         weight t.
-    alpha : float, default=None
+    rq_alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
     skewedness : float or {"median"}, default=None
         c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
@@ -685,7 +687,7 @@ class NormaRegressor(IncrementalRegressor):
         step1: float = 0.0001,
         precondition: bool = True,
         averaging: str = "linear",
-        alpha: float | None = None,
+        rq_alpha: float | None = None,
         skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
@@ -756,7 +758,7 @@ class KSDCAClassifier(WeightedClassifier):
     class_weight : dict or str, default=None
         {label: weight}, 1 for unlisted labels; balanced: inversely proportional to the class
         frequencies.
-    alpha : float, default=None
+    rq_alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
     skewedness : float or {"median"}, default=None
         c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
@@ -832,7 +834,7 @@ class KSDCAClassifier(WeightedClassifier):
         gap: bool = False,
         sweeps: int = 200,
         class_weight: dict | str | None = None,
-        alpha: float | None = None,
+        rq_alpha: float | None = None,
         skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
@@ -899,7 +901,7 @@ class KSDCARegressor(ManyTargets):
     sweeps : int, default=200
         Maximum number of sweeps over the rows of a step; sweeps stop earlier when the variables
         converge.
-    alpha : float, default=None
+    rq_alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
     skewedness : float or {"median"}, default=None
         c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
@@ -974,7 +976,7 @@ class KSDCARegressor(ManyTargets):
         dtype: str = "float32",
         gap: bool = False,
         sweeps: int = 200,
-        alpha: float | None = None,
+        rq_alpha: float | None = None,
         skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
@@ -1047,7 +1049,7 @@ class NSDCAClassifier(WeightedClassifier):
     class_weight : dict or str, default=None
         {label: weight}, 1 for unlisted labels; balanced: inversely proportional to the class
         frequencies.
-    alpha : float, default=None
+    rq_alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
     skewedness : float or {"median"}, default=None
         c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
@@ -1124,7 +1126,7 @@ class NSDCAClassifier(WeightedClassifier):
         gap: bool = False,
         sweeps: int = 200,
         class_weight: dict | str | None = None,
-        alpha: float | None = None,
+        rq_alpha: float | None = None,
         skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
@@ -1193,7 +1195,7 @@ class NSDCARegressor(ManyTargets):
     sweeps : int, default=200
         Maximum number of sweeps over the rows of a step; sweeps stop earlier when the variables
         converge.
-    alpha : float, default=None
+    rq_alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
     skewedness : float or {"median"}, default=None
         c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
@@ -1269,7 +1271,7 @@ class NSDCARegressor(ManyTargets):
         n_features: int = 1000,
         gap: bool = False,
         sweeps: int = 200,
-        alpha: float | None = None,
+        rq_alpha: float | None = None,
         skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
@@ -1334,10 +1336,11 @@ class RSDCAClassifier(WeightedClassifier):
         Type of the features; sums are float64.
     n_features : int, default=1000
         Number D of random features.
-    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard", "sketch"}, default="offset"
+    features : str, default="offset"
         offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w; orthogonal: pairs with w
         orthogonal in blocks; hadamard: the same with fast products; quasi: pairs with w from a
-        Sobol sequence; sketch: TensorSketch, the default for polynomial kernels.
+        Sobol sequence; sketch: TensorSketch, for polynomial kernels their default; signs: products
+        of random signs.
     gap : bool, default=False
         Compute the duality gap at the end, with one more pass over the rows.
     sweeps : int, default=200
@@ -1346,7 +1349,7 @@ class RSDCAClassifier(WeightedClassifier):
     class_weight : dict or str, default=None
         {label: weight}, 1 for unlisted labels; balanced: inversely proportional to the class
         frequencies.
-    alpha : float, default=None
+    rq_alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
     skewedness : float or {"median"}, default=None
         c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
@@ -1424,7 +1427,7 @@ class RSDCAClassifier(WeightedClassifier):
         gap: bool = False,
         sweeps: int = 200,
         class_weight: dict | str | None = None,
-        alpha: float | None = None,
+        rq_alpha: float | None = None,
         skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
@@ -1488,16 +1491,17 @@ class RSDCARegressor(ManyTargets):
         Type of the features; sums are float64.
     n_features : int, default=1000
         Number D of random features.
-    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard", "sketch"}, default="offset"
+    features : str, default="offset"
         offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w; orthogonal: pairs with w
         orthogonal in blocks; hadamard: the same with fast products; quasi: pairs with w from a
-        Sobol sequence; sketch: TensorSketch, the default for polynomial kernels.
+        Sobol sequence; sketch: TensorSketch, for polynomial kernels their default; signs: products
+        of random signs.
     gap : bool, default=False
         Compute the duality gap at the end, with one more pass over the rows.
     sweeps : int, default=200
         Maximum number of sweeps over the rows of a step; sweeps stop earlier when the variables
         converge.
-    alpha : float, default=None
+    rq_alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
     skewedness : float or {"median"}, default=None
         c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
@@ -1574,7 +1578,7 @@ class RSDCARegressor(ManyTargets):
         features: str = "offset",
         gap: bool = False,
         sweeps: int = 200,
-        alpha: float | None = None,
+        rq_alpha: float | None = None,
         skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
@@ -1649,7 +1653,7 @@ class NPegasosClassifier(IncrementalClassifier):
     class_weight : dict or str, default=None
         {label: weight}, 1 for unlisted labels; balanced: inversely proportional to the class
         frequencies.
-    alpha : float, default=None
+    rq_alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
     skewedness : float or {"median"}, default=None
         c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
@@ -1727,7 +1731,7 @@ class NPegasosClassifier(IncrementalClassifier):
         precondition: bool = True,
         averaging: str = "linear",
         class_weight: dict | str | None = None,
-        alpha: float | None = None,
+        rq_alpha: float | None = None,
         skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
@@ -1798,7 +1802,7 @@ class NPegasosRegressor(IncrementalRegressor):
     averaging : {"none", "uniform", "linear"}, default="linear"
         Which f predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
         weight t.
-    alpha : float, default=None
+    rq_alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
     skewedness : float or {"median"}, default=None
         c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
@@ -1878,7 +1882,7 @@ class NPegasosRegressor(IncrementalRegressor):
         project: bool = False,
         precondition: bool = True,
         averaging: str = "linear",
-        alpha: float | None = None,
+        rq_alpha: float | None = None,
         skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
@@ -1943,10 +1947,11 @@ class RPegasosClassifier(IncrementalClassifier):
         Type of the features; sums are float64.
     n_features : int, default=1000
         Number D of random features.
-    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard", "sketch"}, default="offset"
+    features : str, default="offset"
         offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w; orthogonal: pairs with w
         orthogonal in blocks; hadamard: the same with fast products; quasi: pairs with w from a
-        Sobol sequence; sketch: TensorSketch, the default for polynomial kernels.
+        Sobol sequence; sketch: TensorSketch, for polynomial kernels their default; signs: products
+        of random signs.
     project : bool, default=False
         Project onto the ball of radius 1/sqrt(nu), which contains the minimum of the hinge loss.
     precondition : bool, default=True
@@ -1957,7 +1962,7 @@ class RPegasosClassifier(IncrementalClassifier):
     class_weight : dict or str, default=None
         {label: weight}, 1 for unlisted labels; balanced: inversely proportional to the class
         frequencies.
-    alpha : float, default=None
+    rq_alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
     skewedness : float or {"median"}, default=None
         c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
@@ -2036,7 +2041,7 @@ class RPegasosClassifier(IncrementalClassifier):
         precondition: bool = True,
         averaging: str = "linear",
         class_weight: dict | str | None = None,
-        alpha: float | None = None,
+        rq_alpha: float | None = None,
         skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",
@@ -2100,10 +2105,11 @@ class RPegasosRegressor(IncrementalRegressor):
         Type of the features; sums are float64.
     n_features : int, default=1000
         Number D of random features.
-    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard", "sketch"}, default="offset"
+    features : str, default="offset"
         offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w; orthogonal: pairs with w
         orthogonal in blocks; hadamard: the same with fast products; quasi: pairs with w from a
-        Sobol sequence; sketch: TensorSketch, the default for polynomial kernels.
+        Sobol sequence; sketch: TensorSketch, for polynomial kernels their default; signs: products
+        of random signs.
     project : bool, default=False
         Project onto the ball of radius 1/sqrt(nu), which contains the minimum of the hinge loss.
     precondition : bool, default=True
@@ -2111,7 +2117,7 @@ class RPegasosRegressor(IncrementalRegressor):
     averaging : {"none", "uniform", "linear"}, default="linear"
         Which f predicts. none: the last f; uniform: the mean over all steps; linear: the mean with
         weight t.
-    alpha : float, default=None
+    rq_alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
     skewedness : float or {"median"}, default=None
         c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
@@ -2192,7 +2198,7 @@ class RPegasosRegressor(IncrementalRegressor):
         project: bool = False,
         precondition: bool = True,
         averaging: str = "linear",
-        alpha: float | None = None,
+        rq_alpha: float | None = None,
         skewedness: float | str | None = None,
         scaling: str = "minmax01",
         metric: str = "none",

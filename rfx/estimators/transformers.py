@@ -350,8 +350,8 @@ class MaternFeatures(MapFeatures):
 class MixtureFeatures(MapFeatures):
     """Fourier features of mixtures of Gaussian kernels.
 
-    rational-quadratic: (1 + gamma ||x-y||_2^2 / alpha)^-alpha; multiscale: the mean of exp(-s gamma
-    ||x-y||_2^2) over s = 1/16, 1/4, 1, 4, 16.
+    rational-quadratic: (1 + gamma ||x-y||_2^2 / rq_alpha)^-rq_alpha; multiscale: the mean of
+    exp(-s gamma ||x-y||_2^2) over s = 1/16, 1/4, 1, 4, 16.
 
 
     Parameters
@@ -365,7 +365,7 @@ class MixtureFeatures(MapFeatures):
         offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w; orthogonal: pairs with w
         orthogonal in blocks; hadamard: the same with fast products; quasi: pairs with w from a
         Sobol sequence.
-    alpha : float, default=1.0
+    rq_alpha : float, default=1.0
         Exponent of kernel rational-quadratic; the smaller it is, the more length scales the kernel
         mixes.
     n_features : int, default=1000
@@ -408,7 +408,7 @@ class MixtureFeatures(MapFeatures):
         kernel: str = "rational-quadratic",
         gamma: float | str = "median",
         features: str = "offset",
-        alpha: float = 1.0,
+        rq_alpha: float = 1.0,
         n_features: int = 1000,
         dtype: str = "float32",
         scaling: str = "minmax01",
@@ -599,8 +599,8 @@ class DotProductFeatures(MapFeatures):
     gamma : float or {"paper", "median"}, default="median"
         Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
         median distances.
-    features : {"sketch", "offset"}, default=None
-        sketch: TensorSketch, the default for the polynomial kernels; offset: products of random
+    features : {"sketch", "signs"}, default=None
+        sketch: TensorSketch, the default for the polynomial kernels; signs: products of random
         signs with the row, the only ones of exponential.
     n_features : int, default=1000
         Number D of random features.
@@ -1087,7 +1087,8 @@ class SparseRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Me
         Variant of the kernel's features. offset: sqrt2 cos(w.x + b), or thresholds over the whole
         ball; pairs: cos and sin of one w; orthogonal: pairs with w orthogonal in blocks; hadamard:
         the same with fast products; quasi: pairs with w from a Sobol sequence; range: thresholds
-        that separate training rows; sketch: TensorSketch, the default for polynomial kernels.
+        that separate training rows; sketch: TensorSketch, for polynomial kernels their default;
+        signs: products of random signs.
     n_features : int, default=1000
         Number D of random features.
     loss : {"squared", "squared_hinge", "logistic"}, default=None
@@ -1117,7 +1118,7 @@ class SparseRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Me
     perceptron_scale : {"kernel", "unit"}, default=None
         Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
         (unit).
-    alpha : float, default=None
+    rq_alpha : float, default=None
         Exponent of kernel rational-quadratic; 1 by default.
     skewedness : float or {"median"}, default=None
         c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
@@ -1190,7 +1191,7 @@ class SparseRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Me
         rounds: int = 10,
         k: int | None = None,
         perceptron_scale: str | None = None,
-        alpha: float | None = None,
+        rq_alpha: float | None = None,
         skewedness: float | str | None = None,
         scaling: str = "auto",
         metric: str = "auto",

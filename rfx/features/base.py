@@ -85,11 +85,12 @@ class FeatureMap:
 
     @classmethod
     def learn(
-        cls, kernel: str, X, n_features: int, seed: int, variant: str = "offset", **params
+        cls, kernel: str, X, n_features: int, seed: int, variant: str | None = None, **params
     ) -> FeatureMap:
         """The float32 map for that kernel, adapted by the variant to the training rows X (n,
         n_inputs).
         """
+        variant = variant or cls.usual(kernel)
         cls.check_variant(kernel, n_features, variant)
         return sample(kernel, X.shape[1], n_features, seed, variant=variant, **params).fit(
             X, variant
@@ -303,13 +304,13 @@ MAPS = Registry("kernel", "rfx.features", _declares, "rfx.feature_maps")
 
 
 def sample(
-    name, n_inputs, n_features, seed, *, start=0, dtype=np.float32, variant="offset", **params
+    name, n_inputs, n_features, seed, *, start=0, dtype=np.float32, variant=None, **params
 ) -> FeatureMap:
     """Sample the features start .. start+n_features-1 of the map for the kernel `name`.
 
-    params: the kernel's parameters, as from `rfx.kernels.parameters`. variant: one of the map's.
-    Raises UsageError for an unknown name or variant, or a number out of range, DataError for
-    features that are too large for dtype.
+    params: the kernel's parameters, as from `rfx.kernels.parameters`. variant: one of the map's,
+    by default the usual one. Raises UsageError for an unknown name or variant, or a number out of
+    range, DataError for features that are too large for dtype.
     """
     if name not in MAPS:
         raise UsageError(
@@ -320,6 +321,7 @@ def sample(
     if not 0 <= seed < 2**63:
         raise UsageError(f"--seed is {seed}; it must lie in 0 .. 2^63 - 1")
     kind = MAPS[name]
+    variant = variant or kind.usual(name)
     if variant not in kind.variants_of(name):
         kind.check_variant(name, n_features, variant)
     kind = kind.forms.get(variant, kind)

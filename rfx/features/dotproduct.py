@@ -41,17 +41,13 @@ class DotProductMap(FeatureMap):
     }
     variants = {
         "sketch": "TensorSketch",
-        "offset": "products of random signs",
+        "signs": "products of random signs",
     }
     forms = {"sketch": SketchMap}
 
     @classmethod
     def variants_of(cls, name):
-        return {
-            variant: words
-            for variant, words in cls.variants.items()
-            if name != "exponential" or variant != "sketch"
-        }
+        return cls.variants if name != "exponential" else {"signs": cls.variants["signs"]}
 
     @classmethod
     def draw(cls, name, n_inputs, start, stop, seed, params, variant):

@@ -28,12 +28,13 @@ class GrowingMap:
         seed,
         params,
         *,
-        variant="offset",
+        variant=None,
         dtype=np.float32,
         piece=PIECE,
         max_memory_mb=256.0,
     ):
         """Raises UsageError if the kernel has no such variant."""
+        variant = variant or MAPS[kernel].usual(kernel)
         MAPS[kernel].check_variant(kernel, piece, variant)
         self.kernel, self.n_inputs, self.seed, self.params = kernel, n_inputs, seed, params
         self.variant, self.dtype, self.piece = variant, np.dtype(dtype), int(piece)

@@ -30,5 +30,5 @@ class MixtureMap(FourierMap):
             places = np.minimum((u * len(SCALES)).astype(int), len(SCALES) - 1)
             t = np.array(SCALES)[places]
         else:
-            t = gammaincinv(params["alpha"], u) / params["alpha"]
+            t = gammaincinv(params["rq_alpha"], u) / params["rq_alpha"]
         return np.sqrt(2 * params["gamma"] * t) * draws.normals()

@@ -57,8 +57,8 @@ FEATURES = Option(
     "Variant of the Fourier features: sqrt2 cos(w.x + b) (offset), or cos and sin of one w (pairs)."
     " In pairs, w is also orthogonal in blocks (orthogonal), the same with fast products"
     " (hadamard), or from a Sobol sequence (quasi). Polynomial kernels: TensorSketch (sketch, the"
-    " default), or products of random signs (offset).",
-    ("offset", "pairs", "orthogonal", "quasi", "hadamard", "sketch"),
+    " default), or products of random signs (signs).",
+    lambda: ("offset", "pairs", "orthogonal", "quasi", "hadamard", "sketch", "signs"),
     default="offset",
 )
 REPLACE = Option(

@@ -114,10 +114,10 @@ class RationalQuadratic(GammaKernel):
     formula = "(1 + gamma ||x - y||_2^2 / alpha)^-alpha"
     metric = "squared"
     paper_gamma = 0.5
-    parameters = {"gamma": Array("f"), "alpha": Array("f")}
+    parameters = {"gamma": Array("f"), "rq_alpha": Array("f")}
     options = (
         Option(
-            "alpha",
+            "rq_alpha",
             float,
             "Exponent of kernel rational-quadratic; the smaller it is, the more length scales the"
             " kernel mixes.",
@@ -128,21 +128,21 @@ class RationalQuadratic(GammaKernel):
     )
 
     def learn(self, X, given, seed):
-        alpha = given.get("alpha")
+        alpha = given.get("rq_alpha")
         (option,) = self.options
         return super().learn(X, given, seed) | {
-            "alpha": option.convert(option.default if alpha is None else alpha)
+            "rq_alpha": option.convert(option.default if alpha is None else alpha)
         }
 
     def finish(self, tile, params, n_inputs, lengths):
-        alpha = params["alpha"]
+        alpha = params["rq_alpha"]
         tile *= tile.dtype.type(1 / alpha)
         np.log1p(tile, out=tile)
         tile *= tile.dtype.type(-alpha)
         np.exp(tile, out=tile)
 
     def finishing(self, params, rows):
-        alpha, m = float(params["alpha"]), len(rows)
+        alpha, m = float(params["rq_alpha"]), len(rows)
         raised = told.Scale(np.full(m, -alpha), np.full(m, 1 / alpha))
         powers = told.scaled(alpha, m), told.Function("exp_minus")
         return raised, told.Function("log_positive"), *powers

@@ -69,7 +69,7 @@ for _kind in ("none", "minmax01", "minmax11", "power", "robust", "quantile"):
 for _kernel in ("linear", "polynomial-2", "exponential", "perceptron", "stump", "matern-3/2"):
     _own = {"kernel": _kernel, "lam": 0.1, "scaling": "minmax11", "n_features": 40}
     CASES[f"rf {_kernel}"] = ("rf", "regression", _own, None)
-CASES["rf signs"] = ("rf", "binary", FIXED | {"kernel": "polynomial-3", "features": "offset"}, None)
+CASES["rf signs"] = ("rf", "binary", FIXED | {"kernel": "polynomial-3", "features": "signs"}, None)
 for _kernel in ("additive-chi2", "skewed-chi2", "rational-quadratic", "multiscale", "polynomial-3"):
     _own = {"kernel": _kernel, "lam": 0.1, "n_features": 40}
     if not KERNELS[_kernel].scalings:

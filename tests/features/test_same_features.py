@@ -48,12 +48,12 @@ def rows(name):
     return Scaler.fit(raw, "minmax11").transform(some).astype(np.float32)
 
 
-def feature_map(name, X, variant="offset"):
+def feature_map(name, X, variant=None):
     params = {"gamma": GAMMA.get(name, 0.5)}
     if name == "perceptron":
         params = {"radius": float(np.linalg.norm(X, axis=1).max())}
     elif name == "rational-quadratic":
-        params["alpha"] = 0.7
+        params["rq_alpha"] = 0.7
     elif name == "skewed-chi2":
         params = {"skewedness": 0.5}
     elif name == "stump":

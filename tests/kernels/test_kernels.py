@@ -43,7 +43,9 @@ def reference(name, X, Y, params):
         "matern-5/2": lambda: (
             (1 + 5**0.5 * gamma * l2 + 5 / 3 * (gamma * l2) ** 2) * np.exp(-(5**0.5) * gamma * l2)
         ),
-        "rational-quadratic": lambda: (1 + gamma * l2**2 / params["alpha"]) ** -params["alpha"],
+        "rational-quadratic": lambda: (
+            (1 + gamma * l2**2 / params["rq_alpha"]) ** -params["rq_alpha"]
+        ),
         "multiscale": lambda: np.mean(
             [np.exp(-scale * gamma * l2**2) for scale in (1 / 16, 1 / 4, 1, 4, 16)], axis=0
         ),
@@ -147,10 +149,10 @@ def test_the_additive_chi_square_kernel_and_the_distance_of_scikit_learn():
 def test_the_rational_quadratic_kernel_of_scikit_learn_and_its_limit():
     X, Y, length = sample(40, 5), sample(30, 5, seed=1), 1.7
     gamma = 1 / (2 * length**2)
-    params = kernels.parameters("rational-quadratic", X, gamma, alpha=0.6)
+    params = kernels.parameters("rational-quadratic", X, gamma, rq_alpha=0.6)
     found = kernels.block("rational-quadratic", X, Y, params)
     np.testing.assert_allclose(found, RationalQuadratic(length, 0.6)(X, Y), atol=1e-12)
-    params = kernels.parameters("rational-quadratic", X, gamma, alpha=1e6)
+    params = kernels.parameters("rational-quadratic", X, gamma, rq_alpha=1e6)
     limit = kernels.block("gaussian", X, Y, {"gamma": gamma})
     np.testing.assert_allclose(kernels.block("rational-quadratic", X, Y, params), limit, atol=1e-5)
 
@@ -187,17 +189,19 @@ def test_inputs_out_of_the_domain_are_refused(name, params, message, make):
 
 
 @pytest.mark.parametrize(
-    ("name", "option"), [("rational-quadratic", "alpha"), ("skewed-chi2", "skewedness")]
+    ("name", "option"), [("rational-quadratic", "rq_alpha"), ("skewed-chi2", "skewedness")]
 )
 def test_options_of_kernels_out_of_range(name, option):
     assert kernels.parameters(name, sample(5, 2), **{option: 2})[option] == 2.0
-    with pytest.raises(UsageError, match=f"--{option} is -1; it must be a number"):
+    with pytest.raises(
+        UsageError, match=f"--{option.replace('_', '-')} is -1; it must be a number"
+    ):
         kernels.parameters(name, sample(5, 2), **{option: -1})
 
 
 def test_defaults_of_the_options_of_kernels():
     X = np.abs(sample(3000, 4))
-    assert kernels.parameters("rational-quadratic", X)["alpha"] == 1.0
+    assert kernels.parameters("rational-quadratic", X)["rq_alpha"] == 1.0
     expected = np.sqrt(np.median(cdist(X, X, "sqeuclidean"))) / 2
     for rows in (X, 1000 * X, sp.csr_matrix(X)):
         c = kernels.parameters("skewed-chi2", rows)["skewedness"]

@@ -15,8 +15,6 @@ SMALL = {"rf": {"n_features": 64}, "sparse-rf": {"n_features": 64}, "r-sdca": {"
 NAMES = ("kernel", "nystrom", "rf", "sparse-rf", "r-sdca", "doubly-sgd", "norma")
 COUNTS = ("additive-chi2", "skewed-chi2", "hamming")
 
-pytestmark = pytest.mark.usefixtures("one_thread")
-
 
 def create(name, kernel, **more):
     return methods.create(name, task="binary", kernel=kernel, **(SMALL.get(name, {}) | more))
@@ -70,14 +68,19 @@ def test_inputs_out_of_the_domain_are_refused_in_training_and_prediction(name, k
 def test_options_of_a_kernel_count_where_its_bandwidth_is_chosen(name, gamma):
     found = {
         alpha: create(
-            name, "rational-quadratic", gamma=gamma, scaling="standard", metric="none", alpha=alpha
+            name,
+            "rational-quadratic",
+            gamma=gamma,
+            scaling="standard",
+            metric="none",
+            rq_alpha=alpha,
         )
         .fit(X, Y)
         .info
         for alpha in (0.02, 50.0)
     }
     for alpha, info in found.items():
-        assert info["kernel_params"]["alpha"] == alpha
+        assert info["kernel_params"]["rq_alpha"] == alpha
     if gamma != "median":
         tried = [info["validation"][0]["tried"] for info in found.values()]
         assert tried[0] != tried[1]
@@ -85,13 +88,13 @@ def test_options_of_a_kernel_count_where_its_bandwidth_is_chosen(name, gamma):
 
 def test_the_sketch_is_the_default_of_polynomial_kernels(tmp_path):
     for name in ("rf", "sparse-rf", "lkrf", "r-sdca", "doubly-sgd"):
-        for kernel, variant in (("polynomial-2", "sketch"), ("exponential", "offset")):
+        for kernel, variant in (("polynomial-2", "sketch"), ("exponential", "signs")):
             assert methods.create(name, kernel=kernel).settings.features == variant
         assert methods.create(name, kernel="gaussian").settings.features == "offset"
     given = {"gamma": 0.1, "lam": 1.0, "scaling": "standard"}
     default, sketch, signs = (
         create("rf", "polynomial-2", **given, **more).fit(X, Y).decision_function(X)
-        for more in ({}, {"features": "sketch"}, {"features": "offset"})
+        for more in ({}, {"features": "sketch"}, {"features": "signs"})
     )
     np.testing.assert_array_equal(default, sketch)
     assert np.abs(default - signs).max() > 1e-3

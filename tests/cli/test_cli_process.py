@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import resource
 import shlex
 import signal
 import subprocess
@@ -12,7 +13,7 @@ import types
 import numpy as np
 import pytest
 
-from rfx import __main__
+from rfx import __main__, cli
 from rfx.data.libsvm import svmlight
 
 RFX = [sys.executable, "-m", "rfx"]
@@ -355,3 +356,22 @@ def test_training_on_a_table_says_on_standard_error_what_its_columns_became(tmp_
     assert done.returncode == 0 and " inputs from " not in done.stdout
     line = "t.csv: 4 inputs from 2 columns: 1 number, 1 category (3 values)"
     assert done.stderr.splitlines().count(line) == 1
+
+
+def leaf():
+    pass
+
+
+def page_faults(depth):
+    """Those of calls from that depth."""
+    if depth:
+        return page_faults(depth - 1)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(2000):
+        leaf()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+
+def test_no_call_maps_memory_for_its_frame_again_and_again():
+    most = cli._with_room(lambda: max(map(page_faults, range(400))))()
+    assert most < 500

@@ -872,17 +872,18 @@ def show_problem(name, rows):
 
 def show_stream(rows):
     print(f"\nVowpal Wabbit on {STREAM}, and doubly-sgd for the same CPU seconds; test error:\n")
-    head("Vowpal Wabbit", "CPU seconds", "its error", "error of rfx")
+    head("Vowpal Wabbit with", "CPU seconds", "its error", "error of rfx")
     for (program, _, setting), own in groups(rows).items():
         if program != "Vowpal Wabbit" or own[0]["status"] == ABSENT:
             continue
         done = [row for row in own if row["status"] == DONE]
+        told = setting.replace("--", "")  # in the document a -- would be an option of rfx
         if not done:
-            line(setting, own[0]["status"], "", "")
+            line(told, own[0]["status"], "", "")
             continue
         ours = [row for row in rows if row["program"] == "rfx" and row["setting"] == setting]
         line(
-            *(setting, spread(numbers(done, "cpu"))),
+            *(told, spread(numbers(done, "cpu"))),
             *(spread(numbers(part, "error"), ".4f") if part else "-" for part in (done, ours)),
         )
 

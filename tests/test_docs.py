@@ -120,17 +120,13 @@ def options():
     return known
 
 
-# in a table of the benchmarks
-VOWPAL_WABBIT = {"--bandwidth", "--cubic", "--ksvm", "--nn"}
-
-
 @EVERY
 def test_options_exist(name):
     # pip, git and others have options of their own; they stand in blocks, what is said of rfx
     # stands in the text
     text = re.sub(r"^ *```.*?^ *```$", "", DOCS[name], flags=re.S | re.M)
     used = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", text))
-    assert used - options() - VOWPAL_WABBIT == set()
+    assert used - options() == set()
 
 
 def test_the_walkthrough_runs(tmp_path):

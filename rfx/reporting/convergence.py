@@ -30,7 +30,7 @@ NOTES = (
         " deviation."
     ),
     (
-        "Products of heavy tails (exponential, and to a lesser degree arccosine-2 and polynomial-3)"
+        "Products of heavy tails (exponential, and to a lesser degree arccosine-2)"
         " reach -1/2 with more features only. The features of additive-chi2 are evenly"
         " distributed over inputs and frequencies, and do better."
     ),

@@ -27,7 +27,7 @@ from rfx.solvers.l1.newton import solve_l1
 SIZES = (16, 32, 64, 128, 256, 512)
 # products of these have no bounded moments worth the name: their rate needs more features than a
 # test has time for
-HEAVY = {"exponential", "arccosine-1", "arccosine-2", "polynomial-2", "polynomial-3"}
+HEAVY = {"exponential", "arccosine-1", "arccosine-2"}
 MAPS = [
     (name, *given) for members in convergence.families().values() for name, given in members.items()
 ]
@@ -36,9 +36,10 @@ MAPS = [
 @pytest.mark.parametrize(("name", "kernel", "features"), MAPS, ids=[name for name, *_ in MAPS])
 def test_the_error_of_every_map_falls_as_it_should(name, kernel, features):
     X = convergence.rows(64)
-    found = convergence.measure(
-        name, kernel, features, X, SIZES[:2] if name.startswith("nystrom") else SIZES
-    )
+    sizes = SIZES[:2] if name.startswith("nystrom") else SIZES
+    # the errors of some maps differ more from seed to seed
+    seeds = convergence.SEEDS * (2 if name == "skewed-chi2" else 1)
+    found = convergence.measure(name, kernel, features, X, sizes, seeds)
     if name in HEAVY:
         assert found.medians[-1] < found.medians[0]
     elif name == "additive-chi2":
@@ -51,7 +52,7 @@ def test_the_error_of_every_map_falls_as_it_should(name, kernel, features):
         # four standard deviations, as the seeds have them: one map of all fails by chance once in a
         # thousand times, and seeds are fixed
         assert abs(found.slope + 0.5) <= 4 * found.noise, (found.slope, found.noise)
-        assert found.noise < 0.07
+        assert found.noise < 0.06
 
 
 def test_the_noise_of_a_slope_is_that_of_repeated_slopes():

@@ -140,9 +140,9 @@ def main(args=None):
 def _with_room(function):
     """The function with a frame so large that the frames of all its calls fit behind it.
 
-    CPython keeps frames in pieces of 16 KiB, or twice the size of a larger frame. A loop whose
-    calls cross the end of a piece maps and unmaps memory with every call: `rfx predict` did that
-    24,000 times, a fifth of its time.
+    CPython 3.11 keeps frames in pieces of 16 KiB, or up to twice the size of a larger frame. A loop
+    whose calls cross the end of a piece maps and unmaps memory with every call, which can take a
+    fifth of a short command's time.
     """
     return FunctionType(
         function.__code__.replace(co_stacksize=_FRAME), function.__globals__, function.__name__

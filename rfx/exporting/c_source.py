@@ -11,6 +11,7 @@ import numpy as np
 from rfx import steps as told
 from rfx.exporting.curves import CENTRAL, polynomials
 from rfx.exporting.program import Column, Program
+from rfx.kernels.distances import SCALES
 
 # Numbers of an array per line.
 _LINE = 6
@@ -64,7 +65,7 @@ _FUNCTIONS = {
     "matern3": "return (1 + t) * exp(-t);",
     "matern5": "return (1 + t + t * t / 3) * exp(-t);",
     "multiscale": (
-        "return (exp(-t / 16) + exp(-t / 4) + exp(-t) + exp(-4 * t) + exp(-16 * t)) / 5;"
+        f"return ({' + '.join(f'exp({-scale!r} * t)' for scale in SCALES)}) / {len(SCALES)};"
     ),
     "positive": "return t > 0 ? 1.0 : 0.0;",
     "ramp": "return t > 0 ? t : 0.0;",

@@ -280,6 +280,23 @@ class FeatureMap:
         return found
 
 
+class SeededMap(FeatureMap):
+    """A map whose model stores the seed in place of large arrays, and the features' `numbers`."""
+
+    @classmethod
+    def sampled(cls, name, n_inputs, params, arrays, seed):
+        return cls(name, n_inputs, params | {"seed": seed}, arrays)
+
+    def _in_blocks(self, size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(blocks, starts, order): the blocks of `size` numbers that the features are in, and the
+        features by blocks, from starts[k] to starts[k + 1] those of blocks[k].
+        """
+        numbers = self.arrays["numbers"].astype(np.int64)
+        blocks, of = np.unique(numbers // size, return_inverse=True)
+        starts = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=len(blocks)))])
+        return blocks, starts, np.argsort(of, kind="stable")
+
+
 def form_of(header: dict) -> type[FeatureMap]:
     """The class of the map whose header this is; KeyError where there is none."""
     kind = MAPS[header["name"]]

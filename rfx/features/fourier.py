@@ -19,7 +19,7 @@ from rfx import steps as told
 from rfx.compiled import njit
 from rfx.errors import UsageError
 from rfx.features import hadamard
-from rfx.features.base import MAPS, FeatureMap
+from rfx.features.base import MAPS, FeatureMap, SeededMap
 from rfx.features.products import BLOCK, sum_group
 from rfx.features.random import cauchy, cauchys, lengths, normals, orthonormals, sobol, uniforms
 from rfx.kernels import Kernel
@@ -197,7 +197,7 @@ class FourierMap(FeatureMap):
         return waves, told.Function("cos_turns"), told.scaled(_SQRT2, self.n_features)
 
 
-class HadamardMap(FourierMap):
+class HadamardMap(SeededMap, FourierMap):
     """Cosines and sines of w.x with structured w (Yu et al. 2016): those of a block are the rows of
     an orthogonal matrix times lengths like those of independent ones.
 
@@ -209,10 +209,6 @@ class HadamardMap(FourierMap):
         "lengths": Array("f", "features"),
         "numbers": Array("i", "features"),
     }
-
-    @classmethod
-    def sampled(cls, name, n_inputs, params, arrays, seed):
-        return cls(name, n_inputs, params | {"seed": seed}, arrays)
 
     @classmethod
     def draw(cls, name, n_inputs, start, stop, seed, params, variant):
@@ -237,13 +233,11 @@ class HadamardMap(FourierMap):
         """What `_turns` takes: signs of the blocks that are needed, where the features of each
         begin, and by blocks the feature, its direction in the block and its length.
         """
-        numbers = self.arrays["numbers"].astype(np.int64)
-        blocks, of = np.unique(numbers // self.size, return_inverse=True)
-        order = np.argsort(of, kind="stable")
-        starts = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=len(blocks)))])
+        blocks, starts, order = self._in_blocks(self.size)
         signs = hadamard.signs(self.params["seed"], FREQUENCY, blocks, self.size)
         scales = self.arrays["lengths"][order].astype(np.float64) * self.size**-1.5
-        return signs, starts, order, numbers[order] % self.size, scales, self._phases[order]
+        places = self.arrays["numbers"][order].astype(np.int64) % self.size
+        return signs, starts, order, places, scales, self._phases[order]
 
     @cached
     def _steepest(self) -> float:

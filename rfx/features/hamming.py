@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from rfx import parallel
 from rfx.compiled import njit
 from rfx.counters import uniforms
-from rfx.features.base import FeatureMap
+from rfx.features.base import SeededMap
 from rfx.kernels.categories import Hamming
 from rfx.model import Array
 from rfx.parallel import cached
@@ -23,7 +23,7 @@ TOGETHER = 64
 _ROWS = 256
 
 
-class HammingMap(FeatureMap):
+class HammingMap(SeededMap):
     """prod_{m in S} s_m(x_m), with a subset S of the inputs and signs s_m of their codes.
 
     The signs of a code are bits of a hash of its float64 and of a random key of its input, for 64
@@ -36,10 +36,6 @@ class HammingMap(FeatureMap):
         "numbers": Array("i", "features"),
         "subsets": Array("u", "bytes features"),
     }
-
-    @classmethod
-    def sampled(cls, name, n_inputs, params, arrays, seed):
-        return cls(name, n_inputs, params | {"seed": seed}, arrays)
 
     @classmethod
     def draw(cls, name, n_inputs, start, stop, seed, params, variant):

@@ -16,7 +16,7 @@ from rfx import parallel
 from rfx import steps as told
 from rfx.compiled import njit
 from rfx.counters import uniforms
-from rfx.features.base import FeatureMap
+from rfx.features.base import SeededMap
 from rfx.model import Array
 from rfx.parallel import cached
 
@@ -27,7 +27,7 @@ _LEVELS = SIZE.bit_length() - 1
 _SQRT2 = math.sqrt(2)
 
 
-class SketchMap(FeatureMap):
+class SketchMap(SeededMap):
     """polynomial-2, polynomial-3: sqrt2 Re and sqrt2 Im of prod_l F_k(C_l (1, sqrt(gamma) x)), with
     count sketches C_l and the frequency k of the discrete Fourier transform; without sqrt2 for the
     two real frequencies.
@@ -36,10 +36,6 @@ class SketchMap(FeatureMap):
     """
 
     parts = {"scales": Array("f", "features"), "numbers": Array("i", "features")}
-
-    @classmethod
-    def sampled(cls, name, n_inputs, params, arrays, seed):
-        return cls(name, n_inputs, params | {"seed": seed}, arrays)
 
     @classmethod
     def draw(cls, name, n_inputs, start, stop, seed, params, variant):
@@ -68,11 +64,9 @@ class SketchMap(FeatureMap):
         """(places, signs, starts, order, parts): the hashes of the blocks that are needed, where
         the features of each begin, and by blocks the feature and its number in the block.
         """
-        numbers = self.arrays["numbers"].astype(np.int64)
-        blocks, of = np.unique(numbers // SIZE, return_inverse=True)
-        order = np.argsort(of, kind="stable")
-        starts = np.concatenate([[0], np.cumsum(np.bincount(of, minlength=len(blocks)))])
-        return *self._hashes(blocks), starts, order, numbers[order] % SIZE
+        blocks, starts, order = self._in_blocks(SIZE)
+        parts = self.arrays["numbers"][order].astype(np.int64) % SIZE
+        return *self._hashes(blocks), starts, order, parts
 
     @cached
     def _steepest(self) -> float:

@@ -293,7 +293,12 @@ def edges(figure) -> tuple[float, float]:
         (legend,) = figure.legends
         box, title = (one.get_window_extent(renderer) for one in (legend, legend.get_title()))
         notes = figure.findobj(lambda one: one.get_gid() == NOTES)[0].get_window_extent(renderer)
-        top = figure.bbox.height - box.y1 + title.height + legend.borderpad * legend._fontsize
+        top = (
+            figure.bbox.height
+            - box.y1
+            + title.height
+            + legend.borderpad * legend.prop.get_size_in_points()
+        )
         return top, max(0.0, notes.y1) if notes.height else 0.0
     finally:
         figure.dpi = before

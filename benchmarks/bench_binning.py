@@ -1,16 +1,16 @@
-"""Random binning beside what a user has: features by numpy.unique, scipy's CSR products, LIBLINEAR
-`-s 5` on the same CSR.
+"""Random binning against standard tools: features by numpy.unique, products by scipy's CSR
+matrices, and LIBLINEAR `-s 5` on the same CSR matrix.
 
-Features and operators: seconds and the peak of a process that makes only them, less what the
-process has before. sparse-rb:
-rfx to a relative duality gap, LIBLINEAR at the first `--eps` at which its weights have that gap by
-the same certificate, or at the last; the ones before are run once.
-Ridge regression on labels +-1 with the features of the L1 problem: rfx to the same gap, and the two
-iterative solvers that Wu et al. (2016, section 3.2) name, scipy's conjugate gradients and GMRES on
-(Z'Z + lam) w = Z'y, to a relative residual at which their weights have that gap as well.
+Features and operators: seconds, and the peak memory of a process that does only this, minus the
+memory that the process had before. sparse-rb: rfx runs to a relative duality gap. LIBLINEAR runs
+with the first `--eps` at which its weights have that gap by the same certificate, or with the last
+one; each earlier `--eps` runs once. Ridge regression on labels +-1 uses the features of the L1
+problem. rfx runs to the same gap. Its peers are the two iterative solvers that Wu et al. (2016,
+section 3.2) name, scipy's conjugate gradients and GMRES on (Z'Z + lam) w = Z'y, with a relative
+residual at which their weights also have that gap.
 
     python benchmarks/bench_binning.py
-    python benchmarks/bench_binning.py --data ijcnn1 --gamma 1.58 --scaling none \\
+    python benchmarks/bench_binning.py --data ijcnn1 --gamma 1.58 --scaling none \
         --n-grids 256 --lam 10 --eps 0.01 0.001
 """
 
@@ -50,7 +50,9 @@ def ours(options, X):
 
 
 def by_unique(options, X):
-    """The same matrix as scipy CSR: cells in numpy, numbered by numpy.unique grid by grid."""
+    """The same matrix as scipy CSR: numpy computes the cells, numpy.unique numbers them per
+    grid.
+    """
     grids = sample_grids("laplacian", X.shape[1], options.n_grids, 0, gamma=options.gamma)
     columns, width = np.empty((len(X), options.n_grids), np.int32), 0
     multipliers = np.random.default_rng(0).integers(1, 2**62, X.shape[1]) | 1
@@ -68,7 +70,7 @@ def by_unique(options, X):
 
 def features(options, make):
     X, _ = data(options)
-    make(options, X[:500])  # compiles, or reads compiled functions from the cache
+    make(options, X[:500])  # compiles, or loads compiled functions from the cache
     before, start = env.peak_rss_mb(), time.perf_counter()
     Z = make(options, X)
     seconds, peak = time.perf_counter() - start, env.peak_rss_mb() - before
@@ -100,7 +102,7 @@ def l1(options, eps):
     Z = ours(options, X)
     if eps is None:
         few = BinnedMatrix(Z.ids[:4], Z.starts[:5])
-        # compiles both ways, or reads compiled functions from the cache
+        # compiles both, or loads compiled functions from the cache
         for bins._MANY in (4, 4000):
             solve_rb_l1(few, y, options.lam, SquaredHinge, Budget(max_iter=30))
         start, cpu = time.perf_counter(), time.process_time()
@@ -126,8 +128,8 @@ def l1(options, eps):
 
 
 def ridge(options, solver):
-    """Ridge regression by rfx, or by scipy's cg or gmres with rfx's products; the certificate of
-    the weights.
+    """Ridge regression by rfx, or by scipy's cg or gmres with rfx's products, and the certificate
+    of the weights.
     """
     X, y = data(options)
     options.n_grids = options.l1_grids
@@ -151,7 +153,7 @@ def ridge(options, solver):
         start, cpu = time.perf_counter(), time.process_time()
         right, w, tol = Z.rmatvec(y), None, 1e-2
         while w is None or ridge_certificate(Z, y, w, lam)[1] > options.tol:
-            # each continues where it stopped, so that finding the tolerance costs little
+            # each continues from the last solution, so finding the tolerance costs little
             w, _ = getattr(linalg, solver)(A, right, x0=w, rtol=tol, maxiter=1000, **given)
             tol /= 2
         steps = products[0] - 1
@@ -161,7 +163,7 @@ def ridge(options, solver):
 
 
 def ridge_certificate(Z, y, w, lam):
-    """lam/2 |w|^2 + 1/2 |Z w - y|^2, and its duality gap over it."""
+    """The objective lam/2 |w|^2 + 1/2 |Z w - y|^2, and its duality gap divided by it."""
     residual = Z.matvec(w) - y
     objective = 0.5 * lam * w @ w + 0.5 * residual @ residual
     slope = lam * w + Z.rmatvec(residual)

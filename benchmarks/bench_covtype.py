@@ -1,12 +1,12 @@
-"""covtype in full: rf and sparse-rf on Laplacian features, D = 10,000, beside the arithmetic that
-rf needs, and growth with the rows.
+"""The full covtype data set: rf and sparse-rf on D = 10,000 Laplacian features, rf against the
+arithmetic that it needs, and growth with the number of rows.
 
     python benchmarks/bench_covtype.py cells         seconds, memory, certificate
-    python benchmarks/bench_covtype.py arithmetic    seconds of rf beside its parts
+    python benchmarks/bench_covtype.py arithmetic    seconds of rf and of its parts
     python benchmarks/bench_covtype.py growth        sparse-rf on 25,000 to 464,810 rows
 
 464,810 training rows of split yen2014, 54 inputs in [-1, 1], gamma 1, squared hinge, tolerance
-1e-4. Every training is a process of its own; seconds are of features and solver, without reading.
+1e-4. Every training has its own process. Seconds are those of features and solver, without reading.
 """
 
 import argparse
@@ -60,7 +60,7 @@ def main():
         type=float,
         nargs="+",
         default=[0, 2000],
-        help="Bounds in MiB; 0: what rfx chooses.",
+        help="Memory bounds in MiB; 0: the default of rfx.",
     )
     parser.add_argument("--method", nargs="+", choices=METHODS, default=list(METHODS))
     parser.add_argument(
@@ -68,9 +68,9 @@ def main():
         type=int,
         nargs="+",
         default=[25_000, 50_000, 100_000, 200_000, ROWS],
-        help="Of growth.",
+        help="For growth.",
     )
-    parser.add_argument("--n-features", type=int, default=4000, help="Of growth.")
+    parser.add_argument("--n-features", type=int, default=4000, help="For growth.")
     add_pairs(parser)
     options = parser.parse_args()
     print(machine())
@@ -79,7 +79,7 @@ def main():
 
 
 def train(*words) -> dict:
-    """The row of one `rfx train`, with processor seconds and the load when it ended."""
+    """The row of one `rfx train`, with its processor seconds and the load at its end."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
         [sys.executable, "-m", "rfx", "train", *words], capture_output=True, text=True
@@ -141,7 +141,7 @@ def bound(memory) -> list[str]:
 
 
 def certificate(row) -> float:
-    """The gap relative to the objective; of sparse-rf that of its last round."""
+    """The gap divided by the objective; for sparse-rf, that of its last round."""
     return row["params"].get("round_gap", row["gap"]) / row["objective"]
 
 
@@ -149,16 +149,15 @@ def certificate(row) -> float:
 
 
 def arithmetic(options):
-    """rf's seconds beside the least: features once, every product with them and one
-    preconditioner at the speed of matrix products.
+    """Seconds of rf, and the least it could take: the features once, then all products with them
+    and one preconditioner at the speed of matrix products.
     """
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(folder) / "trace.csv"
         row = train(*WORDS, "--n-features", str(D), *METHODS["rf, lambda 1"], "--trace", str(trace))
         (steps,) = traces.read(trace).values()
     rate, features = product_rate(), seconds_of_features()
-    # a CG step and a pass with value and gradient each have a product with the matrix and one with
-    # its transpose
+    # a CG step, and a pass with value and gradient, each multiply with the matrix and its transpose
     products = 4.0 * D * sum(step["rows"] * (step["cg"] + 1.0) for step in steps) / rate
     sampled = float(max(step["sampled"] for step in steps))
     factor = (sampled * D**2 + D**3 / 3) / rate
@@ -176,7 +175,7 @@ def arithmetic(options):
 
 
 def product_rate() -> float:
-    """Operations a second of a float32 matrix product of 4,000 x 4,000, the best of three."""
+    """Operations per second of a float32 matrix product of 4,000 x 4,000, the best of three."""
     A = np.random.default_rng(0).normal(size=(4000, 4000)).astype(np.float32)
     best = np.inf
     for _ in range(3):
@@ -187,7 +186,7 @@ def product_rate() -> float:
 
 
 def seconds_of_features() -> float:
-    """Of all features of all rows, made once in blocks of rows."""
+    """Seconds to compute all features of all rows once, in blocks of rows."""
     from rfx.data import load
     from rfx.data.transforms.scaling import Scaler
     from rfx.features import sample

@@ -1,12 +1,12 @@
-"""What no option gives: rf, kernel, rb and sparse-rf by their defaults beside scikit-learn's grid
-search and its gradient boosting.
+"""Defaults: rf, kernel, rb and sparse-rf without any option, against scikit-learn's grid search and
+gradient boosting.
 
-Every model is fitted to the same rows of each set and scored once on rows that no choice was made
-on; of large sets at most --rows are taken to fit to, for the grid search's sake. The grid search is
-over 5 x 5 values of an SVC's C and gamma (for regression KernelRidge's alpha and gamma, targets
-standardised), 3-fold cross-validation, inputs standardised. Prints a markdown table: accuracy or
-R2, the mean over --splits random splits, and processor seconds of one fit; * more than two points
-below the grid search.
+All models are fitted to the same rows of each set and evaluated once, on rows that no choice was
+made on. Large sets are cut to --rows training rows because of the grid search. It covers 5 x 5
+values of an SVC's C and gamma (for regression, of KernelRidge's alpha and gamma, with standardised
+targets) by 3-fold cross-validation on standardised inputs. The output is a Markdown table of the
+accuracy or R2, averaged over --splits random splits, and the processor seconds of one fit. An
+asterisk marks results more than two points below the grid search.
 
     python benchmarks/bench_defaults.py [--data australian cadata] [--rows 2000] [--splits 5]
 """
@@ -53,15 +53,15 @@ POINTS = 0.02
 
 
 def peer(name: str, classes: bool, n_inputs: int):
-    """The peer of that name, for classes or for regression."""
+    """The peer with that name, for classes or for regression."""
     if name == "constant":
         return DummyClassifier() if classes else DummyRegressor()
     if name == "HistGradientBoosting":
         return (HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor)(
             random_state=0
         )
-    # gamma as multiples of scikit-learn's own `scale`, which of standardised inputs is 1 / their
-    # number
+    # multiples of scikit-learn's own `scale`, which is 1 / (number of inputs) for standardised
+    # inputs
     widths = [factor / n_inputs for factor in GAMMA]
     if classes:
         return GridSearchCV(
@@ -88,7 +88,7 @@ def scored(model, split, classes: bool) -> tuple[float, float]:
 
 
 def rows_of(name: str, most: int, seed: int):
-    """The split of a set by the seed, dense, with at most so many training rows."""
+    """The set's split with this seed, dense, with at most this many training rows."""
     split = data.load(name, split="80/20", seed=seed)
     n_train, n_test = min(most, len(split.y_train)), min(TEST_ROWS, len(split.y_test))
     split = data.load(name, split="80/20", seed=seed, n_train=n_train, n_test=n_test)
@@ -98,7 +98,7 @@ def rows_of(name: str, most: int, seed: int):
 
 
 def models(split, gamma=None):
-    """(name, model) of all that are compared; gamma: of ours, None for the default."""
+    """(name, model) of all contestants; gamma: for those of rfx, None for the default."""
     classes = split.task != "regression"
     for name in PEERS:
         yield name, peer(name, classes, split.X_train.shape[1])
@@ -114,7 +114,7 @@ def main():
     parser.add_argument("--rows", type=int, default=2000)
     parser.add_argument("--splits", type=int, default=5)
     parser.add_argument(
-        "--gamma", default=None, help="of ours, such as validation, instead of the default"
+        "--gamma", default=None, help="for rfx, such as validation; default: that of rfx"
     )
     given = parser.parse_args()
     warnings.simplefilter("ignore")

@@ -1,15 +1,15 @@
-"""Training over rows on workers (`rfx train --scheduler`): two workers beside one and beside one
-process, bytes a step, growth with N.
+"""Training on the rows of several workers (`rfx train --scheduler`): two workers against one and
+against one process, bytes per step, growth with N.
 
-    python benchmarks/bench_distributed.py speed     covtype in full, D = 2,000, --pairs turns
-    python benchmarks/bench_distributed.py bytes     what travels for N, 2N and 4N rows
+    python benchmarks/bench_distributed.py speed     full covtype, D = 2,000, --pairs turns
+    python benchmarks/bench_distributed.py bytes     network traffic for N, 2N and 4N rows
     python benchmarks/bench_distributed.py growth    5, 10 and 20 million rows, workers of 1 GB
     python benchmarks/bench_distributed.py growth --rows 200000 400000
-    python benchmarks/bench_distributed.py simulate  what 10^9 rows would take, by a model that is
+    python benchmarks/bench_distributed.py simulate  cost of 10^9 rows, by a model that is
                                                      checked on measured bytes and seconds
 
-Every number is of processes of their own; the load of the machine is printed beside it. `growth`
-writes about a gigabyte to --folder.
+Every measurement has its own processes and is printed with the load of the machine. `growth` writes
+about a gigabyte to --folder.
 """
 
 import argparse
@@ -30,9 +30,9 @@ import numpy as np
 from pairs import add_pairs, machine, ratios, spread, turns
 
 ONE_GB = 10**9
-# rows of 1,000 features that a solver begins with in the client, at most
+# maximum rows of 1,000 features with which a solver starts in the client
 CLIENT = 67_108
-TCP_INFO, ACKED, RECEIVED = 11, 120, 128  # of Linux's struct tcp_info, since 4.1
+TCP_INFO, ACKED, RECEIVED = 11, 120, 128  # offsets in Linux's struct tcp_info, since 4.1
 
 
 def main():
@@ -49,14 +49,14 @@ def main():
         "--folder",
         type=Path,
         default=None,
-        help="Where the rows are written; by default a temporary folder.",
+        help="Folder for the rows; by default a temporary one.",
     )
     parser.add_argument(
         "--rows",
         type=int,
         nargs="+",
         default=[5_000_000, 10_000_000, 20_000_000],
-        help="Of growth.",
+        help="For growth.",
     )
     add_pairs(parser)
     parser.add_argument("--loss", default="squared_hinge")
@@ -71,8 +71,8 @@ def main():
 
 
 def train(*words, threads=None):
-    """The row of one `rfx train` in a process of its own, with its wall seconds and the
-    processor seconds of all its processes.
+    """The row of one `rfx train` in its own process, with its wall seconds and the processor
+    seconds of all its processes.
     """
     line = [
         sys.executable,
@@ -101,8 +101,8 @@ def load() -> str:
 
 
 def speed(options, folder):
-    """Covtype's 464,810 training rows: seconds of training, without the reading of text
-    that both do beforehand.
+    """Seconds of training on covtype's 464,810 training rows, without reading the text, which both
+    do first.
     """
     from rfx.data import load as rows_of
     from rfx.data.libsvm import svmlight
@@ -182,8 +182,8 @@ def traffic() -> int:
 
 
 def traffic_of_steps(options, folder):
-    """Bytes into and out of two workers, for a step of conjugate gradients and for a pass
-    with predictions, value and gradient.
+    """Bytes into and out of two workers for a step of conjugate gradients, and for a pass with
+    predictions, value and gradient.
     """
     from rfx.distributed import cluster
     from rfx.distributed.workers import Workers
@@ -229,7 +229,7 @@ def features(workers, folder, count: int, parts: int, columns: int):
 
 
 def write(path, count: int, seed: int):
-    """LIBSVM text of `count` rows of 5 inputs, three digits each, in lines of equal length."""
+    """LIBSVM text of `count` rows with 5 inputs of three digits each, in lines of equal length."""
     rng = np.random.default_rng(seed)
     line = b"+1 1:0.000 2:0.000 3:0.000 4:0.000 5:0.000\n"
     with open(path, "wb") as file:
@@ -248,7 +248,9 @@ def write(path, count: int, seed: int):
 
 
 def growth(options, folder):
-    """Seconds over the rows, workers of 1 GB; the exponent is the slope of their logarithms."""
+    """Seconds against the number of rows with workers of 1 GB; the exponent is the slope of their
+    logarithms.
+    """
     from distributed import Client, LocalCluster
 
     from rfx import env
@@ -312,11 +314,11 @@ def growth(options, folder):
 
 
 def simulate(options, folder):
-    """What a training of 10^9 rows would take: a model of its parts, each fitted to small runs and
-    then checked on a larger one that the fit did not use.
+    """Cost of training on 10^9 rows. A model of each part of a training is fitted to small runs,
+    and checked on a larger run that the fit did not use.
 
-    A step sends and sums vectors of D numbers for each part. Its bytes and its messages' seconds
-    are linear in the number of parts. The work of a pass is linear in the rows.
+    A step sends and sums vectors of D numbers for each part. Its bytes and the seconds of its
+    messages are linear in the number of parts. The work of a pass is linear in the number of rows.
     """
     from distributed import Client, LocalCluster
 
@@ -336,7 +338,7 @@ def simulate(options, folder):
     work = np.polyfit(small, [run["cpu"] for run in runs], 1)
 
     def sent(run, count):
-        """Bytes of the sums of a training, and of its factors."""
+        """Bytes of the sums in a training, and of its factors."""
         factors = run["factors"] * 4 * columns**2 * count
         return run["passes"] * np.polyval(line["bytes"], count) + factors
 
@@ -365,7 +367,7 @@ def simulate(options, folder):
 
 
 def steps(client, folder, columns: int, numbers) -> dict[str, list[float]]:
-    """Seconds, and bytes into and out of the workers, of a step over so many parts of few rows."""
+    """Seconds of a step over this many small parts, and bytes into and out of the workers."""
     from rfx.distributed.workers import Workers
 
     found: dict[str, list[float]] = {"bytes": [], "seconds": []}
@@ -389,7 +391,7 @@ def steps(client, folder, columns: int, numbers) -> dict[str, list[float]]:
 
 
 def trained(local, client, folder, count: int, loss: str) -> dict[str, float]:
-    """Passes over the rows of a training by `rfx train`, its bytes, and its processor seconds."""
+    """Passes of an `rfx train` over the rows, its bytes, and its processor seconds."""
 
     def spent():
         return sum(client.run(lambda: sum(os.times()[:2])).values())
@@ -404,8 +406,8 @@ def trained(local, client, folder, count: int, loss: str) -> dict[str, float]:
     with open(trace) as file:
         told = [json.loads(entry["more"]) for entry in csv.DictReader(file)]
     trace.unlink()
-    # a Newton step also computes value and gradient, and searches its line; the first steps, on a
-    # part of the rows, are in the client
+    # a Newton step also computes value and gradient, and does a line search; the first steps, on
+    # some of the rows, run in the client
     here = [step["sampled"] for step in told if step["rows"] <= CLIENT]
     there = [step for step in told if step["rows"] > CLIENT]
     found = {

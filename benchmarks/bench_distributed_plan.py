@@ -1,7 +1,7 @@
-"""A plan of small rows by two processes here (`--jobs 2`) and by two of Dask's workers, in turns:
-seconds of processor and wall.
+"""A plan of small runs by two local processes (`--jobs 2`) and by two Dask workers, in turns:
+processor and wall seconds.
 
-python benchmarks/bench_distributed_plan.py [--rows 40] [--pairs 5]
+    python benchmarks/bench_distributed_plan.py [--rows 40] [--pairs 5]
 """
 
 import argparse
@@ -39,8 +39,8 @@ def seconds_of(pids) -> float:
 
 
 def measured(folder, words, pids=()) -> dict:
-    """cpu and seconds: of the processor and of wall, of `rfx run` with these words, and of
-    the processes `pids` meanwhile.
+    """cpu and seconds: processor and wall seconds of `rfx run` with these arguments, and of the
+    processes `pids` during that time.
     """
     results = folder / "results.csv"
     results.unlink(missing_ok=True)

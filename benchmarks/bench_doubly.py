@@ -1,15 +1,15 @@
-"""Doubly stochastic gradients and dual coordinate ascent beside what one would write, or take,
-instead; in turns, by one thread.
+"""Doubly stochastic gradients and dual coordinate ascent against plain code and other libraries, in
+turns, with one thread.
 
-step: one step of batch and block 1,024 over 50 earlier blocks, beside numpy (its generator, float64
-cosines) and PyTorch on the CPU (its generator, float32), both of which draw the earlier features
-again. sdca: r-sdca, until its duality gap is what LIBLINEAR's dual solver (-s 3, hinge, no bias)
-ends above the optimum with, on the same 256 features, both in memory. held: passes over adult's
-rows by blocks that are revisited, their features kept or made again, which must end in the same
-coefficients. error: of doubly-sgd and of scikit-learn's RBFSampler + SGDClassifier after equal
-processor seconds, with settings of both that `choose` shows the choice of.
+step: one step with batch and block size 1,024 after 50 earlier blocks, against numpy (its
+generator, float64 cosines) and PyTorch on the CPU (its generator, float32). Both peers draw the
+earlier features again. sdca: r-sdca stops at the suboptimality that LIBLINEAR's dual solver (-s 3,
+hinge, no bias) reaches on the same 256 features, both in memory. held: passes over adult's rows
+with blocks that are revisited, whose features are stored or recomputed; both must give the same
+coefficients. error: doubly-sgd and scikit-learn's RBFSampler + SGDClassifier after equal processor
+seconds; `choose` shows how the settings of both were chosen.
 
-    python benchmarks/bench_doubly.py [--parts step sdca held error choose] \\
+    python benchmarks/bench_doubly.py [--parts step sdca held error choose] \
         [--data covtype mnist-8vs6] [--seconds 8] [--pairs 3]
 """
 
@@ -39,8 +39,8 @@ INPUTS_OF = {
         "nu": 1e-7,
     },
 }
-# constant steps, as in the plans (the paper has theta/t); preconditioned ones on fresh blocks, as
-# in the authors' Matlab program; the peer's settings
+# constant steps, as in the plans (the paper uses theta/t); preconditioned steps on fresh blocks, as
+# in the authors' Matlab program; the settings of the peer
 PLAIN = {
     "covtype": {"loss": "hinge", "batch": 1024, "block": 256, "step0": 16.0},
     "mnist-8vs6": {"loss": "hinge", "batch": 1024, "block": 256, "step0": 8.0},
@@ -58,13 +58,15 @@ PRECONDITIONED = [
     for batch in (1024, 2048, 4096)
 ]
 PEERS = [{"alpha": alpha} for alpha in (1e-6, 1e-5, 1e-4)]
-# by choose(), 8 seconds
+# by choose() with 8 seconds
 CHOSEN = {"covtype": PRECONDITIONED[2], "mnist-8vs6": PRECONDITIONED[4]}
 PEER = {"covtype": PEERS[1], "mnist-8vs6": PEERS[0]}
 
 
 def ours(X, Y, max_memory_mb):
-    """A step over EARLIER blocks, anew each time; max_memory_mb: for frequencies that are kept."""
+    """A step after EARLIER blocks whose features are recomputed; max_memory_mb: for stored
+    frequencies.
+    """
     growing = GrowingMap("gaussian", INPUTS, 0, {"gamma": 0.1}, max_memory_mb=max_memory_mb)
     descent = Descent(Steps("constant", step0=1.0))
     solver = DoublySGD(growing, 1, losses.get_loss("hinge"), 1e-6, descent, Blocks(BLOCK))
@@ -97,7 +99,7 @@ def by_numpy(X, Y):
 
 
 def by_torch(X, Y):
-    """None where there is no PyTorch."""
+    """None if PyTorch is not installed."""
     try:
         import torch
     except ImportError:
@@ -129,7 +131,7 @@ def step(pairs):
     )
     runs = {
         "rfx, frequencies kept": ours(X, Y, 256),
-        "rfx, all made again": ours(X, Y, 1e-9),
+        "rfx, all recomputed": ours(X, Y, 1e-9),
         "numpy, float64": by_numpy(X, Y),
         "PyTorch, float32": by_torch(X, Y),
     }
@@ -138,7 +140,7 @@ def step(pairs):
         run()
     rows = turns(runs, lambda name: timed(runs[name]), pairs)
     print(
-        "| step | processor s | times rfx's, kept | times rfx's, made again |\n|---|---:|---:|---:|"
+        "| step | processor s | times rfx's, kept | times rfx's, recomputed |\n|---|---:|---:|---:|"
     )
     kept, again = (rows[name] for name in list(runs)[:2])
     for name, found in rows.items():
@@ -148,8 +150,8 @@ def step(pairs):
 
 @njit
 def shuffle(order, state):
-    """Puts `order` into a random one by a linear congruential generator; returns its next
-    state. LIBLINEAR calls C's rand().
+    """Shuffle `order` with a linear congruential generator and return its next state. It replaces
+    C's rand(), which LIBLINEAR calls.
     """
     for i in range(len(order) - 1, 0, -1):
         state = state * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
@@ -159,8 +161,8 @@ def shuffle(order, state):
 
 
 def sdca(pairs, n=20_000, count=256, nu=1e-4):
-    """On adult's first rows. LIBLINEAR minimises C sum L + ||w||^2/2 with C = 1/(nu n); its
-    seconds are those of train() alone.
+    """On adult's first rows. LIBLINEAR minimises C sum L + ||w||^2/2 with C = 1/(nu n); its seconds
+    are those of train() alone.
     """
     from liblinear.liblinearutil import parameter, problem, train
 
@@ -176,11 +178,11 @@ def sdca(pairs, n=20_000, count=256, nu=1e-4):
         return train(copied, parameter(f"-s 3 -c {1 / (nu * n)!r} -e {eps} -q"))
 
     def ours(target):
-        """Passes, primal and dual at a gap of at most target, computed once the pass's own
-        losses promise it.
+        """Passes, primal and dual at a gap of at most target. The gap is computed once the losses
+        of a pass suggest that it is small enough.
         """
 
-        # the features are held: a step is given the rows' numbers
+        # the features are stored: a step receives the rows' numbers
         def features(taken):
             return Z if taken is rows else Z.take(taken, axis=0)
 
@@ -237,7 +239,9 @@ def sdca(pairs, n=20_000, count=256, nu=1e-4):
 
 
 class Doubly:
-    """doubly-sgd; scaling and the like are learnt from all rows X, y before its clock starts."""
+    """doubly-sgd; scaling and other data-dependent settings are learnt from all rows X, y before
+    the clock starts.
+    """
 
     def __init__(self, options, X, y):
         self.name = f"doubly-sgd {words(options)}"
@@ -248,7 +252,7 @@ class Doubly:
 
     @property
     def learned(self):
-        """What the survey of the rows taught."""
+        """What a first pass over the rows determined."""
         return self.session.learned
 
     def train(self, X, y):
@@ -260,7 +264,7 @@ class Doubly:
 
 
 class Peer:
-    """scikit-learn's on the same inputs with the same gamma."""
+    """scikit-learn's pipeline on the same inputs with the same gamma."""
 
     batch = 1024
 
@@ -270,7 +274,7 @@ class Peer:
 
         self.name, self.classes = f"RBFSampler(1000) + SGDClassifier {words(options)}", np.unique(y)
         self.transform, n_inputs = inputs.inputs.transform, inputs.n_prepared
-        # float32, as the rows are: in float64 it takes thrice the time
+        # float32, like the rows: float64 takes three times as long
         rows = np.zeros((1, n_inputs), np.float32)
         self.sampler = RBFSampler(
             gamma=inputs.kernel_params["gamma"], n_components=1000, random_state=0
@@ -285,7 +289,7 @@ class Peer:
 
 
 def held(pairs, passes=(2, 3, 5, 10), blocks=8, block=512):
-    """The squared hinge on adult, by whole runs of so many passes."""
+    """The squared hinge on adult: whole runs of a given number of passes."""
     split = data.load("a9a", split="dai2014")
     X, Y = split.X_train.toarray().astype(np.float32), split.y_train[:, None]
     descent = Descent(Steps("constant", step0=0.25), precondition=True, damping=1e-4)
@@ -309,9 +313,9 @@ def held(pairs, passes=(2, 3, 5, 10), blocks=8, block=512):
         return solver.expansion.coef
 
     if not np.array_equal(run(True, 2), run(False, 2)):
-        raise SystemExit("features that are held are others than those that are made again")
+        raise SystemExit("stored features differ from recomputed ones")
     print(
-        f"\n| {blocks} blocks of {block}, {len(X):,} rows | made again, processor s | held | times"
+        f"\n| {blocks} blocks of {block}, {len(X):,} rows | recomputed, processor s | held | times"
         " |\n|---|---:|---:|---:|"
     )
     for count in passes:
@@ -336,8 +340,8 @@ def words(options):
 
 
 def race(learners, X, y, X_out, y_out, seconds):
-    """Error in percent on X_out, y_out, and the rows that each has used after its processor
-    seconds. The learner that has used the least time runs next.
+    """Error in percent on X_out, y_out, and the number of rows that each learner has used after its
+    processor seconds. The learner that has used the least time runs next.
     """
     draws, spent, seen = (
         [np.random.default_rng(0) for _ in learners],
@@ -372,8 +376,8 @@ def table(title, found):
 
 
 def choose(names, seconds):
-    """The candidates on training rows, a fifth of which, 20,000 at most, are held out to
-    judge by: what CHOSEN was chosen by.
+    """The candidates, evaluated on a held-out fifth of the training rows (at most 20,000). CHOSEN
+    was chosen by these errors.
     """
     for name in names:
         split = data.load(name, split="dai2014")

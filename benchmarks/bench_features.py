@@ -1,11 +1,11 @@
-"""The variants of Fourier features beside independent ones: error of the kernel matrix, test error
-of rf, and seconds against the number D of features.
+"""The variants of Fourier features against independent ones: error of the kernel matrix, test error
+of rf, and seconds, for several numbers D of features.
 
-Means over the seeds and, of test errors and kernel errors, the ratio to the variant offset seed by
-seed. Kernel errors are root mean squares over pairs of 500 test rows. gamma and lambda are those
-that rf chooses on 5,000 training rows for offset with the largest D. Inputs are standardised.
-`time` measures the features of digits (784 inputs), training rf on them, and predicting. `figure`
-draws the numbers of the table from a file of `measure`.
+Values are means over the seeds. Test errors and kernel errors are also given as ratios to the
+variant offset, seed by seed. Kernel errors are root mean squares over pairs of 500 test rows. gamma
+and lambda are those that rf chooses on 5,000 training rows for offset with the largest D. Inputs
+are standardised. `time` measures computing the features of digits (784 inputs), training rf on
+them, and predicting. `figure` plots a file of `measure`.
 
     python benchmarks/bench_features.py measure --output features.csv
     python benchmarks/bench_features.py show features.csv
@@ -116,7 +116,7 @@ def read(path):
 
 
 def against(values, reference):
-    """The geometric mean of the ratios and its 95 % interval, seed by seed."""
+    """The geometric mean of the ratios per seed, and its 95 % interval."""
     logs = np.log(np.array(values) / np.array(reference))
     half = stats.t.ppf(0.975, len(logs) - 1) * logs.std(ddof=1) / math.sqrt(len(logs))
     low, mean, high = np.exp([logs.mean() - half, logs.mean(), logs.mean() + half])
@@ -154,7 +154,8 @@ def figure(options):
     for column, ((name, kernel), case) in enumerate(found.items()):
         for line, quantity in enumerate(("kernel_error", "error")):
             own = axes[line][column]
-            # RMSE over that of offset with the fewest features, so that the axes are alike
+            # divided by the RMSE of offset with the fewest features, so that all axes have the same
+            # scale
             unit = np.mean(case[quantity]["offset"][SIZES[0]])
             for variant, sizes in case[quantity].items():
                 means = [np.mean(values) / unit for values in sizes.values()]
@@ -180,7 +181,7 @@ def figure(options):
 
 
 def timed(options):
-    """Seconds of the features of 784 inputs, of training rf on them, and of prediction."""
+    """Seconds of computing features from 784 inputs, training rf on them, and predicting."""
     print(f"{machine(options.threads)}; mnist, {options.rows:,} rows, D = {options.size:,}\n")
     data = load("mnist", split="wu2016", n_train=options.rows)
     X, X_test = (dense(part).astype(np.float32) / 255 for part in (data.X_train, data.X_test))

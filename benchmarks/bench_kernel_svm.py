@@ -1,12 +1,13 @@
-"""Exact Gaussian SVM (hinge, C = 1, gamma = 2, with bias, inputs in [-1, 1]): rfx, libsvm-official
-with OpenMP, scikit-learn's SVC.
+"""The exact Gaussian SVM (hinge, C = 1, gamma = 2, with bias, inputs in [-1, 1]): rfx,
+libsvm-official with OpenMP, scikit-learn's SVC.
 
-`python benchmarks/bench_kernel_svm.py [NAME[:ROWS]...]` (default: cod-rna ijcnn1) trains each in a
-process of its own, in turns, and prints a markdown table. Seconds are of training alone: the data
-are read, converted and (rfx) compiled for before. Objective and gap of all three are computed here,
-in the same way, from their coefficients. `--growth` shows what the exact kernels of Table 2 of Yen
-et al. (2014) take on 25,000, 50,000 and 100,000 rows drawn from covtype's training rows: squared
-hinge with bias, C = 1, the gammas and the tolerance of the plan yen2014-table2-full.
+`python benchmarks/bench_kernel_svm.py [NAME[:ROWS]...]` (default: cod-rna ijcnn1) trains each in
+its own process, in turns, and prints a Markdown table. Seconds are those of training alone. Data
+are read and converted, and rfx is compiled, before the clock starts. The objective and the gap of
+all three are computed here by the same code, from their coefficients. `--growth` measures the exact
+kernels of Table 2 of Yen et al. (2014) on 25,000, 50,000 and 100,000 random training rows of
+covtype: squared hinge with bias, C = 1, with the gammas and the tolerance of the plan
+yen2014-table2-full.
 """
 
 import argparse
@@ -33,8 +34,8 @@ GROWTH_TOL, GROWTH_MB = 0.01, 2500
 
 
 def training_rows(name, **how):
-    """Inputs (n, d) in [-1, 1] as a dense float64 array, labels in {-1, 1}; name: NAME:ROWS
-    for that many of its rows.
+    """Inputs (n, d) in [-1, 1] as a dense float64 array, labels in {-1, 1}; name: NAME:ROWS takes
+    that many of its rows.
     """
     name, _, rows = name.partition(":")
     split = load(name, **how, **({"n_train": int(rows)} if rows else {}))
@@ -96,7 +97,7 @@ def train_scikit_learn(X, y):
 
 
 def timed(function):
-    """(seconds of the clock, seconds of all processor cores) of a call, and its result."""
+    """(wall seconds, seconds of all processor cores) of a call, and its result."""
     start, used = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF)
     result = function()
     taken, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF)
@@ -152,8 +153,8 @@ def growth_child(kernel, n_rows):
 
 
 def run_child(*words):
-    # OpenMP's threads spin while they wait, which costs LIBSVM dearly wherever another process
-    # runs; asleep they cost nobody.
+    # waiting OpenMP threads spin, which slows LIBSVM down if another process runs; sleeping ones
+    # cost nothing
     environment = os.environ | {
         "OMP_WAIT_POLICY": "passive",
         "OMP_NUM_THREADS": str(env.threads()),
@@ -171,12 +172,12 @@ def run_child(*words):
 
 
 def certificate(X, y, coef, intercept, gamma=GAMMA, lam=LAM, loss=Hinge):
-    """Objective of a kernel machine at coef (n,), its duality gap, and the number of support
+    """The objective of a kernel machine at coef (n,), its duality gap, and the number of support
     vectors, in float64.
 
     loss: Hinge or EpsilonInsensitive of rfx.losses. intercept: None for a machine without one. The
-    dual point is coef, cut off at the bounds and, with an intercept, with one sign scaled down so
-    that it sums to zero.
+    dual point is coef, clipped to the bounds. With an intercept, the coefficients of one sign are
+    scaled down so that all sum to zero.
     """
     dual = -loss.clip_dual(-lam * coef, y) / lam
     if intercept is not None:
@@ -202,7 +203,9 @@ def _share(part, whole):
 
 
 def certified(solver, name, X, y):
-    """What a child says of its training, with objective, gap and number of support vectors."""
+    """What a child process reports of its training, with objective, gap and number of support
+    vectors.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "coef.npz")
         result = run_child(solver, name, path)

@@ -1,10 +1,10 @@
-"""The sub-problem of sparse random features: rfx.solvers.l1.newton beside LIBLINEAR `-s 5`, each in
-its own process.
+"""The sub-problem of sparse random features: rfx.solvers.l1.newton against LIBLINEAR `-s 5`, each
+in its own process.
 
-Squared hinge, Fourier features of the Gaussian kernel, inputs scaled to [-1, 1], no bias; both get
-the same float32 features. Seconds are those of the fit, from features in memory to weights,
-LIBLINEAR's conversion included; the peak is that of the whole process that solves (for LIBLINEAR of
-its child, which holds LIBLINEAR's own copy only). They take turns.
+Squared hinge, Fourier features of the Gaussian kernel, inputs scaled to [-1, 1], no bias. Both
+receive the same float32 features. Seconds are those of the fit, from features in memory to weights,
+and include LIBLINEAR's conversion. The peak memory is that of the whole process that solves; for
+LIBLINEAR, of its child, which has only LIBLINEAR's own copy. The two take turns.
 
     python benchmarks/bench_l1.py
     python benchmarks/bench_l1.py --data cod-rna --eps 0.01 0.0001
@@ -31,7 +31,7 @@ from rfx.solvers.published.liblinear import solve_liblinear
 
 
 def features(options):
-    """The feature matrix in memory and labels in {-1, +1}."""
+    """The feature matrix in memory, and labels in {-1, +1}."""
     data = load(options.data, split=options.split)
     X = data.X_train
     y = np.where(data.y_train > 0, 1.0, -1.0)
@@ -45,7 +45,7 @@ def features(options):
 
 def ours(options):
     blocks, y = features(options)
-    # Compiled functions come from numba's cache on every run but the first.
+    # On every run but the first, compiled functions come from numba's cache.
     solve_l1(DenseMatrix(blocks.Z[:2000]), y[:2000], options.lam, SquaredHinge)
     start, cpu = time.perf_counter(), time.process_time()
     solution = solve_l1(blocks, y, options.lam, SquaredHinge, Budget(tol=options.tol))
@@ -66,7 +66,7 @@ def liblinear(options, eps):
 
 
 def certified(blocks, y, options, solution):
-    """Objective and gap by code that both share."""
+    """Objective and gap, by code that both share."""
     objective, gap, _ = l1_certificate(blocks, y, solution.coef, options.lam, SquaredHinge)
     nnz = int(np.count_nonzero(solution.coef))
     return {"objective": objective, "gap": gap / objective, "nnz": nnz, "n_iter": solution.n_iter}
@@ -87,11 +87,11 @@ def main():
     )
     parser.add_argument("--data", nargs="+", default=["ijcnn1", "cod-rna"])
     parser.add_argument("--split")
-    parser.add_argument("--rows", type=int, help="draw that many training rows")
+    parser.add_argument("--rows", type=int, help="number of training rows to draw")
     parser.add_argument("--n-features", type=int, default=2000)
     parser.add_argument("--gamma", type=float, default=2.0)
     parser.add_argument("--lam", type=float, default=10.0)
-    parser.add_argument("--tol", type=float, default=1e-4, help="relative gap asked of rfx")
+    parser.add_argument("--tol", type=float, default=1e-4, help="relative gap that rfx must reach")
     parser.add_argument(
         "--eps",
         nargs="*",

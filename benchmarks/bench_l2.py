@@ -1,9 +1,8 @@
-"""rf with squared hinge or logistic loss: rfx.solvers.l2 beside LIBLINEAR's `-s 2` and `-s 0`, each
-in its own process.
+"""rf with squared hinge or logistic loss: rfx.solvers.l2 against LIBLINEAR's `-s 2` and `-s 0`,
+each in its own process.
 
-Fourier features of the Gaussian kernel, inputs scaled to [-1, 1]. LIBLINEAR gets its 16-byte nodes
-written straight into memory, without the conversion from a sparse matrix that would double its
-peak.
+Fourier features of the Gaussian kernel, inputs scaled to [-1, 1]. LIBLINEAR's 16-byte nodes are
+written directly to memory. A conversion from a sparse matrix would double its peak memory.
 
     python benchmarks/bench_l2.py --data cod-rna --n-features 10000
     python benchmarks/bench_l2.py --data covtype-sized:n=464810,n_test=1000 --gamma 0.1 --peers none
@@ -32,7 +31,7 @@ LIBLINEAR_TYPES = {"squared_hinge": 2, "logistic": 0}
 
 
 def problem(options):
-    """Blocks of the scaled features, labels, and the same for the test rows."""
+    """Blocks of the scaled features, and labels, of training and of test rows."""
     data = load(options.data, n_train=options.rows)
     parts = []
     low = high = None
@@ -57,9 +56,9 @@ def problem(options):
 
 
 def ours(options):
-    """coef and how it was found; the features are made inside the measured time."""
+    """coef, and how it was found; computing the features counts."""
     blocks, y, _, _ = problem(options)
-    # compiled functions come from numba's cache on every run but the first
+    # on every run but the first, compiled functions come from numba's cache
     solve_l2(blocks.rows(np.arange(64)), y[:64], 1.0, get_loss(options.loss))
     start, cpu = time.perf_counter(), time.process_time()
     solution = solve_l2(
@@ -79,7 +78,7 @@ def ours(options):
 
 
 def liblinear(options, eps):
-    """The same from LIBLINEAR; writing its nodes counts, the features themselves do not."""
+    """The same by LIBLINEAR; writing its nodes counts, computing the features does not."""
     from liblinear import liblinear as peer
 
     blocks, y, _, _ = problem(options)
@@ -124,7 +123,7 @@ def liblinear(options, eps):
 
 
 def measured(solver):
-    """Run one solver in a child process: its row, with its coef."""
+    """Run one solver in a child process; return its row and its coef."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "coef.npy"
         row = json.loads(child("--child", solver, "--out", out))
@@ -144,7 +143,7 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--data", default="cod-rna")
-    parser.add_argument("--rows", type=int, help="draw that many training rows")
+    parser.add_argument("--rows", type=int, help="number of training rows to draw")
     parser.add_argument("--n-features", type=int, default=2000)
     parser.add_argument("--gamma", type=float, default=2.0)
     parser.add_argument("--lam", type=float, default=1.0)

@@ -1,9 +1,9 @@
-"""Learning a kernel with random features: scores beside plain numpy in float64, the maximiser
-beside the paper's bisection.
+"""Learning a kernel with random features: scores against plain numpy in float64, and the maximiser
+against the paper's bisection.
 
-In one process, in turns; the memory is what the scores need beyond what is there before. --growth:
-seconds of the scores over the rows of covtype and over features, into STEM.csv while it goes on and
-STEM.png.
+Both run in one process, in turns. The memory is what the scores need in addition to what the
+process already has. --growth measures the seconds of the scores for several numbers of covtype's
+rows and of features, and writes STEM.csv as it goes and STEM.png.
 
     python benchmarks/bench_learned.py [--pairs 5] [--growth STEM]
 """
@@ -21,12 +21,12 @@ from rfx.features.divergence import chi2_by_bisection, maximise
 
 
 def plain_scores(W, b, X, y):
-    """As one writes it down: all features at once, in float64."""
+    """The straightforward way: all features at once, in float64."""
     return (np.cos(W @ X.T + b[:, None]) @ y) ** 2
 
 
 def peak_mb(run) -> float:
-    """How many MiB of resident memory more than before the function has at its largest."""
+    """The peak of the function's resident memory minus the memory before the call, in MiB."""
     before, highest, done = resident_mb(), [0.0], threading.Event()
 
     def watch():
@@ -47,8 +47,8 @@ def resident_mb() -> float:
 
 
 def compared(runs: dict, pairs: int) -> dict[str, list[dict]]:
-    """Seconds and processor seconds of each of the functions, in turns; the turn before,
-    which compiles, is not counted.
+    """Wall and processor seconds of each function, in turns; a first turn, which compiles, is not
+    counted.
     """
     for run in runs.values():
         run()
@@ -56,7 +56,7 @@ def compared(runs: dict, pairs: int) -> dict[str, list[dict]]:
 
 
 def scores(pairs):
-    """Scores of the authors' first example; what numpy needs is 3 GiB."""
+    """Scores of the authors' first example; numpy needs 3 GiB."""
     split = data.load("sphere")
     X, y = split.X_train, split.y_train
     pool = sample("gaussian", 10, 20_000, 0, gamma=0.5)
@@ -80,7 +80,7 @@ def scores(pairs):
 
 
 def maximiser(pairs):
-    """Chi-square, rho = 0.005 N_w, squares of normal numbers as scores."""
+    """Chi-square, rho = 0.005 N_w; the scores are squares of normal numbers."""
     for count in (20_000, 1_000_000):
         values, rho = np.random.default_rng(0).standard_normal(count) ** 2 * 1e4, 0.005 * count
         runs = {
@@ -106,8 +106,8 @@ def print_row(work, name, rows, first, note):
 
 
 def growth(stem):
-    """Processor seconds over rows of covtype at 20,000 features, and over features at
-    50,000 rows: a table, points in a CSV, a figure.
+    """Processor seconds by rows of covtype with 20,000 features, and by features with 50,000 rows:
+    a table, a CSV file of the points, a figure.
     """
     rows = [14_525, 29_050, 58_101, 116_202, 232_405, 464_810]
     sizes = [1250, 2500, 5000, 10_000, 20_000]
@@ -181,7 +181,7 @@ def main():
         "| work | by | seconds | processor seconds | times rfx in processor seconds |"
         " |\n|---|---|---|---|---|---|"
     )
-    # first, for memory that others leave behind would hide its own
+    # first, because memory that others have freed would hide its own
     scores(given.pairs)
     maximiser(given.pairs)
 

@@ -1,20 +1,20 @@
-"""rfx beside other programs: the same optimisation problems, at equal quality.
+"""rfx against other programs: the same optimisation problems, at equal quality.
 
     python benchmarks/bench_peers.py run --out ROWS.csv [--only svm-ijcnn1 lasso] [--pairs 3]
     python benchmarks/bench_peers.py show ROWS.csv
 
-`run` appends a row as soon as a fit ends, and leaves out fits that the file has rows of, which must
-be of the same commit and machine. Each program runs in a process of its own with one thread, and
-all take turns. A process first reads its data, converts them to what its program takes, and fits a
-part of them once, so that everything is compiled; seconds are those of a fit alone. Objective and
-duality gap of every solution are computed here, in float64, by the same code. A fit that takes
-longer than --limit is ended, and one that takes longer than a quarter of it is not repeated.
+`run` appends a row as soon as a fit ends. It skips fits that the file already has; those rows must
+be of the same commit and machine. Each program runs in its own process with one thread, and all
+take turns. A process first reads its data, converts them to the program's format, and fits a part
+of them once so that everything is compiled. Seconds are those of a fit alone. The same code
+computes the objective and duality gap of every solution in float64. A fit that takes longer than
+--limit is stopped. One that takes longer than a quarter of it is not repeated.
 
-`stream` problems give doubly-sgd of rfx the processor seconds that Vowpal Wabbit took, and `table`
-problems compare errors of defaults (bench_tables.py).
+`stream` problems give doubly-sgd of rfx the processor seconds that Vowpal Wabbit took. `table`
+problems compare errors with default options (bench_tables.py).
 
-RFX_MIRROR names the folder of the data sets. A program that is not installed gets a row that says
-so: `pip install scikit-learn-intelex snapml skglm celer vowpalwabbit xrfm catboost`.
+RFX_MIRROR names the folder of the data sets. A program that is not installed gets a row that states
+this: `pip install scikit-learn-intelex snapml skglm celer vowpalwabbit xrfm catboost`.
 """
 
 import argparse
@@ -60,11 +60,11 @@ COLUMNS = (
     *("problem", "program", "version", "dtype", "setting", "turn", "status", "seconds", "cpu"),
     *("objective", "gap", "nonzeros", "error", "commit", "machine", "load", "date"),
 )
-# Columns that tell one fit from another.
+# Columns that identify a fit.
 KEY = ("problem", "program", "dtype", "setting", "turn")
 NUMBERS = ("seconds", "cpu", "objective", "gap", "nonzeros", "error")
 DONE, LATE, ABSENT = "finished", "not finished", "not installed"
-# Relative gaps below this are rounding, and count as equal.
+# Smaller relative gaps are rounding errors and count as equal.
 ROUNDING = 1e-9
 WARM_ROWS, WARM_KERNEL_ROWS = 1000, 5000
 CACHE_MB, EPSILON = 1000, 0.1
@@ -74,13 +74,15 @@ CACHE_MB, EPSILON = 1000, 0.1
 
 
 def features(X, width, gamma=1.0):
-    """float32 Fourier features (n, width) of the Gaussian kernel, of inputs in [-1, 1]."""
+    """float32 Fourier features (n, width) of the Gaussian kernel, for inputs in [-1, 1]."""
     drawn = sample("gaussian", X.shape[1], width, 0, gamma=gamma)
     return np.ascontiguousarray(drawn.transform(X.astype(np.float32)), np.float32)
 
 
 def some_rows(name, rows):
-    """Scaled inputs and targets of `rows` drawn training rows: labels -1 and 1, or standardised."""
+    """Scaled inputs and targets of `rows` random training rows: labels -1 and 1, or standardised
+    numbers.
+    """
     data = load(name)
     chosen = np.random.default_rng(0).permutation(len(data.y_train))[:rows]
     X, y = scaled(data.X_train[chosen]), data.y_train[chosen].astype(np.float64)
@@ -105,11 +107,11 @@ def made_up(rows, width):
 
 @dataclass(frozen=True)
 class Problem:
-    """One optimisation problem: `statement` says which.
+    """One optimisation problem, defined by `statement`.
 
-    make: () -> (X, y), random features (n, D), or inputs (n, d) of an exact kernel. penalty: l1, l2
-    or kernel. lam: its weight; of lambda_max for the lasso. entries: (program, dtype, settings),
-    the settings are tolerances from loose to tight.
+    make: () -> (X, y), with random features (n, D), or inputs (n, d) for an exact kernel. penalty:
+    l1, l2 or kernel. lam: its weight, as a fraction of lambda_max for the lasso. entries: (program,
+    dtype, settings), where the settings are tolerances from loose to tight.
     """
 
     statement: str
@@ -243,7 +245,7 @@ SIZE = [None, None]
 
 
 def size(rows, width):
-    """Rows and features of a problem, unless --rows and --width name others."""
+    """Rows and features of a problem, unless --rows and --width are given."""
     return SIZE[0] or rows, SIZE[1] or width
 
 
@@ -255,7 +257,7 @@ def data_of(name):
 
 # --------------------------------------------------------------------------------- programs
 # Each takes (problem, lam, X, y, dtype) and returns a function from a tolerance to the solution:
-# coef, or (coef, intercept) of a kernel machine.
+# coef, or (coef, intercept) for a kernel machine.
 
 
 def by_rfx(problem, lam, X, y, dtype):
@@ -282,8 +284,8 @@ def by_rfx_kernel(problem, lam, X, y, dtype):
 
 
 def by_dual_ascent(problem, lam, X, y, dtype, tol, batch=1024):
-    """coef (n,) of a machine without an intercept, by passes of k-sdca's steps until the gap is
-    tol.
+    """coef (n,) of a machine without an intercept; k-sdca's steps are repeated until the gap is at
+    most tol.
     """
     n, due, rng = len(y), 1, np.random.default_rng(0)
     X = np.ascontiguousarray(X, dtype)
@@ -346,7 +348,7 @@ def by_snapml(problem, lam, X, y, dtype):
 
 
 def by_scikit_learn(problem, lam, X, y, dtype, solver=None, linear=None, svm=None):
-    """linear, svm: modules that are used instead of those of scikit-learn."""
+    """linear, svm: modules to use in place of those of scikit-learn."""
     from sklearn import linear_model
 
     linear = linear or linear_model
@@ -380,7 +382,9 @@ def by_svm(problem, lam, X, y, svm):
 
 
 def by_one_dal(problem, lam, X, y, dtype):
-    """Of scikit-learn-intelex; it hands some settings on to scikit-learn, which is an error."""
+    """From scikit-learn-intelex, which passes some settings on to scikit-learn; that is an error
+    here.
+    """
     import sklearnex.linear_model
     import sklearnex.svm
 
@@ -392,7 +396,7 @@ def by_one_dal(problem, lam, X, y, dtype):
 
     def refuse(record):
         if "fit: fallback" in record.getMessage():
-            raise RuntimeError("it leaves this problem to scikit-learn")
+            raise RuntimeError("it passes this problem on to scikit-learn")
         return False
 
     told.addFilter(refuse)
@@ -401,7 +405,7 @@ def by_one_dal(problem, lam, X, y, dtype):
 
 @dataclass(frozen=True)
 class Program:
-    """package: of the index, for the version."""
+    """package: the package on the index, for the version."""
 
     package: str
     prepare: Callable
@@ -428,7 +432,7 @@ PROGRAMS = {
 
 
 def version(program):
-    """That of its package, None where it is not installed."""
+    """The version of its package, None if it is not installed."""
     try:
         return metadata.version(PROGRAMS[program].package)
     except metadata.PackageNotFoundError:
@@ -439,7 +443,7 @@ def version(program):
 
 
 def certified(problem, lam, X, y, coef, intercept=None):
-    """objective, relative duality gap and non-zero coefficients of a solution, by rfx's code."""
+    """Objective, relative duality gap and non-zero coefficients of a solution, by rfx's code."""
     coef = np.ravel(np.asarray(coef, np.float64))
     if problem.penalty == "kernel":
         objective, gap, _ = bench_kernel_svm.certificate(
@@ -456,11 +460,11 @@ def certified(problem, lam, X, y, coef, intercept=None):
 
 
 def work(name, program, dtype):
-    """What a worker does: prepares, then fits for every line of its input, a tolerance and the
+    """The loop of a worker: prepare, then fit for every input line, which has a tolerance and the
     file for the solution.
     """
     answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what the programs print is no answer
+    os.dup2(2, 1)  # programs may print; this must not mix with the answers
     warnings.simplefilter("ignore")
     env.set_threads(1)
     problem, (X, y, lam) = PROBLEMS[name], data_of(name)
@@ -497,7 +501,7 @@ class Worker:
         self.answer(start)
 
     def answer(self, limit):
-        """The next line that it says; None if there is none in time, and it is ended."""
+        """The next line of its output; None if there is none in time, and the process is ended."""
         if not select.select([self.process.stdout], [], [], limit)[0]:
             self.end()
             return None
@@ -526,7 +530,7 @@ def one_thread():
 
 
 def sized():
-    """The options that give a worker the sizes of this process."""
+    """The options that pass the sizes of this process to a worker."""
     given = zip(("--rows", "--width"), SIZE)
     return [word for name, value in given if value for word in (name, str(value))]
 
@@ -568,7 +572,7 @@ def stream_rows():
 
 
 def stream_wabbit(setting, passes):
-    """Seconds and error of a training from its binary cache, which it made before."""
+    """Seconds and error of a training from its binary cache, which exists already."""
     from vowpalwabbit import Workspace
 
     X, X_out, y, y_out = stream_rows()
@@ -595,7 +599,7 @@ def stream_wabbit(setting, passes):
 
 
 def stream_rfx(seconds):
-    """Error of doubly-sgd after so many processor seconds, with the settings of bench_doubly."""
+    """Error of doubly-sgd after this many processor seconds, with the settings of bench_doubly."""
     import bench_doubly
 
     X, X_out, y, y_out = stream_rows()
@@ -607,7 +611,7 @@ def stream_rfx(seconds):
 
 
 def table_row(name, program, number):
-    """bench_tables' row of a contestant by its defaults."""
+    """The row of bench_tables for a contestant with its defaults."""
     if program in ("CatBoost", "xRFM"):
         importlib.import_module(PROGRAMS[program].package)
     row = bench_tables.one(name, number, TABLE_ROWS, TABLE_BY[program])
@@ -615,7 +619,7 @@ def table_row(name, program, number):
 
 
 def once(kind, *words):
-    """What a process for one fit prints."""
+    """The output of a process for one fit."""
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     warnings.simplefilter("ignore")
@@ -633,7 +637,7 @@ def once(kind, *words):
 
 
 class Rows:
-    """The rows of a file, which grows by one at a time."""
+    """The rows of a file to which one row at a time is appended."""
 
     def __init__(self, path):
         self.path, self.rows = Path(path), []
@@ -673,9 +677,7 @@ class Rows:
         print(" ".join(row[key] for key in (*KEY, "status", "cpu", "gap", "error")), flush=True)
 
     def known(self, limit, **key):
-        """Whether a fit needs no run: it has a row, or one of an earlier turn that did not finish
-        or took long.
-        """
+        """Whether to skip a fit: it has a row, or an earlier turn did not finish or took long."""
         if self.of(**key):
             return True
         earlier = self.of(**{name: key[name] for name in KEY[:-1]})
@@ -746,7 +748,7 @@ def fitted(problem, name, worker, setting, limit, seen):
 
 
 def run_once(rows, args, words, **key):
-    """The row of a fit in a process of its own, where it has none."""
+    """The row of a fit in its own process, unless the file has it already."""
     if rows.known(args.limit, **key):
         return
     if version(key["program"]) is None:
@@ -801,7 +803,7 @@ def run(args):
 
 
 def groups(rows):
-    """The rows of each (program, dtype, setting), in their order."""
+    """The rows of each (program, dtype, setting), in order."""
     found = {}
     for row in rows:
         found.setdefault((row["program"], row["dtype"], row["setting"]), []).append(row)
@@ -813,8 +815,8 @@ def numbers(rows, name):
 
 
 def beside(peer, ours):
-    """The rows of rfx that those of a peer are compared with: of those groups whose gap is at most
-    the peer's, the one that takes the least processor seconds. None where there is none.
+    """The rows of rfx to compare with those of a peer. Among the groups whose gap is at most the
+    peer's, it is the one with the fewest processor seconds. None if there is none.
     """
     most = max(min(numbers(peer, "gap")), ROUNDING)
     fits = [rows for rows in ours if max(numbers(rows, "gap")) <= most]
@@ -822,7 +824,7 @@ def beside(peer, ours):
 
 
 def times(peer, own, name="cpu"):
-    """How many times as much of `name` a peer took, within the turns that both have."""
+    """The time of a peer divided by that of `name`, within the turns that both have."""
     turns = {row["turn"]: {name: float(row[name])} for row in own}
     both = [row for row in peer if row["turn"] in turns]
     if not both:
@@ -877,7 +879,8 @@ def show_stream(rows):
         if program != "Vowpal Wabbit" or own[0]["status"] == ABSENT:
             continue
         done = [row for row in own if row["status"] == DONE]
-        told = setting.replace("--", "")  # in the document a -- would be an option of rfx
+        # Sphinx would take a -- in the document for an option of rfx
+        told = setting.replace("--", "")
         if not done:
             line(told, own[0]["status"], "", "")
             continue
@@ -936,8 +939,8 @@ def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rows", type=int, help="that many rows, not of exact kernels")
-    parser.add_argument("--width", type=int, help="that many random features")
+    parser.add_argument("--rows", type=int, help="number of rows, except for exact kernels")
+    parser.add_argument("--width", type=int, help="number of random features")
     commands = parser.add_subparsers(dest="command", required=True)
     own = commands.add_parser("run")
     own.add_argument("--out", required=True)

@@ -1,7 +1,7 @@
-"""Prediction of 10,000 rows by 10,000 random features: rfx's blocks beside scikit-learn's
+"""Predicting 10,000 rows with 10,000 random features: rfx, in blocks, against scikit-learn's
 RBFSampler and a dot product.
 
-In one process, in turns, on cod-rna's inputs.
+Both run in one process, in turns, on cod-rna's inputs.
 
     python benchmarks/bench_predict.py [--rows 10000] [--n-features 10000] [--pairs 5]
 """

@@ -1,8 +1,8 @@
 """Reading LIBSVM text: rfx against scikit-learn's load_svmlight_file, in one process, in turns, on
 real files.
 
-Takes the training files of the named data sets (default: ijcnn1, cod-rna, mnist), fetched when
-missing; `$RFX_MIRROR` is used.
+The files are the training files of the named data sets (default: ijcnn1, cod-rna, mnist). Missing
+ones are fetched, from `$RFX_MIRROR` if it is set.
 
     python benchmarks/bench_reader.py [NAME...] [--pairs 5]
 """
@@ -16,8 +16,8 @@ from rfx.data.registry import fetch
 
 
 def measure(path, pairs):
-    """Rows of (scikit-learn, rfx without its binary copy, rfx with it), after checking that
-    all agree, and the size of the text.
+    """Rows of (scikit-learn, rfx without its binary cache, rfx with it), and the size of the text.
+    All three must read the same values.
     """
     from sklearn.datasets import load_svmlight_file
 
@@ -26,7 +26,7 @@ def measure(path, pairs):
         "rfx, from its binary copy": lambda: svmlight.read(path),
         "scikit-learn": lambda: load_svmlight_file(str(path)),
     }
-    # The copy is made now: a file that was fetched a moment ago would not get one.
+    # Write the cache now: files that were fetched a moment ago would not get one.
     text = svmlight.Text(path)
     textcache.place(path).unlink(missing_ok=True)
     settled, textcache._SETTLED = textcache._SETTLED, -1
@@ -39,7 +39,7 @@ def measure(path, pairs):
             and (X != other).nnz == 0
             and (y == labels).all()
         )
-    # the arrays themselves are let go before the next turn
+    # free the arrays before the next turn
     return turns(contenders, lambda name: timed(contenders[name]) | {"result": None}, pairs), len(
         text.raw
     )

@@ -1,12 +1,12 @@
-"""rf with squared loss: rfx.solvers.ridge beside scikit-learn's RBFSampler + Ridge, each in its own
-process.
+"""rf with squared loss: rfx.solvers.ridge against scikit-learn's RBFSampler + Ridge, each in its
+own process.
 
-Fourier features of the Gaussian kernel, inputs and target scaled to [0, 1], no intercept. Making
-the features is part of the time of both. The peak is that of the whole process, interpreter and
-data included.
+Fourier features of the Gaussian kernel, inputs and target scaled to [0, 1], no intercept. The time
+of both includes computing the features. The peak memory is that of the whole process, interpreter
+and data included.
 
     python benchmarks/bench_ridge.py --data cpu --n-features 10000
-    python benchmarks/bench_ridge.py --n-features 5000 --peers none \\
+    python benchmarks/bench_ridge.py --n-features 5000 --peers none \
         --data yearpred-sized:n=463715,n_test=1000
 """
 
@@ -52,7 +52,7 @@ def ours(options):
         feature_map = sample("gaussian", X.shape[1], n_features, 0, gamma=options.gamma)
         return MapMatrix(feature_map, X, n_features**-0.5)
 
-    # compiled functions come from numba's cache on every run but the first
+    # on every run but the first, compiled functions come from numba's cache
     solve_ridge(blocks(10, X[:64]), y[:64], 1.0)
     start, cpu = time.perf_counter(), time.process_time()
     train = blocks(options.n_features, X)
@@ -101,7 +101,7 @@ def main():
     )
     parser.add_argument("--data", default="cpu")
     parser.add_argument("--split")
-    parser.add_argument("--rows", type=int, help="draw that many training rows")
+    parser.add_argument("--rows", type=int, help="number of training rows to draw")
     parser.add_argument("--n-features", type=int, default=10000)
     parser.add_argument("--gamma", type=float, default=0.5)
     parser.add_argument("--lam", type=float, default=1.0)

@@ -1,11 +1,11 @@
-"""A grid of ridge lambdas: rfx.solvers.ridge from one factor, rfx one lambda at a time, and an
-eigendecomposition, in turns.
+"""Ridge regression for a grid of lambdas: rfx.solvers.ridge with one factor, rfx with one lambda at
+a time, and an eigendecomposition, in turns.
 
-The peer computes the features once, the smaller of their Gram matrices by BLAS in float64, and
-scipy's `eigh` of it, which serves all lambdas. All three make their own features. Inputs and target
-are scaled to [0, 1].
+The peer computes the features once, then the smaller of their Gram matrices by BLAS in float64, and
+its `eigh` by scipy, which serves all lambdas. Each of the three computes its own features. Inputs
+and target are scaled to [0, 1].
 
-    python benchmarks/bench_ridge_grid.py --data cpu --split yen2014 --n-features 8000 \\
+    python benchmarks/bench_ridge_grid.py --data cpu --split yen2014 --n-features 8000 \
         --lams 100:0.1:13
 """
 

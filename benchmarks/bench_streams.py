@@ -1,18 +1,18 @@
-"""What no option gives: the methods that learn batch by batch, and boosting, by their defaults
-beside rf by its.
+"""Defaults: the methods that learn batch by batch, and boosting, without any option, against rf
+without any option.
 
-Run: python benchmarks/bench_streams.py run --out ROWS.csv [--sets a9a,cadata] [--by rf,norma]
-     python benchmarks/bench_streams.py show ROWS.csv
+    python benchmarks/bench_streams.py run --out ROWS.csv [--sets a9a,cadata] [--by rf,norma]
+    python benchmarks/bench_streams.py show ROWS.csv
 
 `run` appends a row for each set and method that the file does not have yet. Each method runs in its
-own process with one thread, on the same rows, and is scored on the same test rows, which no choice
-is made on: those of the set where it has some, else a fifth of the rows, drawn by seed 0; 20,000 at
-most. Of covtype the first 125,000 rows are taken, 100,000 of them to learn from. RFX_MIRROR names
-the folder of the data sets.
+own process with one thread. All use the same training rows and the same test rows, on which no
+choice is made. Those are the test rows of the set, or else a random fifth of its rows (seed 0); at
+most 20,000. covtype is cut to its first 125,000 rows, of which 100,000 are training rows.
+RFX_MIRROR names the folder of the data sets.
 
-`show` prints the error, the share of wrong labels or the RMSE, with * where it is more than two
-points or 5 % of RMSE above that of rf; the passes over the rows, and the processor seconds of a fit
-with the choice of its options.
+`show` prints the error (the share of wrong labels or the RMSE), the passes over the rows, and the
+processor seconds of a fit, with the choice of its options. An asterisk marks errors more than two
+points, or 5 % of RMSE, above that of rf.
 """
 
 import argparse
@@ -53,12 +53,13 @@ METHODS = (
 )
 FIRST, EVALUATED = 125_000, 20_000
 COLUMNS = ("set", "rows", "by", "error", "passes", "processor_seconds", "chosen")
-# More than rf's error by so much misses the target: points of wrong labels, share of RMSE.
+# A method misses the target if its error exceeds rf's by more: points of wrong labels, share of
+# RMSE.
 POINTS, SHARE = 0.02, 0.05
 
 
 def load(name):
-    """The rows to learn from and to score on."""
+    """The training rows and the test rows."""
     from rfx import data
 
     options = {"split": SPLITS[name], "seed": 0}
@@ -72,7 +73,7 @@ def load(name):
 
 
 def one(name, by):
-    """The row of a method by its defaults."""
+    """The row of a method with its defaults."""
     from rfx import env, methods
 
     env.set_threads(1)
@@ -120,7 +121,7 @@ def run(args):
 
 
 def behind(name, error, best):
-    """Whether an error misses the target beside that of rf."""
+    """Whether an error misses the target set by rf."""
     return error > (1 + SHARE) * best if name in REGRESSION else error > best + POINTS
 
 

@@ -1,22 +1,22 @@
-"""The error of rfx on tables with no option but the data, beside gradient boosting and others.
+"""The error of rfx on tables, without options, against gradient boosting and other programs.
 
-Run: python benchmarks/bench_tables.py run --out ROWS.csv [--sets pol,wine] [--rows 4000]
-     [--splits 5] [--by hgb-tuned,rfx] [--python PYTHON]
-     python benchmarks/bench_tables.py show ROWS.csv [--reference hgb-tuned]
-     python benchmarks/bench_tables.py figure ROWS.csv --output FIGURE.svg
+    python benchmarks/bench_tables.py run --out ROWS.csv [--sets pol,wine] [--rows 4000]
+        [--splits 5] [--by hgb-tuned,rfx] [--python PYTHON]
+    python benchmarks/bench_tables.py show ROWS.csv [--reference hgb-tuned]
+    python benchmarks/bench_tables.py figure ROWS.csv --output FIGURE.svg
 
 `run` appends a row for each set, split and contestant that the file does not have yet. A split
-draws the training rows and at most 5,000 others to evaluate on. Each contestant runs in its own
-process with one thread a library, and its processor seconds are those of that process and its
-children. It chooses by training rows alone. The error is the RMSE over the standard deviation of
-the targets of the evaluated rows, or the share of wrong labels.
+draws the training rows and at most 5,000 other rows to evaluate on. Each contestant runs in its own
+process with one thread per library. Its processor seconds are those of that process and its
+children. It makes its choices on training rows alone. The error is the share of wrong labels, or
+the RMSE divided by the standard deviation of the targets of the evaluated rows.
 
-RFX_MIRROR names the folder of the data sets. Contestants other than rfx and scikit-learn's need
-their packages: --python names an interpreter that has them.
+RFX_MIRROR names the folder of the data sets. Contestants other than rfx and scikit-learn need their
+packages; --python names an interpreter that has them.
 
-`show` prints a Markdown table: for each set the errors, means over the splits, and their ratio to
-the reference's, and for each contestant the geometric mean of the ratios, on how many sets it is
-below 1 and above 1.15, and its processor seconds. `figure` draws rfx's ratios.
+`show` prints a Markdown table. For each set it has the mean errors over the splits and their ratio
+to the reference. For each contestant it has the geometric mean of the ratios, the number of sets
+with a ratio below 1 and above 1.15, and the processor seconds. `figure` draws rfx's ratios.
 """
 
 import argparse
@@ -38,7 +38,7 @@ CLASSES = "segment optdigits car vehicle vowel cod-rna ijcnn1 a9a".split()
 SETS = (*REGRESSION, *CLASSES)
 EVALUATED = 5000
 COLUMNS = ("set", "split", "rows", "by", "error", "processor_seconds", "seconds", "chosen")
-# Errors below this may be perfect scores; for a ratio they count as one wrong label at least.
+# Smaller errors may be perfect scores. For a ratio they count as at least one wrong label.
 SMALL = 0.01
 GRID = [
     {"learning_rate": rate, "max_leaf_nodes": leaves, "min_samples_leaf": fewest}
@@ -60,7 +60,7 @@ def load(name):
 
 
 def split(name, number, rows):
-    """(X, y, X_out, y_out) of one split: training rows, at most 80 % of all, and others."""
+    """(X, y, X_out, y_out) of one split: training rows (at most 80 % of all) and others."""
     X, y = load(name)
     order = np.random.default_rng(1000 + number).permutation(len(y))
     most = min(rows, int(0.8 * len(y)))
@@ -69,7 +69,7 @@ def split(name, number, rows):
 
 
 def floored(error, name, rows):
-    """An error, at least that of one wrong label among the evaluated rows of a split."""
+    """An error, but at least that of one wrong label among the evaluated rows of a split."""
     if is_regression(name) or error >= SMALL:
         return error
     return max(error, 1 / len(split(name, 0, rows)[3]))
@@ -89,7 +89,7 @@ def measured(name, predicted, y):
 
 
 def hgb_tuned(name, X, y, X_out):
-    """HistGradientBoosting of 300 trees: the best of GRID by three folds."""
+    """HistGradientBoosting with 300 trees: the best of GRID by 3-fold cross-validation."""
     from sklearn import ensemble
     from sklearn.model_selection import GridSearchCV
 
@@ -103,7 +103,7 @@ def hgb_tuned(name, X, y, X_out):
 
 
 def hgb(name, X, y, X_out):
-    """HistGradientBoosting by default."""
+    """HistGradientBoosting with its defaults."""
     from sklearn import ensemble
 
     kind = "Regressor" if is_regression(name) else "Classifier"
@@ -174,7 +174,7 @@ BOOSTING = {
 
 
 def boosting(which, name, X, y, X_out):
-    """A boosting library by default."""
+    """A boosting library with its defaults."""
     labels, own = np.unique(y, return_inverse=True)
     found = BOOSTING[which][0](name)
     if is_regression(name):
@@ -205,7 +205,7 @@ def boosting_tuned(which, name, X, y, X_out):
 
 
 def grid(name, X, y, X_out):
-    """SVC or KernelRidge of standardised inputs, the best of a grid by three folds."""
+    """SVC or KernelRidge on standardised inputs, the best of a grid by 3-fold cross-validation."""
     from sklearn.compose import TransformedTargetRegressor
     from sklearn.kernel_ridge import KernelRidge
     from sklearn.model_selection import GridSearchCV
@@ -241,8 +241,8 @@ def _xrfm_settings():
 
 
 def xrfm(name, X, y, X_out, settings=None):
-    """xRFM on standardised inputs, the best of six settings on 20 % held-out rows; settings:
-    others, None for its defaults.
+    """xRFM on standardised inputs, the best of six settings on 20 % held-out rows; settings: other
+    ones, or None for its defaults.
     """
     import torch
     from sklearn.preprocessing import StandardScaler
@@ -366,8 +366,9 @@ def run(args):
 
 
 def table(files, reference):
-    """(names, others, lines, seconds): lines has the mean error, its deviation, and the ratio to
-    the reference's by contestant and set."""
+    """(names, others, lines, seconds); lines has the mean error, its deviation, and the ratio to
+    the reference by contestant and set.
+    """
     found, seconds, asked = {}, {}, 0
     for path in files:
         with open(path, newline="") as file:

@@ -1,13 +1,14 @@
-"""What a second thread gains: every method by one thread and by two, in processes that take turns.
+"""The gain of a second thread: every method with one thread and with two, in processes that take
+turns.
 
-Two threads that wait for each other show as seconds that do not fall, threads that spin while they
-wait as processor seconds that rise. A method is first fitted to few rows, so that nothing of its
-code is compiled or read from disk while it is timed.
+If two threads wait for each other, wall seconds do not fall. If threads spin while they wait,
+processor seconds rise. A method is first fitted to a few rows, so that none of its code is compiled
+or loaded while it is timed.
 
-With --commands: `rfx train` and `rfx tune` on small files, with nothing but the method chosen,
-while the machine is idle and beside two programs that keep two cores busy. Ratios of two threads to
-one, within each turn; with --against, of another checkout, too. Processor seconds are the more
-reliable ones where the machine has other work.
+With --commands: `rfx train` and `rfx tune` on small files, with no option but the method, on an
+idle machine and next to two programs that keep two cores busy. The output has ratios of two threads
+to one within each turn and, with --against, ratios to another checkout. If the machine has other
+work, processor seconds are more reliable.
 
     python benchmarks/bench_threads.py
     python benchmarks/bench_threads.py --methods rf sparse-rf --rows 20000 --n-features 4000
@@ -38,7 +39,7 @@ COMMON = {"task", "seed", "scaling", "target_scaling"}
 
 
 def given(name, task, loss, options):
-    """The options of a method among those that all of them are given here."""
+    """Those of the common options that a method has."""
     every = {
         "lam": 1.0,
         "gamma": 1.0,
@@ -59,8 +60,8 @@ def given(name, task, loss, options):
 
 
 def seconds(options) -> dict:
-    """{set: {method: {"clock", "cpu"}}}, seconds of fits by options.one threads; an error's
-    name where there is no model.
+    """{set: {method: {"clock", "cpu"}}}, seconds of fits with options.one threads; the name of the
+    exception if a fit fails.
     """
     env.set_threads(options.one)
     found: dict = {}
@@ -96,7 +97,7 @@ COMMANDS = (
     "block",
     "doubly-sgd",
 )
-# Seconds after which a competitor ends, whatever becomes of this script.
+# A competitor ends after this many seconds, whatever happens to this script.
 _BOUND = 3600
 _LOOP = (
     "import sys, time\nend = time.monotonic() + float(sys.argv[1])\nwhile time.monotonic() < end:"
@@ -106,7 +107,7 @@ _LOOP = (
 
 @contextlib.contextmanager
 def competitors(count):
-    """Programs that only count, while it lasts."""
+    """Programs that only count, inside the block."""
     running = [subprocess.Popen([sys.executable, "-c", _LOOP, str(_BOUND)]) for _ in range(count)]
     try:
         yield
@@ -125,8 +126,8 @@ def words_of(method, data):
 
 
 def commanded(words, threads):
-    """Seconds of the second of two calls of the command in this process: the first reads
-    and compiles what both need.
+    """Seconds of the second of two calls of the command in this process. The first compiles and
+    reads what both need.
     """
     from rfx.cli import main as rfx
 
@@ -135,7 +136,7 @@ def commanded(words, threads):
             try:
                 rfx([*words, "--threads", str(threads)])
             except SystemExit as end:
-                # 3 is a model that has not converged
+                # 3: the model has not converged
                 if end.code not in (0, 3, None):
                     raise RuntimeError(f"rfx {' '.join(words)} ended with {end.code}") from None
 
@@ -145,7 +146,7 @@ def commanded(words, threads):
 
 
 def told(checkout, words, threads):
-    """What `commanded` returns in a process of its own, with the rfx of a checkout."""
+    """The result of `commanded` in its own process, with the rfx of a checkout."""
     call = [
         sys.executable,
         "-P",
@@ -164,7 +165,7 @@ def told(checkout, words, threads):
 
 
 def written(folder):
-    """A file of 1,030 rows and 8 inputs with a number as target, as concrete has."""
+    """A file of 1,030 rows with 8 inputs and a numeric target, the size of concrete."""
     import numpy as np
 
     rng = np.random.default_rng(0)

@@ -1,9 +1,9 @@
-"""rfx tune beside a grid search of 100 points over scikit-learn's RBFSampler and Ridge: processor
-seconds and what each finds.
+"""rfx tune against a grid search of 100 points over scikit-learn's RBFSampler and Ridge: processor
+seconds, and the quality of the result.
 
-Both evaluate by the same number of parts and have the same number of features; alternating pairs in
-one process, one thread each, so that processor seconds are comparable on a busy machine. The score
-is of the model of all training rows on the test rows, which neither sees before.
+Both use the same folds and the same number of features. They alternate in one process with one
+thread each, so that processor seconds are comparable on a busy machine. The score is that of the
+model of all training rows, on test rows that neither has seen.
 
     python benchmarks/bench_tune.py [--data cpusmall] [--pairs 5]
 """
@@ -26,7 +26,7 @@ FEATURES, PARTS = 500, 5
 
 
 def ours(split, seed):
-    """(RMSE by cross-validation, RMSE on the test rows) of what rfx tune finds."""
+    """(RMSE by cross-validation, RMSE on the test rows) of the result of rfx tune."""
     given = {"task": "regression", "scaling": "minmax01", "n_features": FEATURES}
     tuning = Tuning(split, ["rf"], given, Asked(cv=PARTS, seed=seed, budget=3600))
     best = tuning.run().best
@@ -37,7 +37,7 @@ def ours(split, seed):
 
 
 def grid(split, seed):
-    """The same of 10 bandwidths times 10 ridge parameters."""
+    """The same for a grid of 10 bandwidths and 10 ridge parameters."""
     model = make_pipeline(
         MinMaxScaler(), RBFSampler(n_components=FEATURES, random_state=seed), Ridge()
     )
@@ -62,7 +62,7 @@ def main():
     methods.create("rf", n_features=20).fit(
         np.random.default_rng(0).normal(size=(300, 3)), np.linspace(0, 1, 300)
     )
-    # another one in every turn, the same for both
+    # a new seed in every turn, the same for both
     seeds = {name: iter(range(given.pairs)) for name in ways}
     found = turns(
         ways, lambda name: timed(lambda: ways[name](split, next(seeds[name]))), given.pairs

@@ -1,8 +1,8 @@
-"""What a practitioner would pick instead: sparse-rf beside gradient boosting and scikit-learn's
+"""Alternatives that practitioners use: sparse-rf against gradient boosting and scikit-learn's
 random features.
 
-In one process, in turns, on the same split, with default settings of the peers; prints a markdown
-table.
+All run in one process, in turns, on the same split, the peers with their defaults. The output is a
+Markdown table.
 
     python benchmarks/bench_user.py [--data cod-rna ijcnn1] [--pairs 5]
 """
@@ -25,7 +25,7 @@ from rfx import data, methods
 
 
 def candidates():
-    """(name, estimator, size of its file in bytes given the fitted estimator)."""
+    """(name, estimator, function from the fitted estimator to the size of its file in bytes)."""
 
     def saved(method):
         with tempfile.TemporaryDirectory() as folder:

@@ -1,10 +1,10 @@
-"""Every solver before and after: `rfx train` of an older commit and of this one in turns, on the
-data and sizes of the other scripts.
+"""Every solver before and after a change: `rfx train` of an older commit and of this one in turns,
+on the data and sizes of the other scripts.
 
-Seconds of training (features and fit) and of predicting the test rows; the ratio, after divided by
-before, within the turns; both objectives, or scores where there is none. Then the readers, and
-`train` that is told nothing: seconds of whole commands. Each command runs once on both sides
-beforehand, so that machine code is there.
+The output has the seconds of training (features and fit) and of predicting the test rows, the ratio
+of after to before within the turns, and both objectives, or scores if there is no objective. It
+then compares the readers, and `train` without options, by the seconds of whole commands. Both sides
+first run each command once, so that compiled code is cached.
 """
 
 import argparse
@@ -87,7 +87,7 @@ CASES = {
     ),
 }
 
-# Whole commands, on rows that are written for them.
+# Whole commands, on rows that are generated for them.
 COMMANDS = {
     "bench_reader: LIBSVM text": "featurize rows.svm --map fourier -n 1 --gamma 1 -o out.svm",
     "bench_reader: CSV": "convert rows.csv out.svm --target 1 --no-header",
@@ -96,8 +96,8 @@ COMMANDS = {
 
 
 def python(checkout, *words, folder=None):
-    """What python prints with the package rfx of a checkout, whatever lies in the folder
-    that it is run in (-P).
+    """The output of python with the package rfx of a checkout, whatever the current folder contains
+    (-P).
     """
     command = [sys.executable, "-P", *words]
     return subprocess.run(
@@ -110,8 +110,8 @@ def python(checkout, *words, folder=None):
 
 
 def run(checkout, words):
-    """The row that `rfx train` of a checkout prints, with its seconds; None where it
-    refuses the command.
+    """The row that `rfx train` of a checkout prints, with its seconds; None if the command is
+    refused.
     """
     done = python(
         checkout, "-m", "rfx", "train", *words.split(), "--seed", "0", "--json", "--quiet"
@@ -127,7 +127,7 @@ def run(checkout, words):
 
 
 def whole(checkout, words, folder):
-    """Seconds of a command in `folder`; None where it is refused."""
+    """Seconds of a command in `folder`; None if it is refused."""
     start = time.perf_counter()
     done = python(checkout, "-m", "rfx", *words.split(), folder=folder)
     return {"seconds": time.perf_counter() - start} if done.returncode == 0 else None
@@ -160,7 +160,7 @@ def end(row):
 
 
 def checked_out(commit, folder):
-    """The package rfx as it was at that commit, in `folder`."""
+    """The package rfx at that commit, written to `folder`."""
     packed = subprocess.run(
         ["git", "archive", commit, "rfx"], cwd=ROOT, check=True, stdout=subprocess.PIPE
     ).stdout
@@ -207,7 +207,7 @@ def compare(sides, options):
 
 
 def line(sides, one, pairs):
-    """The cells of a case; one: side -> what it took."""
+    """The cells of a case; one: side -> its measurements."""
     if None in [one(side) for side in sides]:
         return ["not run", "", "", "", ""]
     found = turns(sides, one, pairs)

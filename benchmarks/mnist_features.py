@@ -1,12 +1,12 @@
-"""Write the data set mnist-features: 1,568 outputs of a convolutional network's second pooling
-layer for the images of MNIST.
+"""Write the data set mnist-features: for the images of MNIST, the 1,568 outputs of the second
+pooling layer of a convolutional network.
 
-The network is trained on the 60,000 training images, without virtual examples. Its test error is
-printed. It needs torch (`pip install torch`) besides rfx.
+The network is trained on the 60,000 training images, without virtual examples. The script prints
+its test error. It needs torch (`pip install torch`).
 
     python benchmarks/mnist_features.py FOLDER
 
-FOLDER gets mnist-features.train and mnist-features.test in LIBSVM format, some 700 MB. With
+It writes mnist-features.train and mnist-features.test to FOLDER in LIBSVM format, some 700 MB. With
 RFX_MIRROR=FOLDER rfx finds them there.
 """
 
@@ -41,7 +41,7 @@ def network():
 
 def images(X):
     pixels = np.asarray(X.todense() if hasattr(X, "todense") else X, np.float32)
-    # the last pixels are zero in every image, and no inputs of the data set
+    # the last pixels are zero in every image, and are not inputs of the data set
     padded = np.pad(pixels / 255, ((0, 0), (0, 784 - pixels.shape[1])))
     return torch.tensor(padded).reshape(-1, 1, 28, 28)
 
@@ -71,7 +71,7 @@ def train(lower, upper, X, y, epochs):
 
 
 def write(path, X, y):
-    """LIBSVM text with three digits; complete, or not there."""
+    """Write LIBSVM text with three digits; the file is complete or absent."""
     part = path.with_name(path.name + ".part")
     with part.open("w") as file:
         for row, label in zip(X, y):

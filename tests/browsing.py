@@ -1,7 +1,7 @@
-"""Pages in a real browser, and what axe-core finds in them.
+"""Open pages in a real browser, and check them with axe-core.
 
-Needs Debian's chromium with chromium-driver, and java; without them the tests are skipped, but
-where RFX_TEST_BROWSER is "must" they fail.
+This needs Debian's chromium with chromium-driver, and java. Without them the tests are skipped; if
+RFX_TEST_BROWSER is "must", they fail.
 """
 
 import importlib.util
@@ -16,7 +16,7 @@ WIDE, PHONE = (1280, 900), (360, 740)
 
 
 def needed(*programs, modules=()):
-    """Skip where a program or module is not there, fail where it must be."""
+    """Skip if a program or module is missing; fail if RFX_TEST_BROWSER is "must"."""
     missing = [name for name in programs if shutil.which(name) is None]
     missing += [name for name in modules if importlib.util.find_spec(name) is None]
     if missing:
@@ -29,7 +29,7 @@ def needed(*programs, modules=()):
 
 @contextmanager
 def chromium():
-    """A browser without a window, that ends with the block."""
+    """A headless browser that is closed at the end of the block."""
     needed("chromium", "chromedriver", modules=("selenium", "axe_core_python"))
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
@@ -48,13 +48,13 @@ def chromium():
 
 
 def open_page(browser, page, size=WIDE, dark=False, script=True):
-    """The browser, with that file in a window of that size."""
+    """The browser with this file open in a window of this size."""
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not script})
     browser.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride",
         {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": False},
     )
-    # a colour that is still fading into another is neither's contrast
+    # during a transition a colour has neither the old nor the new contrast
     scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
     still = {"name": "prefers-reduced-motion", "value": "reduce"}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme, still]})
@@ -63,7 +63,7 @@ def open_page(browser, page, size=WIDE, dark=False, script=True):
 
 
 def violations(browser):
-    """(rule, the first elements) of each rule of axe-core that the open page breaks."""
+    """(rule, first elements) of each axe-core rule that the open page violates."""
     import axe_core_python
 
     browser.execute_script(Path(axe_core_python.__file__).with_name("axe.min.js").read_text())

@@ -1,4 +1,4 @@
-"""A cluster as docs/distributed.md has it started by hand: a scheduler and workers, each a
+"""A cluster started by hand, as docs/distributed.md describes it: a scheduler and workers, each a
 process that can be killed.
 """
 
@@ -9,8 +9,8 @@ import time
 
 
 def dask(*words, before=()) -> subprocess.Popen:
-    """`dask WORDS` with what it logs in a pipe; before: a command that runs it, such as `ip
-    netns exec NAME`.
+    """`dask WORDS` with its log in a pipe; before: a command that runs it, such as `ip netns exec
+    NAME`.
     """
     words = [*before, sys.executable, "-m", "dask", *map(str, words)]
     return subprocess.Popen(
@@ -23,8 +23,8 @@ def dask(*words, before=()) -> subprocess.Popen:
 
 
 class Cluster:
-    """A scheduler at a free port of this machine; `add` starts a worker. Everything ends
-    with the block.
+    """A scheduler at a free port of this machine; `add` starts a worker. All processes end with the
+    block.
     """
 
     def __init__(self, host="127.0.0.1"):
@@ -42,7 +42,7 @@ class Cluster:
         self.workers = []
 
     def add(self, *more, before=()) -> subprocess.Popen:
-        """A worker of one thread, without the nanny that would start it anew; ready for work."""
+        """A worker with one thread, ready to work, without the nanny that would restart it."""
         words = (
             "--no-nanny",
             "--nthreads",

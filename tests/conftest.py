@@ -1,9 +1,8 @@
-"""What several test files need: folders of their own for everything that rfx keeps, and one
-thread for small problems.
+"""Shared fixtures: separate folders for everything that rfx stores, and one thread for small
+problems.
 
-Every test begins with one thread, for on problems of this size threads only wait for each other.
-The tests that are about threads set their number, or are marked `threads`: as many as there are
-cores.
+Every test begins with one thread, because on problems of this size threads only wait for each
+other. Tests of threads set their number, or have the mark `threads`: as many as there are cores.
 """
 
 import signal
@@ -14,8 +13,8 @@ from rfx import env, parallel
 
 
 def pytest_configure(config):
-    """Started in the background of a script, the tests ignore Ctrl-C, and the processes
-    that they start and interrupt would, too.
+    """If a script starts the tests in the background, they ignore Ctrl-C, and so would the
+    processes that they start and interrupt.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -32,7 +31,7 @@ def pytest_runtest_setup(item):
 
 @pytest.fixture
 def shared_out(monkeypatch):
-    """Small products are made by several threads, too: for the tests that are about threads."""
+    """For tests of threads: several threads compute small products, too."""
     monkeypatch.setattr(parallel, "_FEW", 0)
     env.set_threads(max(2, env.cores()))
     yield
@@ -41,7 +40,7 @@ def shared_out(monkeypatch):
 
 @pytest.fixture
 def own_folders(tmp_path, monkeypatch):
-    """Data and caches below tmp_path, and no mirror nor registry."""
+    """Data and caches are below tmp_path; no mirror and no registry."""
     monkeypatch.setenv("RFX_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("RFX_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))

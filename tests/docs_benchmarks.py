@@ -1,9 +1,9 @@
-"""Runs the benchmarks and puts what they print into docs/benchmarks.md: `make benchmark`, or one:
-`make benchmark ONLY=bench_l1.py`.
+"""Run the benchmarks and put their output into docs/benchmarks.md: `make benchmark`, or for one
+script `make benchmark ONLY=bench_l1.py`.
 
-Between a line `<!-- benchmark bench_….py … -->` and the next `<!-- end -->` stands what `python
-benchmarks/bench_….py …` printed, and at which commit. A benchmark that fails leaves its block as it
-was; the exit code is then 1.
+The text between a line `<!-- benchmark bench_….py … -->` and the next `<!-- end -->` is the output
+of `python benchmarks/bench_….py …`, with its commit. If a benchmark fails, its block stays
+unchanged and the exit code is 1.
 """
 
 import re
@@ -18,7 +18,7 @@ MADE = re.compile(r"(<!-- benchmark ([^\n]*?) -->\n).*?(<!-- end -->)", re.S)
 
 
 def printed(command: str) -> str | None:
-    """What a benchmark prints on standard output, None where it fails."""
+    """The standard output of a benchmark, None if it fails."""
     print(f"== {command}", file=sys.stderr, flush=True)
     script, *words = shlex.split(command)
     done = subprocess.run(
@@ -31,7 +31,7 @@ def printed(command: str) -> str | None:
 
 
 def commit() -> str:
-    """The commit that is run, with + where files other than the document differ from it."""
+    """The current commit, with + if files other than the document differ from it."""
     name = subprocess.run(
         ["git", "rev-parse", "--short=7", "HEAD"], capture_output=True, text=True, cwd=ROOT
     ).stdout.strip()
@@ -43,8 +43,8 @@ def commit() -> str:
 
 
 def renewed(text: str, only: str, make, made_at: str) -> tuple[str, list[str]]:
-    """The document with the blocks of the script `only`, of all without it, made anew; and
-    the commands that failed.
+    """The document with new blocks of the script `only` (of all scripts without it), and the
+    commands that failed.
     """
     failed = []
 
@@ -68,8 +68,8 @@ def main() -> int:
     code = 0
     for command in [match[2] for match in MADE.finditer(DOCUMENT.read_text(encoding="utf-8"))]:
         if command.startswith(only):
-            # one after the other, so that what is done is kept when the rest is broken off; and
-            # what is edited meanwhile, too
+            # one after the other, so that an interrupt keeps the finished ones, and edits made
+            # meanwhile are kept, too
             made_at, found = commit(), printed(command)
             text, failed = renewed(
                 DOCUMENT.read_text(encoding="utf-8"), command, lambda _, found=found: found, made_at

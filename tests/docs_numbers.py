@@ -1,10 +1,10 @@
-"""Makes the quick numbers of the documents anew: `make docs-numbers` fails where one differs by
-more than its noise.
+"""Recompute the quick numbers of the documents: `make docs-numbers` fails if one differs by more
+than its noise.
 
-docs/numbers.toml has, for each command, the document that says its numbers, and of each number the
-field of the row that `--json` prints, the value, the text that stands in the document, and how far
-a new run may be from it. `tests/test_docs.py` sees to it that the texts are there and the commands
-parse; only this runs them.
+For each command, docs/numbers.toml names the document with its numbers. Each number has the field
+of the row that `--json` prints, the value, the text in the document, and the largest difference of
+a new run. `tests/test_docs.py` checks that the texts are present and the commands parse. Only this
+script runs them.
 
 Usage: docs_numbers.py [WORD]: all commands, or those that contain WORD.
 """
@@ -27,13 +27,13 @@ def entries() -> list[dict]:
 
 
 def row_of(command: str) -> dict:
-    """The row that an rfx command prints as JSON, run in an empty folder; RuntimeError with
-    its message when it fails.
+    """The row that an rfx command prints as JSON, run in an empty folder; RuntimeError with its
+    message if it fails.
     """
     words = [sys.executable, "-m", *shlex.split(command), "--json"]
     with tempfile.TemporaryDirectory(prefix="rfx-") as folder:
         done = subprocess.run(words, cwd=folder, capture_output=True, text=True)
-    # 3: not converged, which may be what the document says
+    # 3: not converged, which may be what the document states
     if done.returncode not in (0, 3):
         raise RuntimeError(
             f"it ended with {done.returncode}: {' '.join(done.stderr.split()[-40:])}"
@@ -42,7 +42,7 @@ def row_of(command: str) -> dict:
 
 
 def compare(entry: dict, row: dict) -> list[tuple[bool, str]]:
-    """(as it was, a line that says so) for each number of a command."""
+    """(whether it is unchanged, a line that says so) for each number of a command."""
     found = []
     for number in entry["numbers"]:
         now = row[number["field"]]

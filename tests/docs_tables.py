@@ -1,12 +1,11 @@
-"""Puts the tables of the documents in anew, from results files: `make docs-tables`, after the
-targets `reproduce-…` that make those.
+"""Regenerate the tables of the documents from results files: `make docs-tables`, after the targets
+`reproduce-…` that write those.
 
-In a document, between a line `<!-- rfx table … -->` and the next `<!-- end -->`, stands what that
-command prints as Markdown, but for the data sets of which nothing was run. The rows of a results
-file in results/ are kept in the file of its name in docs/rows/, of several of one run the newest
-that ended well, with their traces, and the tables are made of these: of a plan that was run in part
-the other rows stay. A table that would lose a data set is left as it is, and so is one of which
-there are no rows.
+The text between a line `<!-- rfx table … -->` and the next `<!-- end -->` is the Markdown output of
+that command, without data sets that have no runs. The rows of a results file in results/ are merged
+into the file of the same name in docs/rows/, with their traces. For each run the newest row that
+succeeded is kept. Rows that were not run again stay. The tables come from docs/rows/. A table that
+would lose a data set, or that has no rows, stays unchanged.
 """
 
 import re
@@ -20,10 +19,10 @@ MADE = re.compile(r"(<!-- (rfx table [^\n]*?) -->\n)(.*?)(<!-- end -->)", re.S)
 
 
 def keep(found: Path, kept: Path) -> None:
-    """Append to `kept` the rows of the results file `found` that it lacks, and to the file of its
-    traces those that they have.
+    """Append to `kept` the rows of the results file `found` that it lacks, and their traces to the
+    file of its traces.
 
-    Of a run there is a row, the newest of those that ended well if one did.
+    Each run has one row: the newest that succeeded, or else the newest.
     """
     from rfx.records import results, sheet, traces
 
@@ -42,8 +41,8 @@ def keep(found: Path, kept: Path) -> None:
 
 
 def printed(command: str) -> str | None:
-    """The Markdown of an rfx command on the rows kept of the results file that it names;
-    None where there are none.
+    """The Markdown of an rfx command on the kept rows of the results file that it names; None if
+    there are none.
     """
     from click.testing import CliRunner
 
@@ -63,8 +62,8 @@ def printed(command: str) -> str | None:
 
 
 def run_only(markdown: str) -> str:
-    """Without the sections, a title and its grid, in which every cell of ours is a dash;
-    empty where that is all there is.
+    """The text without the sections (a title and its grid) in which every cell of ours is a dash;
+    empty if nothing is left.
     """
     parts = markdown.strip().split("\n\n") if markdown.strip() else []
     kept = []
@@ -84,7 +83,7 @@ def run_only(markdown: str) -> str:
 
 
 def sections(markdown: str) -> set[str]:
-    """What the titles of its sections name: data sets, most of them."""
+    """The names in the titles of its sections, most of which are data sets."""
     titles = [
         part
         for part in markdown.strip().split("\n\n")
@@ -94,14 +93,14 @@ def sections(markdown: str) -> set[str]:
 
 
 def renewed(text: str, make=printed) -> str:
-    """A document's text with every table of which there are results of all that it shows
-    made anew.
+    """The text of a document with every table regenerated for which there are results for all that
+    it shows.
     """
 
     def one(match):
         found = run_only(make(match[2]) or "")
         if lost := found and sections(match[3]) - sections(found):
-            print(f"{match[2]}: left as it is, for there are no rows of {', '.join(sorted(lost))}")
+            print(f"{match[2]}: unchanged, because there are no rows of {', '.join(sorted(lost))}")
         return f"{match[1]}\n{found}\n\n{match[4]}" if found and not lost else match[0]
 
     return MADE.sub(one, text)
@@ -119,7 +118,7 @@ def main() -> int:
         after = renewed(before)
         if after != before:
             path.write_text(after, encoding="utf-8")
-            print(f"{path.relative_to(ROOT)}: made anew")
+            print(f"{path.relative_to(ROOT)}: regenerated")
     return 0
 
 

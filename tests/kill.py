@@ -1,7 +1,7 @@
-"""Kill run, train and fetch with SIGKILL at random moments, and see that nothing is lost or left
-half-made.
+"""Kill run, train and fetch with SIGKILL at random moments, and check that nothing is lost or
+half-written.
 
-python tests/kill.py [COUNT] prints what came of COUNT kills of each, and exits with 1 where
+`python tests/kill.py [COUNT]` prints the outcome of COUNT kills of each, and exits with 1 if
 something was lost.
 """
 
@@ -35,7 +35,7 @@ options.metric = "none"
 
 
 class Jobs:
-    """The three commands in a folder of their own, and what must hold after each kill."""
+    """The three commands in their own folder, and what must hold after each kill."""
 
     def __init__(self, folder: Path):
         self.folder, self.data = folder, folder / "data.txt"
@@ -101,7 +101,7 @@ class Jobs:
         before = self.known.get("rows", {})
         assert before.items() <= rows.items(), "a row was lost"
         self.known["rows"] = rows
-        if len(rows) == 2:  # all done: the next round begins anew
+        if len(rows) == 2:  # all done: the next round starts from the beginning
             path.unlink()
             self.known["rows"] = {}
 
@@ -123,11 +123,11 @@ class Jobs:
 
 
 def kill(jobs, name, count, generator) -> int:
-    """How many of `count` runs of a job were killed before they ended; AssertionError where
-    something was lost.
+    """How many of `count` runs of a job were killed before they ended; AssertionError if something
+    was lost.
     """
     times = []
-    for _ in range(2):  # the first compiles: the second tells how long a run takes
+    for _ in range(2):  # the first run compiles; the second measures the duration of a run
         start = time.monotonic()
         getattr(jobs, name)().wait()
         times.append(time.monotonic() - start)
@@ -139,7 +139,7 @@ def kill(jobs, name, count, generator) -> int:
         process.kill()
         killed += process.wait() < 0
         getattr(jobs, f"check_{name}")()
-    process = getattr(jobs, name)()  # undisturbed, it clears what the killed ones left
+    process = getattr(jobs, name)()  # an undisturbed run removes what the killed ones left
     assert process.wait() == 0, f"{name} ends with {process.returncode} after the kills"
     getattr(jobs, f"check_{name}")()
     assert not jobs.left_over(), jobs.left_over()

@@ -1,8 +1,8 @@
 """Kill a training with SIGKILL at a random moment, resume it, and compare the model with that of an
-undisturbed one.
+undisturbed training.
 
-python tests/kill_and_resume.py COUNT prints how many of COUNT gave the same bits, and exits with 1
-where one did not.
+`python tests/kill_and_resume.py COUNT` prints how many of COUNT gave the same bits, and exits with
+1 if one did not.
 """
 
 import random
@@ -81,7 +81,7 @@ def main(count: int) -> int:
             process = subprocess.Popen(
                 command(number, "--resume"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
             )
-            # three of four once there is something to resume, the others at any moment before
+            # three of four are killed once there is a checkpoint, the others at any moment before
             if number % 4 < 3:
                 until_the_first_checkpoint(number, process)
                 time.sleep(random.uniform(0.0, seconds - first))

@@ -1,13 +1,13 @@
-"""Kill a worker with SIGKILL at a random moment of `rfx train` and `rfx run --scheduler`, and see
+"""Kill a worker with SIGKILL at a random moment of `rfx train` and `rfx run --scheduler`, and check
 that nothing is lost.
 
-python tests/kill_workers.py [train|plan|cluster] [ROUNDS] prints what came of each round, and exits
-with 1 where a training ended with another model or none, a row was lost or made twice, or a process
-or folder of the workers stayed behind.
+`python tests/kill_workers.py [train|plan|cluster] [ROUNDS]` prints the outcome of each round. It
+exits with 1 if a training gave another model or none, a row was lost or computed twice, or a
+process or folder of the workers was left behind.
 
 train: `rfx train --scheduler local:2 --parts 4` with each method in turn; plan: `rfx run
 --scheduler local:2`; cluster: `rfx run` with a scheduler and two workers that were started by hand.
-Without a name: all three.
+Without an argument, all three run.
 """
 
 import csv
@@ -45,7 +45,7 @@ METHODS = {
     "rb": ("--method", "rb", "--loss", "squared", "--n-grids", 6),
     "lkrf": ("--method", "lkrf", "--loss", "squared_hinge", "--pool", 100),
 }
-# When a worker dies: while it starts, in the first seconds of its work, in the middle, in the last
+# When a worker dies: during its start, in the first seconds of its work, in the middle, in the last
 # steps.
 MOMENTS = ("start", "first", "middle", "last")
 
@@ -56,7 +56,7 @@ class Commands:
     def __init__(self, folder: Path):
         self.folder, self.scratch = folder, folder / "tmp"
         self.scratch.mkdir()
-        self.seconds = {}  # of undisturbed commands: until the workers are there, and from then on
+        self.seconds = {}  # of undisturbed commands: until the workers are ready, and after that
 
     def start(self, *words) -> subprocess.Popen:
         command = [
@@ -75,7 +75,7 @@ class Commands:
             )
 
     def there(self) -> bool:
-        """Whether both workers write in folders of theirs."""
+        """Whether both workers have created their folders."""
         return len(list(self.scratch.glob("*/dask-scratch-space/worker-*/"))) >= 2
 
     def workers(self, process) -> list[int]:
@@ -91,7 +91,7 @@ class Commands:
         return found
 
     def alive(self) -> list[str]:
-        """Processes that were started with these commands' folder for temporary files."""
+        """Processes that were started with this command's temporary folder."""
         found, ours = [], f"TMPDIR={self.scratch}".encode()
         for place in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
@@ -105,7 +105,7 @@ class Commands:
         return found
 
     def undisturbed(self, name) -> None:
-        """Learn what comes of a command, and how long it takes."""
+        """Record the result of an undisturbed command, and its duration."""
         start, there = time.monotonic(), None
         process = self.begin(name)
         while process.poll() is None:
@@ -116,7 +116,7 @@ class Commands:
         self.seconds[name] = there - start, time.monotonic() - there
 
     def kill(self, name, moment, generator) -> bool:
-        """One round; whether a worker died before the command's end."""
+        """One round; whether a worker died before the end of the command."""
         if name not in self.seconds:
             self.undisturbed(name)
         until, after = self.seconds[name]
@@ -155,7 +155,7 @@ class Commands:
         self.check(name)
 
     def check_nothing_left(self):
-        end = time.monotonic() + 10  # for processes that just ended
+        end = time.monotonic() + 10  # time for processes that have just ended
         while (left := self.alive()) and time.monotonic() < end:
             time.sleep(0.1)
         assert not left, f"processes stay behind: {left}"
@@ -164,7 +164,7 @@ class Commands:
 
 
 class Trainings(Commands):
-    """Each method on the same rows; what it learns must be the same to the bit."""
+    """Each method on the same rows; its model must have the same bits."""
 
     names = tuple(METHODS)
 
@@ -196,7 +196,7 @@ class Trainings(Commands):
 
 
 class Plans(Commands):
-    """A plan of so many rows; each must be there, once, with the same score."""
+    """A plan of this many rows; each must be present once, with the same score."""
 
     names = ("plan",)
 
@@ -220,13 +220,13 @@ def check_rows(path, count) -> list:
     with open(path, newline="") as file:
         rows = sorted(csv.DictReader(file), key=lambda row: int(row["seed"]))
     seeds = [int(row["seed"]) for row in rows]
-    assert seeds == list(range(count)), f"the rows are of the seeds {seeds}"
+    assert seeds == list(range(count)), f"the rows have the seeds {seeds}"
     assert {row["status"] for row in rows} == {"ok"}, [row["message"] for row in rows]
     return [(row["seed"], row["score"], row["objective"]) for row in rows]
 
 
 class Rounds:
-    """A cluster of two workers, one of which dies in each round, and a plan of so many rows."""
+    """A cluster of two workers, one of which dies in each round, and a plan of this many rows."""
 
     def __init__(self, folder: Path, cluster: Cluster, rows: int):
         self.folder, self.cluster, self.rows = folder, cluster, rows
@@ -247,8 +247,8 @@ class Rounds:
         return subprocess.Popen([sys.executable, "-m", "rfx", *words], cwd=self.folder)
 
     def seconds(self) -> float:
-        """Of an undisturbed run from its first row to its last; the rows before warm the
-        workers up.
+        """Seconds of an undisturbed run from its first row to its last; the rows before warm up the
+        workers.
         """
         process, first = self.start(), None
         while process.poll() is None:
@@ -269,9 +269,9 @@ class Rounds:
         check_rows(self.results, self.rows)
 
     def kill(self, generator: random.Random, seconds: float) -> int:
-        """One round; how many rows there were when the worker died, -1 where the run had ended."""
+        """One round; the number of rows when the worker died, -1 if the run had ended."""
         process = self.start()
-        if generator.random() < 0.7:  # else any time from the runner's first moment on
+        if generator.random() < 0.7:  # otherwise at any time after the start of the runner
             while not self.written() and process.poll() is None:
                 time.sleep(0.01)
         time.sleep(seconds * generator.random())
@@ -286,7 +286,7 @@ class Rounds:
 
 
 def by_turns(commands, kind, rounds, generator) -> int:
-    """How many rounds of so many failed."""
+    """The number of failed rounds."""
     failed = number = early = 0
     while number < rounds:
         name, moment = commands.names[number % len(commands.names)], MOMENTS[number % len(MOMENTS)]
@@ -296,7 +296,7 @@ def by_turns(commands, kind, rounds, generator) -> int:
         except AssertionError as error:
             died, said = True, str(error)
         if not died and early < 3 * rounds:
-            early += 1  # the command ended before the moment came: once more
+            early += 1  # the command ended before that moment: repeat the round
             continue
         number += 1
         failed += said is not None

@@ -1,4 +1,4 @@
-"""Prints the oldest versions that setup.cfg allows, one requirement a line, for `make
+"""Print the oldest versions that setup.cfg allows, one requirement per line, for `make
 test-oldest`.
 """
 
@@ -10,8 +10,8 @@ SETUP = Path(__file__).resolve().parent.parent / "setup.cfg"
 
 
 def oldest(*extras) -> list[str]:
-    """`name==version` for each `name>=version` of install_requires and of those extras;
-    ValueError for one without a bound.
+    """`name==version` for each `name>=version` of install_requires and of these extras; ValueError
+    for one without a bound.
     """
     config = configparser.ConfigParser()
     config.read(SETUP)

@@ -1,4 +1,4 @@
-"""What the benchmarks share: turns, and what is said of their seconds."""
+"""Shared code of the benchmarks: turns, and summaries of their seconds."""
 
 import importlib.util
 import re
@@ -11,9 +11,9 @@ import pytest
 import threadpoolctl
 
 FOLDER = Path(__file__).parent.parent / "benchmarks"
-# Sets of rows are what they repeat.
+# Sets of rows, which each benchmark repeats.
 WITHOUT = {"bench_defaults.py", "bench_peers.py", "bench_streams.py", "bench_tables.py"}
-# It compares two checkouts, which a change's own description reports.
+# It compares two checkouts; a change's own description reports the result.
 UNDOCUMENTED = {"bench_versions.py"}
 
 
@@ -59,7 +59,7 @@ def test_timed_and_the_machine(monkeypatch):
 
 
 def test_versions_are_those_of_their_checkouts(monkeypatch, tmp_path):
-    """Whatever package lies in the folder that the script is called in."""
+    """The package in the current folder of the script must not matter."""
     monkeypatch.syspath_prepend(str(FOLDER))
     versions = loaded("bench_versions")
     (tmp_path / "rfx").mkdir()
@@ -80,7 +80,7 @@ def test_every_benchmark_takes_five_pairs():
 
 
 def test_competitors_run_as_long_as_they_are_wanted(monkeypatch):
-    """Their processor time is what tells that they run; afterwards there is no such process."""
+    """Their processor time shows that they run; after the block there is no such process."""
     monkeypatch.syspath_prepend(str(FOLDER))
     bench = loaded("bench_threads")
     started, popen = [], bench.subprocess.Popen
@@ -131,7 +131,7 @@ def test_what_a_script_prints_and_a_failure(monkeypatch, tmp_path):
 
 
 def test_learners_race_for_equal_seconds(monkeypatch):
-    """What it calls of the methods is not all public."""
+    """Not all methods that it calls are public."""
     monkeypatch.syspath_prepend(str(FOLDER))
     bench, rng = loaded("bench_doubly"), np.random.default_rng(0)
     X = rng.random((2000, 54)).astype(np.float32)
@@ -148,7 +148,7 @@ def test_learners_race_for_equal_seconds(monkeypatch):
 @pytest.fixture
 def peers(monkeypatch):
     monkeypatch.syspath_prepend(str(FOLDER))
-    # dataclasses look their module up
+    # dataclasses look up their module
     spec = importlib.util.spec_from_file_location("bench_peers", FOLDER / "bench_peers.py")
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "bench_peers", module)
@@ -164,7 +164,9 @@ def machine_problem(seed=0, n=80):
 
 @pytest.mark.parametrize("loss", ["hinge", "tube"])
 def test_certificate_of_a_kernel_machine(peers, loss):
-    """LIBSVM's solution is nearly optimal, and no other is below the bound or outside its gap."""
+    """LIBSVM's solution is nearly optimal, and no other solution is below the bound or outside its
+    gap.
+    """
     X, target = machine_problem()
     y = np.where(target > 0, 1.0, -1.0) if loss == "hinge" else target
     kind = peers.Hinge if loss == "hinge" else peers.EpsilonInsensitive(peers.EPSILON)
@@ -183,7 +185,7 @@ def test_certificate_of_a_kernel_machine(peers, loss):
         found = peers.certified(problem, 0.5, X, y, other, intercept)
         bound = found["objective"] * (1 - found["gap"])
         assert found["gap"] > 0 and bound <= best["objective"] * (1 + 1e-9) <= found["objective"]
-    # a machine without an intercept has a larger optimum, and a bound of its own
+    # a machine without an intercept has a larger optimum, and its own bound
     alone = peers.by_dual_ascent(problem, 0.5, X, y, np.float64, 1e-8)
     found = peers.certified(problem, 0.5, X, y, alone)
     assert 0 <= found["gap"] < 1e-7 and found["objective"] > best["objective"]
@@ -191,7 +193,7 @@ def test_certificate_of_a_kernel_machine(peers, loss):
 
 @pytest.mark.parametrize("name", ["l1-logistic", "l2-logistic", "l1-hinge", "lasso", "ridge"])
 def test_programs_solve_the_same_problem(peers, name):
-    """rfx, scikit-learn and LIBLINEAR reach one objective, each with a gap that says so."""
+    """rfx, scikit-learn and LIBLINEAR reach one objective, each with a gap that proves it."""
     own = peers.PROBLEMS[name]
     X, target = machine_problem(n=60)
     Z = peers.features(X, 12)
@@ -224,7 +226,7 @@ def test_peers_are_compared_at_their_gap_or_less(peers):
     assert peers.beside(fits([5], 9e-6), ours) is tight
     assert peers.beside(fits([5], 1e-15), ours) is tight, "below rounding all are equal"
     assert peers.beside(fits([5], 9e-6), ours[:2]) is None
-    # a peer counts by its best turn, rfx by its worst
+    # a peer counts with its best turn, rfx with its worst
     assert peers.beside([*fits([5], 1e-4), *fits([5], 1e-6)], ours) is tight
     assert peers.beside(fits([5], 1e-4), [middle[:1] + fits([1], 1e-2), tight]) is tight
     assert peers.times(fits([6, 8, 8], 1e-4), middle) == "2.00 (2.00 to 4.00)"
@@ -233,7 +235,7 @@ def test_peers_are_compared_at_their_gap_or_less(peers):
 
 
 def test_a_run_of_the_peers(peers, tmp_path, monkeypatch, capsys):
-    """Rows of what is installed and what isn't; a second run adds none, another commit is told."""
+    """Rows of installed and absent programs; a second run adds none, another commit is refused."""
     monkeypatch.setattr(sys, "argv", ["bench_peers.py"])
     real = peers.version
     monkeypatch.setattr(peers, "version", lambda one: None if one == "celer" else real(one))

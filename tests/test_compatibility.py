@@ -1,7 +1,7 @@
-"""What users keep is read again: models predict the same, a results file counts as done, scores
-stay.
+"""Files that users keep can be read: models give the same predictions, runs in a results file count
+as done, scores are unchanged.
 
-tests/fixtures/make.py says how the files were made.
+tests/fixtures/make.py wrote the files.
 """
 
 import csv
@@ -39,7 +39,7 @@ def test_a_model_of_then_predicts_the_same(name):
     X, y = rows_of(name)
     decision = method.decision_function(X)
     expected = np.array(then["decision"]).reshape(decision.shape)
-    # float32 features: another BLAS or order of summing moves the last digits
+    # float32 features: another BLAS or order of summation changes the last digits
     np.testing.assert_allclose(decision, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max())
     np.testing.assert_allclose(method.labels(decision), np.array(then["labels"], float), rtol=1e-5)
     score = single.evaluate(method, X, y)
@@ -61,7 +61,7 @@ def test_the_same_options_still_make_that_model(name):
         "method": options.pop("method"),
     }
     row = single.execute(Run.of(spec | {"seed": int(options.pop("seed")), "options": options}))
-    # two solutions within the same tolerance need not agree in more than their objective
+    # two solutions within the same tolerance agree only in their objective
     tolerance = max(1e-6, 2 * abs(then["gap"]) / abs(then["objective"]))
     assert row["objective"] == pytest.approx(then["objective"], rel=tolerance)
     assert (row["metric"], row["score"]) == (
@@ -78,7 +78,7 @@ def test_every_method_of_then_has_a_model():
 
 @pytest.fixture
 def kept(tmp_path, monkeypatch):
-    """A folder with the plan of then, its data and its results."""
+    """A folder with the old plan, its data and its results."""
     for pattern in ("*.libsvm", "plan.toml", "results.csv"):
         for path in FIXTURES.glob(pattern):
             shutil.copy(path, tmp_path)
@@ -92,7 +92,7 @@ def test_a_results_file_of_then_is_read_by_its_columns():
     assert [row["key"] for row in ROWS] == [row["key"] for row in raw]
     for row, fields in zip(ROWS, raw):
         for name in ("dataset", "method", "status", "message", "kernel", "metric", "cpu"):
-            # an apostrophe keeps a spreadsheet from running what begins with a minus
+            # an apostrophe keeps a spreadsheet from evaluating a cell that begins with a minus
             assert (row[name] or "") == fields[name].removeprefix("'")
         for name in ("score", "lam", "gap", "n_train", "model_size", "seed"):
             assert row[name] == (float(fields[name]) if fields[name] else None)
@@ -110,7 +110,7 @@ def test_its_runs_count_as_done(kept):
     assert done.return_value == 3, "one failed, one took too long and one did not converge, as then"
     assert "13 have a row in results.csv, 0 to do" in done.stderr
     assert (kept / "results.csv").read_bytes() == before
-    # and what failed is made again on request, under the key by which the next run finds it
+    # failed runs are repeated on request, with the key by which the next call finds them
     done = CliRunner().invoke(
         cli,
         ["run", "plan.toml", "--results", "results.csv", "--retry-failed", "--dry-run"],
@@ -147,7 +147,7 @@ SCORES = [row for row in csv.DictReader((FIXTURES / "scores.csv").open(newline="
 )
 def test_the_demo_gives_the_scores_of_then(number):
     run = plan.load("demo").runs[number]
-    # the support of the exact machine is settled by a tight tolerance only
+    # only a tight tolerance determines the support of the exact machine
     tight = {"tol": 1e-8} if run.method == "kernel" else {}
     row = single.execute(replace(run, options=run.options | tight))
     then = [
@@ -157,5 +157,5 @@ def test_the_demo_gives_the_scores_of_then(number):
     ]
     assert len(then) == 1
     assert row["score"] == pytest.approx(float(then[0]["score"]), rel=1e-5)
-    # which rows just touch the margin depends on the last digits, which are BLAS's
+    # which rows are exactly on the margin depends on the last digits, which depend on BLAS
     assert row["model_size"] == pytest.approx(int(then[0]["model_size"]), rel=0.02)

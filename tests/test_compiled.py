@@ -1,5 +1,5 @@
-"""Compiled code is kept where it can be: full disks, folders that can't be, damaged and
-stale files never stop a command.
+"""Compiled code is cached where possible: full disks, read-only folders, and damaged or stale files
+never stop a command.
 """
 
 import contextlib
@@ -34,8 +34,8 @@ if __name__ == "__main__":
 
 @pytest.fixture
 def program(tmp_path):
-    """Run a program with a compiled function: (its sums, how often the cache served, the
-    folder, standard error).
+    """Run a program with a compiled function; (its sums, the number of cache hits, the folder,
+    standard error).
     """
     path = tmp_path / "program.py"
     path.write_text(MODULE)
@@ -71,7 +71,7 @@ def test_the_second_process_takes_what_the_first_compiled(program, tmp_path):
 @pytest.mark.parametrize("what", ["nbi", "nbc"])
 @pytest.mark.parametrize("damage", ["empty", "half", "garbage", "unreadable"])
 def test_a_damaged_cache_is_made_anew(program, tmp_path, what, damage):
-    """As a machine that lost its power leaves one."""
+    """As left by a machine that lost its power."""
     program()
     for path in (tmp_path / "cache").rglob(f"*.{what}"):
         content = path.read_bytes()
@@ -90,8 +90,8 @@ def test_a_damaged_cache_is_made_anew(program, tmp_path, what, damage):
 
 
 def test_code_of_another_signature_is_never_taken(tmp_path, monkeypatch):
-    """Two processes that add to one index at a time leave both entries, each with a file of
-    its own.
+    """Two processes that add to one index at the same time leave both entries, each with its own
+    file.
     """
     monkeypatch.setattr(compiled.caching.config, "CACHE_DIR", str(tmp_path))
     functions = [compiled.njit(cache=True)(_double) for _ in range(2)]
@@ -126,10 +126,10 @@ def test_a_cache_that_can_not_be_written(tmp_path, monkeypatch, caplog, code, st
 
 
 def test_no_folder_at_all(program, tmp_path):
-    """Neither a cache nor a temporary folder that can be written."""
+    """Neither a cache nor a temporary folder is writable."""
     (tmp_path / "file").write_text("")
     nowhere = str(tmp_path / "file" / "below")
-    # Python goes on to /tmp and others where TMPDIR is of no use
+    # if TMPDIR is unusable, Python tries /tmp and others
     (tmp_path / "sitecustomize.py").write_text(
         "import tempfile\ntempfile._candidate_tempdir_list = lambda: []\n"
     )
@@ -181,7 +181,7 @@ def test_a_user_without_a_home(monkeypatch, tmp_path):
 
 @contextlib.contextmanager
 def small_disk(folder, size):
-    """A file system of so many bytes; the test is skipped where this user can't have one."""
+    """A file system of this many bytes; the test is skipped if this user can't mount one."""
     folder.mkdir()
     done = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", folder], capture_output=True

@@ -1,4 +1,4 @@
-"""The distribution is rfx-kernels; where another one's package rfx is in the way, the
+"""The distribution is named rfx-kernels. If another distribution's package rfx is installed, the
 command says so in one sentence.
 """
 
@@ -68,9 +68,7 @@ def test_the_search_finds_the_old_name(text):
 
 
 def install(site, name, files):
-    """Put a distribution into a folder, as pip does: files over what is there, and a list
-    of them.
-    """
+    """Put a distribution into a folder as pip does: overwrite files, and write a list of them."""
     info = site / f"{name.replace('-', '_')}-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
@@ -84,8 +82,8 @@ def install(site, name, files):
 
 @pytest.fixture
 def environment(tmp_path):
-    """A fresh virtual environment with rfx-kernels in it; (its site-packages, a function
-    that runs the command).
+    """A fresh virtual environment with rfx-kernels; (its site-packages, a function that runs the
+    command).
     """
     venv.create(tmp_path / "venv", with_pip=False, symlinks=True)
     site = next((tmp_path / "venv").glob("lib/*/site-packages"))
@@ -100,7 +98,7 @@ def environment(tmp_path):
         str(Path(str(metadata.distribution(name).locate_file(""))).resolve())
         for name in ("click", "numpy", "numba")
     }
-    # a path after it, as that of a system's packages
+    # on a later path, like a system's packages
     (site / "libraries.pth").write_text("".join(f"{path}\n" for path in sorted(libraries)))
     code = "from rfx_kernels import main; main()"
 

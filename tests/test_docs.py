@@ -1,5 +1,5 @@
-"""What the documents say is so: commands parse, options, targets, files and links exist,
-Python and plans in them run.
+"""What the documents say is true: commands parse, options, targets, files and links exist, Python
+and plans in them run.
 """
 
 import os
@@ -48,8 +48,8 @@ RFX = [line.strip() for line in LINES if re.match(r" *(\w+=\S+ )*(\.venv/bin/)?r
 
 
 def words(line):
-    """The arguments of the first command of a shell line, without what follows a pipe,
-    redirection or comment.
+    """The arguments of the first command of a shell line, without pipes, redirections and
+    comments.
     """
     found = shlex.split(line, comments=True)
     while "=" in found[0]:
@@ -94,15 +94,15 @@ def test_the_readme_is_short():
 
 
 def test_the_pages_are_short():
-    """What is written by hand: all of docs/ but the tables that commands make."""
+    """The hand-written text: all of docs/ except the generated tables."""
     made = r"<!-- (?:benchmark|rfx) .*?<!-- end -->"
     pages = [re.sub(made, "", text, flags=re.S) for name, text in DOCS.items() if "docs/" in name]
     assert sum(len(page.split()) for page in pages) <= 25_000
 
 
 def options():
-    """Every option of every command of rfx, of the benchmarks and of what else the
-    documents name.
+    """Every option of every command of rfx, of the benchmarks and of the other programs in the
+    documents.
     """
     from rfx import methods
 
@@ -122,16 +122,15 @@ def options():
 
 @EVERY
 def test_options_exist(name):
-    # pip, git and others have options of their own; they stand in blocks, what is said of rfx
-    # stands in the text
+    # pip, git and others have their own options; they are in blocks, while text is about rfx
     text = re.sub(r"^ *```.*?^ *```$", "", DOCS[name], flags=re.S | re.M)
     used = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*", text))
     assert used - options() == set()
 
 
 def test_the_walkthrough_runs(tmp_path):
-    """Each command of the page, in order, prints lines that begin as those of the page do; numbers,
-    which differ between machines, aside.
+    """Run each command of the page in order. Its output must begin like the lines of the page,
+    except for numbers, which differ between machines.
     """
     text = DOCS["docs/walkthrough.md"]
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
@@ -228,8 +227,8 @@ def test_paths_exist(name):
 
 
 def slug(heading):
-    """The anchor of a heading, as it is made where Markdown is shown: lower case, no
-    punctuation, hyphens for blanks.
+    """The anchor of a heading in rendered Markdown: lower case, no punctuation, hyphens for
+    spaces.
     """
     return re.sub(r"[^\w -]", "", heading.strip().lower()).replace(" ", "-")
 
@@ -280,8 +279,8 @@ def test_python_runs(name, tmp_path, monkeypatch):
             exec(compile(code, name, "exec"), session)
 
 
-# Lines of shell blocks that no test runs, and why; nor does one run lines with an
-# address of a cluster.
+# Lines of shell blocks that no test runs, and why. Lines with the address of a cluster are not run
+# either.
 NOT_RUN = {
     "cd ": "of the shell",
     "ulimit": "it limits this process",
@@ -296,7 +295,7 @@ NOT_RUN = {
     "rfx reproduce ": "test_make_asks_rfx_for_what_its_target_is_called",
     "rfx report --results docs/rows": "a minute; the report has tests of its own",
 }
-# Data sets that must be fetched, and plans of minutes: rows that a test makes stand in for them.
+# Data sets that must be fetched, and plans that take minutes: generated rows replace them.
 STAND_INS = {
     r"--data (cod-rna|ijcnn1|letter|a9a|cpusmall)": "--data rows.svm",
     r"--split (yen2014|wu2016) ": "",
@@ -309,7 +308,7 @@ STAND_INS = {
 
 
 def files_of_the_pages(folder):
-    """The files that the pages name, of 60 rows each, and a model of people.csv."""
+    """The files that the pages name, with 60 rows each, and a model of people.csv."""
     rng = np.random.default_rng(0)
     made = pandas.DataFrame({"id": range(60), "age": rng.integers(18, 80, 60)})
     made["patient"], made["day"] = made["id"] // 3, pandas.date_range("2026-01-01", periods=60)
@@ -344,7 +343,7 @@ def files_of_the_pages(folder):
 
 
 def run(line, out):
-    """Run a line of a shell block; what it redirects is written to the folder `out`."""
+    """Run a line of a shell block; redirected output is written to the folder `out`."""
     for pattern, other in STAND_INS.items():
         line = re.sub(pattern, other, line)
     found = shlex.split(line, comments=True)
@@ -384,13 +383,13 @@ def test_plans_in_the_documents_are_read(name, text, tmp_path):
 
 @pytest.mark.parametrize("entry", NUMBERS, ids=lambda entry: entry["command"])
 def test_the_quick_numbers_are_those_of_the_documents(entry):
-    """`make docs-numbers` makes them anew; here, that the document says them."""
+    """`make docs-numbers` recomputes them; this test checks that the document has them."""
     from rfx.records import results
 
     for number in entry["numbers"]:
         assert number["text"] in DOCS[entry["document"]]
         assert number["field"] in results.COLUMNS and number["within"] > 0
-        # a share may be written as what is wrong of it, and in percent
+        # an accuracy may be written as an error, and in percent
         ways = [
             scale * share for scale in (1, 100) for share in (number["value"], 1 - number["value"])
         ]
@@ -399,7 +398,7 @@ def test_the_quick_numbers_are_those_of_the_documents(entry):
 
 
 def generated(entry):
-    """Whether a command's data set is made, not fetched."""
+    """Whether a command's data set is generated, not fetched."""
     given = words(entry["command"])
     return not registry.get(given[given.index("--data") + 1]).files
 
@@ -408,8 +407,8 @@ def generated(entry):
     "entry", [one for one in NUMBERS if generated(one)], ids=lambda entry: entry["command"]
 )
 def test_the_quick_numbers_of_generated_data_are_still_so(entry):
-    """A default that changes is seen here; `make docs-numbers` makes those of data sets
-    that must be fetched anew, too.
+    """A changed default is noticed here; `make docs-numbers` also recomputes those for data sets
+    that must be fetched.
     """
     import docs_numbers
 

@@ -1,4 +1,4 @@
-"""Folders that code is run from are this user's alone; memory that may be taken."""
+"""Folders from which code is loaded belong to this user alone; available memory."""
 
 import os
 import pickle
@@ -17,8 +17,8 @@ pytestmark = pytest.mark.threads
 
 @pytest.fixture
 def own(tmp_path, monkeypatch):
-    """A folder whose parents nobody else can write to, a cache that can't be written, and a
-    temporary folder like /tmp.
+    """A folder whose parents nobody else can write to, a read-only cache, and a temporary folder
+    like /tmp.
     """
     tmp_path.chmod(0o700)
     (tmp_path / "file").write_text("a file where a folder is wanted")
@@ -74,7 +74,7 @@ def test_idle_threads_of_blas_sleep_but_for_a_value_of_the_users(given, found):
 
 
 def planted(place, how, elsewhere):
-    """What another user might have put at a predictable place."""
+    """What another user might put at a predictable place."""
     if how == "link":
         elsewhere.mkdir(mode=0o700)
         place.symlink_to(elsewhere)
@@ -113,20 +113,20 @@ def test_anothers_folder_is_passed_over(own, monkeypatch):
 
 @pytest.fixture
 def reached():
-    """A folder that other users can come to, unlike pytest's."""
+    """A folder that other users can enter, unlike pytest's."""
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
         on_the_way = [parent.stat() for parent in Path(folder).resolve().parents]
         if not all(found.st_mode & 0o011 for found in on_the_way):
-            pytest.skip("the temporary folder is one that nobody else comes to")
-        # said without what is tested
+            pytest.skip("other users cannot enter the temporary folder")
+        # the same condition, without the function under test
         if any(
             found.st_uid not in (0, os.getuid())
             or found.st_mode & 0o022
             and not found.st_mode & stat.S_ISVTX
             for found in on_the_way
         ):
-            pytest.skip("the temporary folder is on a way that is another user's")
+            pytest.skip("a folder above the temporary folder belongs to another user")
         yield Path(folder)
 
 
@@ -137,14 +137,14 @@ def test_the_way_to_a_folder(reached):
     for name in (reached / "link", reached / "private" / "link"):
         name.symlink_to(inner)
     ways = [inner / "numba", reached / "link" / "numba", reached / "private" / "link" / "numba"]
-    assert all(map(env.private_folder, ways))  # through links of one's own, too
+    assert all(map(env.private_folder, ways))  # also through one's own links
     assert not env.private_folder(reached / "link")
     (reached / "a").chmod(0o777)
     assert not any(map(env.private_folder, ways))
     (reached / "a").chmod(0o1777)
     assert all(map(env.private_folder, ways))
     (reached / "a").chmod(0o777)
-    reached.chmod(0o700)  # nobody else comes to the folder that all could write to
+    reached.chmod(0o700)  # nobody else can reach the writable folder
     assert all(map(env.private_folder, ways))
 
 
@@ -163,8 +163,8 @@ class Planted:
 
 
 def test_code_planted_in_the_temporary_folder_does_not_run(own):
-    """The whole accident: numba's index files are pickles, and a link leads the process to
-    somebody's.
+    """The whole attack: numba's index files are pickles, and a link leads the process to another
+    user's files.
     """
     trap = own / "trap"
     trap.mkdir(mode=0o777)
@@ -185,7 +185,7 @@ def test_code_planted_in_the_temporary_folder_does_not_run(own):
             [sys.executable, program], env=surroundings | more, capture_output=True, text=True
         ).stdout.strip()
 
-    # where numba writes when it is told to take the trap: somebody can see that beforehand, and put
+    # where numba writes when it follows the trap: another user can predict the path, and put
     # pickles there
     run(NUMBA_CACHE_DIR=str(trap))
     indices = list(trap.rglob("*.nbi"))
@@ -255,8 +255,8 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 
 
 def faults(*args, **environment) -> int:
-    """Pages that five uses of 48 MB take anew, where malloc is told of nothing else: Dask
-    leaves in here what it tells its workers.
+    """Pages that five uses of 48 MB fault in, without other settings for malloc. Dask leaves the
+    settings for its workers in this process.
     """
     untold = {
         name: value

@@ -1,5 +1,5 @@
-"""Output files: whole or not at all, never an input, nothing of others; drafts of the dead,
-locks, links.
+"""Output files are complete or absent, never an input, and replace nothing of others; drafts of
+dead processes, locks, links.
 """
 
 import fcntl
@@ -70,7 +70,7 @@ def test_only_a_commands_own_kind_is_replaced(tmp_path):
             ):
                 files.guard(("-o", path), (), KIND)
             files.guard(("-o", path), (), KIND, force=True)
-            files.guard(("--results", path))  # which is only added to
+            files.guard(("--results", path))  # which is only appended to
 
 
 def test_pipes_and_devices_are_let_pass(tmp_path):
@@ -211,8 +211,8 @@ def test_what_is_there_stays_whole_until_the_new_file_is(tmp_path, number):
 
 
 def not_files(folder):
-    """Names of what is no regular file; nobody writes to the pipe, which a plain open would
-    wait for.
+    """Names of files that are not regular. Nobody writes to the pipe, so a plain open would
+    block.
     """
     os.mkfifo(folder / "pipe")
     os.symlink("/dev/zero", folder / "endless")

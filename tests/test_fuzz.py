@@ -1,12 +1,12 @@
-"""A share of every target of the fuzz; `make fuzz` runs a million cases."""
+"""A small part of every fuzz target; `make fuzz` runs a million cases."""
 
 import importlib
 
 import pytest
 from fuzz import archive, cache, cells, libsvm, model, plan, reporting, results, table
 
-# how many files, fewer where one takes long, and the least of them that are read: a fuzz whose
-# files are all refused at once would say nothing
+# The number of files (fewer if one takes long), and the least number that must be read: if all were
+# refused at once, the fuzz would show nothing.
 TARGETS = [
     (libsvm, 10_000, 500),
     (archive, 10_000, 250),

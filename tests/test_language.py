@@ -1,5 +1,5 @@
-"""Turns of phrase that the documents and messages of rfx do without: each was found there once, and
-sent its reader looking for what was meant.
+"""Phrases that no text of the project contains. Each was found there once, and its reader had to
+guess the meaning.
 """
 
 import re
@@ -18,13 +18,20 @@ PHRASES = [
     "leave the curve away",
     "for there are too few",
     "mend that",
+    "made anew",
+    "without a word",
 ]
-PATHS = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *(ROOT / "rfx").rglob("*.py")]
+PATHS = [
+    *(ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")),
+    *(ROOT / "docs").glob("*.md"),
+    *(path for name in ("rfx", "benchmarks", "tests") for path in (ROOT / name).rglob("*.py")),
+]
+PATHS.remove(Path(__file__).resolve())
 
 
 def phrases_in(text):
-    """Also where a line ends within a phrase: in the text itself, in a comment, in a literal
-    of several parts.
+    """Phrases may be split by a line end: in the text itself, in a comment, or in a string of
+    several parts.
     """
     whole = re.sub(r"""["']?[ \t]*\n[ \t]*(?:#[ \t]*|[bfr]*["'])?""", " ", text)
     whole = re.sub(r"\s+", " ", whole).lower()

@@ -1,5 +1,5 @@
-"""Imports go down the list of rooms, never up, and never in a circle; and `rfx --help`
-imports nothing heavy.
+"""Imports go from upper to lower packages, never back, and never in a circle; `rfx --help` imports
+nothing heavy.
 """
 
 import ast
@@ -13,9 +13,9 @@ import pytest
 from rfx import lazy
 
 ROOT = Path(__file__).resolve().parent.parent / "rfx"
-# top to bottom; a module may import from its own room and from those below
+# top to bottom; a module may import from its own package and from those below
 ROOMS = [
-    # the package itself is the front door: what it has, it gets when it is asked for
+    # the package itself is the public interface; it loads names on demand
     {"cli", "__main__", "__init__"},
     {"papers"},
     {"reporting"},
@@ -56,12 +56,12 @@ LEVEL = {name: level for level, names in enumerate(ROOMS) for name in names}
 
 
 def room(parts) -> str:
-    """The room of a module given as path parts below rfx."""
+    """The layer of a module given as path parts below rfx."""
     return parts[0] if parts else "__init__"
 
 
 def imported(path):
-    """(line, parts below rfx) of everything of rfx that a file imports, inside functions too."""
+    """(line, parts below rfx) of everything from rfx that a file imports, also inside functions."""
     for node in ast.walk(ast.parse(path.read_text())):
         names = []
         if isinstance(node, ast.Import):
@@ -91,8 +91,8 @@ def test_no_import_goes_up(path):
 
 
 def module(parts) -> str:
-    """The dotted name of a module, given as path parts below rfx, or as names that may end
-    in one that a module has.
+    """The dotted name of a module, given as path parts below rfx, or as names that may end with one
+    that the module defines.
     """
     while parts and not (
         (ROOT / Path(*parts)).is_dir() or (ROOT / Path(*parts)).with_suffix(".py").is_file()
@@ -102,7 +102,9 @@ def module(parts) -> str:
 
 
 def below(path) -> set[str]:
-    """The modules that a file imports, inside functions too, but not for a type checker alone."""
+    """The modules that a file imports, also inside functions, except those for type checkers
+    alone.
+    """
     tree = ast.parse(path.read_text())
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and getattr(node.test, "id", None) == "TYPE_CHECKING":
@@ -121,7 +123,7 @@ def below(path) -> set[str]:
 
 
 def circle(graph: dict[str, set[str]]) -> list[str]:
-    """Names that import one another in turn; empty where there are none."""
+    """Names that import one another in a circle; empty if there are none."""
     done: set[str] = set()
 
     def visit(name, above):
@@ -159,7 +161,7 @@ def test_no_module_imports_itself_in_a_circle():
 
 
 def test_no_room_of_data_imports_itself_in_a_circle():
-    """Of the rooms in `data/` each counts as one module."""
+    """In `data/`, each layer counts as one module."""
     rooms = {path.name for path in (ROOT / "data").iterdir() if (path / "__init__.py").is_file()}
 
     def outer(name: str) -> str:
@@ -173,8 +175,8 @@ def test_no_room_of_data_imports_itself_in_a_circle():
     assert {"libsvm", "tabular", "registry", "transforms"} <= rooms and circle(graph) == []
 
 
-# What may be imported inside a function, and why; all else of rfx is imported at the top of a file,
-# and a library that is slow to import by `rfx.lazy`.
+# What may be imported inside a function, and why. Everything else from rfx is imported at the top
+# of a file, and slow libraries by `rfx.lazy`.
 INSIDE = {
     "__init__": "the estimators import the package",
     "__main__": "Ctrl-C shows no traceback while the command line is imported",
@@ -183,7 +185,7 @@ INSIDE = {
     "methods/__init__": "the command line names methods without numba",
     "runs/child": "the number of BLAS threads is set before numpy is imported",
 }
-# Slow to import. A command imports what needs them when it runs, and help and usage do without.
+# Slow to import. A command imports what needs them when it runs; help and usage do not.
 SLOW = {"numpy", "scipy", "numba", "pandas", "sklearn", "matplotlib", "asyncio"}
 
 
@@ -201,7 +203,7 @@ def inside(tree) -> list:
 
 
 def on_import(tree) -> set[str]:
-    """The full names of all that a file imports as it is imported itself."""
+    """The full names of everything that a file imports when it is imported itself."""
     later = set(inside(tree))
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and getattr(node.test, "id", None) == "TYPE_CHECKING":
@@ -216,7 +218,7 @@ def on_import(tree) -> set[str]:
 
 
 def slow_modules() -> set[str]:
-    """The modules of rfx, by their dotted names below it, whose import imports something SLOW."""
+    """The modules of rfx, by their dotted names below it, whose import loads something SLOW."""
     graph = {}
     for path in ROOT.rglob("*.py"):
         parts = list(path.relative_to(ROOT).with_suffix("").parts)
@@ -287,7 +289,7 @@ def test_what_is_no_library_is_no_attribute():
 
 
 def test_the_command_line_loads_no_lazy_library():
-    # click needs some of Python's own
+    # click needs some modules of Python itself
     code = (
         "import sys\nimport click\nown = set(sys.modules)\nimport rfx.cli\nfrom rfx import lazy\n"
         "print(sorted({one for own in lazy.LIBRARIES.values() for one in own} & (set(sys.modules) -"
@@ -312,7 +314,7 @@ def test_training_imports_only_what_it_needs(tmp_path):
     rows = "".join(f"{1 if a * b > 0 else -1} 1:{a:.4f} 2:{b:.4f}\n" for a, b in X)
     (tmp_path / "rows.libsvm").write_text(rows)
     code = (
-        # in scipy 1.13 scipy.sparse itself imports its subpackages
+        # in scipy 1.13, scipy.sparse itself imports its subpackages
         "import sys\nimport scipy.sparse\nown = {'scipy.sparse.csgraph', 'scipy.sparse.linalg'}"
         " & set(sys.modules)\nfrom rfx.cli import main\ntry:\n    main(['train', '--method', 'rf',"
         " '--gamma', 'median', '--scaling', 'minmax01', '--metric', 'none',"

@@ -1,4 +1,4 @@
-"""The model file: round trip, whole or not at all, refusal of anything else."""
+"""The model file: round trip, complete or absent, refusal of anything else."""
 
 import os
 import threading
@@ -181,8 +181,8 @@ def test_a_damaged_header_is_refused(header, tmp_path):
 
 
 def test_a_member_that_nothing_needs_is_never_read(tmp_path):
-    """A model of kilobytes with a member that unpacks to much: neither its bytes nor those
-    that its shape promises are made.
+    """A model of a few kilobytes with a member that unpacks to a large size: neither its bytes nor
+    those of its declared shape are allocated.
     """
     path = tmp_path / "m.npz"
     methods.create("rf", n_features=20).fit(np.eye(3), np.array([1.0, 2.0, 1.0])).save(path)
@@ -203,7 +203,7 @@ def test_a_member_that_nothing_needs_is_never_read(tmp_path):
 
 
 def damaged(path, name, head, content=bytes(64)):
-    """The model with that array's header, the rest as it was."""
+    """The model with this header for that array, otherwise unchanged."""
     with zipfile.ZipFile(path) as archive:
         members = {info.filename: archive.read(info) for info in archive.infolist()}
     members[f"{name}.npy"] = b"\x93NUMPY\x01\x00" + len(head).to_bytes(2, "little") + head + content

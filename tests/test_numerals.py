@@ -1,4 +1,4 @@
-"""What is a number in a text: less than Python takes, and the same wherever rfx reads one."""
+"""What counts as a number in a text: less than Python accepts, and the same everywhere in rfx."""
 
 import math
 
@@ -13,7 +13,7 @@ from rfx.plans.plan import matches
 from rfx.records import result
 from rfx.records.run import Run
 
-# numbers to int() and float(), and to nobody else
+# int() and float() accept these, rfx does not
 ODD = ["1_0", "1_000", "٣", "１２", "1_0.5", "1e1_0", "߂"]
 
 

@@ -1,5 +1,5 @@
-"""Options: how a value is converted, which are refused, and what is said of one that
-several methods have.
+"""Options: conversion of values, refused values, and the help of an option that several methods
+share.
 """
 
 import pytest

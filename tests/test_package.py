@@ -1,5 +1,5 @@
-"""What is packed: every file below rfx/ is in the wheel, every file of the project in the
-sdist, every bound has a number.
+"""What is packaged: every file below rfx/ is in the wheel, every file of the project is in the
+sdist, and every requirement has a lower bound.
 """
 
 import configparser
@@ -20,7 +20,7 @@ def config():
 
 
 def tracked():
-    """The project's files, as git has them; in an unpacked sdist there is no git to ask."""
+    """The project's files according to git; an unpacked sdist has no git."""
     if not (ROOT / ".git").exists():
         pytest.skip("not a checkout")
     done = subprocess.run(
@@ -47,7 +47,9 @@ def test_the_wheel_holds_every_file_of_the_package():
 
 
 def _matches(name, pattern):
-    """Does * of the pattern stand for part of one folder's or file's name, as setuptools has it?"""
+    """Whether the pattern matches as in setuptools, where * stays within one folder or file
+    name.
+    """
     names, patterns = name.split("/"), pattern.split("/")
     return len(names) == len(patterns) and all(map(fnmatch.fnmatch, names, patterns))
 

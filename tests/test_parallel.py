@@ -1,5 +1,5 @@
-"""Shared loops: the same bits for any number of threads, nobody waits for a thread that has
-no time, and forks find none.
+"""Shared loops: the same bits for any number of threads, no waiting for a thread that gets no time,
+and safe forks.
 """
 
 import multiprocessing
@@ -35,7 +35,7 @@ NAMES = [name for name in estimators.__all__ if name.endswith("Classifier")]
 
 @pytest.fixture
 def two_threads(shared_out):
-    """Two threads, on whatever machine, that share out even the smallest work."""
+    """Two threads on any machine, which share even the smallest work."""
     env.set_threads(2)
     yield
     env.set_threads(None)
@@ -52,9 +52,10 @@ def made(name):
 
 
 def ended(child, seconds=60) -> bool:
-    """Whether a forked process in which `child()` is called ends well within so many seconds."""
+    """Whether a forked process that calls `child()` ends well within this many seconds."""
     with warnings.catch_warnings():
-        # newer versions of Python warn of forks beside threads, which is what is tried here
+        # newer versions of Python warn about forks in a process with threads, which is the
+        # situation under test
         warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
     if pid == 0:
@@ -91,8 +92,8 @@ def test_a_fork_after_a_fit_fits_and_predicts(two_threads, name):
 
 
 def test_a_fork_while_another_thread_fits(two_threads):
-    """Whatever the other thread holds at that moment, the child does not wait for it; BLAS
-    has its number of threads back there.
+    """Whatever the other thread holds at that moment, the child does not wait for it; BLAS has its
+    number of threads again there.
     """
     estimator, over = made("SparseRFClassifier"), threading.Event()
     wanted, usual = estimator.fit(X, y).predict(X), blas_threads()
@@ -127,7 +128,7 @@ def test_a_fork_within_a_fit_goes_on_with_one_thread_of_blas(two_threads):
 
 
 def test_a_fork_while_another_thread_limits_blas(monkeypatch, two_threads):
-    """The child knows how many threads BLAS had before."""
+    """The child knows the number of BLAS threads before."""
     reached, set_counts = threading.Event(), parallel._set
 
     def slowly(counts):
@@ -190,7 +191,7 @@ def test_a_fork_while_another_thread_computes_a_cached_property():
 
 
 def test_no_cached_property_has_a_lock():
-    """`functools.cached_property` has one up to Python 3.11, which a fork may leave taken."""
+    """`functools.cached_property` has a lock up to Python 3.11, which a fork may leave locked."""
     found = [
         path
         for path in Path(rfx.__file__).parent.rglob("*.py")
@@ -200,7 +201,9 @@ def test_no_cached_property_has_a_lock():
 
 
 def test_a_fork_while_another_thread_compiles():
-    """The child has numba's compiler, whose lock the other thread has at the time of the fork."""
+    """The child can use numba's compiler, although the other thread holds its lock at the time of
+    the fork.
+    """
     from numba.core.compiler_lock import global_compiler_lock
 
     holding, release = threading.Event(), threading.Event()
@@ -250,7 +253,7 @@ def test_grid_search_in_two_processes_after_a_fit(two_threads, backend):
 
 
 def test_a_forked_process_ends_by_itself_after_its_own_loops():
-    """With what the interpreter does at its end, which os._exit leaves out."""
+    """With the interpreter's cleanup at exit, which os._exit skips."""
     code = (
         "import os, sys\n"
         "from rfx import env, parallel\n"
@@ -362,7 +365,7 @@ def test_blas_has_one_thread_in_a_fit_and_its_own_number_afterwards():
 
 
 def test_fits_that_overlap_give_blas_its_number_back():
-    """The first to begin is the first to end; what the second found when it began was one."""
+    """The first to begin ends first; the second found one thread when it began."""
     usual, begun, over = blas_threads(), threading.Event(), threading.Event()
 
     def second():
@@ -381,8 +384,8 @@ def test_fits_that_overlap_give_blas_its_number_back():
 
 
 def test_a_fit_in_any_thread_limits_blas():
-    """threadpoolctl 3.8 lets but one thread change it, the first that ever did, and says
-    nothing to the others.
+    """threadpoolctl 3.8 lets only the first thread that ever changed it change it again, and tells
+    the others nothing.
     """
     with threadpoolctl.threadpool_limits(2, "blas"):
         usual, seen = blas_threads(), []
@@ -498,7 +501,7 @@ print("done")
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc says how large it is")
 @pytest.mark.parametrize(("megabytes", "refused"), [(40, True), (400, False)])
 def test_blas_is_not_left_without_memory_for_its_buffers(megabytes, refused):
-    # OpenBLAS would try again for ever
+    # OpenBLAS would retry forever
     one = os.environ | {
         "OPENBLAS_NUM_THREADS": "1",
         "PYTHONPATH": str(Path(rfx.__file__).parents[1]),

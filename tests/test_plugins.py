@@ -1,5 +1,5 @@
-"""Plug-ins: the package in tests/plugin, installed and used from the shell by processes of
-their own; bad ones are a sentence.
+"""Plug-ins: the package in tests/plugin, installed and used from the shell by separate processes; a
+bad plug-in gives one sentence.
 """
 
 import csv
@@ -17,7 +17,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLE = ROOT / "tests/plugin"
-# a file: reading it takes no scikit-learn
+# a file: reading it does not need scikit-learn
 ROWS = ROOT / "tests/fixtures/cancer.libsvm"
 DOCUMENT = (ROOT / "docs/plugins.md").read_text()
 NEEDED = (
@@ -27,8 +27,8 @@ NEEDED = (
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """A folder for PYTHONPATH with the example installed; pip would want to fetch what it
-    builds with.
+    """A folder for PYTHONPATH with the example installed; pip would fetch its build
+    requirements.
     """
     pytest.importorskip("setuptools")
     source, target = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("site")
@@ -54,8 +54,8 @@ def installed(tmp_path_factory):
 
 @pytest.fixture
 def rfx(installed, tmp_path):
-    """Run a command line in tmp_path, with the example or with other folders: (exit code,
-    standard output, standard error).
+    """Run a command line in tmp_path, with the example or with other folders; (exit code, standard
+    output, standard error).
     """
 
     def run(*arguments, folders=(installed,), program=("-m", "rfx")):
@@ -126,7 +126,7 @@ def test_train_predict_and_eval_of_a_model_that_needs_its_package(rfx):
     assert code == 0 and json.loads(out)["score"] == trained["score"]
     code, out, err = rfx("predict", "m.npz", ROWS, folders=())
     assert (code, out) == (1, "") and re.search(NEEDED, err)
-    # rfx's own method with the package's kernel needs it, too
+    # rfx's own method with the kernel of the package needs the package, too
     assert rfx("train", "--method", "rf", *words, "--model", "k.npz")[0] == 0
     code, out, err = rfx("predict", "k.npz", ROWS, folders=())
     assert (code, out) == (

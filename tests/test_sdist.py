@@ -1,5 +1,5 @@
-"""What a user of the source distribution gets: it is built, installed by pip into a bare virtual
-environment outside the tree, and trains and predicts there. Skipped where pip reaches no index.
+"""The source distribution for a user: it is built, installed by pip into a bare virtual environment
+outside the tree, and trains and predicts there. Skipped if pip can't reach an index.
 """
 
 import os
@@ -22,7 +22,7 @@ ROWS = "a,b,y\n" + "".join(
 
 
 def run(folder, *words, check=True):
-    """What a command prints, in a folder where nothing of this checkout is found."""
+    """The output of a command, in a folder that has nothing of this checkout."""
     known = {name: text for name, text in os.environ.items() if not name.startswith("PYTHON")}
     known |= {"RFX_CACHE": str(folder / "cache"), "HOME": str(folder)}
     known.pop("NUMBA_CACHE_DIR", None)
@@ -32,9 +32,9 @@ def run(folder, *words, check=True):
 
 
 def pip(folder, *words, **more):
-    """pip for the environment in the folder, which has none of its own."""
+    """pip for the environment in the folder, which has no pip of its own."""
     python = folder / "venv" / "bin" / "python"
-    # the user's cache of what the checkout's own environment was made from
+    # the user's pip cache, with the packages of the checkout's own environment
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "pip"
     command = [sys.executable, "-m", "pip", "--python", python, "--cache-dir", cache]
     return run(folder, *command, "--disable-pip-version-check", *words, **more)

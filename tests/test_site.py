@@ -1,8 +1,8 @@
-"""The documentation site as a reader has it: in a real browser, axe-core finds nothing on it, no
-page is wider than its window, and every link within the site leads somewhere.
+"""The documentation site for a reader: in a real browser, axe-core finds nothing, no page is wider
+than its window, and every link within the site works.
 
-The site is built as `make docs` does, into the same folder: what is there and up to date is not
-built anew.
+The site is built into the folder that `make docs` uses; files that are up to date are not built
+again.
 """
 
 import subprocess
@@ -15,7 +15,7 @@ import pytest
 from browsing import PHONE, WIDE, chromium, needed, open_page, violations
 
 ROOT = Path(__file__).resolve().parent.parent
-# the front page, a guide page, the gallery and a page of it, a page of wide tables, the API
+# the front page, a guide page, the gallery and one of its pages, a page with wide tables, the API
 PAGES = ["index", "walkthrough", "gallery/index", "gallery/plot_sparse", "results", "api"]
 
 
@@ -48,7 +48,7 @@ def test_accessible_and_not_too_wide(browser, site, name, size, dark):
 
 
 class Page(HTMLParser):
-    """The anchors of a page, and what it links to or shows."""
+    """The anchors of a page, and the targets of its links and images."""
 
     def __init__(self, text):
         super().__init__()

@@ -1,10 +1,10 @@
-"""Waiting for what another process does."""
+"""Wait for other processes."""
 
 import time
 
 
 def wait_for(condition, what, seconds=60):
-    """Until condition() holds; an AssertionError that says `what` after so many seconds."""
+    """Wait until condition() holds; AssertionError with `what` after this many seconds."""
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, what
@@ -12,6 +12,6 @@ def wait_for(condition, what, seconds=60):
 
 
 def pid_in(path, seconds=60) -> int:
-    """The number that a process writes to a file when it begins."""
+    """The number that a process writes to a file at its start."""
     wait_for(lambda: path.exists() and path.read_text(), "the child never started", seconds)
     return int(path.read_text())

@@ -1,11 +1,11 @@
-"""Rows with weights for the tests of weights: a disc to be learnt in each task."""
+"""Rows with weights for the tests of sample weights: a disc to be learnt in each task."""
 
 import numpy as np
 
 
 def weighted_rows(count: int) -> tuple:
-    """(X (count, 3), targets by task, whole weights 0 to 3, others, the rows' numbers as
-    often as their whole weights).
+    """(X (count, 3), targets by task, integer weights 0 to 3, real weights, the row numbers
+    repeated by the integer weights).
     """
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, (count, 3))

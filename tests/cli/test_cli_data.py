@@ -1,4 +1,4 @@
-"""rfx fetch, rfx datasets and rfx check: through click's runner, and as real processes."""
+"""rfx fetch, rfx datasets and rfx check, through click's runner and as real processes."""
 
 import json
 import lzma
@@ -25,9 +25,7 @@ def mirror(own_folders, tmp_path, monkeypatch):
 
 @pytest.fixture
 def mirrored(tmp_path, monkeypatch):
-    """Puts files under the names of real sets into the mirror, and has the registry say
-    what they are.
-    """
+    """Put files with the names of real sets into the mirror, and register their checksums."""
 
     def put(*names):
         for name in names:
@@ -46,7 +44,7 @@ def rfx(*words, **options):
 
 
 def run(*words, **options):
-    """`rfx` as a real process."""
+    """Run `rfx` as a real process."""
     return subprocess.run(
         [sys.executable, "-m", "rfx", *words], capture_output=True, text=True, timeout=60, **options
     )
@@ -88,7 +86,7 @@ def test_fetch_says_that_some_could_not_be_had(mirrored):
 def test_fetch_a_paper_or_everything(mirrored):
     mirrored("census16h")
     done = rfx("fetch", "--paper", "yen2014", "--offline")
-    assert done.exit_code == 3 and done.stdout.count("census16h") == 4  # two rows of name and path
+    assert done.exit_code == 3 and done.stdout.count("census16h") == 4  # two lines of name and path
     assert "covtype-sized is built in" in done.stderr
     done = rfx("fetch", "--all", "--offline")
     assert done.exit_code == 3 and "census16h" in done.stdout and "census:" not in done.stderr
@@ -130,7 +128,7 @@ def test_fetch_trust(tmp_path, mirrored):
     assert rfx("fetch", "heart_scale").exit_code == 0
     (tmp_path / "data" / "heart_scale").write_text("1 1:1\n")
     done = run("fetch", "heart_scale", "--offline")
-    # which a process knows
+    # a process knows only these
     assert (done.returncode, done.stdout) == (1, "") and SHA256 in done.stderr
     done = rfx("fetch", "heart_scale")
     assert (

@@ -1,4 +1,4 @@
-"""An output is never one of the inputs, and replaces nothing that the command did not make:
+"""An output is never one of the inputs, and replaces nothing that the command did not write;
 through the shell.
 """
 
@@ -27,7 +27,7 @@ PLAN = (
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """One of everything: data, model, results, features, plan, and somebody's notes."""
+    """One file of each kind: data, model, results, features, plan, and some notes."""
     folder = tmp_path_factory.mktemp("made")
     svmlight.write(folder / "data.txt", X, LABELS)
     (folder / "notes.txt").write_text("not to be lost\n")
@@ -131,7 +131,7 @@ def test_what_the_command_does_not_write_is_not_replaced(folder, capfd, own, the
     reason = "target is not" if own == "r.csv" else "target exists and is not"
     assert code in (1, 2) and reason in err and target.read_bytes() == before
     if own == "r.csv":
-        return  # a results file is added to, so there is nothing to force
+        return  # a results file is appended to, so nothing needs --force
     assert "with --force" in err
     code, _, err = rfx(capfd, OUTPUTS[own].format("target") + " --force")
     assert code == 0 and target.read_bytes() != before
@@ -200,8 +200,8 @@ def test_other_outputs_are_no_folders_either(line, place, folder, capfd):
 
 
 def test_eval_names_the_rows_that_a_model_learnt_from(folder, capfd):
-    """Of a model from Python these have no name, least of all that of the file which it is
-    scored on.
+    """A model that was fitted in Python has no file name; its row must not get that of the
+    evaluated file.
     """
     assert "\ndata " in "\n" + (said := rfx(capfd, "eval m.npz --data data.txt")[1])
     assert "data.txt, split all: 60 rows x 2 inputs" in said
@@ -232,7 +232,7 @@ TABLE = "patient,age,town,grade\n" + "".join(
 
 @pytest.fixture
 def graded(tmp_path, capfd):
-    """A model of a table with an id, and that table."""
+    """A model of a table with an id column, and that table."""
     data, model = tmp_path / "t.csv", tmp_path / "m.npz"
     data.write_text(TABLE)
     train = ["train", "--method", "rf", "--gamma", 1, "--lam", 1, "--loss", "logistic"]

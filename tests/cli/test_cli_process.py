@@ -1,4 +1,4 @@
-"""rfx as a process: what signals, closed pipes and full disks make of it."""
+"""rfx as a process: signals, closed pipes and full disks."""
 
 import gzip
 import os
@@ -22,7 +22,7 @@ RFX = [sys.executable, "-m", "rfx"]
 @pytest.fixture
 def data(tmp_path):
     path = tmp_path / "data.txt"
-    # too short a text for rfx to keep a binary copy of it
+    # the text is too short for a binary cache
     rows = np.random.default_rng(0).normal(size=(3000, 1)).round(3)
     svmlight.write(path, rows, np.ones(3000))
     return path
@@ -66,8 +66,8 @@ def test_a_full_disk_is_one_sentence(words, data):
 
 
 def test_the_task_is_guessed_aloud_or_not_at_all(tmp_path):
-    """A whole-numbered regression, such as cpu with its targets 1 to 100, must not be taken
-    for classes without a word.
+    """Regression on whole numbers, such as cpu with its targets 1 to 100, must not silently become
+    classification.
     """
     rows = np.random.default_rng(0).normal(size=(600, 2))
     svmlight.write(tmp_path / "classes", rows, np.sign(rows[:, 0]))
@@ -135,7 +135,7 @@ sys.exit(code)
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_what_was_being_made_at_an_interrupt_ends_in_silence(number):
-    """As objects of numba's compiler do not, of themselves."""
+    """Objects of numba's compiler would print an error by themselves."""
     done = subprocess.run(
         [sys.executable, "-c", HALF_MADE, str(int(number))], capture_output=True, text=True
     )
@@ -199,9 +199,7 @@ with interrupts.terminate_as_interrupt():
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_waits_until_llvm_has_what_it_asked_for(number):
-    """A callback of LLVM's that raises leaves it without: numba then had no code to keep,
-    or the process ended by a signal.
-    """
+    """If a callback of LLVM raises, numba has no code to cache, or a signal ends the process."""
     done = subprocess.run(
         [sys.executable, "-c", COMPILING, str(int(number))],
         capture_output=True,
@@ -363,7 +361,7 @@ def leaf():
 
 
 def page_faults(depth):
-    """Those of calls from that depth."""
+    """Page faults of 2,000 calls at this depth of the stack."""
     if depth:
         return page_faults(depth - 1)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

@@ -1,6 +1,4 @@
-"""`rfx run` and `rfx table` as a user meets them: output, exit codes, refusals; once
-through with real runs.
-"""
+"""`rfx run` and `rfx table` for a user: output, exit codes and errors; once with real runs."""
 
 import json
 import os
@@ -49,7 +47,7 @@ def rfx(*words, **options):
 
 @pytest.fixture
 def stub(tmp_path, monkeypatch):
-    """Runs end at once; those with sparse-rf did not converge."""
+    """Runs end at once; those with sparse-rf do not converge."""
     path = tmp_path / "stub.py"
     path.write_text(
         "import json, os, sys\nspec = json.loads(sys.argv[1])\nrow = {'status': 'ok', 'dataset':"
@@ -224,8 +222,8 @@ def test_exit_codes_of_the_program(folder):
 
 
 def test_real_runs_without_data_and_with(folder):
-    """A data set that must be obtained by hand gives one line, no row and code 3; built-in data
-    gives scores.
+    """A data set that must be obtained by hand gives one line, no row and exit code 3; built-in
+    data gives scores.
     """
     environment = os.environ | {"RFX_DATA": str(folder / "data"), "RFX_MIRROR": ""}
     (folder / "census.toml").write_text(

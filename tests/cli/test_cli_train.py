@@ -1,5 +1,5 @@
-"""train, eval, predict, featurize, methods: what they print, write and refuse, and their
-exit codes.
+"""train, eval, predict, featurize and methods: what they print, write and refuse, and their exit
+codes.
 """
 
 import json
@@ -245,7 +245,7 @@ def test_featurize_is_what_rf_sees(files, capfd):
         == 0
     )
     phi, _ = svmlight.read(files / "phi.txt")
-    # the first features are the same whatever their number; the model's are not divided by sqrt(n)
+    # the first features do not depend on D; those of the model are not divided by sqrt(n)
     np.testing.assert_allclose(phi[:, :20].toarray(), Z.toarray() * np.sqrt(20), atol=1e-5)
 
 
@@ -338,11 +338,11 @@ def test_featurize_writes_the_bins_of_random_binning(files, capfd):
     Z, y = svmlight.read(files / "a.txt")
     assert np.array_equal(y, LABELS[:200]) and np.all(np.diff(Z.indptr) == 30)
     np.testing.assert_allclose(Z.data, 1 / np.sqrt(30), rtol=1e-15)
-    # what the method rb sees: the same kernel matrix of collisions
+    # for the method rb: the same kernel matrix of collisions
     scaled = Scaler.fit(X[:200], "minmax01").transform(X[:200])
     ids, bins = sample_grids("laplacian", 3, 30, 0, gamma=2.0).number(scaled)
     assert np.array_equal(Z.toarray(), BinnedMatrix(ids, bins.starts).to_array())
-    # test rows get the training rows' columns, and nothing for a bin that no training row is in
+    # test rows get the columns of the training rows, and nothing for a bin without training rows
     for train in ((), ("--train", files / "train.txt")):
         assert (
             run(
@@ -714,7 +714,7 @@ def test_what_no_command_can_read_is_refused_by_all(bad, files, capfd, monkeypat
     np.savez(files / "whole.npz", X=np.eye(9))
     (files / "cut.npz").write_bytes((files / "whole.npz").read_bytes()[:-40])
     for words in _READERS:
-        if bad == "empty" and words[0] in ("table", "compare"):  # of a results file without rows
+        if bad == "empty" and words[0] in ("table", "compare"):  # from a results file without rows
             continue
         if bad == "folder" and words[0] == "report":
             continue
@@ -742,7 +742,7 @@ def test_every_option_and_command_has_help(capfd):
 
 
 def test_a_long_name_is_that_of_a_method(files, capfd):
-    """One meaning: rows and models have the short name."""
+    """An alias means the same; rows and models contain the short name."""
     code, out, _ = run(capfd, "methods", "random-binning")
     assert code == 0 and out.startswith("rb: ") and "(or random-binning)\n" in out
     named = {
@@ -793,7 +793,7 @@ def test_methods_lists_all_options(capfd):
 )
 def test_interrupt_ends_training_at_once(solver, method, tmp_path):
     rows = RNG.uniform(-1, 1, (10000, 10))
-    # noise: on a fast and idle machine too, each solver needs a minute or more
+    # noise: even on a fast and idle machine each solver needs a minute or more
     labels = RNG.choice([-1.0, 1.0], 10000)
     svmlight.write(tmp_path / "noise.txt", rows, labels)
     more = ["--n-features", "2500", "--tol", "1e-12"] if method == "rf" else ["--tol", "1e-10"]
@@ -827,7 +827,7 @@ def test_interrupt_ends_training_at_once(solver, method, tmp_path):
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130 and "rfx: interrupted" in err
-    assert time.monotonic() - start < 10  # a hang, not a speed, is what this catches
+    assert time.monotonic() - start < 10  # this detects a hang, and does not measure speed
     assert not (tmp_path / "m.npz").exists()
 
 

@@ -1,5 +1,5 @@
-"""`rfx train --sample-weight FILE` and `--class-weight`: the same models as with rows
-repeated or left out; what is refused.
+"""`rfx train --sample-weight FILE` and `--class-weight`: the models equal those of repeated or
+omitted rows; errors.
 """
 
 import json
@@ -158,7 +158,7 @@ def test_what_is_refused(folder, capfd):
         capfd, folder, "rows", "--sample-weight", folder / "weights", "--solver", "liblinear"
     )
     assert code == 2 and "--solver is liblinear, which does not support sample weights" in err
-    # an output that is the weights
+    # the output is the file of the weights
     code, _, err = run(
         capfd,
         "train",

@@ -1,4 +1,4 @@
-"""Help: a page that fits a screen, a method's options, everything."""
+"""Help: a page that fits a screen, the options of one method, and all options."""
 
 import subprocess
 import sys
@@ -19,7 +19,7 @@ def said(*words, code=0) -> str:
 
 
 def options_in(text) -> set[str]:
-    """The options that stand at the beginning of a line of help."""
+    """The options that begin a line of help."""
     return {
         word
         for line in text.splitlines()

@@ -1,5 +1,5 @@
-"""A person's own file, through the shell: tables in every format, labels that are words,
-rows without labels, columns never seen.
+"""A user's own file, through the shell: tables in every format, labels that are words, rows without
+labels, columns that training did not have.
 """
 
 import io
@@ -126,7 +126,9 @@ def test_what_the_model_never_saw_is_left_out_with_one_warning_or_refused(files,
 
 
 def test_the_schema_is_learnt_on_the_training_rows_alone(tmp_path):
-    """With 80/20, what only a test row has is unknown, and means are those of the training rows."""
+    """With 80/20, values that only test rows have are unknown, and means are those of the training
+    rows.
+    """
     values, words = np.arange(100.0), np.array(["a", "b"] * 50)
     text = "\n".join(f"{value},{word},{value % 2}" for value, word in zip(values, words))
     (tmp_path / "t.csv").write_text(text + "\n")
@@ -206,7 +208,7 @@ def test_what_is_held_out_teaches_nothing_about_missing_cells(tmp_path, monkeypa
     np.testing.assert_allclose(X[[0, 1, 5]], [[mean, 1, 0], [1, 1, 0], [5, 1, 0]])
     np.testing.assert_allclose(X_out[[0, 2]], [[10, 0, 1], [mean, 0, 1]])
     assert split.schema.inputs[0].fill != mean, "the model of all rows has what all rows teach"
-    # a column without a value in the part keeps what all rows teach
+    # a column that is empty in this part keeps the statistics of all rows
     np.testing.assert_allclose(
         split.part(np.array([0, 3]), out)[0][:, 0], split.schema.inputs[0].fill
     )
@@ -499,7 +501,7 @@ def test_other_methods_read_tables_too(method, files, capfd):
 
 
 def test_wide_text_is_trained_in_little_memory(tmp_path):
-    """1,000 rows of 60,000 columns: as an array of float64 these alone are 458 MiB."""
+    """1,000 rows of 60,000 columns: 458 MiB as an array of float64."""
     X = scipy.sparse.random(1000, 60000, 0.001, "csr", random_state=0)
     svmlight.write(tmp_path / "t.txt", X, np.where(np.arange(1000) % 2, 1.0, -1.0), precision=3)
     words = [

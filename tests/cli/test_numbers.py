@@ -1,5 +1,5 @@
-"""Extreme numbers, rows without inputs and a bare environment: one sentence or a model,
-never a traceback.
+"""Extreme numbers, rows without inputs and a bare environment give one sentence or a model, never a
+traceback.
 """
 
 import os

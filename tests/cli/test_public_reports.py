@@ -1,7 +1,7 @@
-"""Situations from public bug reports of other projects, with files of our own: what they got wrong
-must be right here, or refused by name.
+"""Situations from public bug reports of other projects, with files of our own: rfx must handle them
+correctly, or refuse them by name.
 
-Each test names the report; nothing but the facts is taken from it.
+Each test names its report. Only the facts come from it.
 """
 
 import datetime
@@ -28,7 +28,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def rfx(*words):
-    """What `rfx words` says, of a command that does what it is asked to."""
+    """The output of `rfx words`, which must succeed."""
     done = CliRunner().invoke(cli, [str(word) for word in words], standalone_mode=False)
     if done.exception is not None:
         raise done.exception
@@ -36,7 +36,7 @@ def rfx(*words):
 
 
 def refused(*words):
-    """The sentence, or the list of problems, with which `rfx words` refuses."""
+    """The error message, or the list of problems, of `rfx words`, which must fail."""
     done = CliRunner().invoke(cli, [str(word) for word in words], standalone_mode=False)
     assert done.exception is not None, done.output
     return f"{done.output}\n{done.exception}"
@@ -63,19 +63,21 @@ def rows(table=PAIRS):
 
 
 def test_tabs_in_a_file_called_csv():
-    """mlpack/mlpack#449: a table with tabs in a .csv file was loaded as one column."""
+    """mlpack/mlpack#449: a tab-separated table in a .csv file was read as one column."""
     assert converted(write("t.csv", "a\tb\ty\n7\t3\t1\n2\t5\t0\n")) == ["1 1:7 2:3", "0 1:2 2:5"]
 
 
 def test_a_header_is_no_row_of_zeros():
-    """mlpack/mlpack#2889: the header went into a linear regression as a row of zeros."""
+    """mlpack/mlpack#2889: linear regression used the header as a row of zeros."""
     lines = "".join(f"{a},{b},{2.5 * a + 4 * b + 5}\n" for (a, b), _ in PAIRS)
     found = converted(write("t.csv", "a,b,y\n" + lines))
     assert len(found) == len(PAIRS) and found[1] == "309.5 1:37 2:53"
 
 
 def test_commas_quotes_and_line_ends_within_cells():
-    """mlpack/mlpack#1754, catboost/catboost#154: quoted cells were cut at commas and line ends."""
+    """mlpack/mlpack#1754, catboost/catboost#154: quoted cells were split at commas and line
+    ends.
+    """
     said = rfx(
         "check", write("t.csv", 'n,t,y\n1,"a, b",0\n2,"c ""d""",1\n3,"e\nf",0\n4,"a, b",1\n')
     )
@@ -83,9 +85,7 @@ def test_commas_quotes_and_line_ends_within_cells():
 
 
 def test_an_empty_cell_is_missing_in_whichever_row():
-    """mlpack/mlpack#658: a missing cell was read as another value, depending on the row
-    that it stood in.
-    """
+    """mlpack/mlpack#658: a missing cell was read as a value that depended on its row."""
     for place in range(3):
         lines = ["1,4,1", "3,4,0"]
         lines.insert(place, ",4,1")
@@ -95,20 +95,20 @@ def test_an_empty_cell_is_missing_in_whichever_row():
 
 
 def test_blank_lines_at_the_end_are_no_rows():
-    """catboost/catboost#170: the last line end made one more row, of zeros."""
+    """catboost/catboost#170: the last line end added a row of zeros."""
     assert len(converted(write("t.csv", "a,b,y\n" + rows() + "\n\n"))) == len(PAIRS)
 
 
 def test_a_quote_in_the_middle_of_a_cell_is_a_character():
-    """catboost/catboost#2315: a quote within a cell of a table with tabs ended the reading."""
+    """catboost/catboost#2315: a quote within a cell of a tab-separated table ended the reading."""
     lines = "".join(f'US/"{"HILL" if y else "HAVEN"}"\t{b}\t{y}\n' for (_, b), y in PAIRS)
     said = rfx("check", write("t.tsv", "place\tb\ty\n" + lines))
     assert 'US/"HAVEN"' in said and 'US/"HILL"' in said and "40 rows" in said
 
 
 def test_the_country_code_of_namibia_is_not_dropped_without_a_word():
-    """vincentarelbundock/countrycode#261, microsoft/vscode-data-wrangler#219: the code NA
-    was taken for a missing value.
+    """vincentarelbundock/countrycode#261, microsoft/vscode-data-wrangler#219: the code NA was read
+    as a missing value.
     """
     lines = "".join(f"{'NA' if y else 'DE'},{b},{y}\n" for (_, b), y in PAIRS)
     assert "column 'country' has no value" in refused(
@@ -117,8 +117,8 @@ def test_the_country_code_of_namibia_is_not_dropped_without_a_word():
 
 
 def test_a_cell_of_another_kind_behind_many_rows_is_not_wrapped_or_dropped():
-    """ClickHouse/ClickHouse#120503: what did not fit the type that the first rows had was
-    changed without an error.
+    """ClickHouse/ClickHouse#120503: values that did not fit the type of the first rows were changed
+    without an error.
     """
     text = "c,y\n" + "".join(f"{n % 7},{n % 2}\n" for n in range(30000))
     name = write("t.csv", text + "18446744073709551615,1\n")
@@ -129,14 +129,14 @@ def test_a_cell_of_another_kind_behind_many_rows_is_not_wrapped_or_dropped():
 
 
 def test_a_number_with_an_invisible_character_is_named():
-    """abtassociates/eva#776: zero-width spaces made words of a column of numbers."""
+    """abtassociates/eva#776: zero-width spaces turned a numeric column into words."""
     lines = rows().replace("37,", "37\u200b,", 1)
     said = refused("convert", write("t.csv", "a,b,y\n" + lines), "x.svm")
     assert "line 3: column 'a' has" in said and "not a number" in said
 
 
 def test_codes_that_could_be_dates_stay_words():
-    """wireservice/csvkit#231: the reference T00370201 was taken for the first of February 2037."""
+    """wireservice/csvkit#231: the reference T00370201 was read as the first of February 2037."""
     lines = "".join(f"T0037020{a % 3},{y}\n" for (a, _), y in PAIRS)
     assert "3 words: T00370200, T00370201, T00370202" in rfx(
         "check", write("t.csv", "ref,y\n" + lines)
@@ -147,8 +147,8 @@ def test_codes_that_could_be_dates_stay_words():
 
 
 def test_columns_of_new_rows_are_found_by_their_names():
-    """lightgbm-org/LightGBM#2642 and #2022: columns in another order, or without the
-    ignored one, gave other predictions.
+    """lightgbm-org/LightGBM#2642 and #2022: predictions changed if columns were reordered, or if
+    the ignored column was absent.
     """
     rfx(
         "train",
@@ -178,9 +178,7 @@ def test_columns_of_new_rows_are_found_by_their_names():
 
 
 def test_new_rows_with_other_columns_are_refused_or_named():
-    """h2oai/h2o-3#3909: columns that a model does not use, and a file without a header,
-    were told wrongly.
-    """
+    """h2oai/h2o-3#3909: wrong messages about unused columns, and about a file without a header."""
     rfx(
         "train",
         *OPTIONS,
@@ -201,26 +199,26 @@ def test_new_rows_with_other_columns_are_refused_or_named():
 
 
 def test_a_comment_ends_a_line():
-    """dmlc/xgboost#4135: a comment behind the values ended the reading."""
+    """dmlc/xgboost#4135: a comment after the values ended the reading."""
     assert "2 rows, 2 columns" in rfx("check", write("t.svm", "1 1:5 2:3 # doc 7:1 9:2\n0 1:2#\n"))
 
 
 def test_a_row_without_inputs_is_a_row():
-    """jolibrain/deepdetect#361: a line with nothing but its label was no row."""
+    """jolibrain/deepdetect#361: a line with only a label was not counted as a row."""
     assert "4 rows, 2 columns, labels 0 (2), 1 (2)" in rfx(
         "check", write("t.svm", "0 1:1 2:2\n1 \n1\n0 2:3\n")
     )
 
 
 def test_a_value_that_is_no_number_is_refused():
-    """dmlc/xgboost#4356: values nan gave results as if the labels were known."""
+    """dmlc/xgboost#4356: labels nan gave results as if the labels were known."""
     said = refused("check", write("t.svm", "0 1:1 2:nan\n1 1:2 2:1\n0 1:NaN\n"))
     assert "t.svm:1:9: the value 'nan'" in said and "t.svm:3:5: the value 'NaN'" in said
     assert "line 1, column 9" in refused("train", *OPTIONS, "--data", "t.svm")
 
 
 def test_an_index_that_is_too_large_is_not_left_out():
-    """dotnet/machinelearning#4689: an entry whose index was beyond 32 bits was left out."""
+    """dotnet/machinelearning#4689: an entry with an index above 32 bits was dropped."""
     assert "t.svm:1:7: the index '99999999999999999999' is too large" in refused(
         "check", write("t.svm", "0 1:1 99999999999999999999:2\n1 1:2\n")
     )
@@ -230,7 +228,7 @@ def test_an_index_that_is_too_large_is_not_left_out():
 
 
 def test_several_labels_in_a_line_are_named():
-    """scikit-learn/scikit-learn#6350: labels with commas and spaces between them."""
+    """scikit-learn/scikit-learn#6350: labels separated by commas and spaces."""
     assert "names several classes" in refused("check", write("t.svm", "324,674 1:7 3:5\n1 1:1\n"))
     assert "t.svm:1:6: '674' is not index:value" in refused(
         "check", write("t.svm", "324, 674 1:7 3:5\n1 1:1\n")
@@ -238,15 +236,15 @@ def test_several_labels_in_a_line_are_named():
 
 
 def test_blanks_and_line_ends_of_windows():
-    """apache/spark#2996, microsoft/lightgbm-benchmark#154: more blanks than needed, and a
-    carriage return, ended the reading.
+    """apache/spark#2996, microsoft/lightgbm-benchmark#154: repeated spaces and a carriage return
+    ended the reading.
     """
     lines = "".join(f" {y}  1:{a}\t2:{b}  \r\n" for (a, b), y in PAIRS)
     assert "40 rows, 2 columns, labels 0" in rfx("check", write("t.svm", lines))
 
 
 def test_zeros_that_are_written_are_zeros_that_are_not():
-    """dmlc/xgboost#2488: predictions changed when zeros were written."""
+    """dmlc/xgboost#2488: predictions changed if zeros were written."""
     full = "".join(f"{y} 1:{a} 2:{b} 3:0\n" for (a, b), y in PAIRS)
     rfx("train", *OPTIONS, "--data", write("full.svm", full), "--model", "m.npz")
     sparse = full.replace(" 1:0", "").replace(" 2:0", "").replace(" 3:0", "")
@@ -256,7 +254,7 @@ def test_zeros_that_are_written_are_zeros_that_are_not():
 
 
 def test_query_ids_are_refused_by_name():
-    """lightgbm-org/LightGBM#1576: the second entry of ranking data was an input format error."""
+    """lightgbm-org/LightGBM#1576: the second entry of ranking data caused a format error."""
     assert "query ids (ranking data) are not supported" in refused(
         "check", write("t.svm", "1 qid:1 1:2\n0 qid:1 1:3\n")
     )
@@ -266,7 +264,7 @@ def test_query_ids_are_refused_by_name():
 
 
 def test_all_members_of_a_gzip_file_are_read():
-    """duckdb/duckdb#780: rows of a compressed table with tabs and apostrophes were lost
+    """duckdb/duckdb#780: rows of a compressed tab-separated table with apostrophes were lost
     without an error.
     """
     text = ("n\tb\ty\n" + "".join(f"o'{a % 3}\t{b}\t{y}\n" for (a, b), y in PAIRS)).encode()
@@ -276,7 +274,7 @@ def test_all_members_of_a_gzip_file_are_read():
 
 
 def test_a_gzip_file_by_another_name_is_read():
-    """hove-io/mimirsbrunn#628: a compressed file called .csv gave no rows and no error."""
+    """hove-io/mimirsbrunn#628: a compressed file named .csv gave no rows and no error."""
     with open("t.csv", "wb") as file:
         file.write(gzip.compress(("a,b,y\n" + rows()).encode()))
     assert "40 rows, 3 columns" in rfx("check", "t.csv")
@@ -286,8 +284,8 @@ def test_a_gzip_file_by_another_name_is_read():
 
 
 def test_arrays_of_other_orders_of_bytes_and_axes():
-    """rogersce/cnpy#7, SciTools/iris#1590: arrays in Fortran's order or with the high byte
-    first were read wrongly.
+    """rogersce/cnpy#7, SciTools/iris#1590: arrays in Fortran order or big-endian arrays were read
+    wrongly.
     """
     np.savez("t.npz", X=np.asfortranarray(A.astype(">f4")), y=Y.astype(">i2"))
     assert converted("t.npz")[1] == f"{Y[1]} 1:{A[1, 0]} 2:{A[1, 1]}"
@@ -305,7 +303,7 @@ def parquet(**columns):
 
 
 def test_unsigned_numbers_of_parquet():
-    """dflib/dflib#639: unsigned numbers beyond the signed ones were read as negative ones."""
+    """dflib/dflib#639: unsigned numbers above the signed range were read as negative numbers."""
     pyarrow = pytest.importorskip("pyarrow")
     columns = {
         "b": ([200, 1], pyarrow.uint8()),
@@ -319,7 +317,7 @@ def test_unsigned_numbers_of_parquet():
 
 
 def test_decimal_numbers_of_parquet():
-    """apache/texera#8512: 12.34 of a decimal column was read as 1234."""
+    """apache/texera#8512: 12.34 in a decimal column was read as 1234."""
     pyarrow = pytest.importorskip("pyarrow")
     column = (
         [decimal.Decimal("12.34"), decimal.Decimal("0.10"), decimal.Decimal("7.00")],
@@ -333,9 +331,7 @@ def test_decimal_numbers_of_parquet():
 
 
 def test_a_parquet_column_that_cannot_be_read_is_named():
-    """Bears-R-Us/arkouda#2820: columns of a type that could not be read were left out
-    without a word.
-    """
+    """Bears-R-Us/arkouda#2820: columns of unsupported types were silently dropped."""
     said = refused(
         "convert", parquet(a=([1, 2],), words=([["u"], ["v", "w"]],), y=([1.5, 2.5],)), "x.svm"
     )
@@ -343,7 +339,7 @@ def test_a_parquet_column_that_cannot_be_read_is_named():
 
 
 def test_durations_of_parquet_are_seconds_in_whatever_unit():
-    """apache/drill#2788: a column in microseconds was compared as if it were in another unit."""
+    """apache/drill#2788: a column in microseconds was compared as if it had another unit."""
     pyarrow = pytest.importorskip("pyarrow")
     times = [datetime.timedelta(seconds=1.5), datetime.timedelta(days=1)]
     for unit in ("ms", "us", "ns"):
@@ -357,8 +353,8 @@ def test_durations_of_parquet_are_seconds_in_whatever_unit():
 
 
 def test_a_separator_at_the_end_of_each_row_makes_no_column():
-    """deephaven/deephaven-core#1800: what stands behind the last separator of each row,
-    header included, was a column.
+    """deephaven/deephaven-core#1800: a separator at the end of every row, header included, became a
+    column.
     """
     for separator, name in ((",", "t.csv"), ("|", "t.psv")):
         lines = ["a,b,y,\n", *(f"{a},{b},{y},\n" for (a, b), y in PAIRS)]
@@ -373,7 +369,9 @@ def test_a_separator_at_the_end_of_each_row_makes_no_column():
 
 
 def test_a_separator_at_the_end_of_rows_alone_moves_no_cell():
-    """pandas-dev/pandas#14124: the first column became an index, and each cell the next one's."""
+    """pandas-dev/pandas#14124: the first column became an index, so each cell moved to the next
+    column.
+    """
     lines = "".join(f"{a},{b},{y},\n" for (a, b), y in PAIRS)
     said = refused("convert", write("t.csv", "a,b,y\n" + lines), "x.svm")
     assert (
@@ -386,10 +384,10 @@ def test_a_separator_at_the_end_of_rows_alone_moves_no_cell():
 
 
 def test_names_of_rows_without_a_name_of_their_own():
-    """pandas-dev/pandas#38830: a header that is a cell shorter than the rows gave each column the
-    next one's name.
+    """pandas-dev/pandas#38830: if the header was one cell shorter than the rows, each column got
+    the name of the next.
 
-    R's write.table writes names of rows so, with spaces.
+    R's write.table writes row names this way, separated by spaces.
     """
     for separator, name in ((",", "t.csv"), (" ", "t.txt")):
         lines = "a,b,y\n" + "".join(f"r{n},{line}\n" for n, line in enumerate(rows().split()))
@@ -423,9 +421,7 @@ def test_truth_values_are_the_same_labels_in_any_file():
 
 
 def test_weights_below_zero_and_too_few_are_refused():
-    """VowpalWabbit/vowpal_wabbit#4925: a row of a weight below zero was left out of the
-    training without a word.
-    """
+    """VowpalWabbit/vowpal_wabbit#4925: training silently ignored a row with a negative weight."""
     write("t.csv", "a,b,y\n" + rows())
     words = ("train", *OPTIONS, "--data", "t.csv", "--sample-weight", "w.txt")
     for line in ("-1", "nan", "1 2", "1_0", ""):
@@ -447,16 +443,14 @@ def test_a_number_with_a_comma_behind_it_is_none():
 
 
 def test_amounts_in_parentheses_are_below_zero():
-    """h2oai/datatable#771: (200) of a table of accounts is -200, and a quoted 3,400 is one
-    number.
-    """
+    """h2oai/datatable#771: (200) in accounting tables is -200, and a quoted 3,400 is one number."""
     lines = 'a,b,y\n(200),"3,400",1.5\n100,"12,000",2.5\n'
     assert converted(write("t.csv", lines)) == ["1.5 1:-200 2:3400", "2.5 1:100 2:12000"]
 
 
 def test_spaces_at_the_ends_of_lines_make_no_cells():
-    """pandas-dev/pandas#21768 and #8984: a table with spaces between its cells and behind
-    the last one.
+    """pandas-dev/pandas#21768 and #8984: a table with spaces between its cells and after the last
+    one.
     """
     text = "a b y \n" + "".join(f"{a} {b} {y} \n" for (a, b), y in PAIRS)
     assert "40 rows, 3 columns" in rfx("check", write("t.txt", text))

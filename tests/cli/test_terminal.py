@@ -1,5 +1,5 @@
-"""Control characters of servers, files and tables never reach the terminal; data and
-progress are written as they are.
+"""Control characters of servers, files and tables never reach the terminal; data and progress are
+written unchanged.
 """
 
 import io
@@ -56,8 +56,8 @@ def test_a_strangers_words_are_one_short_line():
 
 
 def test_an_error_is_one_line_whatever_it_quotes(tmp_path):
-    """A quoted cell may hold line breaks; the command line shows the error, and programs
-    read it, as one sentence.
+    """A quoted cell may contain line breaks; the command line shows the error, and programs read
+    it, as one sentence.
     """
     assert (
         str(errors.DataError("a\nb\u2028c"))
@@ -90,7 +90,7 @@ ANSWERS = {
 
 @pytest.fixture
 def answers():
-    """Serves one answer, whatever is asked; (the address, where to put the answer)."""
+    """A server with one answer to every request; (address, list that holds the answer)."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         said = []
 
@@ -111,8 +111,8 @@ def answers():
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_what_a_server_answers(name, answers, tmp_path, monkeypatch, caplog):
-    """Its words are checked where they come in, too: a program that uses rfx as a library
-    prints messages by itself.
+    """Server text is also checked when it arrives, because a program that uses rfx as a library
+    prints messages itself.
     """
     address, said = answers
     said.append(ANSWERS[name])
@@ -174,7 +174,7 @@ def test_names_of_columns_and_words(tmp_path):
     )
     assert r"\x1b]0;evil" in rfx("info", tmp_path / "m.npz")[1]
     assert r"\x1b]0;evil" in rfx("eval", tmp_path / "m.npz", "--data", path)[1]
-    # a program gets the labels as they are
+    # a program gets the labels unchanged
     line = [sys.executable, "-m", "rfx", "predict", str(tmp_path / "m.npz"), str(path)]
     done = subprocess.run(line, capture_output=True, check=True)
     assert set(done.stdout.decode().splitlines()) <= {"yes", f"no{EVIL}"}
@@ -212,9 +212,7 @@ def test_a_registrys_title(tmp_path, monkeypatch):
 
 
 def test_progress_still_moves_the_cursor():
-    """On a terminal the line of progress is written over, by the control characters of rfx
-    itself.
-    """
+    """On a terminal, the control characters of rfx itself overwrite the progress line."""
     code = (
         "from rfx import terminal\nfrom rfx.cli import progress\n"
         "progress.TICK = progress.PATIENCE = 0.01\n"
@@ -236,7 +234,7 @@ def test_progress_still_moves_the_cursor():
 def _read(descriptor):
     try:
         return os.read(descriptor, 4096)
-    except OSError:  # the other end is closed
+    except OSError:  # the other side has closed
         return b""
 
 
@@ -250,7 +248,7 @@ def test_streams_that_hold_no_bytes_or_are_closed_stay(monkeypatch):
 
 
 def test_a_narrow_encoding_hides_nothing(tmp_path):
-    """Characters that standard output can't hold are spelled out; they were a traceback."""
+    """Characters that standard output can't encode are escaped and do not cause a traceback."""
     path = tmp_path / "table.csv"
     path.write_text("größe,y\n" + "1,日本\n2,b\n" * 9)
     for encoding in ("ascii", "latin-1"):

@@ -1,6 +1,4 @@
-"""`rfx warm` fills an empty cache, and the first command that has to compile says what is
-waited for.
-"""
+"""`rfx warm` fills an empty cache. The first command that has to compile says why it takes long."""
 
 import os
 from types import SimpleNamespace

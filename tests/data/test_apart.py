@@ -1,4 +1,4 @@
-"""Rows that are kept apart: whole groups, later rows, and the columns of tables that say which."""
+"""Rows that are kept apart: whole groups, later rows, and the table columns that define them."""
 
 import numpy as np
 import pytest
@@ -219,7 +219,7 @@ def test_sets_without_such_columns(tmp_path):
 
 @pytest.mark.parametrize("by", ["groups", "time"])
 def test_means_of_targets_are_those_of_other_groups_or_earlier_rows(by):
-    """Each group has a category of its own, so that no other group tells its mean."""
+    """Each group has its own category, so that no other group has its mean."""
     group = np.random.default_rng(1).permutation(np.arange(300) // 6)
     y = group.astype(float)
     words = Words(group.astype(np.int32), [f"c{number:02}" for number in range(50)])

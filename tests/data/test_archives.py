@@ -1,5 +1,5 @@
-"""Compressed files: read to the last byte or refused, with the verdict of gzip, bzip2, xz
-and unzip.
+"""Compressed files are read to the last byte or refused, in agreement with gzip, bzip2, xz and
+unzip.
 """
 
 import bz2
@@ -35,7 +35,7 @@ def two(kind) -> tuple[bytes, bytes]:
 
 
 def passed(kind, content, folder) -> bool:
-    """Whether the command-line tool takes the file without a word."""
+    """Whether the command-line tool accepts the file without a message."""
     path = folder / f"tool.{kind}"
     path.write_bytes(content)
     done = subprocess.run([TOOLS[kind], "-t", path], capture_output=True, timeout=60)
@@ -49,7 +49,7 @@ def flipped(content, place) -> bytes:
 
 
 def changed(kind) -> dict[str, tuple[bytes, bool]]:
-    """By what was done to a file of two parts: its bytes, and whether all rows are still there."""
+    """By the change to a file of two parts: its bytes, and whether all rows are intact."""
     first, second = two(kind)
     both = first + second
     cases = {
@@ -152,7 +152,7 @@ def test_check_and_train_refuse_a_damaged_second_part(kind, tmp_path, capfd):
 
 @pytest.mark.parametrize("kind", PACK)
 def test_compressed_rows_come_through_a_pipe(kind, tmp_path, capfd):
-    """As bash's <(...) gives them: a name under /dev/fd that can be read once."""
+    """As bash's <(...) passes them: a name under /dev/fd that can be read once."""
     first, second = two(kind)
     for content, expected in ((first + second, 0), (first + flipped(second, 1), 1)):
         read, write = os.pipe()
@@ -197,7 +197,7 @@ def test_weights_that_are_no_file_are_refused_at_once(tmp_path, capfd):
 
 def test_an_unknown_kind_of_checksum_of_xz_is_refused(tmp_path):
     content = bytearray(lzma.compress(ROWS, check=lzma.CHECK_CRC64))
-    size = 8 + 4  # kind 5 has checksums as long as kind 6, and is not defined
+    size = 8 + 4  # kind 5 has checksums of the same length as kind 6, and is not defined
     for flags in (7, len(content) - 3):
         content[flags] = 5
     content[8:12] = zlib.crc32(content[6:8]).to_bytes(4, "little")
@@ -229,7 +229,7 @@ def test_a_zip_archive_is_whole_or_refused(pipe, tmp_path):
 
     whole = zipped()
     assert read(whole) == ROWS
-    # the first of two archives in one file is not what its directory is of
+    # a file of two archives: the directory belongs to the second
     for damaged in (
         whole + zipped(b"1 1:1\n"),
         whole + b"x",

@@ -1,5 +1,5 @@
-"""npy, npz and Parquet files: what each kind of array and column is read as, or the
-sentence that refuses it, and the memory.
+"""npy, npz and Parquet files: values of each kind of array and column, or the error message;
+memory.
 """
 
 import decimal
@@ -39,7 +39,7 @@ def read(path):
 
 
 def cells(column):
-    """The cells of a column, None where one is missing."""
+    """The cells of a column, None for a missing one."""
     if isinstance(column, Words):
         return [None if code < 0 else column.values[code] for code in column.codes]
     return column.tolist()
@@ -221,7 +221,9 @@ def test_words_of_digits_in_parquet_are_categories(tmp_path, capfd):
 
 
 def test_a_column_of_words_stays_one_for_the_model(tmp_path, capfd):
-    """The training rows have a word among the digits of a column, the rows to predict do not."""
+    """A column of the training rows has a word among digits; the rows to predict have digits
+    only.
+    """
     rows = np.array([["01", "a"], ["2", "b"], ["x", "a"], ["z", "b"]] * 15)
     y = np.array(["yes", "no", "no", "yes"] * 15)
     schema = Learner(Reading()).update(read(saved(tmp_path / "a.npz", X=rows, y=y))).finish()
@@ -346,7 +348,7 @@ def test_a_cell_with_a_word_that_is_not_there_is_damage(tmp_path):
         write_statistics=False,
     )
     content = path.read_bytes()
-    run = b"\x01\x10\x00"  # of one bit each: eight times the first word
+    run = b"\x01\x10\x00"  # one bit per row: eight times the first word
     assert run in content
     path.write_bytes(content.replace(run, b"\x01\x10\x01", 1))
     with pytest.raises(DataError, match="is not a readable Parquet file"):
@@ -360,7 +362,7 @@ def test_decimal_numbers_are_those_of_a_text(tmp_path):
 
 
 def test_a_file_larger_than_memory_is_read_by_row_groups(tmp_path, monkeypatch):
-    """As workers read it: each row group must fit, and not all of them."""
+    """Workers read row groups: each must fit into memory, not all of them."""
     path = written(
         tmp_path / "a.parquet",
         {"a": np.arange(4000.0), "y": np.arange(4000) % 2},
@@ -416,7 +418,7 @@ for path in sys.argv[1:]:
 
 
 def peaks(paths, monkeypatch):
-    """(exit code, standard error, MiB at the peak) of training on one file after the other, in a
+    """(exit code, standard error, peak memory in MiB) of training on each of the files, in a
     process of limited memory.
 
     RFX_MAX_BYTES is a MiB.
@@ -434,7 +436,7 @@ def peaks(paths, monkeypatch):
 
 
 def zeros(path, **members):
-    """An npz file of zeros, written in pieces: name: (shape, dtype)."""
+    """Write an npz file of zeros, in pieces; name: (shape, dtype)."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, (shape, dtype) in members.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
@@ -447,7 +449,7 @@ def zeros(path, **members):
 
 
 def bombs(folder):
-    """By what they are, small files that take much memory."""
+    """By kind, small files that unpack to much memory."""
     word, small = "x" * 1_000_000, {"compression": "zstd"}
     pyarrow = pytest.importorskip("pyarrow")
     delta = {"use_dictionary": False, "column_encoding": {"a": "DELTA_BYTE_ARRAY"}, **small}

@@ -1,5 +1,5 @@
-"""What the columns of a table are: row numbers, spellings of one value, numbers and dates
-as people write them, declared categories.
+"""The types of table columns: row numbers, spellings of one value, numbers and dates as people
+write them, declared categories.
 """
 
 import json
@@ -32,7 +32,7 @@ SAID: list[str] = []
 
 
 class _Said(logging.Handler):
-    """What the command line prints on standard error, one line a record."""
+    """What the command line prints on standard error, one line per log record."""
 
     def emit(self, record):
         SAID.append(record.getMessage())
@@ -54,7 +54,7 @@ def saved(path, **columns):
 
 
 def trained(capfd, path, *more):
-    """(training rows, what was said) of a file, with the model beside it."""
+    """(training rows, log lines) of a file, with the model next to it."""
     SAID.clear()
     code, _, err = run(
         capfd, "train", *FAST, "--data", path, "--model", path.parent / "m.npz", "--force", *more
@@ -87,7 +87,7 @@ def test_the_index_of_a_parquet_file_is_left_out_and_is_never_the_target(tmp_pat
         said.count("'__index_level_0__' of") == 1
         and "is ignored: the index of the saved data frame" in said
     )
-    # the same rows with another index, with none, and with one of another name
+    # the same rows with another index, without one, and with an index of another name
     frame.to_csv(tmp_path / "t.csv", index=False)
     frame.rename_axis("when").to_parquet(tmp_path / "named.parquet")
     want = predicted(capfd, tmp_path / "t.csv")
@@ -115,7 +115,7 @@ def test_a_first_column_without_a_name_that_numbers_the_rows_is_left_out(
     )
     assert predicted(capfd, tmp_path / "t.csv") == predicted(capfd, tmp_path / "plain.csv")
     assert predicted(capfd, tmp_path / "t.csv")[1] == ""
-    # a model of the file without row numbers takes the one that has them
+    # a model of the file without row numbers reads the file that has them
     trained(capfd, tmp_path / "plain.csv")
     assert predicted(capfd, tmp_path / "t.csv") == predicted(capfd, tmp_path / "plain.csv")
 
@@ -249,7 +249,7 @@ def test_truth_values_are_one_value_in_any_case_and_file(tmp_path, capfd):
         assert predicted(capfd, other) == want and want[1] == ""
     pytest.importorskip("pandas").read_csv(path).to_parquet(tmp_path / "t.parquet")
     assert predicted(capfd, tmp_path / "t.parquet") == want
-    # a model of 1 and 0 takes truth values, one of other numbers refuses them
+    # a model of 1 and 0 reads truth values; one of other numbers refuses them
     trained(capfd, tmp_path / "2.csv")
     assert (
         predicted(capfd, tmp_path / "0.csv")
@@ -378,7 +378,7 @@ def test_codes_with_zeros_in_front_that_are_read_as_numbers_are_warned_of(tmp_pa
     assert "zip=00501" in model.schema.titles()
     assert f"{ZEROS}: column 'month' (01); --categorical zip,month reads it as codes" in said
     assert ZEROS not in trained(capfd, data, "--categorical", "zip", "--ignore", "month")[1]
-    # labels keep their zeros
+    # labels keep their leading zeros
     assert ZEROS not in trained(capfd, data, "--target", "month", "--ignore", "zip")[1]
     data.write_text(data.read_text().replace(",0", ",").replace("\n00", "\n"))
     assert ZEROS not in trained(capfd, data)[1]
@@ -434,7 +434,7 @@ def test_labels_that_differ_in_case_or_blanks_alone_are_kept_apart_and_said(tmp_
     frame = pytest.importorskip("pandas").DataFrame({"a": A, "y": np.where(A > 0, "no", "no ")})
     frame.to_parquet(tmp_path / "t.parquet")
     assert "column 'y' ('no' and 'no ')" in trained(capfd, tmp_path / "t.parquet")[1]
-    # numbers keep their spelling without a word
+    # numbers keep their spelling, without a message
     numbers = np.array(["1.1", "1.10"])[np.arange(60) % 2]
     assert "similar labels" not in trained(capfd, saved(tmp_path / "t.csv", a=A, y=numbers))[1]
 
@@ -697,7 +697,7 @@ def test_all_columns_that_can_not_be_used_are_named_at_once_with_what_to_type(tm
         "--ignore",
         'Row ID,"Price, net",it\'s',
     ]
-    # what was left out before stays so when the advice is typed
+    # what was omitted before stays omitted if the advice is typed
     more = refused(capfd, path, "--ignore", "Row ID", *shlex.split(dates))
     assert (
         trained(
@@ -886,7 +886,7 @@ def test_a_damaged_form_is_refused():
 
 
 def _arrays(path, codes, y):
-    """An array file, by its name, of a column of codes and one of numbers, and of targets."""
+    """An array file (by its name) with a column of codes, one of numbers, and targets."""
     b = np.arange(len(codes)) % 7
     if path.suffix == ".npy":
         np.save(path, np.column_stack([np.array(codes), b.astype(str), np.array(y)]))

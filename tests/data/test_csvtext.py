@@ -1,5 +1,5 @@
-"""CSV text: cells, quotes, headers, kinds of columns and what is wrong with a line,
-whatever the pieces that it is read in.
+"""CSV text: cells, quotes, headers, column types and line errors do not depend on the pieces in
+which the text is read.
 """
 
 import csv
@@ -38,7 +38,7 @@ def cells(table):
     ]
 
 
-# a writer leaves a carriage return without quotes, which a reader has to take for the end of a line
+# a writer does not quote a carriage return, which a reader must take for the end of a line
 CELL = st.text(st.sampled_from('ab ,;"\n1.é\t'), max_size=6)
 
 
@@ -49,9 +49,7 @@ CELL = st.text(st.sampled_from('ab ,;"\n1.é\t'), max_size=6)
     st.sampled_from(["\n", "\r\n"]),
 )
 def test_what_python_writes_is_read_in_any_pieces(rows, chunk, end):
-    """The first column makes sure that no row is a blank line, the last row that columns
-    are words.
-    """
+    """The first column prevents blank lines; the last row makes all columns words."""
     rows = [*rows, ("word", "word")]
     text = io.StringIO()
     csv.writer(text, lineterminator=end).writerows(
@@ -109,7 +107,7 @@ def test_a_column_is_words_where_any_of_its_cells_is(chunk):
     assert cells(read("a,b\n1,2\n", forced=frozenset([0])))[0] == ["1"]
     assert cells(read("a,b\n123456789012345678901234,2\n")) == [[123456789012345678901234.0], [2.0]]
     assert cells(read("a;b\n1,5;x\n-2,25e1;y\n", chunk)) == [[1.5, -22.5], ["x", "y"]]
-    # alone, 1,234 might be a whole number with a mark between its thousands
+    # alone, 1,234 could be a whole number with a thousands separator
     assert cells(read("a;b\n1,234;x\n1,5;y\n", chunk)) == [[1.234, 1.5], ["x", "y"]]
 
 
@@ -117,7 +115,7 @@ def test_a_column_is_words_where_any_of_its_cells_is(chunk):
 def test_a_word_that_may_mean_that_there_is_no_value_is_kept_among_words_alone(chunk):
     table = read("a,b,c\nNA,1,NA\nDE,NA,2\n?,3,\n", chunk)
     assert cells(table)[0] == ["NA", "DE", None] and table.doubtful == "NA"
-    assert table.settled(0).values == ["DE"]  # one other is too few
+    assert table.settled(0).values == ["DE"]  # a single other one is too few
     assert read("a,b\nNA,1\nDE,2\nFR,3\n", chunk).settled(0).values == ["NA", "DE", "FR"]
     np.testing.assert_array_equal(table.columns[1:], [[1, np.nan, 3], [np.nan, 2, np.nan]])
 
@@ -205,15 +203,13 @@ def test_libsvm_text_is_not_taken_for_cells():
 
 
 def by_python(text):
-    """The cells of each record as Python's csv module has them; blank lines are none."""
+    """The cells of each record according to Python's csv module; blank lines are skipped."""
     rows = csv.reader(io.StringIO(text, newline=""), skipinitialspace=True)
     return [[cell.strip() for cell in row] for row in rows if row]
 
 
 def by_ours(text):
-    """The cells of each record; None where a quote stays open, the numbers of cells where
-    these differ.
-    """
+    """The cells of each record; None if a quote is not closed, the cell counts if these differ."""
     raw = text.encode()
     found = csvtext.records(raw, ",")
     if found.open:
@@ -227,8 +223,8 @@ def by_ours(text):
 
 
 def test_every_short_text_has_the_cells_of_python_s_csv_module():
-    """Rows of nothing but spaces count as blank lines here, and as a cell there; tables of
-    one column may lack them.
+    """Rows of only spaces are blank lines here and one cell in the csv module, so tables of one
+    column may lack them.
     """
     compared = 0
     for length in range(5):
@@ -340,8 +336,8 @@ def test_a_header_may_be_of_any_length():
     assert read(f'a,"{name}"\n1,2\n').names == ["a", name]
 
 
-# first rows, the rows below, whether the first is a header, whether there is a note; None: a doubt
-# that is refused
+# first rows, rows below, whether the first is a header, whether there is a note; None: ambiguous,
+# so refused
 NUMBERS, FLOATS = (
     "1.5,2.5,no\n-1,0.5,yes\n0.5,1,no\n1,-2,yes\n2,1,no\n0,0.25,yes\n",
     "1.5,2.5\n-1,0.5\n0.5,1\n1,-2\n2,1\n0,0.25\n",

@@ -1,6 +1,4 @@
-"""Fetching, against a web server on this machine: checksums, retries, mirrors, conversion,
-locks.
-"""
+"""Fetching from a local web server: checksums, retries, mirrors, conversion, locks."""
 
 import bz2
 import dataclasses
@@ -31,8 +29,8 @@ TEXT = b"1 1:0.5 2:3\n-1 2:7\n"
 
 
 class Server:
-    """Serves `files` (path: bytes); a path in `failures` answers that many times with a
-    status first.
+    """Serve `files` (path: bytes); each path in `failures` first answers that many times with a
+    status.
     """
 
     def __init__(self):
@@ -90,7 +88,7 @@ def no_waiting(own_folders, monkeypatch):
 
 @pytest.fixture
 def entry(server, monkeypatch):
-    """Makes the registry know a set `toy` of one file, and returns that file's place."""
+    """Register a set `toy` of one file, and return the path of that file."""
 
     def make(
         url="/files/toy.bz2", sha256=hashlib.sha256(TEXT).hexdigest(), md5=None, obtain=None, **file
@@ -120,7 +118,7 @@ def entry(server, monkeypatch):
 
 
 def left_over(target):
-    """What lies in the data folder apart from the file and the folder of locks."""
+    """The content of the data folder other than the file and the folder of locks."""
     folder = target.parent
     return {path.name for path in folder.iterdir()} - {
         target.name,
@@ -286,7 +284,7 @@ def test_the_first_copy_must_have_the_rows_and_columns(server, entry, content):
         and not left_over(target)
     )
     assert fetch.fetch("toy", trust=True)["train"].read_bytes() == content
-    assert fetch.fetch("toy") == {"train": target}  # taken for good
+    assert fetch.fetch("toy") == {"train": target}  # trusted from now on
 
 
 def test_later_copies_are_compared_with_the_first(server, entry):
@@ -410,7 +408,7 @@ def test_a_bomb_stops_at_the_declared_size(server, entry, pack, monkeypatch):
         " discarded",
     ):
         fetch.fetch("toy")
-    target = entry("/files/toy")  # where no size is known, by the rows and columns
+    target = entry("/files/toy")  # if the size is unknown, by the number of rows and columns
     with pytest.raises(DataError, match="unpacks to more than 176 bytes"):
         fetch.fetch("toy")
     monkeypatch.setenv("RFX_MAX_BYTES", "10")
@@ -430,15 +428,13 @@ def test_a_limit_that_is_no_number(entry, monkeypatch, text):
 
 
 def answering(server, answer):
-    """Have the server's next connections served by answer(write), where write(bytes) sends
-    at once.
-    """
+    """Let answer(write) serve the server's next connections; write(bytes) sends at once."""
 
     def do_get(handler):
         server.requests.append(handler.path)
         try:
             answer(lambda data: (handler.wfile.write(data), handler.wfile.flush()))
-        except OSError:  # the other side has gone
+        except OSError:  # the other side has closed
             pass
         handler.close_connection = True
 
@@ -600,7 +596,7 @@ def test_a_member_without_a_name(server, entry):
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("toy", TEXT)
-        archive.infolist()[0].filename = ""  # as the directory at the end has it
+        archive.infolist()[0].filename = ""  # as in the directory at the end
     server.files["/files/toy.zip"] = packed.getvalue()
     entry("/files/toy.zip")
     with pytest.raises(DataError, match="toy.zip is damaged"):
@@ -612,7 +608,7 @@ def test_an_encrypted_archive(server, entry):
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr("toy", TEXT)
     content = bytearray(packed.getvalue())
-    # the flag of encryption, in the member's head and in the directory
+    # the encryption flag, in the member's header and in the directory
     for at, mark in ((6, b"PK\3\4"), (8, b"PK\1\2")):
         content[content.index(mark) + at] |= 1
     server.files["/files/toy.zip"] = bytes(content)
@@ -858,7 +854,8 @@ def test_two_processes_fetch_once(server, entry, tmp_path):
     other.stdin.close()
     other.wait(timeout=30)
     waiting.join(timeout=30)
-    assert found == [{"train": target}] and not server.requests  # the other one's file is taken
+    # the file of the other process is used
+    assert found == [{"train": target}] and not server.requests
 
 
 def test_waiting_has_an_end(server, entry, monkeypatch):
@@ -962,7 +959,7 @@ def test_names_and_roles(server, monkeypatch, tmp_path):
 def test_a_bar_is_shown_only_when_asked_for(server, entry, capfd):
     server.files["/files/toy.bz2"] = bz2.compress(TEXT)
     target = entry()
-    fetch.fetch("toy")  # standard error is no terminal here
+    fetch.fetch("toy")  # standard error is not a terminal here
     assert capfd.readouterr().err == ""
     target.unlink()
     fetch.fetch("toy", progress=True)

@@ -1,5 +1,5 @@
-"""Labels: those that a model never saw, words in messages and in --class-weight, spellings
-that are kept.
+"""Labels: those absent from training, words in messages and in --class-weight, spellings that are
+preserved.
 """
 
 import json
@@ -50,7 +50,7 @@ def run(capfd, *args):
 
 
 def write_libsvm(path, labels):
-    """Rows of two inputs, the first of which tells the labels apart."""
+    """Rows of two inputs, the first of which separates the labels."""
     places = {label: place for place, label in enumerate(dict.fromkeys(labels))}
     noise = RNG.uniform(-0.3, 0.3, (len(labels), 2)).round(3)
     rows = [
@@ -210,7 +210,7 @@ def test_class_weights_that_are_none(text):
 
 
 def write_table(path, labels):
-    """A CSV file, or LIBSVM text by its name, of rows whose input tells the labels apart."""
+    """A CSV file, or LIBSVM text (by its name), of rows whose input separates the labels."""
     if path.suffix == ".svm":
         return write_libsvm(path, labels)
     places = {label: place for place, label in enumerate(dict.fromkeys(labels))}
@@ -368,8 +368,8 @@ BIG = [2**60 + 1, 2**60 + 2]
 
 
 def write_arrays(path, labels):
-    """A file of arrays, by its name, of rows whose first input tells the whole numbers
-    `labels` apart.
+    """A file of arrays (by its name) of rows whose first input separates the whole numbers
+    `labels`.
     """
     column, X = (
         np.array(labels),
@@ -751,7 +751,7 @@ PERCENT = ["10%", "10.0%", "20%"]
 
 
 def write_words(path, labels):
-    """A file of rows, by its name, whose first input tells the words `labels` apart."""
+    """A file of rows (by its name) whose first input separates the words `labels`."""
     first = [3.0 * labels.index(label) for label in labels]
     second = [row % 7 / 10 for row in range(len(labels))]
     if path.suffix == ".npz":
@@ -775,7 +775,7 @@ def test_labels_with_a_sign_keep_their_spelling(name, tmp_path, capfd):
     assert eval_json(capfd, model, "--data", data)[0]["labels"] == PERCENT
     other = write_words(tmp_path / f"o{data.suffix}", [*PERCENT, "20.0%"])
     found = eval_json(capfd, model, "--data", other)[0]
-    assert found["labels"] == PERCENT  # 20.0% can be 20% alone
+    assert found["labels"] == PERCENT  # 20.0% can only be 20%
     more = ("--class-weight", "10.0%:0", "--force")
     assert run(capfd, *TRAIN, "--data", data, "--model", model, *more)[0] == 0
     assert "10.0%" not in run(capfd, "predict", model, data)[1].split()
@@ -815,6 +815,6 @@ def test_labels_of_a_short_type_are_printed_in_its_digits(dtype, suffix, tmp_pat
     assert run(capfd, "convert", data, out)[0] == 0
     assert out.read_text().split()[0] == "0.1"
     spelled = write_words(tmp_path / "o.csv", ["0.1", "0.7"] * 12)
-    if suffix != ".parquet":  # the columns of arrays have no names
+    if suffix != ".parquet":  # columns of arrays have no names
         spelled.write_text(spelled.read_text().partition("\n")[2])
     assert eval_json(capfd, model, "--data", spelled)[0]["accuracy"] == 1

@@ -1,6 +1,4 @@
-"""Registries of a person's own: what is wrong in one is a sentence with the file and the
-line, soon.
-"""
+"""A user's own registries: a mistake gives a sentence with the file and the line, soon."""
 
 import os
 
@@ -12,7 +10,7 @@ from rfx.errors import UsageError
 
 @pytest.fixture
 def place(tmp_path, own_folders, monkeypatch):
-    """A registry, named by RFX_DATASETS, and a file of rows beside it."""
+    """A registry, named by RFX_DATASETS, and a data file next to it."""
     (tmp_path / "rows.csv").write_text("1,2\n3,4\n")
     monkeypatch.setenv("RFX_DATASETS", str(tmp_path / "own.toml"))
     return tmp_path / "own.toml"
@@ -140,7 +138,7 @@ def test_what_is_wrong_is_one_sentence_with_the_line(place, name):
 
 
 def test_many_entries_are_read_in_one_pass(place):
-    """Each was looked for in all lines: for ever, with as many as a file may have."""
+    """Each search went over all lines, which never ended with as many as a file may have."""
     count = 25_000
     place.write_text("".join(f'[n{number}]\ntrain = "rows.csv"\n' for number in range(count)))
     assert len(ownsets.read()) == count
@@ -181,7 +179,7 @@ def test_one_name_in_two_registries(place, monkeypatch, tmp_path):
 @pytest.mark.parametrize("kind", ["pipe", "folder", "link to nothing", "device"])
 @pytest.mark.parametrize("how", ["in a folder", "by its name", "in the usual place"])
 def test_a_registry_that_is_no_file(tmp_path, own_folders, monkeypatch, kind, how):
-    """A pipe that nobody writes to held up every command for ever."""
+    """Without a writer, a pipe must not block any command."""
     folder = tmp_path / "config" / "rfx"
     folder.mkdir(parents=True)
     place = folder / "datasets.toml"

@@ -1,4 +1,6 @@
-"""Principal components in pieces are those of all rows at once; unit rows have length one."""
+"""Principal components computed in pieces equal those of all rows at once; unit rows have length
+one.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""How a file was read is part of the model, and other files are read alike."""
+"""How a file was read is part of the model, and other files are read in the same way."""
 
 import io
 import json
@@ -16,7 +16,7 @@ from rfx.data.textstream import CsvSource
 from rfx.errors import DataError
 
 FAST = ("--method", "rf", "--n-features", 50, "--gamma", 1, "--lam", 1)
-LOG = []  # what pytest keeps of messages that a process has on standard error
+LOG = []  # pytest captures what a process writes to standard error
 RNG = np.random.default_rng(3)
 
 
@@ -37,14 +37,14 @@ def run(capfd, *args):
 
 
 def good(capfd, *args):
-    """Standard output and error of a command that must end well."""
+    """Standard output and error of a command that must succeed."""
     code, out, err = run(capfd, *args)
     assert code == 0, err
     return out, err
 
 
 def refused(capfd, *args):
-    """The one sentence that a command is refused with."""
+    """The one sentence of a command that must fail."""
     code, out, err = run(capfd, *args)
     lines = [line for line in err.splitlines() if line.startswith("rfx: ")]
     assert code != 0 and len(lines) == 1 and "Traceback" not in err, err
@@ -56,8 +56,8 @@ def refused(capfd, *args):
 
 @pytest.fixture
 def indexed(tmp_path):
-    """Rows whose label is 1 where column 0 is there: zero.libsvm, its rows of label -1
-    alone, and the same with indices from 1.
+    """Rows with label 1 where column 0 is present: zero.libsvm, its rows of label -1 alone, and
+    both with indices from 1.
     """
     rows = [(i % 2, RNG.normal(size=2).round(2).tolist()) for i in range(50)]
 
@@ -226,8 +226,8 @@ def test_a_damaged_file_format_is_refused(indexed, capfd):
 
 
 def churn(tmp_path, header="2019,2020,churn", separator=",", name="churn.csv"):
-    """A file of 40 rows of two numbers and the label yes or no, which the sum of the
-    numbers decides.
+    """A file of 40 rows with two numbers and the label yes or no, which depends on the sum of the
+    numbers.
     """
     rows = [RNG.normal(size=2).round(2).tolist() for _ in range(40)]
     lines = ([header] if header else []) + [
@@ -335,7 +335,7 @@ def test_rows_of_words_alone_stay_rows(rows, header, tmp_path, capfd):
 
 
 def test_other_formats_go_with_a_model_of_csv(tmp_path, capfd):
-    """What is of CSV text alone says nothing of LIBSVM text or arrays."""
+    """Options of CSV text do not apply to LIBSVM text or arrays."""
     good(
         capfd, "train", *FAST, "--data", churn(tmp_path), "--header", "--model", tmp_path / "m.npz"
     )
@@ -442,7 +442,7 @@ def test_labels_are_the_same_in_every_encoding(kind, encoding, tmp_path, capfd, 
     assert schema.labels == ["café", "ham"] and schema.format.encoding == (
         None if marked else encoding
     )
-    # the model reads other files of that encoding, and of UTF-8
+    # the model reads other files of that encoding, and UTF-8 files
     (tmp_path / "new.csv").write_text("1.29,1.45\n-1,-0.76\n") if schema.inputs is None else None
     for other in (encoding, "utf-8"):
         path.write_bytes(text.encode(other))
@@ -484,7 +484,7 @@ def test_encodings_that_can_not_be_are_refused(tmp_path, capfd):
 def test_weights_and_registries_may_have_a_byte_order_mark(encoding, tmp_path, capfd, monkeypatch):
     mark = "\ufeff" if encoding == "utf-16-be" else ""
     (tmp_path / "f.libsvm").write_text(SPAM)
-    own = "utf-8-sig"  # TOML is UTF-8; a mark does no harm
+    own = "utf-8-sig"  # TOML is UTF-8; a byte order mark does no harm
     (tmp_path / "own.toml").write_text('[mine]\ntrain = "f.libsvm"\ntitle = "thé"\n', encoding=own)
     (tmp_path / "w.txt").write_text(mark + "1\n2\n" * 15, encoding=encoding)
     monkeypatch.setenv("RFX_DATASETS", str(tmp_path / "own.toml"))

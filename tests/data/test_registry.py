@@ -1,4 +1,4 @@
-"""datasets.toml: every entry complete and consistent, names and near matches, papers."""
+"""datasets.toml: every entry is complete and consistent; names and near matches; papers."""
 
 import hashlib
 import os
@@ -175,7 +175,7 @@ def test_the_file_is_found_beside_the_code_and_at_the_top():
     assert tomllib.loads(top.read_text("utf-8")).keys() == INFOS.keys()
 
 
-if os.path.isdir(MIRROR):  # the checksums against real files, where a mirror is at hand
+if os.path.isdir(MIRROR):  # the checksums against real files, if a mirror is available
     HELD = [
         (entry, path)
         for _, entry in FILES

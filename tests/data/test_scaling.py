@@ -1,4 +1,6 @@
-"""Scaling: learnt on the training rows alone, the same for sparse and dense, kept in the model."""
+"""Scaling is learnt on the training rows alone, is equal for sparse and dense rows, and is stored
+in the model.
+"""
 
 import numpy as np
 import pytest
@@ -32,7 +34,7 @@ def test_the_training_rows_fill_the_range(sparse):
     assert (scaled[:, 4:] == 0).all()
 
 
-# those without a transform of columns, which test_transforms.py is about
+# those that do not transform single columns; test_transforms.py tests the others
 LINES = [kind for kind in scaling.KINDS if kind not in TRANSFORMS]
 
 
@@ -160,7 +162,7 @@ def test_targets():
 
 
 def text_rows(seed=0, n=60, d=1500):
-    """Sparse rows from 0 up, in which the last column is never zero."""
+    """Sparse nonnegative rows in which the last column is never zero."""
     X = scipy.sparse.random(n, d, 0.01, "lil", random_state=seed)
     X[:, d - 1] = 1 + np.arange(n)[:, None]
     return X.tocsr()

@@ -1,5 +1,5 @@
-"""A text gone through in pieces is the text read whole: the same problems, rows, columns
-and labels, in bounded memory.
+"""Scanning a text in pieces gives the same problems, rows, columns and labels as reading it whole,
+in bounded memory.
 """
 
 import gzip
@@ -58,7 +58,7 @@ def test_pieces_of_any_size_tell_the_same(content, piece, zero_based):
     found, problems = scanned(content, piece, zero_based)
     whole, expected = scanned(content, 1 << 20, zero_based)
     if b"\0" in content and expected:
-        # what is binary is told by the piece that the first problem is in
+        # the piece of the first problem decides whether the file is binary
         assert problems
         return
     assert problems == expected
@@ -88,7 +88,7 @@ def test_a_line_that_is_too_long_is_told_and_passed_over(monkeypatch):
             (3, "the"),
             (5, "the"),
         ]
-    assert scanned(content, 1000)[1][0][0] == 2  # what is read at once is not too long
+    assert scanned(content, 1000)[1][0][0] == 2  # the pieces are not too long
 
 
 def test_very_many_labels_are_not_counted(monkeypatch):
@@ -113,7 +113,7 @@ def test_shape(tmp_path):
 
 
 def bomb(line, megabytes):
-    """A gzip file of that many megabytes of one line, in some hundred bytes each."""
+    """A gzip file with this many megabytes of one line, compressed to a few hundred bytes each."""
     return gzip.compress(line * ((1 << 20) // len(line))) * megabytes
 
 
@@ -128,7 +128,7 @@ finally:
 
 
 def check(path, content):
-    """What `rfx check` prints for a file, and its largest resident memory in MB."""
+    """The output of `rfx check` for a file, and its peak resident memory in MB."""
     path.write_bytes(content)
     done = subprocess.run(
         [sys.executable, "-c", PEAK, str(path)], capture_output=True, text=True, timeout=120
@@ -141,7 +141,7 @@ def check(path, content):
 def test_a_bomb_is_checked_in_bounded_memory(tmp_path):
     text, least = check(tmp_path / "small", b"1 1:1\n")
     assert text.endswith("1 row, 1 column, labels 1 (1)")
-    # 11 million rows, whose arrays alone are 300 MB
+    # 11 million rows, whose arrays alone take 300 MB
     text, peak = check(tmp_path / "rows.gz", bomb(b"1 1:1\n", 64))
     assert text.endswith("11,184,768 rows, 1 column, labels 1 (11,184,768)") and peak < least + 192
     text, peak = check(tmp_path / "zeros.gz", gzip.compress(b"1 1:0") + bomb(b"0", 256))

@@ -1,4 +1,4 @@
-"""Files of labelled sequences: read as codes of letters, or refused by line and column."""
+"""Files of labelled sequences are read as codes of letters, or refused by line and column."""
 
 import gzip
 
@@ -114,8 +114,8 @@ def test_check_says_what_is_wrong(tmp_path):
 
 
 def test_a_model_refuses_letters_that_it_never_saw(tmp_path):
-    """Trained, saved and used from the shell: the file and the line of the first unseen
-    letter are named.
+    """Train, save and predict through the shell: the message names the file and the line of the
+    first unseen letter.
     """
     rng = np.random.default_rng(0)
     train, test, model = tmp_path / "train", tmp_path / "test", tmp_path / "m.npz"

@@ -1,4 +1,4 @@
-"""Choices of rows, and loading by name, split, spec string and file."""
+"""Selections of rows, and loading by name, split, spec string and file."""
 
 import re
 
@@ -14,16 +14,14 @@ from rfx.errors import DataError, RfxWarning, UsageError
 
 @pytest.fixture(autouse=True)
 def data_folder(own_folders, tmp_path, monkeypatch):
-    """A data folder for files of a few rows under the names of real ones, which are not
-    what their checksums say.
-    """
+    """A data folder for small files with the names of real ones, whose checksums do not match."""
     (tmp_path / "data").mkdir()
     monkeypatch.setattr(fetch.checked, "in_place", lambda *_: None)
 
 
 def put(tmp_path, name, rows, d, first=0, label=lambda i: 1 if i % 2 else -1):
-    """A file in the data folder whose first column numbers its rows, so that a test can
-    follow them.
+    """A file in the data folder whose first column has the row numbers, so that a test can follow
+    rows.
     """
     X = np.ones((rows, d))
     X[:, 0] = np.arange(first + 1, first + rows + 1)
@@ -127,7 +125,7 @@ def test_the_official_files_are_the_default_split(tmp_path):
         "default",
         "binary",
     )
-    # as wide as the entry says
+    # as wide as the registry says
     assert data.X_train.shape == (30, 8) and data.X_test.shape == (20, 8)
     assert numbers(data.X_test).tolist() == list(range(101, 121))
     assert data.info is registry.get("cod-rna")
@@ -145,7 +143,7 @@ def test_a_papers_split_draws_test_rows(tmp_path, monkeypatch):
     assert (
         numbers(other.X_test).tolist() != numbers(data.X_test).tolist() and len(other.y_test) == 6
     )
-    # all there are, whatever the seed
+    # all rows, for any seed
     np.testing.assert_array_equal(numbers(data.X_train), numbers(other.X_train))
 
 
@@ -200,7 +198,9 @@ def test_without_a_test_file_the_default_is_a_seeded_cut(tmp_path):
 
 
 def test_a_share_of_the_rows_to_train_on(tmp_path):
-    """Of a file, a data set and a built-in one: the seed chooses them, the rest are test rows."""
+    """For a file, a data set and a built-in one: the seed selects training rows, the others are
+    test rows.
+    """
     for name in (put(tmp_path, "mine.libsvm", 50, 3), put(tmp_path, "australian", 50, 14).name):
         data, other = load(name, split="0.7"), load(name, split="0.7", seed=1)
         assert data.split == "0.7" and (data.X_train.shape[0], data.X_test.shape[0]) == (35, 15)

@@ -1,5 +1,5 @@
-"""Streams: every row once an epoch, in batches that a position brings back; changed inputs
-are refused.
+"""Streams: every row once per epoch, in batches that a position reproduces; changed inputs are
+refused.
 """
 
 import json
@@ -32,7 +32,7 @@ def dense(part):
 
 @pytest.fixture(params=["libsvm", "libsvm.xz", "csv", "array", "csr", "generator"])
 def make(request, tmp_path):
-    """A function that makes a source of X, Y afresh."""
+    """A function that makes a fresh source of X, Y."""
     path = tmp_path / "rows"
     kind = request.param
     if kind.startswith("libsvm"):
@@ -182,8 +182,8 @@ def test_bad_rows_are_named_by_their_line(tmp_path):
 
 
 def test_a_csv_stream_is_the_table(tmp_path):
-    """Quoted cells, categories, words as labels, missing cells: as when all is read at
-    once, in pieces of any size.
+    """Quoted cells, categories, labels that are words, missing cells: the same as reading all at
+    once, for pieces of any size.
     """
     rng = np.random.default_rng(0)
     rows = [

@@ -1,4 +1,4 @@
-"""A survey of rows in pieces learns what the whole set would teach."""
+"""A survey of rows in pieces learns the same as from the whole set."""
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ def test_pieces_teach_what_all_rows_do(kind, form, monkeypatch):
     np.testing.assert_array_equal(found.labels, [0, 1, 2, 3])
     for target in ("none", "minmax01", "mean"):
         assert found.target_scaler(target) == TargetScaler.fit(Y, target)
-    # the sample is of rows, each once, and the same however they come
+    # each row is sampled at most once, and the sample does not depend on the pieces
     again = Survey(
         chunks(form, (499, 1)), scaling=kind, unit=True, pca=2, dtype=np.float64, seed=3, sample=50
     )

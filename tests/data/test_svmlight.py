@@ -1,4 +1,4 @@
-"""The LIBSVM reader and writer: exact numbers, strict refusals, long words."""
+"""The LIBSVM reader and writer: exact numbers, strict errors, long words."""
 
 import bz2
 import gzip
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.usefixtures("own_folders")
 
 @pytest.fixture(autouse=True, params=["compiled", "in Python"])
 def reader(request, monkeypatch):
-    """Small texts are read in Python: both readers are held to the same tests."""
+    """Python reads small texts: both readers must pass the same tests."""
     if request.param == "compiled":
         monkeypatch.setattr(svmtext, "_SMALL", -1)
 
@@ -40,7 +40,7 @@ def reader(request, monkeypatch):
 def put(tmp_path, content, name="data.libsvm", settled=True):
     path = tmp_path / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    if settled:  # long enough ago for a cache to trust the time of change
+    if settled:  # old enough for the cache to trust the modification time
         os.utime(path, (time.time() - 3600, time.time() - 3600))
     return path
 
@@ -51,7 +51,7 @@ def problems(path):
 
 
 def parse(content, zero_based=False):
-    """Dense X and y of bytes, without a file."""
+    """Dense X and y from bytes, without a file."""
     labels, indptr, indices, values, bad = svmtext.parse(content, zero_based)
     assert bad < 0
     shape = (len(labels), int(indices.max(initial=-1)) + 1)
@@ -82,7 +82,7 @@ def test_reads_what_the_format_allows(tmp_path):
     np.testing.assert_array_equal(X.toarray(), expected)
     assert X.format == "csr" and X.dtype == np.float64 and y.dtype == np.float64
     assert X.indices.dtype == X.indptr.dtype == np.int32
-    assert X.nnz == 6  # the explicit zero stays
+    assert X.nnz == 6  # the explicit zero is kept
     assert X.has_canonical_format
 
 
@@ -146,7 +146,7 @@ def test_many_threads_read_what_one_does(monkeypatch):
     rng = np.random.default_rng(0)
     X = scipy.sparse.csr_array(np.where(rng.random((300, 20)) < 0.3, rng.random((300, 20)), 0.0))
     y = rng.integers(0, 3, 300).astype(float)
-    # colons and lines that hold no data
+    # colons, and lines without data
     content = written(X, y).replace(b"\n", b" # 1:1 2:2\n\n", 40)
     back, labels = parse(content)
     np.testing.assert_array_equal(labels, y)
@@ -421,7 +421,7 @@ def test_a_reader_that_goes_away_is_no_disaster():
 
 
 LONG = 10_000_000
-LONG_WORDS = {  # head, what is repeated, tail, what is said
+LONG_WORDS = {  # head, the repeated part, tail, the message
     "a number and an x": ("1 1:", "1", "x", "is not a number"),
     "a fraction and an x": ("1 1:.", "1", "x", "is not a number"),
     "an exponent and an x": ("1 1:1e", "1", "x", "is not a number"),
@@ -436,8 +436,8 @@ LONG_WORDS = {  # head, what is repeated, tail, what is said
 
 
 def test_ten_megabytes_of_a_bad_word_are_one_short_sentence():
-    """Patterns that try every cut of a word would take days for these; two minutes are for
-    the slowest of machines.
+    """A pattern that tries every split of a word would take days here; two minutes are enough for
+    the slowest machine.
     """
     program = (
         "import sys\nfrom rfx.data.libsvm import svmtext\nfor line in"

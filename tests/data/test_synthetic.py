@@ -1,5 +1,5 @@
-"""Built-in data: the papers' formulas, any size and seed, the shape-alikes, scikit-learn's
-bundled sets.
+"""Built-in data: the papers' formulas for any size and seed, synthetic sets with the sizes of real
+ones, scikit-learn's bundled sets.
 """
 
 import numpy as np
@@ -39,7 +39,7 @@ def test_linear_selection():
     X, y = data.X_train, data.y_train
     assert X.shape == (4000, 100)
     scores = np.abs(X.T @ y)
-    assert set(np.argsort(scores)[-10:]) == set(range(10))  # the first tenth is what counts
+    assert set(np.argsort(scores)[-10:]) == set(range(10))  # only the first tenth matters
     assert ((X[:, :10].sum(axis=1) > 0) == (y > 0)).mean() > 0.9
 
 
@@ -123,7 +123,7 @@ def test_bundled_sets(name, shape, task):
     assert data.task == task and data.X_train.dtype == data.y_train.dtype == np.float64
     assert len(data.y_train) + len(data.y_test) == shape[0] and data.X_train.shape[1] == shape[1]
     assert len(data.y_test) == round(0.2 * shape[0])
-    np.testing.assert_array_equal(data.X_test, again.X_test)  # one split, whatever the seed
+    np.testing.assert_array_equal(data.X_test, again.X_test)  # one split, for any seed
     assert load(name, n_train=50, n_test=20).X_train.shape == (50, shape[1])
 
 

@@ -1,5 +1,5 @@
-"""Columns of many categories: means of the targets, learnt on training rows alone; names of rows,
-which are left out; the line that says what the columns became.
+"""Columns with many categories: target means, learnt on training rows alone. Columns of row names,
+which are dropped. The message about the column types.
 """
 
 import json
@@ -39,7 +39,7 @@ def small(own_folders):
 
 
 def frame(**more):
-    """Towns, of which there are many, a number and a class that depends on both."""
+    """Towns, with many categories, and a number and a class that depend on them."""
     a = np.round(RNG.normal(size=N), 3)
     y = np.where(EFFECT[CODES] + a > 0, "yes", "no")
     return pandas.DataFrame({"town": [f"t{code}" for code in CODES], "a": a, "y": y} | more)
@@ -65,7 +65,7 @@ def test_the_means_are_those_of_scikit_learn(task):
     y = TARGETS[task]
     own = encoder(CODES, y, task)
     Y = targetmeans.outputs(y, task)
-    # a category of one row, and one without any
+    # a category of one row, and an empty one
     codes = np.unique(CODES, return_inverse=True)[1]
     found = targetmeans.smoothed(codes, codes.max() + 2, Y)
     np.testing.assert_allclose(found[:-1], np.column_stack(own.encodings_), rtol=1e-12)
@@ -108,7 +108,9 @@ def test_few_rows_have_the_mean_of_all():
 
 
 def test_no_row_sees_its_own_target():
-    """Categories that say nothing: their own means seem to say much, those of others do not."""
+    """Categories without information: the means of their own rows seem informative, those of other
+    rows do not.
+    """
     leaking, fitted = [], []
     for seed in range(20):
         generator = np.random.default_rng(seed)
@@ -119,7 +121,7 @@ def test_no_row_sees_its_own_target():
         leaking.append(np.corrcoef(means.of(codes)[:, 0], y)[0, 1])
         fitted.append(np.corrcoef(honest[:, 0], y)[0, 1])
     assert min(leaking) > 0.4
-    # 1 / sqrt(n) is the standard deviation of a correlation of what is independent
+    # 1 / sqrt(n) is the standard deviation of the correlation of independent variables
     assert np.abs(fitted).max() < 4 / np.sqrt(1000) and abs(np.mean(fitted)) < 0.03
 
 
@@ -244,7 +246,7 @@ def test_unknown_and_missing_categories_become_the_mean(file, tmp_path, caplog):
     assert "2 cells of column 'town' without a value become the mean of the targets" in caplog.text
     assert split.schema.columns[0].means.default == [share]
     np.testing.assert_allclose(split.X_train[[3, 5], 0], share, atol=0.01)
-    # whatever stands for the missing cells of other columns
+    # for any value that stands for missing cells in other columns
     again = load(file, reading=Reading(missing="most_frequent"))
     np.testing.assert_array_equal(again.X_train, split.X_train)
 
@@ -260,9 +262,9 @@ def test_names_of_rows_are_left_out_and_can_be_kept(file, caplog, capfd):
     )
     kept = load(file, reading=Reading(target="y", categorical=("name",)))
     assert kept.schema.titles() == ["town", "a", "name"]
-    # names say nothing of other rows
+    # names of rows carry no information on other rows
     assert np.ptp(kept.X_train[:, 2]) < 0.01
-    # a stream does the same, and files with and without the column are read
+    # a stream does the same; files with and without the column can be read
     assert CsvSource(file, reading).schema.ignored == ("name",)
     code, _, err = run(
         capfd, "train", *FAST, "--data", file, "--target", "y", "--model", file.parent / "m.npz"

@@ -1,5 +1,5 @@
-"""The binary copy of a text: used where it is the text's, made anew where it is not what
-the reader could have made.
+"""The binary cache of a text is used if it belongs to the text, and rewritten if the reader could
+not have written it.
 """
 
 import json
@@ -18,7 +18,7 @@ GOOD = "+1 1:0.5 3:-2e-3\n# a comment\n\n-1 2:1\n0.5 1:.5 2:3 10:0\n"
 
 def put(path, content, settled=True):
     path.write_text(content)
-    if settled:  # long enough ago for a cache to trust the time of change
+    if settled:  # old enough for the cache to trust the modification time
         os.utime(path, (time.time() - 3600, time.time() - 3600))
     return path
 
@@ -64,10 +64,10 @@ def test_a_changed_text_is_read_anew(text):
     svmlight.read(text)
     status = text.stat()
     text.write_text(GOOD.replace("+1", "+7"))
-    # as `cp -p` does: same size, same time
+    # like `cp -p`: same size, same time
     os.utime(text, ns=(status.st_atime_ns, status.st_mtime_ns))
     assert svmlight.read(text)[1][0] == 7
-    assert svmlight.read(text)[1][0] == 7  # from the new copy
+    assert svmlight.read(text)[1][0] == 7  # from the new cache
     put(text, GOOD + "4\n")
     assert len(svmlight.read(text)[1]) == 4
 
@@ -88,7 +88,7 @@ def test_copies_of_texts_that_are_gone_are_removed(text):
 
 
 def rewritten(cache, arrays=None, **header):
-    """Write the cache anew with other arrays or fields of the header; the checksums fit."""
+    """Rewrite the cache with other arrays or header fields, and matching checksums."""
     with open(cache, "rb") as handle:
         known = textcache._header(handle)
         kept = dict(zip(textcache._TYPES, textcache._arrays(handle, known)))
@@ -111,7 +111,7 @@ def ends(*values):
     return {"indptr": np.array(values, np.int32)}
 
 
-# what a stranger could put there; GOOD has indptr 0 2 3 6 and indices 0 2 1 0 1 9
+# what an attacker could write; GOOD has indptr 0 2 3 6 and indices 0 2 1 0 1 9
 HOSTILE = {
     "an index below zero": i4(0, 2, -1, 0, 1, 9),
     "indices that do not ascend": i4(2, 0, 1, 0, 1, 9),
@@ -146,7 +146,7 @@ def test_arrays_that_no_text_gives_are_not_believed(text, monkeypatch, name):
     assert cache.read_bytes() != good
     X, y = svmlight.read(text)
     assert (X != expected).nnz == 0 and y.tolist() == labels.tolist()
-    assert cache.read_bytes() == good  # remade
+    assert cache.read_bytes() == good  # rewritten
     without_parsing(monkeypatch, text)
 
 

@@ -1,5 +1,5 @@
-"""Scalings that transform columns: as scikit-learn has them, robust, the same bits however rows
-come.
+"""Scalings that transform columns agree with scikit-learn, are robust, and give the same bits for
+any order of rows.
 """
 
 import numpy as np
@@ -34,7 +34,7 @@ KINDS = list(TRANSFORMS)
 
 
 def unit_of(data):
-    """The robust unit of columns, by numpy's own percentiles."""
+    """The robust unit of columns, by numpy's percentiles."""
     low, high = np.percentile(data, [25, 75], axis=0)
     return np.where(high > low, (high - low) / 1.3489795003921634, data.std(axis=0))
 
@@ -47,7 +47,7 @@ def test_power_is_scikit_learns_of_columns_in_robust_units():
     for rows in (X, TEST):
         expected = theirs.transform((rows - centre) / unit)
         np.testing.assert_allclose(scaler.transform(rows), expected, rtol=1e-4, atol=1e-4)
-    # columns that differ so much are told apart: one that is bent hardly, others much
+    # very different columns: one is hardly transformed, others strongly
     assert abs(scaler.columns.lam[0] - 1) < 0.1 and scaler.columns.lam[1] < 0.2
     assert scaler.columns.lam[2] > 1.8
 
@@ -74,7 +74,7 @@ def test_robust_is_scikit_learns_softly_clipped():
 
 @pytest.mark.parametrize("n", [65, 1200, N])
 def test_quantile_is_scikit_learns(n):
-    # its columns of tiny numbers are flat within 1e-7
+    # it treats columns of tiny numbers as constant within 1e-7
     kept, number = np.delete(X[:n], 6, axis=1), min(n, 1000)
     theirs = preprocessing.QuantileTransformer(
         n_quantiles=number, output_distribution="normal", subsample=None
@@ -182,11 +182,11 @@ def test_weights_are_repetitions(kind):
     ours, theirs = Scaler.fit(some, kind, weights), Scaler.fit(np.repeat(some, weights, 0), kind)
     unweighted = Scaler.fit(some, kind).transform(some)
     if kind == "quantile":
-        # there are as many quantiles in both, more than 1,000 rows having a weight
+        # both have the same number of quantiles, because more than 1,000 rows have a weight
         assert ours.columns.quantiles.shape == theirs.columns.quantiles.shape
     np.testing.assert_allclose(ours.transform(some), theirs.transform(some), atol=1e-5)
     assert np.abs(ours.transform(some) - unweighted).max() > 1e-3
-    # their unit does not matter
+    # the unit of the weights does not matter
     halves = Scaler.fit(some, kind, weights / 2)
     np.testing.assert_allclose(halves.transform(some), ours.transform(some), atol=1e-9)
 
@@ -223,7 +223,7 @@ def test_wide_sparse_rows_are_refused(kind):
         Scaler.fit(rows, kind)
     with pytest.raises(UsageError, match=message):
         Survey(lambda: iter([(rows, np.arange(60.0))]), scaling=kind)
-    # learnt on dense rows, it makes sparse ones dense: zeros do not stay zeros
+    # learnt on dense rows, it makes sparse rows dense, because zeros do not stay zeros
     scaler = Scaler.fit(rows.toarray() + np.arange(60.0)[:, None], kind)
     np.testing.assert_array_equal(scaler.transform(rows), scaler.transform(rows.toarray()))
 
@@ -270,7 +270,7 @@ def test_a_stream_learns_the_same_however_it_is_cut(kind):
         np.testing.assert_array_equal(larger.inputs.scaler.to_dict()[name], values)
     np.testing.assert_array_equal(one.X, other.X)
     assert one.X.shape == (30, 2) and larger.X.shape == (TRANSFORMED + 5, 2)
-    # some of the rows, from all over, teach about what all do
+    # a sample of rows from everywhere gives nearly the statistics of all rows
     found = one.inputs.scaler.transform(many)
     near = np.abs(found - whole)[(np.abs(whole) < 2).all(axis=1)].max()
     assert 0 < near < 0.1

@@ -1,5 +1,5 @@
-"""Virtual examples: by (seed, i) alone, near what they are made of, and the molecules' own
-invariants.
+"""Virtual examples depend on (seed, i) alone and are close to their originals; invariants of
+molecules.
 """
 
 import numpy as np
@@ -102,7 +102,7 @@ def test_coulomb_matrices_and_what_no_permutation_changes():
         np.testing.assert_allclose(
             virtual.by_row_norm(made), virtual.by_row_norm(C)[np.arange(90) % 3], atol=1e-12
         )
-        assert np.all(made[2::3, 2:] == 0)  # atoms that are not there stay behind
+        assert np.all(made[2::3, 2:] == 0)  # absent atoms stay at the end
         assert len(np.unique(made[0::3].round(9), axis=0)) > 5
     norms = np.linalg.norm(virtual.by_row_norm(C), axis=2)
     assert np.all(np.diff(norms, axis=1) <= 1e-12)
@@ -131,8 +131,8 @@ def test_bags_of_bonds_are_the_entries_by_pairs_of_elements():
 
 @pytest.mark.parametrize("planes", [1, 3])
 def test_a_stream_of_images_that_are_shifted_and_mirrored(planes):
-    """In the option --virtual: rows of their width, each pixel's planes together; a border
-    of zeros comes in.
+    """With the option --virtual: rows of the same width, the planes of each pixel together; a
+    border of zeros moves in.
     """
     rows = RNG.integers(1, 200, (5, planes * 64))
     made = examples.source("images", csr_matrix(rows.astype(float)), np.arange(5.0), seed=4)

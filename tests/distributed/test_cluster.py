@@ -1,4 +1,4 @@
-"""What `--scheduler` understands, and the sentence for everything that can't be had."""
+"""The values of `--scheduler`, and one sentence for everything that is unavailable."""
 
 import fcntl
 import multiprocessing
@@ -113,7 +113,7 @@ def test_processes_of_this_machine(local):
 
 
 def _kill_workers(count):
-    """Kill so many worker processes of this process, each as soon as it is there."""
+    """Kill this many worker processes of this process, each as soon as it exists."""
 
     def watch():
         killed = set()
@@ -150,7 +150,7 @@ def test_workers_that_always_end_while_they_start_are_told_in_a_sentence():
 
 
 def test_workers_leave_no_folder_behind(tmp_path, monkeypatch):
-    """Nor do those of commands that were killed; what belongs to one that is at work stays."""
+    """Files of killed commands are removed, too; those of a running command stay."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     for name in ("rfx-workers-killed", "rfx-workers-at-work", "others"):
         (tmp_path / name / "storage").mkdir(parents=True)
@@ -246,7 +246,7 @@ def test_a_worker_without_rfx_is_named(local, monkeypatch):
             ),
         ):
             cluster.check_versions(local)
-    # workers that went away in the meantime are not without it
+    # workers that have left in the meantime are not among those without it
     for gone in (dict.fromkeys(answers, OSError("closed")), {}):
         monkeypatch.setattr(local, "run", lambda *args, gone=gone, **more: gone)
         cluster.check_versions(local)

@@ -1,5 +1,5 @@
-"""Rows that lie on the workers of a Dask cluster of processes: the answer is the one
-machine's, whatever happens to the workers.
+"""Rows on the workers of a Dask cluster of processes give the result of one machine, whatever
+happens to the workers.
 """
 
 import os
@@ -41,8 +41,7 @@ from rfx.solvers.l2 import solve_l2
 RNG = np.random.default_rng(5)
 _BOTH = threading.Barrier(2)
 X = np.round(RNG.normal(size=(700, 4)), 4)
-# The choice of kernel, scaling and metric takes most of a training's seconds; tests of it are of
-# their own.
+# The choice of kernel, scaling and metric takes most of a training's seconds. It has its own tests.
 PLAIN = {"kernel": "gaussian", "scaling": "standard", "metric": "none"}
 Y = np.where(np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * RNG.normal(size=len(X)) > 0, 1.0, -1.0)
 
@@ -235,7 +234,7 @@ def test_a_worker_that_is_stopped_for_a_while_changes_no_bit(workers, folder):
 
 
 def test_what_is_asked_everywhere_is_answered_by_the_workers_that_live(workers, tmp_path):
-    """One dies when it is asked; a worker that starts in its place is asked, too."""
+    """One dies when it receives a request; the worker that starts in its place receives it, too."""
     found = workers.everywhere(_pid_or_end, str(tmp_path / "ended"))
     assert (tmp_path / "ended").exists() and found and set(found) == set(workers.client.nthreads())
     assert found == workers.client.run(os.getpid)
@@ -273,7 +272,7 @@ def _take(size):
 
 
 def test_workers_that_have_no_memory_left_are_told_of(workers, monkeypatch):
-    """Dask stops giving tasks to a worker that is close to its limit."""
+    """Dask stops sending tasks to a worker that is close to its limit."""
     from rfx.distributed import workers as module
 
     monkeypatch.setattr(module, "_PATIENCE", 0.1)
@@ -382,7 +381,7 @@ def test_what_is_not_where_it_is_looked_for_is_asked_for_by_tasks(workers, folde
     from distributed import wait
 
     _, y = problem(workers, folder)
-    # of what is still being made the sum is asked for by tasks
+    # tasks compute the sum of parts that are still being computed
     with workers.client.as_current():
         wait(y.node.futures)
     total, homes = y.sum(), workers._direct._homes
@@ -414,7 +413,7 @@ def test_parts_on_a_worker_of_two_threads_are_asked_for_at_once(folder):
 
 
 def _end_once(marker, x):
-    """The sum of x, but the first worker that is asked ends."""
+    """The sum of x; the first worker that computes it ends."""
     try:
         os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
     except FileExistsError:
@@ -424,7 +423,7 @@ def _end_once(marker, x):
 
 def test_a_worker_that_ends_while_it_is_asked_directly(workers, folder, tmp_path):
     _, y = problem(workers, folder)
-    expected = y.sum()  # and where the parts lie is known
+    expected = y.sum()  # and the location of the parts is known
     parts = [[leaf] for leaf in y.node.futures]
     found = workers.answers(
         vectors._with_values,
@@ -435,7 +434,7 @@ def test_a_worker_that_ends_while_it_is_asked_directly(workers, folder, tmp_path
 
 
 def test_a_pass_sends_nothing_that_grows_with_the_rows(workers):
-    """What lies on one worker only after a pass is what has a number for each row."""
+    """A vector with a number per row stays on the worker that computed it."""
     sent = []
     for times in (1, 50):
         sources = [
@@ -454,12 +453,12 @@ def test_a_pass_sends_nothing_that_grows_with_the_rows(workers):
 
 
 def _forget_sent(dask_worker):
-    """The log has room for so many entries only; the oldest make way."""
+    """The log holds only this many entries; the oldest are dropped."""
     dask_worker.transfer_outgoing_log.clear()
 
 
 def _sent(dask_worker):
-    """Bytes that a worker has sent to others, the client among them."""
+    """Bytes that a worker has sent to others, including the client."""
     return sum(entry["total"] for entry in dask_worker.transfer_outgoing_log)
 
 
@@ -717,7 +716,7 @@ def test_train_by_a_scheduler(workers, folder, tmp_path):
 
 @pytest.mark.parametrize("kind", ["libsvm", "csv", "parquet"])
 def test_an_address_and_a_folder_are_read_as_the_file(workers, tmp_path, kind):
-    """Files of each kind by an address that fsspec opens and as a folder; the objective is
+    """Files of each kind by an address that fsspec opens, and as a folder; the objective equals
     that of the files in one process.
     """
     import pandas

@@ -1,5 +1,5 @@
-"""`rfx train --scheduler` with weights of rows, held-out rows and data sets by their names: what
-one process has on the same data.
+"""`rfx train --scheduler` with sample weights, held-out rows and data sets by name gives the result
+of one process on the same data.
 """
 
 import pytest
@@ -68,7 +68,7 @@ def a_run(path, method="rf", **more):
 
 
 def both(run, address, there=None):
-    """The results of one process and of workers; there: what the latter is given as data."""
+    """The results of one process and of workers; there: the data argument of the latter."""
     spread = replace(run, dataset=str(there or run.dataset), scheduler=address, parts=3)
     methods.create(run.method, **run.given())
     return single.execute(run), single.execute(spread, elsewhere=training.train)
@@ -199,7 +199,7 @@ def test_a_path_of_lambdas_is_scored_on_held_out_rows(address, folder, method):
 
 @pytest.fixture
 def data(tmp_path, monkeypatch):
-    """A data folder whose files are fetched as they are."""
+    """A data folder with files that are fetched unchanged."""
 
     def fetched(name, offline=False, roles=None):
         info = registry.get(name)

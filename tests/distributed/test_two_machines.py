@@ -1,5 +1,5 @@
-"""Workers in network namespaces of their own, as on two machines: other addresses, and
-folders that one of them does not have.
+"""Workers in separate network namespaces, as on two machines: other addresses, and folders that one
+of them lacks.
 """
 
 import os
@@ -26,8 +26,8 @@ def _ip(*words):
 
 @pytest.fixture(scope="module")
 def namespaces():
-    """The names of two namespaces whose hosts are 10.213.7.2 and .3, joined to this
-    machine, 10.213.7.1, by a bridge.
+    """The names of two namespaces with hosts 10.213.7.2 and .3, joined to this machine, 10.213.7.1,
+    by a bridge.
     """
     if not shutil.which("ip") or os.geteuid():
         pytest.skip("network namespaces need the command ip and the rights of root")

@@ -1,5 +1,5 @@
-"""A plan's runs by Dask's workers: the rows are those of this machine, and whatever ends,
-ends well or with one sentence.
+"""A plan's runs on Dask workers give the rows of this machine; every end is clean or has one
+sentence.
 """
 
 import json
@@ -31,7 +31,7 @@ from rfx.records import results
 from rfx.records.run import Run
 from rfx.runs import child, runner
 
-# workers of Dask take their time
+# Dask workers take time to start
 pid_in, wait_for = partial(pid_in, seconds=90), partial(wait_for, seconds=90)
 
 MORE = """
@@ -61,7 +61,7 @@ def cluster():
 
 
 def a_start(tmp_path, stub, where, runs):
-    """A runner in a process of its own, as `rfx run` is."""
+    """A runner in its own process, as `rfx run` starts it."""
     program = (
         "import json, sys\nfrom rfx.errors import RfxError\nfrom functools import partial\nfrom"
         " rfx.distributed.pool import pool\nfrom rfx.plans import plan\nfrom rfx.records.run import"
@@ -222,7 +222,7 @@ def test_a_file_that_a_worker_cannot_see(tmp_path, monkeypatch, cluster):
         row["message"].startswith("worker tcp://")
         and f"{tmp_path}/gone.libsvm is not here; put it where" in row["message"]
     )
-    # the same name and other rows there
+    # the same name, but other rows there
     (tmp_path / "gone.libsvm").write_text("1 1:1\n-1 1:3\n")
     (row,) = runner.run(work, tmp_path / "r.csv", pool=partial(pool, cluster.address)).rows
     assert "differs between this machine and the one that requested the run" in row["message"]
@@ -234,7 +234,7 @@ def test_a_file_that_a_worker_cannot_see(tmp_path, monkeypatch, cluster):
 
 def test_a_worker_with_another_version(tmp_path, stub, cluster, monkeypatch):
     ours = clusters.versions()
-    # as of a worker that comes later
+    # like those of a worker that joins later
     monkeypatch.setattr(clusters, "check_versions", lambda client: None)
     monkeypatch.setattr(clusters, "versions", lambda: ours | {"numpy": "1.0"})
     with pytest.raises(
@@ -352,7 +352,7 @@ def test_no_workers_are_said_and_waited_for(tmp_path, stub, monkeypatch):
 
 
 def test_a_worker_killed_at_a_random_moment_loses_nothing(tmp_path):
-    """One round of tests/kill_workers.py, with a cluster of its own: its worker dies."""
+    """One round of tests/kill_workers.py with its own cluster: its worker dies."""
     with Cluster() as own:
         own.add()
         own.add()
@@ -361,8 +361,8 @@ def test_a_worker_killed_at_a_random_moment_loses_nothing(tmp_path):
 
 
 def test_the_commands_of_the_documents(tmp_path):
-    """Those that start a cluster by hand and run a plan on it, with an address of this
-    machine in the place of theirs.
+    """The commands that start a cluster by hand and run a plan on it, with an address of this
+    machine.
     """
     text = (Path(__file__).parents[2] / "docs" / "distributed.md").read_text()
     lines = re.findall(

@@ -1,5 +1,5 @@
-"""Columns of categories in estimators: by their type, by name, position or mask; the same inputs as
-those of a file; models and pickles that keep them.
+"""Categorical columns in estimators: by dtype, name, position or mask; the same inputs as from a
+file; models and pickles that keep them.
 """
 
 import pickle

@@ -1,5 +1,5 @@
-"""Every estimator passes scikit-learn's checks of estimators; what is not checked, or known
-to fail, is listed here with its reason.
+"""Every estimator passes scikit-learn's estimator checks. Omitted checks and expected failures are
+listed here with their reasons.
 """
 
 import inspect
@@ -15,14 +15,14 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from rfx import estimators, methods
 
 pytestmark = [
-    # the checks set absurd options, such as one iteration or labels of one class
+    # the checks set absurd options, such as one iteration, or labels of one class
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore:SparseRandomFeatures has no features left"),
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning"),
 ]
 
-# Small problems, a few rows each. float64 and small tolerances, because scikit-learn compares to
-# 1e-7 what parts of the rows give, or rows with weights, with what all rows give.
+# Small problems with a few rows each. float64 and small tolerances, because scikit-learn compares
+# results for all rows to 1e-7 with those for subsets, or for weighted rows.
 SMALL = {
     "kernel": {"lam": 0.1, "tol": 1e-15},
     "rf": {"n_features": 50, "lam": 0.1},
@@ -35,15 +35,15 @@ SMALL = {
     "boosting": {"per_step": 1, "threshold": "surrogate", "lam": 10.0},
     "doubly-sgd": {"epochs": 5, "batch": 16, "block": 16, "nu": 1e-3, "theta": 1.0},
     "norma": {"epochs": 5, "batch": 8, "nu": 1e-3, "theta": 1.0},
-    # to the optimum, which rows that are repeated do not move; of targets whose mean, which weights
-    # do not count in, stays where it is
+    # to the optimum, which repeated rows do not move; targets whose mean is the same without the
+    # weights
     "k-sdca": {"epochs": 50, "nu": 0.02, "target_scaling": "none"},
     "n-sdca": {"epochs": 50, "nu": 0.02, "target_scaling": "none", "n_features": 100},
     "r-sdca": {"epochs": 50, "nu": 0.02, "target_scaling": "none", "n_features": 50},
     "n-pegasos": {"epochs": 10, "batch": 16, "nu": 1e-2, "n_features": 30},
     "r-pegasos": {"epochs": 10, "batch": 16, "nu": 1e-2, "n_features": 50},
     "mlp": {"epochs": 10, "batch": 32, "layers": "20", "rate": 3e-2},
-    # the choice of kernel, scaling and metric is made, of fewer
+    # the choice of kernel, scaling and metric uses fewer rows
     "rfm": {"metric_steps": 1},
     "auto": {"metric_steps": 1},
 }
@@ -57,9 +57,9 @@ NOT_CHECKED = {
         " (test_estimators_use.py has its test)"
     ),
 }
-# Repeated rows are other batches, in another order, whose steps end near the same minimum but not
-# at it; test_stream_weights.py compares steps over all rows, which are the same, and the optimum of
-# dual ascent.
+# Repeated rows give other batches in another order, whose steps end near the same minimum, but not
+# exactly there. test_stream_weights.py compares steps over all rows, which are equal, and the
+# optimum of dual ascent.
 NEAR = {
     f"check_sample_weight_equivalence_on_{kind}_data": (
         "rows that are repeated make other steps of a stochastic gradient"
@@ -81,8 +81,8 @@ EXPECTED_FAILURES["SkewedChi2Features"] = dict.fromkeys(
     ("check_positive_only_tag_during_fit", "check_fit_non_negative"),
     "inputs down to -c are in the domain of its kernel",
 )
-# scikit-learn leaves this check out unless scipy was imported with this variable set, so that it
-# has a process of its own
+# scikit-learn omits this check unless this variable was set when scipy was imported, so it needs
+# its own process
 ARRAY_API = "SCIPY_ARRAY_API"
 
 
@@ -90,8 +90,8 @@ def small(name):
     """An instance for problems of a few rows."""
     kind = getattr(estimators, name)
     method = getattr(kind, "method_name", None)
-    # a bandwidth or lambda that is learnt from the rows is another for part of them, or for rows
-    # that are repeated
+    # a bandwidth or lambda that is learnt from the rows changes for a part of them, or for repeated
+    # rows
     given = {"gamma": "paper"} | ({"dtype": "float64"} | SMALL.get(method, {}) if method else MAPS)
     if name.endswith("PegasosRegressor"):
         given = given | LIPSCHITZ
@@ -99,8 +99,8 @@ def small(name):
     return kind(**{option: value for option, value in given.items() if option in known})
 
 
-# With this variable set every estimator is checked with its defaults, which takes an hour. A
-# default chooses options by the rows, so that rows that are repeated may have others.
+# With this variable set, every estimator is checked with its defaults, which takes an hour. A
+# default may choose options by the rows, so that repeated rows have others.
 DEFAULTS = os.environ.get("RFX_CHECK_DEFAULTS")
 CHECKED = [
     getattr(estimators, name)() if DEFAULTS else small(name)

@@ -1,5 +1,5 @@
-"""Estimators as they are used: signatures, labels of any kind, pandas, pipelines, searches,
-pickles, model files, partial_fit.
+"""Estimators in use: signatures, labels of any kind, pandas, pipelines, searches, pickles, model
+files, partial_fit.
 """
 
 import doctest
@@ -42,7 +42,7 @@ CLASSIFIERS = [e for e in OF_METHODS if hasattr(e, "decision_function")]
 REGRESSORS = [e for e in OF_METHODS if not hasattr(e, "decision_function")]
 LEARNED = [e for e in CHECKED if type(e).__name__ == "LearnedMetric"]
 MAPS = [e for e in CHECKED if not hasattr(e, "method_name") and e not in LEARNED]
-# the model of auto is that of another method
+# the model of auto belongs to another method
 NAMED = [e for e in OF_METHODS if e.method_name != "auto"]
 STREAMING = [e for e in OF_METHODS if hasattr(e, "partial_fit")]
 
@@ -59,14 +59,12 @@ def target_of(estimator):
 
 
 def in_domain(estimator, rows):
-    """The rows, or their magnitudes for kernels of inputs of 0 or more."""
+    """The rows, or their absolute values for kernels of nonnegative inputs."""
     return np.abs(rows) if get_tags(estimator).input_tags.positive_only else rows
 
 
 def declared_by(kind):
-    """The options that a class has to have, and the defaults of those that do not depend on
-    the kernel.
-    """
+    """The options that a class must have, and the defaults that do not depend on the kernel."""
     if not hasattr(kind, "method_name"):
         options = {option.name: option for option in kind()._options()}
         return options, {name: option.default for name, option in options.items()}
@@ -81,14 +79,14 @@ def declared_by(kind):
 
 
 def annotated(option, default):
-    """How a parameter is annotated."""
+    """The annotation of a parameter."""
     found = {int: int, float: float, bool: bool, LabelWeights: dict | str}.get(option.kind, str)
     found = found | str if option.meanings() and option.kind is not str else found
     return found if default is not None else found | None
 
 
 def written(value):
-    """A default or a choice as the docstrings write it."""
+    """A default or a choice, formatted as in the docstrings."""
     return json.dumps(value) if isinstance(value, str) else repr(value)
 
 
@@ -127,7 +125,7 @@ def test_every_parameter_is_documented(estimator):
             float,
             bool,
         ), name
-        if name != "kernel":  # of which plug-ins may have more
+        if name != "kernel":  # plug-ins may add choices
             for choice in option.meanings():
                 assert written(choice) in types or re.search(rf"\b{choice}\b", text), (name, choice)
             for choice in re.findall(r'"([^"]+)"', types):
@@ -266,7 +264,7 @@ def test_weights(estimator, tmp_path):
     assert clone(estimator).set_params(class_weight="balanced").fit(X, near).info_[
         "weight_sum"
     ] == pytest.approx(300)
-    # a class without weight is none
+    # a class without a weight has none
     left = clone(estimator).set_params(class_weight={"near": 0}).fit(X, WORDS)
     np.testing.assert_array_equal(left.classes_, ["far", "middle", "near"])
     with pytest.raises(ValueError, match="class_weight has the label nowhere, which no row has"):
@@ -381,8 +379,8 @@ def test_the_products_of_features_estimate_the_kernel(estimator):
     params = kernels.parameters(name, scaled, gamma, p["seed"])
     rows = kernels.prepare(name, scaled, params, np.float64)
     exact = kernels.block(name, rows, rows, params)
-    # 60 x 60 means of 4,000 products, whose spread is a few times that of the kernel's values at
-    # most
+    # 60 x 60 means of 4,000 products, whose deviation is at most a few times that of the kernel's
+    # values
     assert np.abs(Z @ Z.T - exact).max() < 0.25 * np.abs(exact).max()
     assert np.abs(Z @ Z.T - exact).mean() < 0.06 * np.abs(exact).max()
 
@@ -392,8 +390,7 @@ def test_kmer_features():
     made = estimators.KmerFeatures(k=2, n_features=28)
     total = features.MAPS["kmers"].total(4, {"alphabet": [65, 67, 71, 84], "k": 2})
     Z = made.set_params(n_features=total).fit_transform(rows)
-    # words of one letter and of two at their places: all 7, then 3 + 2 in common with ACGA, T with
-    # TTTT
+    # words of one and two letters at their positions: 7 in all; ACGA shares 3 + 2, TTTT shares T
     np.testing.assert_allclose(Z @ Z.T * 1.0, [[7, 5, 1], [5, 7, 0], [1, 0, 7]], rtol=1e-5)
 
 
@@ -456,7 +453,7 @@ def test_targets_in_a_column_are_as_in_a_row_with_a_warning(estimator):
 
 @each([e for e in CLASSIFIERS if "class_weight" in e.get_params()])
 def test_a_class_of_weight_zero_stays_a_class(estimator):
-    """As in LogisticRegression; it is never predicted."""
+    """As in LogisticRegression; this class is never predicted."""
     y = np.arange(300) % 3
     by_rows = clone(estimator).fit(X, y, sample_weight=(y != 1) * 1.0)
     by_class = clone(estimator).set_params(class_weight={1: 0.0}).fit(X, y)
@@ -490,7 +487,7 @@ def test_a_model_file_opens_as_the_estimator(estimator, tmp_path):
     back = rfx.load(tmp_path / "m.npz")
     assert type(back) is type(model) and back.n_features_in_ == 3
     assert back._given() == model._given()
-    # what is loaded can be kept again, and fitted anew
+    # a loaded estimator can be saved again, and refitted
     back.save(tmp_path / "again.npz")
     for loaded in (back, rfx.load(tmp_path / "again.npz")):
         if hasattr(model, "decision_function"):
@@ -526,7 +523,7 @@ def test_files_of_the_command_line_and_back(tmp_path):
 
 
 def _with_entry(path, **entries):
-    """The model file with other entries of its header."""
+    """The model file with other entries in its header."""
     with np.load(path, allow_pickle=False) as archive:
         arrays = {name: archive[name] for name in archive.files}
     header = json.loads(arrays["header"].tobytes()) | entries
@@ -568,7 +565,7 @@ def test_the_command_line_predicts_words_by_the_names_of_columns(tmp_path, capfd
     out, err = capfd.readouterr()
     assert stop.value.code == 0, err
     assert out.split() == model.predict(frame).tolist()
-    # and a model of the command line, of words, is an estimator of words
+    # a model of the command line with word labels also becomes an estimator with word labels
     frame.assign(y=WORDS).to_csv(tmp_path / "train.csv", index=False)
     with pytest.raises(SystemExit) as stop:
         main(
@@ -641,8 +638,7 @@ def test_partial_fit_goes_on(estimator, tmp_path):
     before = parts.n_iter_
     parts = pickle.loads(pickle.dumps(parts)).partial_fit(X[160:], target[160:])
     assert parts.n_iter_ > before
-    # scaling, bandwidth and the mean of the targets are learnt from the first part, where they are
-    # not the same
+    # scaling, bandwidth and target mean are learnt from the first part, where they are not the same
     scaled = clone(estimator).set_params(scaling="none", gamma=0.5)
     if "target_scaling" in scaled.get_params():
         scaled.set_params(target_scaling="none")

@@ -1,5 +1,5 @@
-"""Data frames in the form of the file that `rfx train` learnt from, in estimators that `rfx.load`
-gives: what the command predicts for the file, bit for bit.
+"""Data frames with the columns of the file that `rfx train` learnt from, in estimators from
+`rfx.load`: they give the command's predictions for the file, bit for bit.
 """
 
 import json
@@ -27,7 +27,9 @@ def run(*words):
 
 
 def table():
-    """Numbers with gaps, amounts, truth values, dates, few and many categories, codes, an id."""
+    """Numbers with gaps, amounts of money, truth values, dates, few and many categories, codes, an
+    id.
+    """
     rng = np.random.default_rng(0)
     a, town = np.round(rng.normal(size=N), 3), rng.integers(0, 50, N)
     y = np.round(a + rng.normal(size=50)[town] + 0.1 * rng.normal(size=N), 4)
@@ -73,7 +75,7 @@ def predicted(folder, target, capfd, *more):
 
 
 def frames(path):
-    """The same rows in the forms that they may have."""
+    """The same rows in each form that they may have."""
     plain = pandas.read_csv(path)
     yield plain
     yield pandas.read_csv(path, dtype=str, keep_default_na=False)

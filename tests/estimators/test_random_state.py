@@ -1,4 +1,4 @@
-"""random_state: scikit-learn's name for a seed, in every estimator that has one."""
+"""random_state, scikit-learn's name for a seed, in every estimator that has one."""
 
 import inspect
 import pickle

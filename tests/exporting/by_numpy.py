@@ -1,4 +1,4 @@
-"""A small reader of exported JSON, written from docs/export.md alone: numpy, and scipy's normal
+"""A small reader of exported JSON, written from docs/export.md alone with numpy and scipy's normal
 distribution.
 """
 
@@ -37,7 +37,7 @@ _TERMS = {
 
 
 def decisions(model, rows):
-    """What the steps make of rows: lists of cells, numbers and None or words."""
+    """The result of the steps for rows: lists of cells, numbers and None or words."""
     X = np.concatenate(
         [_encoded(column, [row[j] for row in rows]) for j, column in enumerate(model["columns"])],
         axis=1,

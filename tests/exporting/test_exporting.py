@@ -1,4 +1,4 @@
-"""Exported models predict as rfx does: JSON by a reader in numpy, C by a compiler, ONNX by
+"""Exported models predict like rfx: JSON by a reader in numpy, C by a compiler, ONNX by
 onnxruntime.
 """
 
@@ -84,7 +84,7 @@ for _kernel in KERNELS:
         if not KERNELS[_kernel].scalings:
             _own["scaling"] = "minmax11"
         CASES[f"kernel {_kernel}"] = ("kernel", "regression", _own, None)
-# the least that has every step in it
+# the smallest set that has every step
 FEW = (
     "fourier",
     "pairs",
@@ -135,7 +135,7 @@ def new_rows(n, model):
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """A function from a case's name to its model, as a file gives it."""
+    """A function from a case's name to its model, loaded from a file."""
     folder, found = tmp_path_factory.mktemp("models"), {}
 
     def get(name):
@@ -157,7 +157,7 @@ def trained(tmp_path_factory):
 
 
 def expected(model, X):
-    """(n, k) what the steps give: targets, or decision values."""
+    """The result (n, k) of the steps: targets, or decision values."""
     values = model.predict(X) if model.task == "regression" else model.decision_function(X)
     return values.reshape(len(X), -1)
 
@@ -167,7 +167,7 @@ def assert_close(found, wanted):
 
 
 def assert_same_labels(found, wanted, values):
-    """Labels are equal, but where decision values tie within the tolerance."""
+    """Labels are equal, unless decision values tie within the tolerance."""
     ordered = np.sort(values, axis=1)
     gap = np.abs(values[:, 0]) if values.shape[1] == 1 else ordered[:, -1] - ordered[:, -2]
     apart = gap > TOLERANCE * max(1.0, float(np.abs(values).max()))
@@ -195,7 +195,7 @@ def test_json_predicts_as_the_model(trained, name):
 
 
 def nested(found):
-    """All steps of a list, those within others too."""
+    """All steps of a list, including nested ones."""
     for step in found:
         yield step
         if isinstance(step, steps.Product | steps.ComplexProduct):
@@ -216,7 +216,7 @@ def test_few_cases_have_every_step_function_and_comparison(trained):
     assert {type(step) for step in met} == kinds
     assert {step.name for step in met if isinstance(step, steps.Function)} == {*steps.FUNCTIONS}
     assert {step.how for step in met if isinstance(step, steps.Compare)} == {*steps.COMPARISONS}
-    # the document has the steps and their keys
+    # the document lists the steps and their keys
     for kind in kinds:
         instance = next(step for step in met if type(step) is kind)
         row = re.search(rf"^\| `{json_text.name(instance)}` \|.*$", DOCUMENT, re.M)
@@ -328,7 +328,7 @@ def test_onnx_of_many_inputs_takes_distances_from_products(tmp_path):
     text = onnx_graph.written(Program.of(model))
     nodes = lazy.onnx.load_from_string(text).graph.node
     assert "Scan" not in {node.op_type for node in nodes}
-    # the training rows are among their own support vectors
+    # the training rows are their own support vectors
     assert_close(session(text)[1]({"X": X})["variable"][:, 0], model.predict(X))
 
 
@@ -404,7 +404,7 @@ def predicted(capfd, folder, target, *more):
 
 
 def cells_of(program, rows):
-    """The rows' cells in the order of a program's columns: a category of yes and no is text."""
+    """The rows' cells in the order of a program's columns; a category of yes and no is text."""
     texts = [column.categories is not None for column in program.columns]
     words = {0.0: "no", 1.0: "yes"}
     return [
@@ -448,7 +448,7 @@ def test_a_table_goes_in_as_it_is(tables, capfd, compiled, target, form):
         pytest.importorskip("onnx")
         made, go = session(onnx_graph.written(program))
         names = [one.name for one in made.get_inputs()]
-        # an output is called label, too
+        # an output is also named label
         assert names[2] == "label_"
         given = {}
         for place, (name, column) in enumerate(zip(names, program.columns)):

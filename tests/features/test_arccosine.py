@@ -1,4 +1,4 @@
-"""Arc-cosine features against the kernels of Cho and Saul (2009), by their formulas."""
+"""Arc-cosine features against the formulas of the kernels of Cho and Saul (2009)."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Random binning: collisions estimate the kernel; keys, numbers and operators against plain
+"""Random binning: collisions estimate the kernel; keys, numbers and operators agree with plain
 references.
 """
 
@@ -45,8 +45,8 @@ def test_widths_are_gamma_with_scale_sigma():
 
 @pytest.mark.parametrize("kernel", list(WIDTHS))
 def test_widths_have_the_density_of_the_second_derivative(kernel):
-    """P(width <= t) is the integral of s k''(s) to t, 1 - k(t) + t k'(t), k' by differences
-    of the exact kernel.
+    """P(width <= t), which is the integral of s k''(s) up to t, 1 - k(t) + t k'(t), with k' by
+    finite differences of the exact kernel.
     """
     widths = np.sort(sample_grids(kernel, 1, 20_000, 7, gamma=2.0).widths.ravel())
     t, h = np.array([0.1, 0.3, 0.45, 0.7, 1.1, 2.5]), 1e-6
@@ -135,7 +135,7 @@ def test_huge_coordinates_and_tiny_widths_do_not_overflow(scale):
     assert np.array_equal(grids.number(sp.csr_matrix(rows))[0], ids)
     with np.errstate(over="ignore"):
         quotients = np.floor(rows[:, 0] * (1 / grids.widths))
-    # quotients beyond the largest float64 number share one bin on either side of zero
+    # quotients above the largest float64 number share one bin on either side of zero
     for row, values in zip(ids, quotients):
         assert row.tolist() == [list(dict.fromkeys(values)).index(value) for value in values]
 
@@ -186,7 +186,7 @@ def test_offsets_beyond_two_to_the_31():
 
 
 class _Far:
-    """Bins that say they begin elsewhere."""
+    """Bins with other declared offsets."""
 
     def __init__(self, bins, starts):
         self.starts, self.slots, self.of = starts, bins.slots, bins.of

@@ -1,5 +1,5 @@
-"""Coordinates and positional k-mers as features: against their definition, a naive count,
-dense beside sparse.
+"""Coordinates and positional k-mers as features: against their definition, a naive count, and dense
+against sparse.
 """
 
 import itertools
@@ -23,7 +23,7 @@ SEQUENCES = RNG.choice(ACGT, (30, 9)).astype(float)
 
 
 def naive(sequences, k):
-    """(n, T) one at a time: every size of word, every place, every word."""
+    """(n, T), computed one by one: every word length, every position, every word."""
     texts = ["".join(chr(int(code)) for code in row) for row in sequences]
     columns = [
         [text[p : p + size] == "".join(word) for text in texts]
@@ -123,8 +123,8 @@ def test_other_letters_are_refused_by_row_and_place(value, message):
 
 
 def test_sparse_features_are_kept_and_solved_as_such():
-    """Many coordinates of text: the matrix is CSR, and model and decisions are those of the
-    same rows as an array.
+    """Many coordinates of text: the matrix is CSR, and model and decisions equal those of the same
+    rows as an array.
     """
     X = sp.random(80, 1500, 0.01, "csr", random_state=0)
     y = np.where(np.asarray(X.sum(axis=1)).ravel() > 7.5, 1.0, -1.0)
@@ -153,8 +153,8 @@ def test_sparse_features_are_kept_and_solved_as_such():
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "squared"])
 def test_features_that_are_nearly_all_zero_are_preconditioned_by_their_diagonal(loss):
-    """A factor of the rows would have hundreds of times their entries; the solution is that
-    of the same features as an array.
+    """A dense factor of the rows would have hundreds of times their entries; the solution equals
+    that of the same features as an array.
     """
     rng = np.random.default_rng(0)
     X = sp.random(400, 3000, 0.001, "csr", random_state=rng)

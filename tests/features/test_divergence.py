@@ -1,6 +1,4 @@
-"""The best distribution within a divergence of the uniform one: optimality, references, the
-ends.
-"""
+"""The best distribution within a divergence of the uniform one: optimality, references, limits."""
 
 import math
 
@@ -29,15 +27,16 @@ def drawn(count, seed=0):
 @pytest.mark.parametrize("divergence", DIVERGENCES)
 @pytest.mark.parametrize("share", [1e-4, 0.05, 1.0])
 def test_optimal_by_kkt(divergence, share):
-    """With f' the derivative, s_m - lam f'(N q_m) = nu where q_m > 0, and <= nu where q_m =
-    0; the constraint is active.
+    """With f' the derivative, s_m - lam f'(N q_m) = nu where q_m > 0, and <= nu where q_m = 0; the
+    constraint is active.
     """
     scores, rho = drawn(300), RHO[divergence] * share
     q = maximise(scores, rho, divergence)
     assert q.min() >= 0 and q.sum() == pytest.approx(1, abs=1e-12)
     assert distance(q, divergence) == pytest.approx(rho, rel=1e-8)
     if divergence == "tv":
-        # whoever gained has the best score, and nobody below one who lost has kept more
+        # a feature whose weight rose has the best score, and none keeps more weight than one with a
+        # higher score
         assert set(np.flatnonzero(q > 1 / 300 + 1e-12)) == {scores.argmax()}
         order = np.argsort(scores)
         assert np.all(np.diff(q[order]) >= -1e-15)
@@ -50,7 +49,7 @@ def test_optimal_by_kkt(divergence, share):
     }[divergence]
     on = q > 0
     t = slope(300 * q[on])
-    # two different weights give lam and nu; all others must agree
+    # two different weights determine lam and nu; all others must agree
     a, b = t.argmax(), t.argmin()
     lam = (scores[on][a] - scores[on][b]) / (t[a] - t[b])
     nu = scores[on][a] - lam * t[a]
@@ -120,7 +119,7 @@ def test_chi2_equals_the_papers_bisection(count, rho):
     seed=st.integers(0, 99),
 )
 def test_any_scores(scores, rho, divergence, seed):
-    """A probability in the ball, monotone in the score, moved with a permutation, never
+    """A probability vector in the ball, monotone in the score, permuted with the scores, never
     worse than uniform.
     """
     scores = np.array(scores, dtype=float)
@@ -149,7 +148,7 @@ def test_the_ends(divergence):
     )
     if divergence != "reverse-kl":
         np.testing.assert_array_equal(maximise(scores, 1e9, divergence), [0, 0.5, 0, 0.5, 0])
-        # the divergence of that q is the least rho that allows it
+        # the divergence of that q is the smallest rho that allows it
         least = distance(np.array([0, 0.5, 0, 0.5, 0]), divergence)
         assert maximise(scores, least * (1 + 1e-12), divergence)[[0, 2, 4]].max() <= 1e-9
         assert maximise(scores, least * 0.99, divergence)[0] > 0

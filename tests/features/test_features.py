@@ -1,5 +1,5 @@
-"""Feature maps: unbiased for their kernels within Monte-Carlo error; independent of blocks,
-threads and how many are drawn.
+"""Feature maps are unbiased for their kernels within Monte-Carlo error, and independent of blocks,
+threads and the number of features.
 """
 
 import math
@@ -36,16 +36,16 @@ PARAMS = {
     "skewed-chi2": {"skewedness": 0.4},
     "hamming": {"gamma": 0.3},
 }
-# what is exact, or takes letters, or has kernels of its own, is tested in test_coordinates and
-# test_arccosine
+# test_coordinates and test_arccosine test the maps that are exact, that read letters, or that have
+# their own kernels
 NAMES = [name for name in MAPS if name in PARAMS]
 OTHERS = {"linear": {}, "arccosine-0": {}, "arccosine-1": {}, "arccosine-2": {}}
 
 
 def exact(name):
-    """The kernel of `suited(name, X)`, from its formula, in float64."""
+    """The kernel of `suited(name, X)` by its formula, in float64."""
     if kernels.get_kernel(name).scalings or name in ("rational-quadratic", "multiscale"):
-        # their formulas are tested in test_kernels
+        # test_kernels tests their formulas
         return kernels.block(name, *[suited(name, X)] * 2, PARAMS[name])
     difference = X[:, None, :] - X[None, :, :]
     l1, l2 = np.abs(difference).sum(-1), np.sqrt((difference**2).sum(-1))
@@ -160,7 +160,7 @@ def test_thresholds_within_the_range_estimate_the_kernel_less_a_constant():
     difference = products.mean(-1) - exact("perceptron")
     deviation = products.std(-1) / math.sqrt(products.shape[-1])
     assert np.all(np.abs(difference - np.diag(difference).mean()) <= 5 * deviation + 1e-3)
-    assert np.all(np.ptp(Z, axis=0) > 0)  # every feature tells some rows apart
+    assert np.all(np.ptp(Z, axis=0) > 0)  # every feature separates some rows
     part = sample("perceptron", 6, 7, seed=3, start=40, dtype=np.float64, radius=RADIUS).fit_range(
         X
     )
@@ -292,7 +292,7 @@ def test_a_variant_that_a_map_has_not_is_refused():
     ],
 )
 def test_features_of_many_inputs_are_drawn_some_at_a_time(name, variant, monkeypatch):
-    """They are those drawn at once, from any feature on, with any number of threads."""
+    """They equal those drawn at once, from any feature on, with any number of threads."""
     params = {"gamma": 0.3} if "arccosine" not in name else {}
     some = sample(name, 1100, 38, 5, start=4, variant=variant, **params)
     monkeypatch.setattr(base, "_DRAWN", 1100 * 7)
@@ -396,7 +396,7 @@ def test_a_hadamard_model_holds_a_seed_and_no_frequencies():
 
 @pytest.mark.parametrize("name", ["polynomial-2", "polynomial-3"])
 def test_every_number_of_a_sketch_is_unbiased(name):
-    # the blocks are independent, so that the means over them have their standard errors
+    # the blocks are independent, so the standard errors of their means are valid
     Z = sample(name, 6, 64 * 3000, 2, variant="sketch", dtype=np.float64, **PARAMS[name])
     products = Z.transform(X).reshape(len(X), 3000, 64)
     for number in (0, 1, 2, 3, 40, 63):
@@ -436,7 +436,7 @@ def test_a_sketch_has_a_smaller_error_than_products_of_signs():
 
 
 def test_chi_square_features_of_every_start_are_unbiased_over_the_seeds():
-    # inputs take turns, so that only the mean over the seeds is the kernel of few features
+    # inputs take turns, so for few features only the mean over the seeds is the kernel
     rows = np.array([[0.5, 0.0, 2.0, 0.1], [0.4, 1.0, 3.0, 0.0]])
     expected = kernels.block("additive-chi2", rows, rows, {})
     for start, count in ((0, 2), (3, 1), (5, 4)):
@@ -476,7 +476,7 @@ def test_hamming_features_are_signs_of_codes():
     found = sample("hamming", 6, 200, 0, gamma=0.2)
     Z = found.transform(codes)
     assert set(np.unique(Z)) == {-1.0, 1.0}
-    # any numbers are codes, -0 is 0, and a code of no input in the subset changes nothing
+    # any numbers are codes, -0 equals 0, and a code of an input outside the subset changes nothing
     minus = np.where(codes == 0, -0.0, codes)
     np.testing.assert_array_equal(found.transform(minus), Z)
     inside = np.unpackbits(found.arrays["subsets"], axis=0, count=6, bitorder="little") == 1
@@ -488,7 +488,7 @@ def test_hamming_features_are_signs_of_codes():
 
 
 def test_hamming_signs_of_codes_are_independent():
-    # of all 10 codes of an input, over all pairs and features, by the sum of products
+    # all 10 codes of an input, over all pairs and features, by the sum of products
     codes = np.arange(10.0)[:, None] * [1.0, 0.1]
     Z = sample("hamming", 2, 64 * 400, 1, gamma=50.0).transform(codes)
     products = (Z @ Z.T)[np.triu_indices(10, 1)] / math.sqrt(Z.shape[1])

@@ -1,4 +1,6 @@
-"""Features drawn by leverage: the scores, the chances, and that the mean product stays."""
+"""Features drawn by leverage: the scores, the probabilities, and that the mean product is
+unchanged.
+"""
 
 import numpy as np
 import pytest
@@ -9,8 +11,8 @@ from rfx.features import leverage, sample
 
 @pytest.fixture(scope="module")
 def problem():
-    """Rows close together but for a few, which make most thresholds in the range useless,
-    and a pool of perceptrons.
+    """Rows that are close together except for a few, which makes most thresholds in the range
+    useless, and a pool of perceptrons.
     """
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 4)) * 0.05
@@ -24,7 +26,7 @@ def test_scores_are_those_of_the_definition(problem):
     inverse = np.linalg.inv(Z @ Z.T + 0.7 * np.eye(300))
     found = leverage.scores(pool, X, 0.7)
     np.testing.assert_allclose(found, np.einsum("ij,ik,kj->j", Z, inverse, Z), rtol=1e-9)
-    # all of them: the effective dimension
+    # the sum over all of them is the effective dimension
     assert found.sum() == pytest.approx(np.trace(Z @ Z.T @ inverse))
     single = sample("perceptron", 4, 800, 3, radius=6.0).fit_range(X)
     np.testing.assert_allclose(leverage.scores(single, X, 0.7), found, rtol=1e-3)
@@ -40,7 +42,9 @@ def test_chances(count):
 
 
 def test_mean_product_stays(problem):
-    """Over seeds, the mean of weighted products is that of the pool, within Monte-Carlo error."""
+    """The mean over seeds of weighted products equals that of the pool, within Monte-Carlo
+    error.
+    """
     X, pool = problem
     target = pool.transform(X[:12])
     target = target @ target.T / 800
@@ -54,8 +58,8 @@ def test_mean_product_stays(problem):
 
 
 def test_the_kernel_machine_of_the_pool_is_closer_than_by_plain_sampling(problem):
-    """Smoothed targets: K (K + lam)^-1 of 100 features by leverage beside 100 of the pool
-    as they come.
+    """Smoothed targets: K (K + lam)^-1 by 100 features drawn by leverage, against the first 100 of
+    the pool.
     """
     X, pool = problem
 

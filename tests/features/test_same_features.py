@@ -1,5 +1,5 @@
-"""Feature j of row x has the same bits for every subset, block, thread and memory bound,
-and is right to 1e-5; on real rows, too.
+"""Feature j of row x has the same bits for every subset, block, thread and memory bound, and is
+correct to 1e-5; also on real rows.
 """
 
 import math
@@ -23,7 +23,7 @@ MIRROR = Path(os.environ.get("RFX_MIRROR", "") or "/nowhere")
 REAL = ("cod-rna", "ijcnn1", "covtype.first20k.binary")
 # 30 dense inputs, and 54 of which most are -1
 GENERATED = ("dense", "flags")
-# rows whose features are compared, and features
+# the rows whose features are compared, and the features
 ROWS, FEATURES = 1003, 700
 GAMMA = {"laplacian": 1.0, "exponential": 0.05, "polynomial-2": 0.1, "polynomial-3": 0.1}
 NAMES = [name for name in MAPS if name != "kmers"]
@@ -62,7 +62,7 @@ def feature_map(name, X, variant=None):
 
 
 def structured(found):
-    """The frequencies in turns, by matrices."""
+    """The frequencies of Hadamard features, by explicit matrices."""
     p, numbers = hadamard.padded(found.n_inputs), found.arrays["numbers"].astype(int)
     H = scipy.linalg.hadamard(p)
     W = np.empty((found.n_inputs, found.n_features))
@@ -92,7 +92,7 @@ def sketched(found, X):
 
 
 def hashed(bits, first, second):
-    """The hash of a code with the keys of an input, in Python's integers."""
+    """The hash of a code with the keys of an input, in Python integers."""
     h = (bits + first) % 2**64
     for _ in range(2):
         h = (h ^ h >> 30) * 0xBF58476D1CE4E5B9 % 2**64
@@ -102,7 +102,7 @@ def hashed(bits, first, second):
 
 
 def signs_of_codes(found, X):
-    """The features of the Hamming kernel, feature by feature."""
+    """The features of the Hamming kernel, one by one."""
     inside = np.unpackbits(found.arrays["subsets"], axis=0, count=X.shape[1], bitorder="little")
     out = np.ones((len(X), found.n_features))
     for block in range(-(-found.n_features // 64)):
@@ -120,7 +120,7 @@ def signs_of_codes(found, X):
 
 
 def reference(found, X):
-    """The features from the map's arrays by their formula, in float64."""
+    """The features by the formula of the map's arrays, in float64."""
     arrays = {key: values.astype(np.float64) for key, values in found.arrays.items()}
     X = X.astype(np.float64)
     if found.name == "additive-chi2":

@@ -1,5 +1,5 @@
-"""A checkpoint is checked in all its parts before anything of it is used: a damaged one is
-refused in one sentence.
+"""All parts of a checkpoint are checked before any of it is used; a damaged one is refused in one
+sentence.
 """
 
 import json
@@ -16,7 +16,7 @@ from rfx.fitting import checkpoints
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """Of two kinds of solver a checkpoint after one epoch, its header and its arrays."""
+    """For two kinds of solver, a checkpoint after one epoch: its header and its arrays."""
     folder, found = tmp_path_factory.mktemp("whole"), {}
     for kind in ("doubly", "norma"):
         method, (X, y) = fuzz._method(kind, folder / "c.npz")
@@ -27,8 +27,8 @@ def whole(tmp_path_factory):
 
 
 def refused(path, kind, header, arrays, signed):
-    """The sentence with which training refuses to go on from a checkpoint with these parts;
-    signed: with the digest of them.
+    """The sentence with which training refuses to resume from a checkpoint with these parts;
+    signed: with their digest.
     """
     said = {name: value for name, value in header.items() if name not in ("format", "digest")}
     model.write(
@@ -93,7 +93,7 @@ def test_a_field_of_another_type_or_range_is_refused(tmp_path, whole, name, valu
 def test_an_array_of_another_shape_type_or_range_is_refused(tmp_path, whole, kind, signed):
     header, arrays = whole[kind]
     for name, values in arrays.items():
-        # of another length they can be another checkpoint's, whose digest would be right
+        # with another length they may belong to another checkpoint, whose digest would be right
         shorter = [] if signed and name in ("sample", "solver_coef", "classes") else [values[:-1]]
         for other in (
             *shorter,

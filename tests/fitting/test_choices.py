@@ -1,5 +1,5 @@
-"""Options chosen on training rows: what is chosen has the least error of a model fitted by
-hand to the rows that were not held out.
+"""Options chosen on training rows: the chosen value has the smallest error among models that the
+test fits to the rows that were not held out.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ TARGETS = {
     "binary": np.where(SMOOTH + 0.5 * RNG.standard_normal(300) > 0, 1.0, -1.0),
     "multiclass": np.digitize(SMOOTH + 0.3 * RNG.standard_normal(300), [-0.5, 0.5]).astype(float),
 }
-# Inputs that nothing chooses.
+# Inputs for which nothing is chosen.
 FIXED = {"scaling": "none", "metric": "none"}
 OWN = {
     "rf": {"kernel": "gaussian", "n_features": 150},
@@ -37,12 +37,12 @@ OWN = {
 
 @pytest.fixture(autouse=True)
 def one_part(monkeypatch):
-    """A fifth of the rows judges, as of larger sets."""
+    """A fifth of the rows is held out, as for larger sets."""
     monkeypatch.setattr(Method, "fewest_evaluated", 0)
 
 
 def by_hand(name, task, gammas, lams, **options):
-    """The error on the held-out rows of each combination, by models of their own."""
+    """The held-out error of each combination, by separate models."""
     y = TARGETS[task]
     kept, out = held_out(300, 0.2, 0, "")
     found = {}
@@ -86,15 +86,15 @@ def test_gamma_and_lambda_are_those_of_the_least_held_out_error(name):
             == best[:2]
             == [method.info["kernel_params"]["gamma"], method.info["lam"]]
         )
-        # some of them anew; solvers end where their tolerance is met, so that a row at the boundary
-        # may fall to either side
+        # some are computed again; solvers stop at their tolerance, so a row on the boundary may
+        # fall on either side
         expected = by_hand(name, task, gammas[1:3], lams[2:4], **OWN[name])
         found = {tuple(one[:2]): one[2] for one in step["tried"]}
         for place, error in expected.items():
             assert place not in found or found[place] == pytest.approx(
                 error, rel=0.03, abs=0 if task == "regression" else 1.01 / 60
             )
-        # as a model that was given these numbers
+        # equals a model that was given these numbers
         given = dict(zip(("gamma", "lam"), step["chosen"]))
         alone = methods.create(name, task=task, scaling="none", **given, **OWN[name]).fit(
             X, TARGETS[task]
@@ -227,7 +227,7 @@ def test_match_rf_ends_where_the_error_meets_rf_or_rises(judges, monkeypatch):
         ("binary", 10.0, True),
     ):
         if rises:
-            # no error is so low
+            # no error is this small
             monkeypatch.setattr("rfx.methods.sparse_rf.SparseRF.target_error", lambda *args: -1.0)
         made = methods.create(
             "sparse-rf",
@@ -242,7 +242,7 @@ def test_match_rf_ends_where_the_error_meets_rf_or_rises(judges, monkeypatch):
         [step] = made.fit(X, TARGETS[task]).info["validation"]
         errors, target = [error for _, error in step["tried"]], step["target"]
         if judges:
-            # five parts, and no part alone tells
+            # five folds; a single fold does not decide
             assert len(errors) == 4 and step["held_out"] == len(X)
         else:
             assert len(errors) < 4 and all(

@@ -1,7 +1,7 @@
-"""No choice on held-out rows sees a group on both sides, or learns from rows that are later.
+"""No choice on held-out rows has a group on both sides, or learns from later rows.
 
-The targets are the numbers of the groups, or the times, so that each place where rows are held out
-shows by its targets what is on either side.
+The targets are the numbers of the groups, or the times. So the targets show which rows are on
+either side wherever rows are held out.
 """
 
 from collections import Counter
@@ -25,7 +25,7 @@ SEEN: Counter = Counter()
 
 
 def check(by, place, first, second):
-    """Whether targets of rows fitted to and held out are of other groups, or later."""
+    """Whether the targets of fitted and held-out rows are of other groups, or later."""
     first, second = (np.unique(np.round(part, 6)) for part in (first, second))
     assert len(first) and len(second)
     if by == "time":
@@ -37,7 +37,7 @@ def check(by, place, first, second):
 
 @pytest.fixture(params=["groups", "time"])
 def by(request, monkeypatch):
-    """Watches every place where rows are held out."""
+    """Record every place that holds rows out."""
     kind = request.param
     SEEN.clear()
 
@@ -145,7 +145,9 @@ def test_errors_of_parts_are_those_of_ridge_regression_on_the_rows_that_are_kept
 
 
 def labelled():
-    """(X, y, apart): inputs that tell the group, and labels that are the group's by chance."""
+    """(X, y, apart): inputs that identify the group, and labels that depend on the group at
+    random.
+    """
     rng = np.random.default_rng(0)
     group = rng.permutation(np.repeat(np.arange(40), 10))
     centre, label = rng.normal(size=(40, 4)), rng.permutation(np.tile([-1.0, 1.0], 20))

@@ -1,5 +1,5 @@
-"""The default bandwidth: leave-one-out errors are those of models fitted without the row;
-what trials share is right.
+"""The default bandwidth: leave-one-out errors equal those of models fitted without the row; what
+trials share is correct.
 """
 
 import numpy as np
@@ -46,7 +46,7 @@ def test_errors_are_those_of_models_without_the_row(weights):
         assert error == pytest.approx(total / own.sum(), rel=1e-6)
 
 
-# Inputs that nothing chooses.
+# Inputs for which nothing is chosen.
 FIXED = {"kernel": "gaussian", "scaling": "none", "metric": "none"}
 
 
@@ -64,7 +64,7 @@ def test_every_method_of_a_kernel_gets_the_same_and_says_it():
             and method.info["validation"][0]["by"] == "kernel ridge regression"
         )
         chosen[name] = method.info["kernel_params"]["gamma"]
-    assert np.ptp(list(chosen.values())) < 1e-5 * chosen["kernel"]  # some take the rows in float32
+    assert np.ptp(list(chosen.values())) < 1e-5 * chosen["kernel"]  # some use the rows in float32
     again = methods.create("kernel", **FIXED, lam=1.0, gamma=chosen["kernel"]).fit(X, y)
     np.testing.assert_array_equal(
         again.predict(X), methods.create("kernel", **FIXED, lam=1.0).fit(X, y).predict(X)
@@ -140,6 +140,6 @@ def test_one_map_serves_all_trials_and_the_model(name, monkeypatch):
     for word, times in {"median": 1, "loo": 1, "validation": 5}.items():
         drawn.clear()
         method = methods.create(name, gamma=word, n_features=40).fit(X, Y[:, 0])
-        # by validation a map for each of four bandwidths, whatever the parts and lambdas, and the
-        # model's
+        # validation draws a map for each of four bandwidths, for all folds and lambdas, and the
+        # model has its own
         assert 1 <= len(drawn) <= times and drawn[-1] == method.info["kernel_params"]["gamma"]

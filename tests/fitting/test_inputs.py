@@ -1,4 +1,4 @@
-"""What named methods choose of their inputs, and when they choose nothing."""
+"""What named methods choose for their inputs, and when they choose nothing."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ SMALL |= {"rb": {"n_grids": 32}, "sparse-rb": {"n_grids": 16}, "nystrom": {"n_fe
 
 
 def planted(n, d, seed=0):
-    """Rows whose targets depend on their first two inputs alone, of very different units."""
+    """Rows whose targets depend only on their first two inputs, which have very different units."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     y = np.sin(2 * X[:, 0]) + X[:, 1] ** 2 + 0.05 * rng.normal(size=n)
@@ -88,7 +88,7 @@ def test_no_time_leaves_the_first_combination():
 
 
 def test_the_width_of_the_kernel_is_tried_where_there_is_no_metric():
-    """Of a function that turns quickly the median's bandwidth is far too wide."""
+    """For a fast-varying function the median's bandwidth is far too wide."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(600, 1))
     Y = np.sin(40 * X)

@@ -12,7 +12,7 @@ from rfx.fitting import inputs, metric
 
 
 def planted(n=600, d=50, seed=0):
-    """Targets of the first two of many inputs."""
+    """Targets that depend on the first two of many inputs."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     y = np.sin(2 * X[:, 0]) + X[:, 1] ** 2 + 0.05 * rng.normal(size=n)
@@ -20,7 +20,9 @@ def planted(n=600, d=50, seed=0):
 
 
 def round_(n=500, d=4, seed=0):
-    """Targets of the distance to the origin alone, so that no direction counts more."""
+    """Targets that depend only on the distance to the origin, so that all directions are
+    equivalent.
+    """
     X = np.random.default_rng(seed).normal(size=(n, d))
     return X, np.linalg.norm(X, axis=1)[:, None]
 
@@ -62,7 +64,7 @@ def test_weights_count_as_repetitions(kernel, monkeypatch):
 
     def machine(rows, weights):
         sample = metric.Sample(X[rows], Y[rows], X[out], Y[out], weights, None, "regression")
-        # the bandwidth is that of a sample of pairs, which repetitions change
+        # the bandwidth comes from a sample of pairs, which repeated rows change
         params = {"gamma": 0.4}
         found = metric.machine(sample, kernel, None, params, (0.1,))
         outer = metric.outer_product(

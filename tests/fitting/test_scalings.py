@@ -54,7 +54,7 @@ def test_the_command_and_the_estimator_predict_the_same(kind, tmp_path):
     np.testing.assert_allclose(np.array(told, float), ours.decision_function(X[TEST]), rtol=1e-6)
     plain = estimators.RFClassifier(scaling="none", **options).fit(X[TRAIN], Y[TRAIN])
     assert np.abs(np.array(told, float) - plain.decision_function(X[TEST])).max() > 1e-3
-    # the features of the model are those of the scaled rows
+    # the model's features are those of the scaled rows
     rfx("featurize", test, "--model", path, "-o", tmp_path / "z.svm")
     trained = methods.load(path)
     rows = trained.preprocessing.scaler.transform(X[TEST], np.float32)
@@ -108,7 +108,7 @@ def test_sparse_rows_are_scaled_as_dense_ones(name, kind):
     )
 
 
-# quantiles that are fewer than 1,000 are as many as there are rows: not as many of the repeated
+# with fewer than 1,000 rows there is one quantile per row, so repeated rows would have more
 @pytest.mark.parametrize("kind", ["power", "robust"])
 def test_sample_weights_count_in_the_scaling(kind):
     weights = RNG.integers(0, 3, 300)

@@ -1,5 +1,5 @@
-"""The search for options on functions that cost nothing: what is tried, in which order, and
-what is best.
+"""The search for options, on cheap functions: which points are tried, in which order, and which is
+best.
 """
 
 import math
@@ -23,7 +23,7 @@ def grid(found, lams=(1.0,), rounds=(Round(100),), **more):
 
 
 def bowl(centre):
-    """An error that is least where gamma is `centre`, for every lambda."""
+    """An error that is smallest where gamma is `centre`, for every lambda."""
     return lambda point, round, lams: [abs(math.log(point["gamma"] / centre)) + 1 for _ in lams]
 
 
@@ -67,7 +67,7 @@ def test_the_best_points_go_on_and_then_bandwidth_and_size_are_moved_from_the_be
     found = search(fit, asked, ERROR)
     tried = [(one.round.number, one.point.gamma, one.point["size"]) for one in found.trials]
     assert tried[:5] == [(0, 1.0, 1), (0, 4.0, 1), (0, 16.0, 1), (1, 4.0, 2), (1, 16.0, 2)]
-    # half and twice, then the size up to its bound, then about the best at that size
+    # half and twice, then the size up to its bound, then around the best at that size
     assert tried[5:] == [
         (1, 2.0, 2),
         (1, 8.0, 2),
@@ -107,12 +107,12 @@ def test_trials_and_seconds_are_bounded_and_what_is_known_costs_nothing():
     )
     assert [one.point.gamma for one in found.trials] == [1, 2] and found.best is there
     assert [seen for _, seen in told] == [False, True]
-    # the first is tried whatever it takes
+    # the first is tried whatever it costs
     assert (
         len(search(bowl(1.0), grid(points(1, 2, 3)), ERROR, Budget(time.monotonic() - 1)).trials)
         == 1
     )
-    # by a trial of 7 seconds with the same rows
+    # estimated from a trial of 7 seconds with the same rows
     late = Budget(time.monotonic() + 6)
     assert [
         one.point.gamma for one in search(bowl(1.0), grid(points(2, 3)), ERROR, late, known).trials

@@ -1,5 +1,5 @@
-"""How streaming methods choose options: the same for any threads and parts, kept in checkpoints,
-from training rows alone, only what is not given.
+"""How streaming methods choose options: the same for any threads and parts, stored in checkpoints,
+from training rows alone, and only options that are not given.
 """
 
 import numpy as np
@@ -34,12 +34,12 @@ def made(name="r-pegasos", **more):
 
 
 def tried(pipeline):
-    """What was tried and chosen, by the options that were chosen together."""
+    """What was tried and chosen, keyed by the options that were chosen together."""
     return {tuple(step["options"]): step for step in pipeline.info["validation"]}
 
 
 class Seen:
-    """The problems that options were chosen on."""
+    """The problems on which options were chosen."""
 
     def __init__(self, monkeypatch):
         self.problems, choose = [], stream_choice.choose
@@ -61,7 +61,7 @@ def test_the_choice_predicts_and_is_of_the_values_that_were_tried(name):
     chosen = next(values for values in step["tried"] if values[:-1] == step["chosen"])
     count = step["held_out"]
     assert least <= chosen[-1] <= least + np.sqrt(least * (1 - least) / count)
-    # more regularisation that is as good would have been taken
+    # more regularisation would have been chosen if it were as good
     before = step["tried"][: step["tried"].index(chosen)]
     assert all(values[-1] > chosen[-1] for values in before)
     assert found.score(X, Y)["score"] > 0.85
@@ -95,7 +95,7 @@ def test_a_file_in_any_parts_chooses_what_arrays_do(tmp_path):
 
 @pytest.mark.parametrize("name", ["doubly-sgd", "norma", "r-pegasos", "k-sdca"])
 def test_a_checkpoint_keeps_the_choice(name, tmp_path, monkeypatch):
-    """However many passes the first part was given."""
+    """For any number of passes in the first part."""
     path = tmp_path / "c.npz"
     whole = made(name, epochs=4).fit(X, Y)
     made(name, epochs=1).keep(path).fit(X, Y)
@@ -136,7 +136,9 @@ def test_what_is_given_is_not_chosen():
 
 @pytest.mark.parametrize("name", ["doubly-sgd", "norma", "r-pegasos", "n-pegasos"])
 def test_a_stream_shorter_than_the_sample_is_learnt(name):
-    """Read once, of fewer rows than are surveyed; of a handful nothing is chosen by validation."""
+    """Read once if there are fewer rows than a survey takes; with a handful of rows, validation
+    chooses nothing.
+    """
     source = ArraySource(X[:60], Y[:60])
     source.rewindable = False
     found = made(name).fit_stream(source)
@@ -153,7 +155,7 @@ def test_weights_are_counted(monkeypatch):
     weighted = made(scaling="none").fit(X, wrong, own)
     of_row = {tuple(row): weight for row, weight in zip(X.astype(np.float32), own)}
     (problem,) = seen.problems
-    # rows without weight are not learnt from, whatever their labels are
+    # rows of weight zero are not used, whatever their labels are
     assert problem.n_rows == np.count_nonzero(own)
     np.testing.assert_allclose(problem.weights, [of_row[tuple(row)] for row in problem.X])
     plain = made(scaling="none").fit(X[own > 0], Y[own > 0])
@@ -163,7 +165,7 @@ def test_weights_are_counted(monkeypatch):
 
 
 def test_a_metric_comes_before_the_choice(monkeypatch):
-    """Gamma and nu are of the rows as the metric makes them."""
+    """Gamma and nu are chosen for the rows after the metric."""
     seen, noise = Seen(monkeypatch), np.random.default_rng(2).uniform(-2, 2, (700, 5))
     wide = np.hstack([X, noise])
     found = made(metric="diagonal", scaling="standard").fit(wide, Y)

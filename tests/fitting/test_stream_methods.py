@@ -1,5 +1,5 @@
-"""Stochastic methods: tasks, model files, streams equal to arrays, checkpoints to the same
-bits, what is refused.
+"""Stochastic methods: tasks, model files, streams that equal arrays, checkpoints with the same
+bits, errors.
 """
 
 import json
@@ -27,7 +27,7 @@ TARGETS = {
     "binary": np.where(RADIUS > 2.2, 5.0, 2.0),
     "multiclass": np.digitize(RADIUS, [1.8, 2.5]).astype(float),
 }
-# of gradients as they are; test_stream_choice has the steps by default
+# plain gradient steps; test_stream_choice tests the default steps
 PLAIN = {"precondition": False}
 CONSTANT = {"nu": 1e-5, "step": "constant", "step0": 1.0, "averaging": "none"} | PLAIN
 OPTIONS = {
@@ -60,7 +60,7 @@ def test_learns_saves_and_loads(name, task, tmp_path):
         {"target_scaling": "mean", "task": "regression"} if task == "regression" else {"task": task}
     )
     if name.endswith("pegasos"):
-        # its steps are 1 / (nu t): too long at first where the loss is squared
+        # its steps are 1 / (nu t), which is too long at first for the squared loss
         target |= {"nu": 1e-3 if task == "multiclass" else 1e-2}
     y = TARGETS[task]
     method = made(name, **target).fit(X[:800], y[:800], held_out=(X[800:], y[800:]))
@@ -247,8 +247,8 @@ def test_budgets_and_virtual_examples(tmp_path):
 
 @pytest.mark.parametrize("virtual", ["digits", "images", "molecules", "molecules-sorted"])
 def test_views_are_averaged_for_each_row_by_itself(virtual, tmp_path):
-    """f is the mean over changes that are the same for all rows, whatever other rows there
-    are; the curve shows its error.
+    """f is the mean over changes that are the same for all rows, and does not depend on the other
+    rows; the curve shows its error.
     """
     from rfx.fitting import virtual_examples as examples
 
@@ -286,7 +286,7 @@ def test_views_are_averaged_for_each_row_by_itself(virtual, tmp_path):
     [("doubly-sgd", {"keep_values": True, "step": "normalized", "step0": 0.1}), ("k-sdca", {})],
 )
 def test_virtual_copies_are_a_set_of_rows(name, more):
-    """The first virtual examples of each row, in place of rows without end."""
+    """The first virtual examples of each row, instead of an endless stream."""
     from rfx.fitting import virtual_examples as examples
 
     images = np.random.default_rng(5).integers(0, 256, (90, 16)).astype(np.float32)
@@ -362,7 +362,7 @@ def test_a_stream_that_is_read_once():
 
 
 def test_killed_at_any_moment_it_goes_on_to_the_same_bits(tmp_path):
-    """One kill here; tests/kill_and_resume.py does as many as are asked for."""
+    """One kill here; tests/kill_and_resume.py does any number."""
     done = subprocess.run(
         [
             sys.executable,
@@ -385,7 +385,7 @@ def test_one_row_and_one_label(name):
 
 @pytest.mark.parametrize("name", list(OPTIONS))
 def test_several_targets_are_several_regressions(name, tmp_path):
-    """Outputs share rows, features and steps, so that each is what it would be alone."""
+    """Outputs share rows, features and steps, so each equals the one trained alone."""
     y = np.column_stack([TARGETS["regression"], -3 * X[:, 0], np.sin(X[:, 1])])
     options = {"task": "regression", "target_scaling": "mean", "seed": 3}
     method = made(name, **options).fit(X[:800], y[:800], held_out=(X[800:], y[800:]))
@@ -432,7 +432,7 @@ def test_several_targets_resume_to_the_same_bits(tmp_path):
 
 
 def test_several_targets_of_a_file_are_trained_scored_and_predicted(tmp_path, capfd):
-    """y (n, k) of an .npz file, through the commands."""
+    """y (n, k) in an .npz file, through the commands."""
     y = np.column_stack([TARGETS["regression"], X[:, 1]])
     np.savez(tmp_path / "rows.npz", X=X[:800], y=y[:800])
     np.savez(tmp_path / "others.npz", X=X[800:], y=y[800:])
@@ -544,8 +544,8 @@ def test_landmarks_predict_what_their_features_do_before_a_file_as_after(name, t
     [{}, {"budget_samples": 4000, "batch": 5000}, {"virtual_copies": 2, "virtual": "images"}],
 )
 def test_held_features_change_the_cost_alone(more, tmp_path):
-    """Also for steps on other rows after it; what does not meet its rows three times, or
-    has no room, holds none.
+    """Also for steps on other rows after it; a method that does not visit its rows three times, or
+    lacks memory, stores none.
     """
     options = {
         "max_blocks": 3,

@@ -1,5 +1,5 @@
-"""Weights of rows for the methods that learn batch by batch: a row of weight 2 counts as
-two; what a stream can't have is refused.
+"""Sample weights for the methods that learn batch by batch: a row of weight 2 counts as two; what a
+stream does not support is refused.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from rfx.data.stream import ArraySource
 from rfx.errors import DataError, UsageError
 
 X, TARGETS, WEIGHTS, SHARES, REPEATED = weighted_rows(60)
-# what is learnt from the rows besides f is another where they are repeated
+# statistics that are learnt from the rows besides f change if rows are repeated
 FIXED = {"gamma": 1.0, "scaling": "none", "dtype": "float64"}
 DUAL = {"k-sdca": {}, "r-sdca": {"n_features": 30}, "n-sdca": {"n_features": 1000}}
 STEPS = {"step": "root", "theta": 1.0}
@@ -91,8 +91,8 @@ def test_the_gap_bounds_what_the_weighted_objective_is_above_its_minimum(name):
     [("binary", "hinge"), ("multiclass", "softmax"), ("regression", "epsilon_insensitive")],
 )
 def test_steps_over_all_rows_are_those_over_rows_repeated(name, task, loss):
-    """A step's gradient is the weighted mean over its batch, so that of all rows is that of
-    rows repeated.
+    """The gradient of a step is the weighted mean over its batch, so a batch of all rows equals one
+    of repeated rows.
     """
     options = {"nu": 1e-2, "epochs": 12, "batch": 1000, "task": task, "loss": loss}
     weighted = made(name, **options).fit(X, TARGETS[task], WEIGHTS)
@@ -120,8 +120,8 @@ def test_partial_fit_counts_weights_relative_to_those_so_far(name):
     np.testing.assert_array_equal(plain.decision_function(X), twice.decision_function(X))
     np.testing.assert_array_equal(by_rows.decision_function(X), by_label.decision_function(X))
     assert by_label.decision_function(X).mean() > plain.decision_function(X).mean()
-    # rows without weight have no say: a batch of them alone only decays f, and before any other
-    # there is nothing to decay
+    # rows of weight zero have no effect: a batch of only such rows just shrinks f, and as the first
+    # batch it does nothing
     nothing = (
         made(name, **options)
         .session()
@@ -143,12 +143,12 @@ def test_class_weights_are_weights_of_rows(tmp_path):
     balanced = made("norma", class_weight="balanced", **options).fit(X, y)
     peer = made("norma", **options).fit(X, y, np.where(y == 1, 30 / counts[1], 30 / counts[0]))
     np.testing.assert_allclose(balanced.decision_function(X), peer.decision_function(X), rtol=1e-12)
-    # what follows is weighed by label, too
+    # later rows are weighted by label, too
     further = [made("norma", **options | more) for more in ({"class_weight": "1:5"}, {})]
     further[0] = further[0].train(X, y)[0].further(X, y)
     further[1] = further[1].train(X, y, own)[0].further(X, y, sample_weight=own)
     np.testing.assert_array_equal(further[0].decision_function(X), further[1].decision_function(X))
-    # the model file has lambda, and predicts the same
+    # the model file has lambda, and gives the same predictions
     balanced.save(tmp_path / "m.npz")
     again = methods.load(tmp_path / "m.npz")
     assert again.info["lam"] == balanced.info["lam"]

@@ -1,4 +1,4 @@
-"""The error on held-out rows at every step of a solver: the last step's is that of the model."""
+"""The held-out error at every step of a solver; that of the last step is the error of the model."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ def problem(task):
 def test_the_last_error_is_that_of_the_model(name, options, task):
     if task == "regression" and options.get("loss", "squared") != "squared":
         options = {name: value for name, value in options.items() if name not in ("loss", "solver")}
-    if options != {"n_features": 60}:  # one of them with the choice of scaling and metric, too
+    if options != {"n_features": 60}:  # one of them also chooses scaling and metric
         options = {"scaling": "standard", "metric": "none", **options}
     X, y = problem(task)
     method = methods.create(name, task=task, **options)

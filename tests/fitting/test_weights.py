@@ -1,5 +1,5 @@
-"""Weights of rows: a row of weight 2 is two rows, one of weight 0 none; class weights are
-weights of rows by label.
+"""Sample weights: a row of weight 2 equals two rows, a row of weight 0 none; class weights are
+sample weights by label.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ from rfx.solvers.l1 import interior, newton
 
 RNG = np.random.default_rng(1)
 X, TARGETS, WEIGHTS, SHARES, REPEATED = weighted_rows(120)
-# what does not depend on the number of rows: no landmarks or blocks drawn from them
+# options without dependence on the number of rows: no landmarks or blocks are drawn from them
 EXACT = {
     "rf": {"n_features": 60, "lam": 0.3, "dtype": "float64", "tol": 1e-12},
     "sparse-rf": {"n_features": 60, "rounds": 1, "lam": 1.0, "dtype": "float64", "tol": 1e-10},
@@ -49,7 +49,7 @@ CASES = [(name, task, loss) for name in EXACT for task, known in LOSSES.items() 
 
 
 def made(name, **more):
-    # what is learnt from random pairs or parts of the rows is another where rows are repeated
+    # what is learnt from random pairs or parts of the rows changes if rows are repeated
     return methods.create(name, **{"gamma": "paper"} | EXACT[name] | more)
 
 
@@ -66,10 +66,10 @@ def test_weights_are_repetitions(name, task, loss):
     repeated = made(name, loss=loss, task=task).fit(X[REPEATED], y[REPEATED])
     assert weighted.info["gap"] <= 2e-3 * weighted.info["objective"]
     if name == "sparse-rb" and loss == "squared_hinge":
-        # bins with the same rows inside the margin: the minimum is one, the minimisers are many
+        # bins with the same rows inside the margin: the minimum is unique, the minimisers are not
         assert weighted.info["objective"] == pytest.approx(repeated.info["objective"], rel=1e-7)
     else:
-        # a bias is free within an interval for the hinge, and the tolerance is that of the
+        # for the hinge, any bias in an interval is optimal, and the tolerance is that of the
         # objective
         compare(weighted, repeated, 1e-3 if loss == "hinge" else 1e-4)
 
@@ -117,7 +117,7 @@ def test_boosting_finds_the_same_features_of_weighted_and_of_repeated_rows(task,
     weighted, repeated = fitted(X, y, sample_weight=WEIGHTS), fitted(X[REPEATED], y[REPEATED])
     assert weighted.info["gap"] <= 1e-6 * weighted.info["objective"]
     if loss == "squared_hinge":
-        # stumps with the same rows inside the margin: the minimum is one, the minimisers are many
+        # stumps with the same rows inside the margin: the minimum is unique, the minimisers are not
         assert weighted.info["objective"] == pytest.approx(repeated.info["objective"], rel=1e-6)
     else:
         compare(weighted, repeated, 1e-3)
@@ -171,7 +171,7 @@ def test_scikit_learn_agrees_on_the_weighted_svm(loss):
     if loss == "hinge":
         peer = SVC(C=1 / 0.3, kernel="precomputed", tol=1e-9).fit(K, y, sample_weight=SHARES)
     else:
-        # the squared hinge is a hard margin with 1 / (2 C w) on the diagonal
+        # the squared hinge is a hard margin with 1 / (2 C w) added to the diagonal
         peer = SVC(C=1e9, kernel="precomputed", tol=1e-9).fit(K + np.diag(0.15 / SHARES), y)
     support = np.zeros(120)
     support[peer.support_] = peer.dual_coef_[0]
@@ -283,7 +283,7 @@ def test_balanced():
     np.testing.assert_allclose(
         weights.of_rows(y, None, "balanced"), np.repeat([120 / 180, 2.0], [90, 30])
     )
-    # weights count as rows do
+    # weights count like rows
     own = RNG.uniform(0, 2, 120)
     own[:5] = 0.0
     found = weights.of_rows(y, own, "balanced")
@@ -330,7 +330,7 @@ def test_the_weighted_loss_and_its_conjugate(loss):
     y = labels * own
     np.testing.assert_allclose(weighted.value(z, y), own * loss.value(z, labels))
     np.testing.assert_allclose(weighted.derivative(z, y), own * loss.derivative(z, labels))
-    # Fenchel's equality where the loss is smooth, and the inequality anywhere
+    # Fenchel's equality where the loss is smooth, and the inequality everywhere
     u = weighted.derivative(z, y)
     np.testing.assert_allclose(weighted.value(z, y) + weighted.conjugate(u, y), u * z, atol=1e-9)
     other = weighted.clip_dual(RNG.normal(size=50), y)

@@ -1,9 +1,9 @@
 """Every reader against mutated files: `python tests/fuzz [--cases N] [--seed S] [--jobs J]
 [NAME…]`.
 
-A module of this folder with a function fuzz(cases, seed) is a target: it gives how many of the
-cases were read, and raises where one ended in anything but a sentence. The cases are dealt out to
-processes with a limit of memory and of time. Exits with 1 when a target failed.
+A module of this folder with a function fuzz(cases, seed) is a target. The function returns how many
+of the cases were read, and raises if a case fails with anything but an error of one sentence.
+Processes with a limit of memory and of time share the cases. Exits with 1 if a target failed.
 """
 
 import argparse
@@ -16,8 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-# cases a process, and how many of a million a target gets: those that write files take longer for
-# each
+# cases per process, and how many of a million cases a target gets: those that write files take
+# longer per case
 SHARES = {
     "cells": 0.1,
     "libsvm": 0.25,
@@ -43,7 +43,7 @@ def targets() -> list[str]:
 
 
 def batch(name, cases, seed):
-    """(cases that were read, seconds, "" or the end of what the process said) of one process."""
+    """(cases that were read, seconds, "" or the end of the error output) of one process."""
     start = time.monotonic()
     words = [sys.executable, __file__, "--one", name, "--cases", str(cases), "--seed", str(seed)]
     try:

@@ -1,5 +1,5 @@
-"""Mutated archives (xz, bz2, gzip, zip, tar): unpacked within the limit, or refused as
-damaged; never a traceback.
+"""Mutated archives (xz, bz2, gzip, zip, tar): unpacked within the limit, or refused as damaged;
+never a traceback.
 """
 
 import bz2

@@ -1,5 +1,5 @@
-"""Mutated binary copies of a text, headers with fitting checksums among them: arrays that a
-text could give, or none.
+"""Mutated binary caches of a text, including headers with valid checksums: accepted only if a text
+could give these arrays.
 """
 
 import json
@@ -33,8 +33,8 @@ def _packed(key, arrays, header=None):
 
 
 def _case(key, arrays, generator):
-    """The bytes of a cache: arrays changed with checksums that fit, a header changed, or
-    bytes changed.
+    """The bytes of a cache with changed arrays and valid checksums, a changed header, or changed
+    bytes.
     """
     arrays = {name: array.copy() for name, array in arrays.items()}
     how = generator.randrange(4)
@@ -74,7 +74,7 @@ def _case(key, arrays, generator):
 
 
 def one(path: Path, content: bytes) -> bool:
-    """Whether the cache was believed; what it holds is then rows, whichever they are."""
+    """Whether the cache was accepted; its content is then some valid rows."""
     cache = textcache.place(path)
     cache.write_bytes(content)
     cache.chmod(0o600)
@@ -89,7 +89,7 @@ def one(path: Path, content: bytes) -> bool:
     )
     assert np.isfinite(labels).all() and np.isfinite(values).all()
     starts = np.zeros(len(indices) + 1, bool)
-    starts[indptr] = True  # IndexError for one that is out of range
+    starts[indptr] = True  # IndexError for an index out of range
     assert (
         (np.diff(indptr) >= 0).all()
         and (indices >= 0).all()
@@ -99,7 +99,7 @@ def one(path: Path, content: bytes) -> bool:
 
 
 def fuzz(cases: int, seed: int) -> int:
-    """How many of `cases` mutated caches were believed."""
+    """How many of `cases` mutated caches were accepted."""
     generator = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
         before, textcache.place = textcache.place, lambda path: Path(folder) / "cache.rfxcache"

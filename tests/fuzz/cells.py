@@ -1,5 +1,5 @@
-"""Random CSV texts: the cells of each record are those of Python's csv module, whatever the
-pieces that they are read in.
+"""Random CSV texts: the cells of each record equal those of Python's csv module, for any pieces in
+which the text is read.
 """
 
 import csv
@@ -37,8 +37,8 @@ _ENDS = ["\n", "\r\n", "\r"]
 
 
 def _text(generator, separator) -> str:
-    """A text of records: as a writer makes it, with blank lines between them, or of parts
-    put together at random.
+    """A text of records: as a writer writes it, with blank lines between them, or of random
+    parts.
     """
     if generator.random() < 0.4:
         most = generator.choice([6, 12, 30])
@@ -54,7 +54,7 @@ def _text(generator, separator) -> str:
             for _ in range(width)
         ]
         if end != "\r" and quoting != csv.QUOTE_ALL:
-            # which a writer leaves without quotes where lines end otherwise
+            # a writer that ends lines with another character does not quote this one
             cells = [cell.replace("\r", "") for cell in cells]
         writer.writerow(cells)
         text.write(
@@ -72,14 +72,14 @@ def _theirs(text, separator) -> list[list[str]]:
 
 
 def one(text: str, separator: str, generator) -> bool:
-    """Whether the text was read; AssertionError where cells differ from those of Python's
-    csv module.
+    """Whether the text was read; AssertionError if cells differ from those of Python's csv
+    module.
     """
     raw = text.encode()
     found = csvtext.records(raw, separator)
     if found.open:
         return False
-    # rows of nothing but spaces are blank lines here, and one empty cell there
+    # rows of only spaces are blank lines here, and one empty cell in the csv module
     theirs = [row for row in _theirs(text, separator) if row != [""]]
     widths = found.cells.tolist()
     if len(set(widths)) != 1:

@@ -1,9 +1,8 @@
-"""Mutated checkpoints: training goes on from each, or refuses it in one sentence; never a traceback
-or much memory.
+"""Mutated checkpoints: training resumes from each, or refuses it in one sentence, without a
+traceback or much memory.
 
-A checkpoint's digest finds every change. So that the checks of its parts are tried, too, half of
-the cases get the digest of what they hold after the change. By hand: `python
-tests/fuzz/checkpoint.py [CASES [SEED]]`.
+A checkpoint's digest detects every change. To also test the checks of its parts, half of the cases
+get the digest of their changed content. By hand: `python tests/fuzz/checkpoint.py [CASES [SEED]]`.
 """
 
 import io
@@ -63,7 +62,7 @@ def start(folder: Path) -> list[tuple[str, bytes]]:
 
 
 def again(content: bytes) -> bytes:
-    """The checkpoint with the digest of what it holds now; itself where it can't be read."""
+    """The checkpoint with the digest of its current content; unchanged if it can't be read."""
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files if name != "header"}
@@ -73,13 +72,13 @@ def again(content: bytes) -> bytes:
         out = io.BytesIO()
         np.savez(out, header=np.frombuffer(json.dumps(header).encode(), np.uint8), **arrays)
         return out.getvalue()
-    except Exception:  # it is damaged in another way already
+    except Exception:  # it is already damaged in another way
         return content
 
 
 def one(path: Path, kind: str, content: bytes) -> bool:
-    """Did the training go on from a checkpoint with this content? RfxError means a refusal;
-    anything else is a fault.
+    """Whether the training resumed from a checkpoint with this content. RfxError means a refusal;
+    any other exception is a fault.
     """
     path.write_bytes(content)
     method, (X, y) = _method(kind, path, resume=True, epochs=2)
@@ -94,7 +93,7 @@ def one(path: Path, kind: str, content: bytes) -> bool:
 
 
 def fuzz(cases: int, seed: int) -> int:
-    """From how many of `cases` mutated checkpoints training went on."""
+    """From how many of `cases` mutated checkpoints training resumed."""
     generator, used = random.Random(seed), 0
     with tempfile.TemporaryDirectory() as folder:
         wholes = start(Path(folder))

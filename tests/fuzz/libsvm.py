@@ -1,5 +1,5 @@
-"""Mutated LIBSVM text: the compiled parser, the explanations in words and the scan in
-pieces agree on every line.
+"""Mutated LIBSVM text: the compiled parser, the parser that explains errors and the scan in pieces
+agree on every line.
 """
 
 import io
@@ -47,7 +47,7 @@ _PIECES = [
 
 
 def one(content: bytes, zero_based: bool) -> bool:
-    """Whether the text is good; AssertionError where the four readers differ."""
+    """Whether the text is valid; AssertionError if the four readers differ."""
     lines = content.split(b"\n")
     starts = np.cumsum([0] + [len(line) + 1 for line in lines]).tolist()
     explained = [
@@ -89,7 +89,7 @@ def one(content: bytes, zero_based: bool) -> bool:
 
 
 def fuzz(cases: int, seed: int) -> int:
-    """How many of `cases` mutated texts were good."""
+    """How many of `cases` mutated texts were valid."""
     generator = random.Random(seed)
     return sum(
         one(mutated(generator.choice(_WHOLES), generator, _PIECES), generator.random() < 0.2)

@@ -1,4 +1,5 @@
-"""Mutated model files: each is used, or refused in one sentence; never a traceback or much memory.
+"""Mutated model files: each is used, or refused in one sentence, without a traceback or much
+memory.
 
 By hand: `python tests/fuzz/model.py [CASES [SEED]]`.
 """
@@ -61,7 +62,9 @@ _VALUES = (
 
 
 def one(path: Path, content: bytes, n_inputs: int = 4) -> bool:
-    """Could the model be used? RfxError means that it was refused; anything else is a fault."""
+    """Whether the model could be used. RfxError means that it was refused; any other exception is a
+    fault.
+    """
     path.write_bytes(content)
     try:
         method = methods.load(path)
@@ -77,8 +80,8 @@ def one(path: Path, content: bytes, n_inputs: int = 4) -> bool:
 
 
 def mutated(content: bytes, random: random.Random) -> bytes:
-    """The model file with bytes changed, or with some of its arrays or its header changed
-    and packed anew.
+    """The model file with changed bytes, or repacked with some changed arrays or a changed
+    header.
     """
     if random.random() < 0.25:
         content = bytearray(content)
@@ -100,7 +103,7 @@ def mutated(content: bytes, random: random.Random) -> bytes:
     out, kind = io.BytesIO(), random.choice(_KINDS)
     with zipfile.ZipFile(out, "w", kind) as archive, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        # bzip2 and LZMA take milliseconds a member, however small: one is as good as all
+        # bzip2 and LZMA take milliseconds per member, however small: one is enough
         only = random.choice([*members, None])
         for name, member in members.items():
             archive.writestr(
@@ -117,10 +120,10 @@ def mutated(content: bytes, random: random.Random) -> bytes:
 
 
 def _header(members, name, random):
-    """A value somewhere in the JSON changed, left out or moved."""
+    """A value somewhere in the JSON is changed, removed or moved."""
     try:
         header = json.loads(np.load(io.BytesIO(members["header.npy"])).tobytes())
-    except Exception:  # damaged by a change before this one
+    except Exception:  # already damaged by an earlier change
         return
     at = header
     while isinstance(at, (dict, list)) and at:
@@ -138,7 +141,7 @@ def _header(members, name, random):
 
 
 def _array(members, name, random):
-    """Another type or shape said, or numbers of another type, shape or size."""
+    """Another declared type or shape, or numbers of another type, shape or size."""
     content = members[name]
     if random.random() < 0.5:
         said = {
@@ -160,7 +163,7 @@ def _array(members, name, random):
         return
     try:
         values = np.load(io.BytesIO(content), allow_pickle=False)
-    except Exception:  # damaged by a change before this one
+    except Exception:  # already damaged by an earlier change
         return
     if values.dtype.kind not in "fiu":
         return

@@ -1,9 +1,9 @@
-"""Bytes changed at random: what the targets of this folder are made of."""
+"""Random changes of bytes, which the targets of this folder use."""
 
 
 def mutated(content: bytes, random, pieces=(), most: int = 6) -> bytes:
-    """`content` with one to `most` changes: bytes replaced, put in, taken out or repeated,
-    pieces put in, the end cut off.
+    """`content` with one to `most` changes: bytes replaced, inserted, deleted or repeated, pieces
+    inserted, the end cut off.
     """
     content = bytearray(content)
     for _ in range(random.randint(1, most)):

@@ -1,8 +1,8 @@
-"""npz and npy files against numpy: what np.load gives without pickle, or refused; never another
+"""npz and npy files against numpy: read as by np.load without pickle, or refused; never another
 value.
 
-Half of the files are as numpy writes them, of every type, order and shape; they must be read where
-they hold a table. The others are changed: what is then read must be what numpy reads.
+Half of the files are as numpy writes them, of every type, order and shape. They must be read if
+they contain a table. The others are changed; if one is read, the values must equal those of numpy.
 """
 
 import io
@@ -49,7 +49,7 @@ _WORDS = ["<U3", ">U5", "<U1", "S4", "S1"]
 _OTHERS = ["c16", "M8[D]", "m8[s]", "V3", [("a", "<f4"), ("b", "u1")], "O"]
 _SHAPES = [(5, 2), (5, 1), (1, 3), (4, 3), (2, 2), (7,), (), (0, 2), (3, 0), (2, 2, 2), (5, 2, 1)]
 _CELLS = ["a", "b", "1", "2.5", "-3", "007", "1e2", "", "NA", "é", "x y", "?", "nan"]
-_WIDE = 1000  # columns of a sparse matrix beyond which it is not made dense
+_WIDE = 1000  # columns of a sparse matrix above which it is not made dense
 _ABSENT = {"", "?", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "NULL", "null", "#N/A", "<NA>"}
 _NUMBER = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?")
 
@@ -84,7 +84,7 @@ def _dtype(generator):
 
 
 def _arrays(generator) -> dict:
-    """The arrays of an npz file; under the name None that of an npy file."""
+    """The arrays of an npz file; that of an npy file has the name None."""
     shape = generator.choice(_SHAPES)
     if generator.random() < 0.25:
         return {None: _array(_dtype(generator), shape, generator)}
@@ -131,9 +131,7 @@ def _written(arrays, generator) -> bytes:
 
 
 def _expected(content, suffix):
-    """The columns that numpy gives, in lists of cells; None where it gives no table that
-    rfx reads.
-    """
+    """The columns from numpy, as lists of cells; None if it gives no table that rfx reads."""
     try:
         loaded = np.load(io.BytesIO(content), allow_pickle=False)
         if suffix == ".npy":
@@ -152,13 +150,13 @@ def _expected(content, suffix):
         ):
             return None
         return None if key is None else _columns(loaded[key], y)
-    except Exception:  # whatever numpy raises of a damaged file
+    except Exception:  # whatever numpy raises for a damaged file
         return None
 
 
 def _dense(X):
-    """A sparse matrix as an array; of a very wide one the columns that have something, and
-    their numbers in a row of its own.
+    """A sparse matrix as an array; for a very wide one, the non-empty columns and a row of their
+    numbers.
     """
     if X.shape[1] <= _WIDE:
         return X.toarray()
@@ -225,7 +223,7 @@ def _read(path):
     dense = _dense(X) if scipy.sparse.issparse(X) else X
     column = found[1]
     if isinstance(column, Words):
-        # no cell of the generator is a code, among which NA would be one
+        # the generator writes no codes such as NA
         column = column.without(DOUBTFUL)
     own = column.T.tolist() if getattr(column, "ndim", 1) == 2 else [_cells(column)]
     return dense.T.tolist() + own
@@ -245,7 +243,7 @@ def _same(one, other) -> bool:
 
 
 def one(path: Path, content: bytes, whole: bool) -> bool:
-    """Whether the file was read; AssertionError where numpy reads something else."""
+    """Whether the file was read; AssertionError if numpy reads other values."""
     path.write_bytes(content)
     try:
         found = _read(path)
@@ -260,8 +258,8 @@ def one(path: Path, content: bytes, whole: bool) -> bool:
 
 
 def _changed(arrays, generator) -> bytes:
-    """The file changed in its bytes, or in those of a member before it is packed, so that
-    its checksum fits.
+    """The file with changed bytes, or with changed bytes of a member before it is packed, so that
+    its checksum is valid.
     """
     content = _written(arrays, generator)
     if None in arrays or generator.random() < 0.5:

@@ -1,9 +1,9 @@
-"""Compressed text against a walker of its own and the command-line tools: the same bytes, or
-refused by both.
+"""Compressed text against a separate walker and the command-line tools: the same bytes, or refused
+by both.
 
-The walker goes over the streams of a gzip, bzip2 or xz file by the formats' specifications. It says
-what `gzip -t`, `bzip2 -t` and `xz -t` would, of which one case in some hundreds is asked itself,
-where they are installed.
+The walker goes over the streams of a gzip, bzip2 or xz file by the formats' specifications. Its
+verdict is that of `gzip -t`, `bzip2 -t` and `xz -t`. If these tools are installed, they check one
+case in some hundreds.
 """
 
 import bz2
@@ -23,7 +23,7 @@ from rfx.errors import DataError
 
 TOOLS = {"gz": "gzip", "bz2": "bzip2", "xz": "xz"}
 MAGIC = {"gz": b"\x1f\x8b", "bz2": b"BZh", "xz": b"\xfd7zXZ\0"}
-ONE_IN = 250  # cases that the tool is asked about
+ONE_IN = 250  # one in this many cases is checked with the tool
 _CHECKS = (lzma.CHECK_NONE, lzma.CHECK_CRC32, lzma.CHECK_CRC64, lzma.CHECK_SHA256)
 
 
@@ -32,7 +32,7 @@ class Refused(Exception):
 
 
 def walked(kind: str, content: bytes) -> bytes:
-    """The plain bytes of a file; Refused where the tool would complain."""
+    """The plain bytes of a file; Refused if the tool would complain."""
     return {"gz": _gzip, "bz2": _bzip2, "xz": _xz}[kind](content)
 
 
@@ -128,8 +128,8 @@ def _packed(kind, plain, generator):
 
 
 def case(generator) -> tuple[str, bytes]:
-    """(kind, content) of a file of some streams, most of them with something between or
-    behind, or changed.
+    """(kind, content) of a file of some streams, most of them with bytes between or after them, or
+    changed.
     """
     kind = generator.choice(list(TOOLS))
     streams = [
@@ -160,13 +160,13 @@ def case(generator) -> tuple[str, bytes]:
 
 
 def asked(kind: str, content: bytes) -> bytes | None:
-    """The plain bytes of a file by the command-line tool; None where it says anything."""
+    """The plain bytes of a file by the command-line tool; None if it prints a message."""
     done = subprocess.run([TOOLS[kind], "-dc"], input=content, capture_output=True, timeout=60)
     return None if done.returncode or done.stderr else done.stdout
 
 
 def one(kind: str, content: bytes, generator, ask: bool) -> bool:
-    """Whether the file was read; AssertionError where rfx, the walker and the tool differ."""
+    """Whether the file was read; AssertionError if rfx, the walker and the tool differ."""
     if not content.startswith(MAGIC[kind]):
         return False
     try:

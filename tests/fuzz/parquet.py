@@ -22,7 +22,7 @@ _COLUMNS = {
     "money": [decimal.Decimal("1.10"), None, decimal.Decimal("2.00"), *[decimal.Decimal(3)] * 3],
     "list": [[1.0], [2.0, 3.0], [], None, [4.0], [5.0]],
 }
-# How a file is written: what its pages hold, and how.
+# How a file is written: the content and the format of its pages.
 _WAYS = [
     {"compression": "none", "use_dictionary": False},
     {"compression": "snappy"},
@@ -34,7 +34,7 @@ _WAYS = [
 
 
 def _files() -> list[bytes]:
-    """Whole files to start from, all columns in most of them and what can be read in some."""
+    """Valid files to start from, with all columns, without lists, or with readable columns only."""
     found = []
     for way in _WAYS:
         for left_out in ((), ("list",), ("list", "day", "money")):

@@ -1,8 +1,8 @@
-"""Parquet files against pyarrow: the cells that pyarrow.parquet.read_table gives, or refused; never
-another value.
+"""Parquet files against pyarrow: the cells of pyarrow.parquet.read_table, or refused; never another
+value.
 
 Half of the files are as pyarrow writes them, of many types, encodings and pages; they must be read.
-The others are changed: what is then read must be what pyarrow reads.
+The others are changed; if one is read, the values must equal those of pyarrow.
 """
 
 import decimal
@@ -29,7 +29,7 @@ _ENCODINGS = [None, None, "PLAIN", "DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"
 
 
 def _column(generator, rows):
-    """A pyarrow array of numbers, truth values or words, some of them missing."""
+    """A pyarrow array of numbers, truth values or words, with some missing values."""
     kind = generator.choice(
         [*_WHOLE, "float16", "float32", "float64", "decimal", "bool", "null", *["word"] * 5]
     )
@@ -97,14 +97,14 @@ def _file(generator) -> bytes:
 
 
 def _expected(content):
-    """The columns that pyarrow gives, in lists of cells; None where it refuses, or has
-    other columns than rfx reads.
+    """The columns from pyarrow, as lists of cells; None if it refuses, or has other columns than
+    rfx reads.
     """
     try:
         table = pyarrow.parquet.ParquetFile(io.BytesIO(content)).read()
         table.validate(full=True)
         return [_plain(column) for column in table.columns] if table.num_rows else None
-    except Exception:  # whatever pyarrow raises of a damaged file
+    except Exception:  # whatever pyarrow raises for a damaged file
         return None
 
 
@@ -123,7 +123,7 @@ def _plain(column):
 
 
 def one(path: Path, content: bytes, whole: bool) -> bool:
-    """Whether the file was read; AssertionError where pyarrow reads something else."""
+    """Whether the file was read; AssertionError if pyarrow reads other values."""
     path.write_bytes(content)
     try:
         found = [_cells(column) for column in tables.File(path).read(Reading()).columns]

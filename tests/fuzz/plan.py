@@ -1,4 +1,4 @@
-"""Mutated plans: each is read, or refused in one sentence; never a traceback, a hang or much
+"""Mutated plans: each is read, or refused in one sentence, without a traceback, a hang or much
 memory.
 
 By hand: `python tests/fuzz/plan.py [CASES [SEED]]`.
@@ -15,7 +15,7 @@ from rfx import papers
 from rfx.errors import RfxError
 from rfx.plans import plan
 
-# that one plan may take, far above what any does; that all of them may add
+# memory for one plan, far above any real use, and for all of them
 SECONDS, MEGABYTES = 60, 500
 _PIECES = [
     "[",
@@ -70,7 +70,7 @@ _PIECES = [
 
 
 def mutated(text: str, random: random.Random) -> str:
-    """`text` with one to four pieces put in, taken out, doubled or moved."""
+    """`text` with one to four pieces inserted, deleted, doubled or moved."""
     for _ in range(random.randint(1, 4)):
         at = random.randrange(len(text) + 1)
         end = min(len(text), at + random.choice((0, 1, 5, 60, 400)))
@@ -87,8 +87,8 @@ def mutated(text: str, random: random.Random) -> str:
 
 
 def one(path: Path, text: str) -> bool:
-    """Was a plan with this text read? RfxError means that it was refused; anything else is
-    a fault.
+    """Whether a plan with this text was read. RfxError means that it was refused; any other
+    exception is a fault.
     """
     path.write_text(text, encoding="utf-8", errors="replace")
     try:

@@ -1,8 +1,8 @@
-"""Results files with fields left out or changed, through every table and figure: each is built, or
+"""Results files with missing or changed fields, through every table and figure: each is built, or
 refused in one sentence.
 
-Rows are made for the small form of every plan of the papers, as good as a run's; then fields go
-missing or hold something else. By hand: `python tests/fuzz/reporting.py [CASES [SEED]]`.
+Rows are generated for the small form of every plan of the papers, as a run would write them. Then
+fields are removed or changed. By hand: `python tests/fuzz/reporting.py [CASES [SEED]]`.
 """
 
 import json
@@ -117,7 +117,7 @@ STEPS = [
 
 
 def start() -> dict[str, list[dict]]:
-    """Plan -> rows as its runs would leave them, with a trace each."""
+    """Plan -> rows as its runs would write them, with a trace each."""
     known, found, number = papers.plans(), {}, random.Random(0)
     for name in known:
         wanted = plan.small(name, known) or plan.load(name, False, known)
@@ -168,7 +168,7 @@ def start() -> dict[str, list[dict]]:
 
 
 def changed(rows: list[dict], generator: random.Random) -> list[dict]:
-    """The rows with some fields missing or of other values, and some of the rows gone."""
+    """The rows with some fields removed or changed, and some rows removed."""
     share, drop = generator.choice((0.0, 0.1, 0.5, 1.0)), generator.choice((0.0, 0.2, 0.9))
     names = [*results.COLUMNS[2:], *(f"params.{name}" for name in {*PARAMS, *MORE})]
     chosen = [
@@ -196,7 +196,7 @@ def changed(rows: list[dict], generator: random.Random) -> list[dict]:
 
 
 def one(folder: Path, rows: list[dict], generator: random.Random) -> bool:
-    """Was the file read, and everything that is asked of it built or refused in a sentence?"""
+    """Whether the file was read, and everything built from it or refused in a sentence."""
     path = folder / "r.csv"
     path.unlink(missing_ok=True)
     sheet.append(path, rows, results.FORM)

@@ -1,5 +1,5 @@
-"""Mutated results files: each is read, or refused in one sentence; and one that is read can be
-appended to.
+"""Mutated results files: each is read, or refused in one sentence; one that is read can be appended
+to.
 
 By hand: `python tests/fuzz/results.py [CASES [SEED]]`.
 """
@@ -52,8 +52,8 @@ _PIECES = [
 
 
 def start(path) -> list[bytes]:
-    """Whole files to start from: as rfx writes them, in another order with semicolons and a
-    byte order mark, one of few columns.
+    """Valid files to start from: as rfx writes them; in another order with semicolons and a byte
+    order mark; with few columns.
     """
     for number in range(3):
         results.append(
@@ -76,7 +76,7 @@ def start(path) -> list[bytes]:
 
 
 def mutated(content: bytes, random: random.Random) -> bytes:
-    """`content` with one to five pieces put in, taken out, doubled or moved."""
+    """`content` with one to five pieces inserted, deleted, doubled or moved."""
     for _ in range(random.randint(1, 5)):
         at, end = sorted(random.randrange(len(content) + 1) for _ in range(2))
         end = min(end, at + random.choice((1, 3, 40, 400)))
@@ -96,8 +96,8 @@ def mutated(content: bytes, random: random.Random) -> bytes:
 
 
 def one(path: Path, content: bytes) -> bool:
-    """Was a results file with this content read? RfxError means that it was refused;
-    anything else is a fault.
+    """Whether a results file with this content was read. RfxError means that it was refused; any
+    other exception is a fault.
     """
     path.write_bytes(content)
     try:
@@ -130,7 +130,7 @@ def one(path: Path, content: bytes) -> bool:
 def fuzz(cases: int, seed: int) -> int:
     """How many of `cases` mutated files were read."""
     generator = random.Random(seed)
-    # every row is forced to the disk: here that takes no time
+    # every row is synchronised to disk, which is replaced here because it takes time
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=memory) as folder:
         path = Path(folder) / "r.csv"

@@ -1,5 +1,5 @@
-"""Mutated CSV texts and numpy archives: each is read, the same in pieces of any size, or
-refused in one sentence.
+"""Mutated CSV texts and numpy archives: each is read, with the same result for pieces of any size,
+or refused in one sentence.
 """
 
 import io
@@ -61,7 +61,7 @@ _PIECES = [
 
 
 def _arrays() -> list[tuple[str, bytes]]:
-    """(suffix, content) of whole archives to start from."""
+    """(suffix, content) of valid archives to start from."""
     X, y = np.arange(12.0).reshape(6, 2), np.array(["a", "b"] * 3)
     sparse = scipy.sparse.csr_matrix(X)
     kinds = [
@@ -115,7 +115,7 @@ def _in_pieces(content: bytes, name: str, size: int) -> Table:
 
 
 def one(path: Path, content: bytes, generator) -> bool:
-    """Whether the file was read; what it holds are then numbers that are finite."""
+    """Whether the file was read; its numbers must be finite."""
     path.write_bytes(content)
     reading = Reading(missing=generator.choice(["refuse", "most_frequent"]))
     try:

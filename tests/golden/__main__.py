@@ -1,4 +1,5 @@
-"""Golden results: what small runs of every method and the quick plans give, to the last digit.
+"""Golden results: the outcomes of small runs of every method and of the quick plans, to the last
+digit.
 
     python -m tests.golden write      # run everything and write tests/golden/runs.json
     python -m tests.golden compare    # run everything again and list every difference
@@ -6,7 +7,7 @@
     python -m tests.golden plans FOLDER            # compare its results files with plans.csv
 
 A refactoring changes none of these numbers. Scores and model bits must be equal, objectives to a
-relative 1e-12. A change that means to alter results writes the file anew and says so.
+relative 1e-12. A change that is meant to alter results rewrites the file and says so.
 """
 
 import csv
@@ -26,10 +27,10 @@ HERE = Path(__file__).resolve().parent
 RUNS, PLANS = HERE / "runs.json", HERE / "plans.csv"
 BINARY, CLASSES, NUMBERS = "breast_cancer", "digits", "diabetes-sklearn"
 FIXED = "--gamma 0.3 --lam 1"
-# Inputs that nothing chooses.
+# Inputs for which nothing is chosen.
 BINNED = "--scaling minmax01 --metric none"
 GAUSSIAN = f"--kernel gaussian {BINNED}"
-# What was run, and what came of it: columns of a results file, or entries of its params.
+# The settings and the outcome of a run: columns of a results file, or entries of its params.
 GIVEN = (
     "plan",
     "dataset",
@@ -57,7 +58,9 @@ EXACT = 1e-12
 
 
 def configurations() -> list[str]:
-    """The options of every run: each method with its defaults and with what branches inside it."""
+    """The options of every run: each method with its defaults, and with options for each of its
+    branches.
+    """
     linear = ["rf", "nystrom", "lkrf", "kernel", "block"]
     named = ["rf", "nystrom", "lkrf", "kernel", "block", "sparse-rf", "rb", "sparse-rb"]
     found = [f"--method {name} --data {BINARY}" for name in named]
@@ -149,7 +152,7 @@ def configurations() -> list[str]:
 
 
 def run(options: str) -> dict:
-    """The outcome of `rfx train` with these options: numbers of its row and digests of its
+    """The outcome of `rfx train` with these options: numbers of its row, and digests of its
     model.
     """
     with tempfile.TemporaryDirectory() as folder:
@@ -174,7 +177,7 @@ def digest(content: bytes) -> str:
 
 
 def differences(then: dict, now: dict):
-    """A line for every entry that differs by more than rounding of an objective allows."""
+    """A line for every entry that differs by more than rounding of an objective explains."""
     for name, value in then.items():
         other = now.get(name)
         if value == other:
@@ -196,7 +199,7 @@ def compare_runs() -> int:
 
 
 def plan_rows(plan: str, path):
-    """The rows of a results file, as plans.csv has them."""
+    """The rows of a results file, in the form of plans.csv."""
     with open(path, newline="", encoding="utf-8") as file:
         for row in csv.DictReader(file):
             found = json.loads(row["params"] or "{}") | {k: v for k, v in row.items() if v}

@@ -1,4 +1,4 @@
-"""Columns of two values, compared as bits."""
+"""Columns with two values, compared as bits."""
 
 import numpy as np
 import pytest
@@ -112,8 +112,9 @@ def test_found_are_columns_of_two_values_with_the_commonest_gap(form):
     X[:, 14] = rng.integers(0, 3, 400)  # three
     X[:, 15:17] = rng.normal(size=(400, 2))
     X[:, 17] = np.where(rng.random(400) < 0.5, -0.5, 0.5)  # no zeros
-    X[:, 18] = np.where(rng.random(400) < 0.5, -0.5, 0.5) * (rng.random(400) < 0.9)  # zeros besides
-    X[:, 19] = np.where(np.arange(400) == 399, 7.0, X[:, 0])  # two values but for the last row
+    # zeros and others
+    X[:, 18] = np.where(rng.random(400) < 0.5, -0.5, 0.5) * (rng.random(400) < 0.9)
+    X[:, 19] = np.where(np.arange(400) == 399, 7.0, X[:, 0])  # two values except in the last row
     found = binary.find(form(X))
     assert found.columns.tolist() == [*range(10), 17] and found.gap == 1.0
     assert sorted([*found.columns, *found.rest]) == list(range(26))
@@ -129,5 +130,5 @@ def test_few_such_columns_or_none():
     assert binary.find(rows(two=7)) is None
     assert binary.find(rows(1, two=20)) is None
     assert binary.find(np.ones((30, 20))) is None
-    # what is no distance
+    # not a distance
     assert kernels.prepare("linear", rows(), {}, np.float64)._bits is None

@@ -28,7 +28,7 @@ def test_gradients_are_those_of_finite_differences(name, expansion):
     assert len(found) == 2
     for output, gradient in enumerate(found):
         for place, row in enumerate(rows):
-            others = np.arange(40) != row  # a row adds nothing to the gradient at itself
+            others = np.arange(40) != row  # a row contributes nothing to the gradient at itself
 
             def f(x):
                 return kernels.block(name, x, X[others], params) @ coef[others, output]

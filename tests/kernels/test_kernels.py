@@ -1,5 +1,5 @@
-"""Exact kernels against their formulas, in blocks of every shape, dense and sparse, float32
-and float64.
+"""Exact kernels against their formulas: in blocks of every shape, dense and sparse, float32 and
+float64.
 """
 
 import numpy as np
@@ -220,8 +220,8 @@ def test_sparse_and_prepared_rows_equal_dense_rows(name, n_inputs, dtype, monkey
     for key, value in kernels.parameters(name, sp.csr_matrix(X)).items():
         np.testing.assert_allclose(value, params[key], rtol=1e-12)
     expected = kernels.block(name, X, Y, params, dtype=dtype)
-    # of the largest value: kernels of products are unbounded, and the angle to a row itself is lost
-    # to rounding
+    # relative to the largest value: kernels of products are unbounded, and rounding hides the angle
+    # of a row to itself
     tolerance = (1e-5 if dtype == np.float32 else 1e-12) * max(1, np.abs(expected).max())
     tolerance = max(tolerance, 2e-7 if name.startswith("arccosine") else 0)
     np.testing.assert_allclose(
@@ -236,7 +236,7 @@ def test_sparse_and_prepared_rows_equal_dense_rows(name, n_inputs, dtype, monkey
         kernels.block(name, X[[4, 9]], X[3:8], params, dtype=dtype),
         atol=tolerance,
     )
-    # Sparse rows too many to be made dense at once.
+    # Too many sparse rows to make them dense at once.
     monkeypatch.setattr(blocks, "_DENSE_BYTES", 64)
     sparse = kernels.prepare(name, sp.csr_matrix(np.vstack([X] * 3)), params, dtype)
     np.testing.assert_allclose(
@@ -281,7 +281,7 @@ def test_a_wide_block_in_parts_has_the_same_bits(name, n_bits, monkeypatch):
     whole = kernels.block(name, X, like, like.params)
     monkeypatch.setattr(blocks, "_WIDEST", 96)
     np.testing.assert_array_equal(kernels.block(name, X, like, like.params), whole)
-    # into columns of a wider array, as a cache has them
+    # written to columns of a wider array, as in a cache
     out = np.full((13, 800), 7, np.float32)
     kernels.block(name, X, like, like.params, out=out[:, :700])
     np.testing.assert_array_equal(out, np.hstack([whole, np.full((13, 100), 7, np.float32)]))
@@ -309,8 +309,8 @@ def test_far_from_the_origin_float32_keeps_small_distances():
 
 @pytest.mark.parametrize("name", ["perceptron", "laplacian-l2", "matern-3/2"])
 def test_distances_of_close_rows_keep_their_digits_in_float32(name):
-    # every other row lies near another, at distances from 1e-5 of its length up; their squares from
-    # inner products are all rounding
+    # every second row is near another one, at relative distances from 1e-5 up; squared distances
+    # from inner products are only rounding errors
     X = sample(300, 90)
     X[1::2] = X[::2] + np.logspace(-5, 0, 150)[:, None] * sample(150, 90, seed=1) / 10
     X = X.astype(np.float32)
@@ -426,7 +426,7 @@ def test_a_median_that_can_t_be_had(caplog):
         kernels.parameters("laplacian", np.ones((9, 2)), "median") == {"gamma": 1.0}
         and "all rows are equal" in caplog.text
     )
-    # most pairs are the same row twice: the median of those that are not
+    # most pairs are equal rows: the median over the others
     X = np.zeros((100, 1))
     X[:5] = 3.0
     assert kernels.parameters("gaussian", X, "median") == {"gamma": pytest.approx(1 / (2 * 9.0))}

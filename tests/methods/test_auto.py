@@ -1,4 +1,4 @@
-"""rfm and auto: what `rfx train --data FILE` alone does, and what it prints."""
+"""rfm and auto: what `rfx train --data FILE` alone does and prints."""
 
 import json
 import shlex

@@ -28,7 +28,7 @@ def test_blocks_are_of_equal_size_and_hold_every_row(rows, size):
     assert np.array_equal(np.sort(np.concatenate(blocks)), np.arange(rows))
     sizes = [len(block) for block in blocks]
     assert max(sizes) <= size and max(sizes) - min(sizes) <= 1
-    # the rows themselves, placed later, go where they are
+    # placing the training rows again gives their blocks
     assert all(
         np.array_equal(placed, block) for placed, block in zip(partition.place(X[:rows]), blocks)
     )
@@ -47,7 +47,7 @@ def test_blocks_are_parts_of_the_inputs():
     )
     other = Partition.fit(X, 50, 1)[1]
     assert any(not np.array_equal(a, b) for a, b in zip(blocks, other))
-    # where a row goes does not depend on the rows that it is placed with, nor on how it is stored
+    # the block of a row depends neither on the rows placed with it nor on its storage
     alone = np.concatenate(
         [[b for b, rows in enumerate(partition.place(row[None])) if len(rows)] for row in X[:60]]
     )
@@ -234,7 +234,7 @@ def test_model_file(loss, partition, tmp_path):
 
 
 def test_rows_without_a_weight_are_not_in_the_model(tmp_path):
-    # far from the margin, no row of the squared hinge has a weight
+    # far from the margin, no row has a coefficient under the squared hinge
     y = np.where(X[:, 0] > 0.5, 1.0, -1.0)
     method = block(
         loss="squared_hinge", lam=1e-4, kernel="linear", gamma=None, block_size=100, tol=1e-12

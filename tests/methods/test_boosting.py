@@ -1,5 +1,5 @@
-"""Boosting: exact search for stumps, surrogates for perceptrons, fully corrective steps
-that go down to the optimum.
+"""Boosting: exact search for stumps, surrogates for perceptrons, fully corrective steps down to the
+optimum.
 """
 
 import numpy as np
@@ -27,8 +27,8 @@ LAM = 5.0
 
 
 def all_stumps(X):
-    """(columns, thresholds, signs (n, stumps)) of every stump that tells rows apart, and of
-    the constant one, by definition.
+    """(columns, thresholds, signs (n, stumps)) of every stump that separates rows, and of the
+    constant one, by definition.
     """
     found = [(j, a) for j in range(X.shape[1]) for a in np.unique(X[:, j])]
     columns, thresholds = (np.array(part) for part in zip(*found))
@@ -63,7 +63,7 @@ def test_the_search_for_stumps_equals_brute_force(dtype, digits):
         for j in range(4):
             best = np.abs(u @ signs[:, columns == j]).max()
             assert abs(sums[j]) == pytest.approx(best, rel=1e-12)
-            # the stump of that threshold is the one that has the sum, in the map's arithmetic
+            # the stump with that threshold attains the sum, in the map's arithmetic
             assert thresholds.dtype == dtype
             assert u @ np.where(rows[:, j] >= thresholds[j], 1.0, -1.0) == pytest.approx(
                 sums[j], rel=1e-12
@@ -130,7 +130,7 @@ def test_every_step_falls_and_is_the_minimum_over_the_features_found(learner, lo
         ).objective
         assert best * (1 - 1e-8) <= objectives[count] <= best * (1 + 1e-5)
         assert solution.trace[count]["gap"] <= 1e-5 * objectives[count]
-    # each was worth it
+    # each one was useful
     assert all(entry["greedy"] > LAM for entry in solution.trace[1:])
 
 
@@ -142,7 +142,7 @@ def test_stumps_end_at_the_optimum_over_all_of_them(loss):
         solve_boosting(stumps(), Y, LAM, loss, Budget(tol=tol), n_features=size)
         for tol, size in ((1e-5, 6), (1e-4, 1000))
     )
-    # the certificate is over all stumps, not those found
+    # the certificate covers all stumps, not only those found
     assert short.objective - short.gap <= best * (1 + 1e-9) and short.gap > 1e-3 * best
     assert (
         long.objective - long.gap <= best * (1 + 1e-9) <= long.objective * (1 + 2e-9)
@@ -197,7 +197,7 @@ def test_the_curve_ends_at_the_score(kernel):
 
 
 def test_the_objective_is_that_of_the_kernels_features():
-    """+-s of scale `kernel` and lambda is +-1 of scale `unit` and lambda/s."""
+    """+-s with scale `kernel` and lambda equals +-1 with scale `unit` and lambda/s."""
     raw = methods.create("boosting", lam=3.0, n_features=20, threshold="exact").fit(X, Y)
     s = np.sqrt(raw.model.map.params["radius"] / perceptron_constant(3))
     unit = methods.create(

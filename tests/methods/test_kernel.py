@@ -1,4 +1,4 @@
-"""The kernel machine of several classes: one for each pair of classes."""
+"""The kernel machine with several classes: one machine per pair of classes."""
 
 import itertools
 from dataclasses import replace
@@ -38,7 +38,7 @@ def fit(X, y, *more, **options):
 
 
 def pairwise(found):
-    """The limited values of the pairs, as sums over the pairs of each class."""
+    """The clipped decision values of the pairs, summed over the pairs of each class."""
     n_classes = round((1 + (1 + 8 * found.shape[1]) ** 0.5) / 2)
     sums = np.zeros((len(found), n_classes))
     for place, (first, second) in enumerate(itertools.combinations(range(n_classes), 2)):

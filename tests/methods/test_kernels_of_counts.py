@@ -1,4 +1,4 @@
-"""Methods with the kernels of counts, of categories and of several length scales."""
+"""Methods with kernels for counts, categories and several length scales."""
 
 import numpy as np
 import pytest

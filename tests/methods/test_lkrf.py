@@ -79,7 +79,7 @@ def test_the_mixtures_score_is_the_alignment_of_its_kernel():
 
 
 def test_both_uses_agree_in_expectation():
-    """The kernel of draws has the kernel of weights as its mean."""
+    """The mean of the kernel of draws is the kernel of weights."""
     pool = sample("gaussian", 5, 400, seed=1, gamma=0.5, dtype=np.float64)
     q = q_of(pool)
     Z = pool.weighted(*chosen.weighted(q)).transform(X[:8])
@@ -243,7 +243,7 @@ def test_the_true_coordinates_are_found():
     method = fitted(
         data, kernel="linear", pool=None, loss="squared", rho=10, lam=0.01, offset="mean"
     )
-    # a twentieth of an input that counts is within noise, so that one or another more may be in
+    # a twentieth of a relevant input is within the noise, so the selection may have one more
     assert (
         set(range(20)) <= set(method.model.map.arrays["columns"])
         and method.info["model_size"] <= 25

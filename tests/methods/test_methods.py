@@ -1,4 +1,4 @@
-"""Methods: options, tasks, certificates, model files, the paper's algorithm, on small data."""
+"""Methods: options, tasks, certificates, model files and the paper's algorithm, on small data."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ FAST = {
     "lkrf": {"gamma": 3.0, "pool": 2000, "rho_share": 0.002, "lam": 0.01},
 }
 
-# the methods with a certificate; those that learn batch by batch are in test_stream_methods
+# the methods with a certificate; test_stream_methods tests those that learn batch by batch
 NAMES = [name for name in methods.names() if name in FAST]
 
 
@@ -50,7 +50,7 @@ def test_learns_saves_and_loads(name, task, tmp_path):
     method = fitted(name, task)
     y = TARGETS[task][300:]
     assert method.info["task"] == task
-    # over the features of the last round, where there are rounds
+    # over the features of the last round, if there are rounds
     gap = method.info.get("round_gap", method.info["gap"])
     assert (
         method.info["converged"]
@@ -82,7 +82,7 @@ def test_same_seed_same_model(name):
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
 @pytest.mark.parametrize("name", ["rf", "sparse-rf"])
 def test_liblinear_agrees_with_rfx(name, loss):
-    # at a smaller lambda LIBLINEAR ends at its 1000th iteration, far from the optimum
+    # at a smaller lambda LIBLINEAR stops at its 1000th iteration, far from the optimum
     more = {"rounds": 1, "lam": 3.0} if name == "sparse-rf" else {}
     ours = fitted(name, "binary", loss=loss, tol=1e-6, dtype="float64", **more)
     theirs = fitted(
@@ -163,7 +163,7 @@ def test_lambda_above_the_largest_gives_an_empty_model(tmp_path):
 
 @pytest.mark.parametrize(("task", "seed"), [("multiclass", 0), ("regression", 1)])
 def test_lambda_by_rule_is_the_best_on_held_out_rows_or_the_closest_to_rf(task, seed, monkeypatch):
-    # one fifth judges, as of larger sets, and the lambdas are those of scaled targets
+    # a fifth is held out, as for larger sets, and the lambdas are those for scaled targets
     monkeypatch.setattr(Method, "fewest_evaluated", 0)
     monkeypatch.setattr("rfx.methods.sparse_rf.l1_lams", lambda lams, problem, settings: list(lams))
     y, rows = TARGETS[task][:300], X[:300]
@@ -172,7 +172,9 @@ def test_lambda_by_rule_is_the_best_on_held_out_rows_or_the_closest_to_rf(task, 
     train, test = held_out(300, 0.2, seed, "")
 
     def error(name, **more):
-        """On the held-out rows, by a model of the others; lambda weighs as many rows less."""
+        """On the held-out rows, with a model of the other rows; lambda is scaled to their
+        number.
+        """
         score = (
             methods.create(name, **options, **more)
             .fit(rows[train], y[train])
@@ -229,7 +231,9 @@ def test_features_by_leverage(name, task):
 
 @pytest.mark.parametrize("kernel", ["gaussian", "arccosine-1"])
 def test_smooth_kernels_features_by_leverage(kernel):
-    """40 chosen from 2,000 come closer to the exact kernel machine than 40 as they are drawn."""
+    """40 features chosen from 2,000 approximate the exact kernel machine better than 40 random
+    ones.
+    """
     own = {
         "kernel": kernel,
         "gamma": 3.0 if kernel == "gaussian" else "paper",
@@ -294,7 +298,7 @@ def test_gamma_words():
 
 @pytest.mark.parametrize("name", ["kernel", "rf"])
 def test_the_scale_of_perceptrons_is_a_factor_of_lambda(name, tmp_path):
-    """The kernel times s with lambda is the kernel with lambda / s; the model file has the
+    """The kernel times s with lambda equals the kernel with lambda / s; the model file has the
     scale.
     """
     factor = (

@@ -1,5 +1,5 @@
-"""`mlp`: scikit-learn's network on the stream of the stochastic methods; what it can't do
-is refused.
+"""`mlp`: scikit-learn's network on the stream of the stochastic methods; unsupported options are
+refused.
 """
 
 import numpy as np
@@ -31,7 +31,7 @@ OPTIONS = {
 
 @pytest.mark.parametrize("task", list(TARGETS))
 def test_it_is_scikit_learn_s_on_the_same_batches(task, tmp_path):
-    """What partial_fit over the batches of the stream gives, those that doubly-sgd takes; a
+    """The result of partial_fit over the batches of the stream, which are those of doubly-sgd; a
     model file keeps it. Centred targets are divided by their deviation in the first batch.
     """
     y = TARGETS[task]

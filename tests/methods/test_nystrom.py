@@ -1,5 +1,5 @@
-"""Nystrom features: the kernel that landmarks determine, their choice, the method; ridge on
-classes, by each method.
+"""Nystrom features: the kernel that landmarks determine, their choice, the method; ridge regression
+on classes, by each method.
 """
 
 import warnings
@@ -73,7 +73,7 @@ def test_error_falls_with_the_number_of_landmarks(kernel, how):
 
 
 def test_random_pivots_and_centres_are_better_than_uniform_rows():
-    # few rows far from the others: uniform sampling misses them
+    # few rows are far from the others: uniform sampling misses them
     rows = np.vstack([RNG.normal(0, 0.05, (380, 3)), RNG.normal(0, 1, (20, 3))])
     errors = {
         how: np.mean(
@@ -95,14 +95,14 @@ def test_random_pivots_and_centres_are_better_than_uniform_rows():
 
 
 def test_random_pivots_have_the_distribution_of_the_residual_diagonal():
-    # K = diag(4, 2, 1) + ones in a block of two: the second pivot is never of a row that the first
+    # K = diag(4, 2, 1) + ones in a block of two: the second pivot is never a row that the first one
     # explains
     rows = np.array([[2.0, 0.0, 0.0], [2.0, 0.0, 0.0], [0.0, np.sqrt(2), 0.0], [0.0, 0.0, 1.0]])
     pairs = [tuple(rpcholesky("linear", rows, {}, 2, seed)) for seed in range(4000)]
     assert all({0, 1} != set(pair) for pair in pairs)
     first = np.bincount([pair[0] for pair in pairs], minlength=4) / len(pairs)
     np.testing.assert_allclose(first, np.array([4, 4, 2, 1]) / 11, atol=0.03)
-    # given that row 0 or 1 was first, 2 and 3 follow as 2 to 1
+    # after row 0 or 1, rows 2 and 3 are drawn 2 to 1
     second = np.array([pair[1] for pair in pairs if pair[0] < 2])
     assert np.mean(second == 2) == pytest.approx(2 / 3, abs=0.04)
     assert len(rpcholesky("linear", rows, {}, 4, 0)) == 3
@@ -195,7 +195,7 @@ def test_threads_change_nothing():
 
 
 def dense_reference(train, test, Y, chosen, lam, gamma):
-    """Predictions of ridge on K_nm K_mm^(-1/2), all in float64 by numpy."""
+    """Predictions of ridge regression on K_nm K_mm^(-1/2), all in float64 by numpy."""
     params = {"gamma": gamma}
     own = kernels.block("laplacian", chosen, chosen, params)
     values, vectors = np.linalg.eigh(own)
@@ -331,7 +331,7 @@ def test_ridge_on_classes(name, classes):
         assert method.score(X[300:], y[300:])["score"] > 0.85
         targets = np.where(y[:300, None] == np.unique(y), 1.0, -1.0)
         decision = method.decision_function(X[:300]).reshape(300, -1)
-        # the decision values are least-squares fits of the targets +-1, not of a margin
+        # the decision values are least-squares fits of the targets +-1, without a margin
         assert np.mean((decision - targets[:, -decision.shape[1] :]) ** 2) < 0.35
 
 

@@ -94,7 +94,7 @@ def test_warm_starts_stop_at_once_and_help():
 
 
 def by_threads(solve, threads):
-    """solve(features, labels) of the same 3,000 rows with so many threads."""
+    """solve(features, labels) of the same 3,000 rows with this many threads."""
     rng = np.random.default_rng(4)
     big, y = numbered(rng.uniform(0, 1, (3000, 3)), 16), np.where(rng.random(3000) < 0.4, 1.0, -1.0)
     env.set_threads(threads)
@@ -293,7 +293,7 @@ def test_rb_learns_classes(loss):
         and rb.info["kappa"] == D / 100
         and rb.info["model_size"] == len(rb.model.coef) <= D
     )
-    # eq. 10: the mean over grids of N over the rows in the fullest bin
+    # eq. 10: the mean over grids of N divided by the rows in the fullest bin
     ids, _ = sample_grids("laplacian", 3, 100, 0, gamma=1.0).number(rb.preprocessing.rows(X[:300]))
     bound = np.mean([300 / np.bincount(row).max() for row in ids])
     assert rb.info["kappa_bound"] == pytest.approx(bound, rel=1e-12) and 1 <= bound <= D / 100

@@ -1,4 +1,4 @@
-"""Perceptrons and stumps held as bits."""
+"""Perceptrons and stumps stored as bits."""
 
 import numpy as np
 import pytest
@@ -72,7 +72,7 @@ def test_models_are_the_same(kernel, name, options, monkeypatch):
     by_bits = methods.create(name, **options).fit(X, Y)
     assert made and by_bits.info["converged"]
     assert by_bits.info["objective"] == pytest.approx(plain.info["objective"], rel=3e-6)
-    # two perceptrons may differ on one row alone, and have the same weight between them
+    # two perceptrons may differ on one row only, and share the weight between them
     assert np.mean(np.abs(by_bits.decision_function(X) - plain.decision_function(X))) < 2e-3
 
 

@@ -1,4 +1,4 @@
-"""The tiled Cholesky factorisation, and threads within threads."""
+"""The tiled Cholesky factorisation, and nested threads."""
 
 import warnings
 
@@ -76,7 +76,8 @@ def test_a_part_that_asks_for_threads_gets_its_own():
     try:
         env.set_threads(2)
         assert parallel.for_ranges(outer, 4) == [2, 2]
-        # in each of the two parts all eight, by one thread; afterwards two threads again
+        # in each of the two parts one thread computes all eight; afterwards there are two threads
+        # again
         assert seen == [(0, 8), (0, 8)]
         assert parallel.for_ranges(lambda start, stop: stop - start, 4) == [2, 2]
     finally:
@@ -89,7 +90,7 @@ def test_what_is_above_the_diagonal_is_not_computed_with(monkeypatch):
     work = np.array(A, order="F")
     above = np.triu_indices(60, 1)
     bits = work.view(np.uint32)
-    bits[above] = 0x7FA00000  # a signalling nan, which memory that was never written may hold
+    bits[above] = 0x7FA00000  # a signalling NaN, which uninitialised memory may contain
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert cholesky.factor_in_place(work) == 0

@@ -1,4 +1,4 @@
-"""Codes of features whose columns come and go."""
+"""Codes of features, with columns that are added and removed."""
 
 import numpy as np
 import pytest

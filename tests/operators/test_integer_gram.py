@@ -1,4 +1,4 @@
-"""Gram matrices of 8-bit codes in whole numbers, against numpy's."""
+"""Gram matrices of 8-bit codes in integers, against numpy's."""
 
 import numpy as np
 import pytest
@@ -42,7 +42,7 @@ def test_every_bit_is_numpys(n, left, right, threads, monkeypatch):
 @vnni
 @pytest.mark.parametrize("sign", [1, -1])
 def test_32_bits_are_enough(sign):
-    """The largest codes there are, in more rows than one sum of 32 bits holds."""
+    """The largest codes, in more rows than a 32-bit sum holds."""
     codes = np.full((2 * 65_536 + 5, 50), 127, np.int8)
     codes[:, ::2] *= sign
     found = integer_gram.integer_gram(
@@ -62,8 +62,8 @@ def test_factors_that_are_one():
 @pytest.mark.parametrize("right", [None, np.arange(300, 350)])
 @pytest.mark.parametrize("weights", ["none", "signs", "any", "none, in float64"])
 def test_codes_take_whole_numbers_where_one_factor_will_do(weights, right, here, monkeypatch):
-    """Where weights are one number but for their signs and no type is asked for; else as
-    ever; by both ways the same Gram matrix.
+    """If all weights have one absolute value and no type is requested; otherwise in floats. Both
+    ways give the same Gram matrix.
     """
     phases = RNG.uniform(0, 2 * np.pi, (8000, 400))
     Z = coded(DenseMatrix(np.cos(phases).astype(np.float32)), np.int8)

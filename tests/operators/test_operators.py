@@ -1,5 +1,5 @@
-"""Every kind of matrix against plain numpy in float64, and every solver over every kind
-that it takes.
+"""Every kind of matrix against plain numpy in float64, and every solver with every kind that it
+supports.
 """
 
 from dataclasses import replace
@@ -37,8 +37,8 @@ SCALE = 0.3
 
 
 class Recomputed(Matrix):
-    """The least that a kind defines: blocks of rows that share one buffer, which is spoilt
-    when the next is asked for.
+    """The minimum that a kind defines: blocks of rows that share one buffer, which is overwritten
+    by the next block.
     """
 
     cost = COMPUTED
@@ -62,7 +62,7 @@ class Recomputed(Matrix):
 
 
 class Apart(Recomputed):
-    """Rows on two other machines, say: each part answers for its own, in any order."""
+    """Rows on two machines, for example: each part answers for its own rows, in any order."""
 
     def parts(self):
         for rows in (
@@ -121,7 +121,7 @@ def codes(kind):
 
 # name -> (matrix, the same in plain float64)
 def few():
-    """Features of which most are zero."""
+    """Features most of which are zero."""
     return np.where(np.abs(features()) > 0.1, features(), np.float32(0))
 
 
@@ -227,7 +227,7 @@ def test_rows_columns_and_blocks(kind):
     near(Z.to_array(np.empty(Z.shape, Z.dtype)).astype(np.float64), plain)
     rows, columns = np.array([3, 4, 5, 77, 300]), np.array([8, 2, 80])
     for index in (rows, slice(20, 270)):
-        # what a kind gives must be a matrix that can do all of this again
+        # the results of a kind must be matrices that support all of this again
         part = Z.rows(index if not isinstance(Z, CachedRows) else np.arange(len(plain))[index])
         near(part.to_array().astype(np.float64), plain[index])
         near(
@@ -320,9 +320,7 @@ def test_threads_change_no_bit(name):
 
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_threads_change_no_bit_of_several_columns(order):
-    """Products of a size at which BLAS would share out the rows of a block among its own
-    threads.
-    """
+    """Products of a size at which BLAS would split the rows of a block among its threads."""
     rng = np.random.default_rng(2)
     Z = DenseMatrix(np.asarray(rng.standard_normal((4000, 2000), np.float32), order=order))
     W, U, results = rng.standard_normal((2000, 10)), rng.standard_normal((4000, 10)), []
@@ -379,7 +377,7 @@ def test_a_code_is_off_by_half_a_unit_at_most(kind):
     assert np.all(error <= (0.5 + 1e-3 * limit / 128) * units[:, None]) and np.any(
         error > 0.4 * units[:, None]
     )
-    # signs, all of one size, are what they were
+    # signs of one magnitude are unchanged
     store.put(np.arange(700), np.where(plain > 0, np.float32(0.3), np.float32(-0.3)))
     np.testing.assert_allclose(
         store.at(np.arange(700)).to_array(), np.where(plain > 0, 0.3, -0.3), rtol=1e-6
@@ -490,7 +488,7 @@ def test_held_rows_follow_a_changing_set():
 
 
 class Counted:
-    """A map that says how many rows it was asked for."""
+    """A map that counts the rows it was asked for."""
 
     def __init__(self, inner, made):
         self.inner, self.made, self.n_features, self.dtype = (
@@ -594,7 +592,7 @@ SOLVERS = {
 
 
 def targets(plain, form):
-    """A target that the features can tell, with noise."""
+    """A target that depends on the features, with noise."""
     rng = np.random.default_rng(4)
     values = plain @ rng.standard_normal(plain.shape[1]) + rng.standard_normal(len(plain))
     return {
@@ -604,7 +602,7 @@ def targets(plain, form):
     }[form]
 
 
-# a step of the solver by grids is that of a whole grid of bins
+# a step of the solver by grids covers a whole grid of bins
 PAIRS = [
     (name, kind)
     for name in SOLVERS

@@ -1,6 +1,4 @@
-"""Weighted Gram matrices, chunk by chunk: a sum for each thread, and one that is shared out
-in tiles.
-"""
+"""Weighted Gram matrices, chunk by chunk: a sum per thread, or one shared in tiles."""
 
 import tracemalloc
 
@@ -81,7 +79,7 @@ def test_nothing_to_add(in_tiles):
 
 
 def test_a_large_sum_takes_its_own_size_once(monkeypatch):
-    """No thread has a sum of its own beyond so many entries."""
+    """Above this many entries threads have no sums of their own."""
     monkeypatch.setattr(env, "threads", lambda: 8)
     columns = np.arange(2100)
     large, few = (

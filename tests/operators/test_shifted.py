@@ -58,7 +58,7 @@ def test_zero_equal_and_single_columns():
 
 def test_a_lambda_below_the_rounding_of_the_factor_is_told():
     K, b = problem(n=60)
-    wrong = K - 0.01 * np.eye(60)  # an indefinite matrix, as float32 sums may leave it
+    wrong = K - 0.01 * np.eye(60)  # an indefinite matrix, as float32 sums may give
     factor = cho_factor(wrong + np.eye(60))
     small, fine = solve_shifted(lambda v: cho_solve(factor, v), b, 1.0, [0.005, 0.5])
     assert small is None and fine is not None

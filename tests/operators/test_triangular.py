@@ -14,7 +14,7 @@ RNG = np.random.default_rng(0)
 @pytest.mark.parametrize("m", [1, 63, 64, 65, 200])
 def test_rows_by_the_lower_triangle(n, m, dtype):
     B = RNG.standard_normal((m, 2 * m))
-    # what is above the diagonal is not asked for
+    # the upper part is not read
     L = np.asfortranarray(np.linalg.cholesky(B @ B.T).astype(dtype)) + np.triu(
         np.full((m, m), np.nan, dtype), 1
     )

@@ -1,4 +1,4 @@
-"""Plans, tables and figures of Dai et al. 2014, on rows made for it."""
+"""Plans, tables and figures of Dai et al. (2014), on generated rows."""
 
 from dataclasses import replace
 
@@ -139,7 +139,7 @@ def test_settings_are_chosen_by_held_out_rows_alone():
         plan.load(f"dai2014-choice{end}", known=papers.plans()) for end in ("", "-quick")
     )
     assert 0 < len(quick.runs) < len(whole.runs) and all(run.holdout for run in whole.runs)
-    # test scores that say otherwise
+    # test scores that would choose otherwise
     rows = [
         row(
             "choice-adult",
@@ -231,7 +231,7 @@ SVMS = ("adult", "mnist8v6", "forest")
 
 @pytest.mark.parametrize("name", [f"fig1-{short}" for short in SVMS] + ["synthetic"])
 def test_the_methods_that_are_compared_have_one_objective(name):
-    """Of one pass and of equal time; another nu only where the label says so."""
+    """One pass, and equal time; another nu only where the label says so."""
     loaded = plan.load(f"dai2014-{name}", known=papers.plans())
     runs = loaded.runs
     shared = [run for run in runs if str(run.label).partition("-")[2] in dai.ONE_NU]
@@ -344,7 +344,7 @@ def test_one_nu_is_the_least_mean_of_the_best_steps_of_every_method():
 
 
 def features(n, d, classes, seed):
-    """Rows as a network's last layer has them, few of them not zero, and their labels."""
+    """Rows like the last layer of a network, with few nonzero entries, and their labels."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, classes, n)
     # six columns of eight groups, ascending
@@ -361,8 +361,8 @@ def features(n, d, classes, seed):
 
 
 def test_features_that_a_reader_has_are_trained_on_by_name(tmp_path, monkeypatch):
-    """The files under the names that the registry says, of as many rows as it says, through
-    the plan to a table and a figure.
+    """The files with the registered names and numbers of rows, through the plan to a table and a
+    figure.
     """
     for role, n in (("train", 50_000), ("test", 10_000)):
         (tmp_path / f"cifar10-features.{role}").write_text(features(n - 1, 2304, 10, n))
@@ -412,7 +412,7 @@ def test_feature_files_of_imagenet_and_molecules_run_through_their_plans(tmp_pat
 
 
 def small(name, options, **more):
-    """The row of the quick plan's only run, with some of its options and keys other ones."""
+    """The row of the quick plan's only run, with some changed options and keys."""
     (run,) = plan.load(f"dai2014-{name}-quick", known=papers.plans()).runs
     return single.execute(replace(run, **more, options=run.options | options)).with_params(
         label=run.label

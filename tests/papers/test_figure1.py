@@ -1,5 +1,5 @@
-"""Figure 1 of Yen et al. (2014): the kernel's line against its definition, curves and their
-table, from small runs.
+"""Figure 1 of Yen et al. (2014), from small runs: the kernel's line against its definition, curves
+and their table.
 """
 
 from dataclasses import replace
@@ -61,7 +61,7 @@ def test_the_line_is_the_right_hand_side_of_equation_22(rows):
         2.0 / 300 * norm + loss, rel=1e-4
     )
     assert line.errors[0] == pytest.approx(1 - method.score(split.X_test, split.y_test)["score"])
-    # of seeds without a line of their own
+    # seeds without their own line
     assert line.bound(2) == pytest.approx(np.mean(line.bounds))
 
 
@@ -79,7 +79,7 @@ def test_curves_end_where_the_runs_do(rows):
             min(runs.ends(1)),
             max(runs.ends(1)),
         )
-    # one number by hand: the mean of what each seed had reached by then
+    # one number by hand: the mean over seeds of the best value by then
     at, mean, _, _ = curves["sparse-rf"].band(1)
     by_then = [run[1][run[0] <= at[30]][-1] for run in curves["sparse-rf"].runs]
     assert mean[30] == pytest.approx(np.mean(by_then))

@@ -1,5 +1,5 @@
-"""A folder a paper: found by its presence, whole in the wheel, looks of methods told apart;
-and nothing of it elsewhere.
+"""A folder per paper is found by its presence and is complete in the wheel; methods have distinct
+styles; nothing of a paper is elsewhere.
 """
 
 import configparser
@@ -33,9 +33,7 @@ def test_what_is_general_has_no_name_of_a_paper():
 
 @pytest.fixture
 def new_paper(tmp_path, monkeypatch):
-    """A folder beside the others, with a plan, a table in a module of its own and a figure;
-    no list is edited.
-    """
+    """A new folder, with a plan, a table in its own module and a figure; no list is edited."""
     folder = tmp_path / "nobody1999"
     (folder / "plans").mkdir(parents=True)
     (folder / "__init__.py").write_text("")
@@ -65,8 +63,8 @@ def test_a_folder_is_found_by_its_presence(new_paper):
 
 
 def test_every_file_of_the_rooms_is_in_the_wheel():
-    """Each file that is no module matches a pattern of package_data, read from its
-    package's folder.
+    """Each file that is not a module matches a pattern of package_data, read from its package's
+    folder.
     """
     config = configparser.ConfigParser()
     config.read(ROOT / "setup.cfg")
@@ -97,7 +95,7 @@ def test_methods_are_told_apart_without_colour():
 
 
 def test_a_printed_number_keeps_the_digits_that_its_column_has():
-    """The authors' plot data write .9000 as .9; ours at .9344 +- .0035 is not equal to it."""
+    """The authors' plot data have .9 for .9000; ours at .9344 +- .0035 is not equal to it."""
     points = curves("rfx.papers.wu2016", "fig5")
     (point,) = [
         point
@@ -110,7 +108,7 @@ def test_a_printed_number_keeps_the_digits_that_its_column_has():
 
 
 def test_the_quoted_errors_of_dai_are_those_of_the_methods_that_have_them():
-    """Section 7: of CIFAR 10 the network's alone, of ImageNet three."""
+    """Section 7: for CIFAR 10 only the network has this, for ImageNet three."""
     assert dai2014.quoted("cifar10", "doubly-sgd") is None
     assert dai2014.quoted("cifar10", "mlp") == 11
     assert dai2014.quoted("imagenet", "doubly-sgd") == 44.5

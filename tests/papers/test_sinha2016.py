@@ -17,7 +17,7 @@ SPHERE = "sphere:n=400,n_test=200,d="
 
 
 def ran(dataset, method, label, seed=0, **options):
-    """The row of a run, of which the data set may be small."""
+    """The row of a run; its data set may be small."""
     spec = {"dataset": dataset, "method": method, "label": label, "seed": seed, "train_score": True}
     return single.execute(Run.of(spec | {"options": {"scaling": "none"} | options}))
 
@@ -98,8 +98,8 @@ def test_table_1_has_our_numbers_beside_the_printed_ones(rows):
 
 
 def test_d_is_chosen_on_test_rows_only_where_that_is_asked_for(rows):
-    """The errors on held-out training rows and on test rows are turned round: D follows the
-    ones that the setting names.
+    """The errors on held-out training rows and on test rows are reversed: D follows those that the
+    setting names.
     """
 
     def section(setting, held_out):

@@ -1,5 +1,5 @@
-"""Theory beside what is measured: rates of feature maps, the bounds of Yen et al. and Wu et
-al., and their figures.
+"""Theory against measurements: rates of feature maps, the bounds of Yen et al. and Wu et al., and
+their figures.
 """
 
 import math
@@ -25,8 +25,7 @@ from rfx.solvers.base import Budget
 from rfx.solvers.l1.newton import solve_l1
 
 SIZES = (16, 32, 64, 128, 256, 512)
-# products of these have no bounded moments worth the name: their rate needs more features than a
-# test has time for
+# the moments of their products are too large: the rate needs more features than a test has time for
 HEAVY = {"exponential", "arccosine-1", "arccosine-2"}
 MAPS = [
     (name, *given) for members in convergence.families().values() for name, given in members.items()
@@ -37,7 +36,7 @@ MAPS = [
 def test_the_error_of_every_map_falls_as_it_should(name, kernel, features):
     X = convergence.rows(64)
     sizes = SIZES[:2] if name.startswith("nystrom") else SIZES
-    # the errors of some maps differ more from seed to seed
+    # the errors of some maps vary more from seed to seed
     seeds = convergence.SEEDS * (2 if name == "skewed-chi2" else 1)
     found = convergence.measure(name, kernel, features, X, sizes, seeds)
     if name in HEAVY:
@@ -46,10 +45,10 @@ def test_the_error_of_every_map_falls_as_it_should(name, kernel, features):
         # inputs take turns, and their frequencies are evenly distributed
         assert found.slope < -0.5 - 4 * found.noise
     elif name.startswith("nystrom"):
-        # the landmarks fix a smooth kernel much sooner than random features do
+        # landmarks approximate a smooth kernel much faster than random features
         assert found.slope < -1
     else:
-        # four standard deviations, as the seeds have them: one map of all fails by chance once in a
+        # four standard deviations over the seeds: one of all maps fails by chance once in a
         # thousand times, and seeds are fixed
         assert abs(found.slope + 0.5) <= 4 * found.noise, (found.slope, found.noise)
         assert found.noise < 0.06
@@ -67,7 +66,8 @@ def test_the_noise_of_a_slope_is_that_of_repeated_slopes():
         )
 
     many = [one() for _ in range(400)]
-    # the median of nine varies as their mean does, times what it does of many
+    # the standard error of the median of nine is that of the mean, times the asymptotic ratio of
+    # the two
     assert np.std([found.slope for found in many]) == pytest.approx(
         np.mean([found.noise for found in many]), rel=0.15
     )
@@ -165,11 +165,11 @@ def test_rf_comes_down_to_the_kernel_machine(corollary):
     above = [case.rf_above(size) for size in (4, 16, 64)]
     means = [one.value for one in above]
     assert means == sorted(means, reverse=True)
-    # a kernel matrix estimated without bias has the higher minimum, in the mean
+    # an unbiased estimate of the kernel matrix has the higher minimum, on average
     assert all(one.value > -3 * one.sd for one in above)
     assert case.rf_above(4096) is None
     slopes = case.rf_slopes()
-    # seed 2 comes out below the kernel machine, and counts all the same
+    # seed 2 is below the kernel machine, and is still included
     assert min(case.rf.values[64]) < case.reference.objective
     assert set(slopes) == {0, 1, 2} and all(-2 < slope < -0.3 for slope in slopes.values())
 
@@ -197,7 +197,7 @@ def test_the_bound_of_theorem_1_holds(theorem):
             for size, values in case.excess.values.items():
                 assert np.mean(values) <= case.reference.bound(size, case.curvature, case.kappa)
         else:
-            # a kernel matrix estimated without bias has the higher minimum, in the mean
+            # an unbiased estimate of the kernel matrix has the higher minimum, on average
             assert (
                 all(mean > -3 * spread / 2 for mean, spread in zip(means, spreads))
                 and means[0] > 3 * spreads[0] / 2

@@ -1,5 +1,5 @@
-"""Plans: grids, settings, filters, the small form, refusals; and that every plan that comes
-with rfx is sound.
+"""Plans: grids, settings, filters, the small form, errors; every plan that rfx contains is
+valid.
 """
 
 import json
@@ -276,7 +276,7 @@ RUN = '[[run]]\ndataset = "cpu"\nmethod = "rf"\n'
             "split 1.5 is not a fraction of the rows to train on; use a number",
         ),
         (RUN + "split = 'wu2061'", "data set cpu has no split 'wu2061'; it has yen2014, 80/20"),
-        # a stranger's
+        # the file of another user
         (RUN + "seed = " + "9" * 5000, "holds a value that can't be read: Exceeds the limit"),
         (
             RUN + "seed = 0x" + "f" * 5000,

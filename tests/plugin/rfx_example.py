@@ -1,4 +1,4 @@
-"""For rfx: the kernel `inverse-quadratic`, exact and as random features, and the method
+"""A plug-in for rfx: the kernel `inverse-quadratic`, exact and as random features, and the method
 `landweber`.
 """
 
@@ -16,8 +16,8 @@ from rfx.solvers.base import Solution
 
 
 class InverseQuadratic(GammaKernel):
-    """`finish` receives tiles of gamma ||x - y||^2: GammaKernel scales by gamma, and the
-    metric is squared.
+    """`finish` receives tiles of gamma ||x - y||^2: GammaKernel scales by gamma, and the metric is
+    squared.
     """
 
     name = "inverse-quadratic"
@@ -47,7 +47,7 @@ class InverseQuadraticMap(FourierMap):
 
 
 class Landweber(LinearMethod):
-    """Minimise 1/2 ||Z w - y||^2 by few steps of gradient descent; early stopping regularises."""
+    """Minimise 1/2 ||Z w - y||^2 by a few steps of gradient descent; early stopping regularises."""
 
     name = "landweber"
     summary = "random features, least squares by gradient descent stopped early"

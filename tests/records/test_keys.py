@@ -1,5 +1,5 @@
-"""Keys of runs: what makes another run, defaults that count, and rows of the first version
-that still do.
+"""Keys of runs: what distinguishes two runs, defaults that count, and rows of the first version
+that are still valid.
 """
 
 import os
@@ -89,13 +89,13 @@ def test_the_newest_row_of_a_run_counts():
 
 
 def test_a_seed_that_draws_a_papers_rows_makes_another_run_than_before_it_did():
-    """Keys as rfx gave them while a paper's split had the same rows for every seed."""
+    """Keys from the time when a paper's split had the same rows for every seed."""
     before = {
         ("ijcnn1", 0): "v1-ea85ce68ed421585",
         ("ijcnn1", 1): "v1-efaed0dd00516656",
         ("cpu", 1): "v1-4e4f5a48620f1d2b",
     }
-    paper = SPEC | {"options": SPEC["options"] | {"gamma": "paper"}}  # the default then
+    paper = SPEC | {"options": SPEC["options"] | {"gamma": "paper"}}  # the default at that time
     spec = paper | {"dataset": "ijcnn1"}
     assert keys.key(Run.of(spec)) == before["ijcnn1", 0]
     assert keys.key(Run.of(spec | {"seed": 1})) != before["ijcnn1", 1]

@@ -1,5 +1,5 @@
-"""Rows of results files are typed records: what no run can have written is refused in one
-sentence, when the file is read.
+"""Rows of results files are typed records: what no run can have written is refused in one sentence
+when the file is read.
 """
 
 import csv
@@ -35,7 +35,7 @@ GOOD = {
 
 
 def written(path, *rows) -> Path:
-    """A results file of these rows, each GOOD but for what is given."""
+    """A results file of these rows, each GOOD with the given changes."""
     out = io.StringIO()
     names = list(dict.fromkeys(name for row in (GOOD, *rows) for name in row))
     writer = csv.DictWriter(out, names, lineterminator="\n")
@@ -46,7 +46,9 @@ def written(path, *rows) -> Path:
 
 
 def call(*words):
-    """A command in this process: the result of click; what is no sentence is raised."""
+    """A command in this process: click's result; exceptions other than error messages are
+    raised.
+    """
     done = CliRunner().invoke(cli, [str(word) for word in words], standalone_mode=False)
     if done.exception is not None and not isinstance(done.exception, DataError):
         raise done.exception
@@ -195,8 +197,8 @@ NAMES = [
 
 
 def swept(path, name) -> Path:
-    """Runs on a data set of that name by a method's two lambdas and sizes; other texts are
-    of that name, too.
+    """Runs on a data set with that name by a method, two lambdas and two sizes; other texts have
+    that name, too.
     """
     more = {"dataset": name, "cpu": name, "metric": "accuracy", "rfx": name, "message": name}
     rows = [

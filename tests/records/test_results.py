@@ -1,4 +1,6 @@
-"""The results file: columns, keys, appending under a lock, torn lines, other people's files."""
+"""The results file: columns, keys, appending under a lock, torn lines, files written by other
+programs.
+"""
 
 import csv
 import errno
@@ -81,7 +83,7 @@ def test_numpy_values_are_written_as_plain_ones(tmp_path):
 
 
 _floats = st.floats(-1e100, 1e100)
-# names of any text, but those whose values have a kind of their own
+# names may be any text, except where values have a special type
 _names = st.text(max_size=5).filter(lambda name: name not in PARAMS)
 _params = st.dictionaries(_names, _floats, max_size=4)
 _rows = st.lists(st.tuples(st.text(max_size=40), st.none() | _floats, _params), max_size=4)
@@ -98,7 +100,7 @@ def test_any_text_and_number_survives(tmp_path_factory, items):
     rows = results.read(path)
     assert [item["score"] for item in rows] == [score for _, score, _ in items]
     assert [item["params"] for item in rows] == [params for *_, params in items]
-    # what can't be in one line of UTF-8 is replaced; the rest is kept
+    # what can't be written as one line of UTF-8 is replaced; the rest is kept
     plain = re.compile(r"[^ -~]")
     kept = [plain.sub("", " ".join(text.replace("\0", " ").splitlines())) for text, *_ in items]
     assert [plain.sub("", item["message"] or "").replace("?", "") for item in rows] == [
@@ -119,8 +121,8 @@ def test_unknown_column_is_a_programming_error(tmp_path):
 
 
 def test_a_file_torn_anywhere_keeps_every_finished_row(tmp_path):
-    """As a killed writer leaves it: cut at every third byte; read at once, then appended
-    to, then read again.
+    """As left by a killed writer: cut at every third byte; read at once, then appended to, then
+    read again.
     """
     path = tmp_path / "r.csv"
     for number in range(2):
@@ -140,7 +142,7 @@ def test_a_file_torn_anywhere_keeps_every_finished_row(tmp_path):
         assert all(item["score"] == 0.0375 and item["params"] == {"gamma": 0.5} for item in rows)
         if cut >= len(HEADER):
             assert path.read_bytes().startswith(whole[:cut])
-        # other readers of CSV see as many records as there are lines
+        # other CSV readers count as many records as there are lines
         with path.open(newline="") as file:
             assert len(list(csv.reader(file))) == path.read_bytes().count(b"\n")
 
@@ -301,7 +303,7 @@ HEAD, LINE = (
 def test_lines_read_many_at_a_time_are_read_as_one_by_one(tmp_path):
     path = tmp_path / "r.csv"
     lines = [LINE.format(n) for n in range(1500)]
-    # what asks for a closer look: another form, nothing, an entry more, a key again
+    # what needs a full read: another form, nothing, an additional entry, a repeated key
     lines[3], lines[700] = (
         'k3,ok,cpu,rf,1E+00,"{""samples"": 3.0, ""rank"": null}"\n',
         "k700,failed,cpu,rf,,\n",

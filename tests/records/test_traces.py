@@ -1,5 +1,5 @@
-"""Traces: kept beside the results by key, read by name, asked for by a plan or --trace, and
-made where they are not there.
+"""Traces: stored next to the results by key, read by name, requested by a plan or --trace, and
+recomputed if they are missing.
 """
 
 import csv

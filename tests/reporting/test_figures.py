@@ -1,5 +1,5 @@
-"""Figures and the tables of their numbers: files, curves by their identifiers, refusals;
-and the plans that fill them.
+"""Figures and the tables of their numbers: files, curves by their identifiers, errors, and the
+plans that provide their rows.
 """
 
 import csv
@@ -130,8 +130,8 @@ def compared(setting="tuned"):
 
 
 def timed():
-    """Rows of figure 6: sparse-rb twice as quick with two threads for seed 0, 1.5 times for
-    seed 1; sparse-rf not at all.
+    """Rows of figure 6: with two threads sparse-rb is twice as fast for seed 0 and 1.5 times for
+    seed 1, sparse-rf not at all.
     """
     found = []
     for seed, both in ((0, 4.0), (1, 6.0), (2, 5.0)):
@@ -359,7 +359,9 @@ def test_refusals(tmp_path):
 
 
 def test_the_figure_of_a_model(tmp_path, monkeypatch):
-    """A dot for each column, the columns of a category summed; refused where there is nothing."""
+    """A dot for each column, the columns of a category summed; an error if there is nothing to
+    draw.
+    """
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     words = rng.choice(["x", "y", "z"], 200)
@@ -543,8 +545,8 @@ def test_table5_has_all_methods_and_what_a_target_costs():
     assert found[0][:4] == ["8", "test", "0.3000 / 0.3024", "0.3000 / 0.3305"]
     assert found[-3] == ["all", "test", "- / -", "- / -", "- / -", "- / -", "0.2100 / 0.2515"]
     costs = lines(table, "cadata: to reach a test relative error of 0.2535")
-    # the authors' rf never does in 32,768 features, their rb at 128 by definition, their block
-    # model at 8,192 only just not
+    # the authors' rf does not reach it within 32,768 features, their rb does at 128 by definition,
+    # and their block model narrowly misses it at 8,192
     assert costs[0] == ["R", "128 / 128", "128 / -", "128 / -", "128 / -", "- / -"]
     assert costs[1][1] == "2 / 0.569" and costs[1][5] == "2 / 139"
 

@@ -1,5 +1,5 @@
-"""The report from results files made by hand: what is failed, unconverged, timed out, torn
-and missing is right and said.
+"""The report from hand-written results files: failed, unconverged, timed out, torn and missing runs
+are counted correctly and shown.
 """
 
 import re
@@ -58,7 +58,7 @@ def made(run, **more):
 
 
 def runs(**wanted):
-    """The runs of the plan that are wanted, by seed."""
+    """The requested runs of the plan, by seed."""
     return (
         plan.load(PLAN, False, papers.plans())
         .only([f"{name}={value}" for name, value in wanted.items()])
@@ -71,8 +71,9 @@ GAUSSIAN = {"dataset": "cpu", "kernel": "gaussian", "label": "paper"}
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Results: of cpu, gaussian, five equal seeds of kernel, five worse of rf, of sparse-rf one
-    that did not converge; one failed, one timed out, one without data, a torn line."""
+    """Results: of cpu, gaussian, five equal seeds of kernel, five worse ones of rf, and one of
+    sparse-rf that did not converge; one failed, one timed out, one without data, a torn line.
+    """
     place = tmp_path_factory.mktemp("results")
     path = place / f"{PLAN}.csv"
     rows = [made(run, score=0.038 + 0.0001 * run.seed) for run in runs(method="kernel", **GAUSSIAN)]
@@ -141,7 +142,7 @@ def page(folder, tmp_path_factory):
 
 
 class Reader(HTMLParser):
-    """Text by element: every row of the page as a list of its cells' texts, every href, src
+    """Text by element: every table row of the page as a list of its cells' texts, every href, src
     and id.
     """
 
@@ -186,8 +187,8 @@ def line(read, *start):
 def test_the_summary_counts_the_cells(read, folder):
     table = tables.build(PLAN, results.read(folder / f"{PLAN}.csv"), None, papers.tables())
     counted = tally.count(table.compared)
-    # of the gaussian kernel of cpu: the RMSE of kernel equal, of rf worse, the other quantities of
-    # both and of sparse-rf not judged
+    # for the gaussian kernel on cpu: the RMSE of kernel is equal, that of rf worse; other
+    # quantities of both and those of sparse-rf are not judged
     assert (counted["equal"], counted["better"], counted["worse"]) == (1, 0, 1)
     assert counted["beside"] == 3 * 5 - 2 and counted["none"] == sum(
         cell["paper"] is not None and cell["ours"] is None for cell in table.cells

@@ -1,4 +1,4 @@
-"""The page of one results file: tables over seeds, ranks, figures and troubles of any rows."""
+"""The page of one results file: tables over seeds, ranks, figures and problems of any rows."""
 
 import re
 
@@ -51,7 +51,7 @@ def written(tmp_path):
 
 
 def plain(page):
-    """The texts of a page, a space between them, without figures, styles and scripts."""
+    """The texts of a page, separated by spaces, without figures, styles and scripts."""
     page = re.sub(r"<(style|svg|script)\b.*?</\1>", "", page, flags=re.DOTALL)
     return " ".join(re.sub(r"<[^>]+>", " ", page).split())
 

@@ -1,7 +1,7 @@
 """The report's page in a real browser, from file://: no error, no request, no overflow, sorting,
 filters, axe-core, the Nu HTML checker.
 
-One browser serves all; tests/browsing.py says what that needs.
+One browser serves all tests; tests/browsing.py says what it needs.
 """
 
 import json
@@ -19,8 +19,8 @@ from rfx.records import results
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
-    """A report of two papers, one with several tables and figures, two data sets, all
-    marks, failed and unconverged rows.
+    """A report of two papers, one with several tables and figures, two data sets, all marks, failed
+    and unconverged rows.
     """
     place = tmp_path_factory.mktemp("page")
     several = [
@@ -184,8 +184,8 @@ def test_the_figures_lie_beside_it(page):
 
 
 def test_the_figures_are_cropped_to_the_panels_and_the_legend(opened):
-    """Title and notes of a file are not in the page's figure, nor the space they took; every text
-    of it is inside.
+    """The page's figure has neither the title and notes of the file nor their space; all its text
+    is inside.
     """
     found = opened.execute_script(
         """return [...document.querySelectorAll("svg.plot")].map(svg => {

@@ -1,6 +1,4 @@
-"""Tables: which row fills which cell, the printed numbers beside it, marks, dashes, notes,
-and every format.
-"""
+"""Tables: which row fills which cell, printed numbers, marks, dashes, notes, and every format."""
 
 import csv
 import io
@@ -85,7 +83,7 @@ def test_printed_numbers():
     assert book["census", "laplacian", "kernel", "seconds_train"].text == "3,268"
     assert book["cpu", "perceptron", "sparse-rf", "memory_gb"].text == "0.090"
     assert ("YearPredictionMSD", "gaussian", "kernel", "rmse") not in book
-    # three kernels, three methods, five numbers, three sizes a data set; YearPred has no exact
+    # three kernels, three methods, five numbers, three sizes per data set; YearPred has no exact
     # kernel
     assert len(book) == 3 * (3 * 3 * 5 + 3) - 3 * 5
     assert len(printed("rfx.papers.yen2014", "table2")) == 3 * (3 * 3 * 5 + 3)
@@ -513,7 +511,7 @@ def test_text_columns_line_up():
 def test_csv_and_json_are_tidy():
     table = build(row())
     records = list(csv.DictReader(io.StringIO(render(table, "csv"))))
-    assert len(records) == 3 * 4 * 3 * 6  # a line of ours beside the paper's three kernels
+    assert len(records) == 3 * 4 * 3 * 6  # a line of ours next to the paper's three kernels
     (found,) = (
         r
         for r in records

@@ -193,7 +193,7 @@ def test_sparse_rows_give_what_dense_ones_give():
     for one, other in zip(dense.dependences, sparse.dependences):
         assert one.grid == other.grid
         np.testing.assert_allclose(one.means, other.means, atol=1e-5)
-    assert by_name(dense)["5"].rises == [0.0] * 10  # one value has no other order
+    assert by_name(dense)["5"].rises == [0.0] * 10  # a single value has no other order
 
 
 def test_of_very_many_columns_those_that_vary_most_are_shuffled(monkeypatch):
@@ -288,7 +288,8 @@ def test_a_figure_is_drawn(folder, tmp_path, form, mark):
     if form == "svg":
         for gid in ("importance", "dependence-job-top"):
             assert f'id="{gid}"'.encode() in first
-    assert run(*words) == 0 and path.read_bytes() == first  # replaced without asking, the same
+    # overwritten without confirmation, with the same result
+    assert run(*words) == 0 and path.read_bytes() == first
 
 
 def test_another_name_of_the_target(folder, tmp_path, capfd):

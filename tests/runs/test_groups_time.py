@@ -1,5 +1,5 @@
-"""`--groups` and `--time` of rfx train and rfx tune: what is on either side, the words, the key,
-what is refused.
+"""`--groups` and `--time` of rfx train and rfx tune: the rows on either side, messages, the key,
+errors.
 """
 
 import json
@@ -33,7 +33,7 @@ def run(capfd, *args):
 
 @pytest.fixture
 def people(tmp_path):
-    """Inputs that tell the group, whose label is that of all its rows."""
+    """Inputs that identify the group; all rows of a group have one label."""
     rows = [f"p{who}," + ",".join(f"{x:.5f}" for x in row) for who, row in zip(WHO, X)]
     lines = [f"{row},{LABEL[who]}" for row, who in zip(rows, WHO)]
     (tmp_path / "people.csv").write_text("\n".join(["who,a,b,c,d,sick", *lines]))
@@ -79,7 +79,7 @@ def train(capfd, *args):
 )
 def test_groups_are_on_one_side_and_the_score_is_chance(capfd, people, sides, more, words, count):
     row = train(capfd, "--data", people, "--groups", "who", *more)
-    assert len(sides) == count  # the last is that of the simple models
+    assert len(sides) == count  # the last one is that of the simple models
     for kept, out in sides:
         assert not set(WHO[kept]) & set(WHO[out]) and len(out)
     simple = row["params"]["baseline"]

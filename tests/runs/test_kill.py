@@ -1,5 +1,5 @@
-"""A dozen kills; `python tests/kill.py 1000` and `python tests/kill_workers.py 20` make as
-many as there is time for.
+"""A dozen kills; `python tests/kill.py 1000` and `python tests/kill_workers.py 20` do as many as
+there is time for.
 """
 
 import random
@@ -26,7 +26,7 @@ def trainings(tmp_path_factory):
 @pytest.mark.parametrize("moment", ["start", "middle"])
 def test_a_worker_that_is_killed_changes_no_bit_of_the_model(trainings, moment):
     while not trainings.kill("rf squared_hinge", moment, random.Random(moment)):
-        pass  # the training was over before
+        pass  # the training had ended before
 
 
 def test_a_worker_that_is_killed_while_it_starts_loses_no_row(tmp_path):
@@ -44,7 +44,7 @@ def test_workers_and_their_folders_go_with_the_command(trainings, number, code):
         time.sleep(0.01)
     process.send_signal(number)
     assert process.wait(600) == code
-    if number == signal.SIGKILL:  # nobody was left to clear up; the next command does
+    if number == signal.SIGKILL:  # no process was left to clean up; the next command does
         process = trainings.begin("rf squared_hinge")
         assert process.wait(600) == 0
     trainings.check_nothing_left()

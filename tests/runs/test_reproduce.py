@@ -1,6 +1,4 @@
-"""rfx reproduce: what it says beforehand, what it leaves out, that it resumes; and that
-every plan says what it takes.
-"""
+"""rfx reproduce: what it announces and skips, and that it resumes; every plan states its cost."""
 
 import subprocess
 import sys
@@ -38,9 +36,7 @@ long,full,1e5,100,estimated,yes
 
 @pytest.fixture
 def folder(tmp_path):
-    """A paper with three plans: one, with a small form; long, which takes hours; new, of
-    which nothing is known.
-    """
+    """A paper with three plans: one has a small form, long takes hours, new has no known cost."""
     for name, size, quick in (
         ("one", 20, "[quick]\nkeep = {seed = 0}"),
         ("long", 30, ""),
@@ -205,13 +201,13 @@ exit $code
 
 
 def cron(tmp_path):
-    """The script of docs/report.md, run as cron runs it: an empty environment but HOME and
-    so on, sh, no terminal, no input.
+    """The script of docs/report.md, run as by cron: an environment with little more than HOME, sh,
+    no terminal, no input.
     """
     script = tmp_path / "rfx-cron.sh"
     script.write_text(CRON.format(folder=tmp_path, rfx=f"{sys.executable} -m rfx"))
     root = Path(__file__).resolve().parents[2]
-    # with an empty cache everything would be compiled anew
+    # with an empty cache everything would be compiled again
     words = [
         "env",
         "-i",
@@ -235,8 +231,8 @@ def cron(tmp_path):
 
 
 def test_as_cron_runs_it(tmp_path):
-    """Silent where all is done or another run is at it, so that cron mails nothing; a line
-    to mail where rows failed.
+    """No output if everything is done or another run is working on it, so that cron sends no mail;
+    a line if rows failed.
     """
     (tmp_path / "plan.toml").write_text(PLAN.format(size=20, quick=""))
     done = cron(tmp_path)

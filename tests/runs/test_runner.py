@@ -1,4 +1,4 @@
-"""The runner: one process and one row a run, resume, every way for a child to end, locks,
+"""The runner: one process and one row per run, resuming, every way in which a child can end, locks,
 kill -9.
 """
 
@@ -25,7 +25,7 @@ from rfx.records.run import Run
 from rfx.runs import child, estimate, runner
 from rfx.runs.estimate import Estimate, duration
 
-# A child that does what its data set is called; it obeys the protocol of rfx.runs.child.
+# The name of its data set tells the child what to do; it follows the protocol of rfx.runs.child.
 STUB = """
 import json, os, signal, sys, time
 from rfx import env
@@ -360,7 +360,7 @@ def test_a_foreign_results_file_is_refused_before_anything_runs(tmp_path):
 
 
 def _start(tmp_path, stub, datasets, jobs=1, **options):
-    """A runner in a process of its own: it can be interrupted and killed."""
+    """A runner in its own process, which can be interrupted and killed."""
     runs = [a_run(name, **options) for name in datasets]
     program = (
         "import json, sys\nfrom rfx.plans import plan\nfrom rfx.records.run import Run\nfrom"
@@ -406,8 +406,8 @@ def test_kill_9_of_the_runner_ends_the_child_and_frees_the_lock(tmp_path, stub):
 
 
 def test_kill_9_at_any_moment_loses_no_finished_row(tmp_path, stub):
-    """Kill the runner again and again; a row that it reported is in the file, whole, ever
-    after; then it ends the plan.
+    """Kill the runner again and again. A row that it reported stays in the file, complete. In the
+    end it finishes the plan.
     """
     path, moments = tmp_path / "r.csv", random.Random(5)
     datasets = [f"short-{number}" for number in range(12)]

@@ -1,5 +1,5 @@
-"""Scores beside that on test rows: measures of eval, cross-validation and held-out rows,
-probabilities, the constant's score.
+"""Scores other than that on test rows: measures of eval, cross-validation and held-out rows,
+probabilities, the constant baseline.
 """
 
 import json
@@ -167,7 +167,7 @@ def test_a_class_of_two_rows_is_never_lost():
         held_out.folds(y, False, 0, cv=14)
 
 
-# Inputs that nothing chooses: what is chosen of rows changes with the digits that a file has.
+# Inputs for which nothing is chosen: a choice would change with the digits in the file.
 FIXED = {"kernel": "gaussian", "scaling": "minmax01", "metric": "none", "n_features": 50}
 
 
@@ -205,8 +205,8 @@ def test_a_constant_is_the_most_frequent_label_or_the_mean():
 
 
 def test_simple_models_stand_beside_the_score_on_its_rows(files, capfd):
-    """What scikit-learn's models have on the same rows: those of --test, of --holdout, or a fifth
-    of the training rows.
+    """The scores of scikit-learn's models on the same rows: those of --test, of --holdout, or a
+    fifth of the training rows.
     """
     train = ["train", "--method", "rf", "--gamma", 0.3, "--lam", 1, "--json"]
 
@@ -258,7 +258,7 @@ def test_train_says_on_what_the_score_is(files, capfd):
     ],
 )
 def test_a_score_no_better_than_a_constant_s_is_said(task, same, files, capfd):
-    # no weight at all: regression predicts 0, far from the mean
+    # all weights are zero: regression predicts 0, far from the mean
     args = [
         "--method",
         "sparse-rf",
@@ -332,7 +332,7 @@ def test_probabilities_from_the_shell(files, capfd):
         and found.shape == (100, 3)
         and found.sum(axis=1) == pytest.approx(np.ones(100))
     )
-    # better than knowing the shares of the classes only
+    # better than the class frequencies alone
     assert sk.log_loss(Y["multiclass"][200:], found) < 0.8 * np.log(3)
     code, text, _ = run(capfd, "predict", model, files / "multiclass-test.txt", "--proba", "--json")
     answer = json.loads(text)
@@ -440,7 +440,7 @@ def test_progress_says_how_far_and_how_long():
     assert told.line() == "0:30, part 2 of 4, step 3, relative gap 5.0e-03, 0:45 left"
     told.tell({"samples": 5000, "seconds": 2.0, "loss": 0.25, "share": 0.5})
     assert told.line() == "0:30, 5,000 rows, loss 0.25, 2,500 rows a second, 0:30 left"
-    # resumed: half an hour of the training was before this start
+    # resumed: half an hour of training came before this start
     told.tell({"samples": 9000, "seconds": 1800.0, "loss": 0.25, "share": 0.9})
     assert told.line() == "0:30, 9,000 rows, loss 0.25, 5 rows a second, 3:20 left"
     told.tell({"choosing": ["gamma", "lam"], "tried": 3, "of": 4})
@@ -499,7 +499,7 @@ def test_a_table_of_one_label_is_said_to_have_one(tmp_path, capfd):
 
 
 def test_evaluations_on_other_rows_are_rows_of_their_own(tmp_path, capfd, monkeypatch):
-    """A row of `rfx eval` replaces that of the training only where both have the same test rows."""
+    """A row of `rfx eval` replaces that of the training only if both have the same test rows."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     for name in ("a", "b"):

@@ -1,4 +1,6 @@
-"""One experiment in this process: what its row holds, beside what the methods' own tests check."""
+"""One experiment in this process: the content of its row, apart from what the tests of the methods
+check.
+"""
 
 from dataclasses import replace
 

@@ -1,6 +1,4 @@
-"""rfx tune: what it finds, what it keeps, what it refuses; each through the command or on
-small sets.
-"""
+"""rfx tune: what it finds, keeps and refuses; each through the command or on small sets."""
 
 import json
 import xml.etree.ElementTree as xml
@@ -22,7 +20,7 @@ from rfx.solvers.normal import ridge_path
 RNG = np.random.default_rng(5)
 X = RNG.uniform(0, 1, (500, 3))
 SMOOTH = np.sin(6 * X[:, 0]) + X[:, 1] ** 2
-# The choice of a metric takes most of a search's seconds; what is not about it goes without.
+# The choice of a metric takes most of a search's seconds; tests of other things omit it.
 PLAIN = ("--scaling", "none", "--metric", "none")
 
 
@@ -60,7 +58,7 @@ def found(*words):
 
 
 def kept():
-    """The trials in t.csv; the row of the model is none."""
+    """The trials in t.csv; the row of the model is not one."""
     return [row for row in results.read("t.csv") if "round" in row["params"]]
 
 
@@ -126,7 +124,7 @@ def test_every_trial_is_kept_and_none_is_made_again(labels):
     again = tune(*arguments)
     assert again.stdout.count("(was there)") == len(trials)
     assert len(kept()) == len(trials)
-    # half of the file: what is missing is made
+    # half of the file: the missing rows are computed
     lines = Path("t.csv").read_text().splitlines(keepends=True)
     Path("t.csv").write_text("".join(lines[:4]))
     assert tune(*arguments).stdout.count("(was there)") == 3

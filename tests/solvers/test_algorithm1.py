@@ -33,8 +33,8 @@ def value(w, columns, loss):
 
 
 def minimise(columns, w, loss):
-    """Coordinate descent with the bound on the curvature, until nothing moves; weights that
-    belong at zero are exactly there.
+    """Coordinate descent with a bound on the curvature, until nothing moves; weights that are zero
+    at the optimum are exactly zero.
     """
     f = Z[:, columns] @ w
     bounds = loss.curvature * (Z[:, columns] ** 2).sum(axis=0)
@@ -87,8 +87,8 @@ def test_the_answer_is_that_of_the_paper_and_its_certificate_is_over_all_feature
     assert solution.objective == pytest.approx(
         value(solution.coef, range(Z.shape[1]), loss), rel=1e-9
     )
-    # features that an early round dropped are wanted back at the end: far from the optimum over
-    # all, and the gap says so
+    # features that an early round dropped are needed at the end: the result is far from the optimum
+    # over all, and the gap shows it
     best = literal(loss, rounds=1)[0]
     assert best * 1.001 < solution.objective <= best + solution.gap
     assert solution.trace[-1]["gap"] <= 1e-4 * solution.objective < solution.gap
@@ -106,7 +106,7 @@ def test_a_screen_only_orders_the_work():
     assert (
         solution.objective == pytest.approx(objective, rel=1e-6) and solution.relative_gap <= 1e-4
     )
-    # one look at the gradient at zero is not enough
+    # one evaluation of the gradient at zero is not enough
     once = solve_liblinear(
         DenseMatrix(Z[:, np.abs(Z.T @ loss.derivative(np.zeros(200), Y)) > LAM]),
         Y,
@@ -174,7 +174,7 @@ def test_rounds_on_codes_are_certified_by_the_features(loss, codes, monkeypatch)
         lambda self, n_columns: n_columns * (1500 if codes == "some rows" else 4000),
     )
     monkeypatch.setattr(round_features, "_GRADIENT", 1e-2 if codes == "enough" else 1e9)
-    if codes == "useless":  # no correction gains as much as that
+    if codes == "useless":  # no correction gains as much
         monkeypatch.setattr(algorithm1, "_HALF", 0.0)
     solution = solve_rounds(A, y, lam, loss, Budget(memory_mb=1.25), rounds=3)
     exact = A.to_array().astype(np.float64)

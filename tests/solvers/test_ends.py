@@ -1,5 +1,5 @@
-"""How solvers end without their tolerance: on time, in the middle of a pass over the
-features, or once the objective no longer moves.
+"""How solvers stop without reaching their tolerance: on time, in the middle of a pass over the
+features, or when the objective stalls.
 """
 
 import threading
@@ -29,7 +29,7 @@ SOLVERS = {
 
 
 class SlowMap:
-    """tanh(X W), 10 ms a block of rows."""
+    """tanh(X W), 10 ms per block of rows."""
 
     dtype = np.dtype(np.float32)
 
@@ -59,7 +59,7 @@ def problem(n=4000, d=5, D=60, noise=1.0):
 def test_a_deadline_in_the_middle_of_a_pass_is_kept_and_the_certificate_holds(name, seconds):
     solve, loss = SOLVERS[name]
     X, W, y = problem()
-    Z = MapMatrix(SlowMap(W), X, block=20)  # two seconds a pass
+    Z = MapMatrix(SlowMap(W), X, block=20)  # two seconds per pass
     start = time.monotonic()
     solution = solve(Z, y, 2.0, loss, Budget(tol=1e-9, memory_mb=0.01, deadline=start + seconds))
     assert time.monotonic() - start < seconds + 3.0
@@ -114,7 +114,7 @@ def test_little_work_is_not_shared_out():
             for_ranges(here, 4, work=10) == [True]
             and for_ranges(here, 4, parts=3, work=10) == [True] * 3
         )
-        # each part waits for the other: two threads are at work
+        # each part waits for the other, so two threads are at work
         both = threading.Barrier(2)
         meet = lambda a, b: both.wait(60) >= 0 and threading.get_ident()
         assert len(set(for_ranges(meet, 4, work=10**9))) == 2 == len(set(for_ranges(meet, 4)))

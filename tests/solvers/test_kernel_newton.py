@@ -51,7 +51,7 @@ def reference(K, y, lam):
     return minimize(objective, np.zeros(len(y)), jac=True, method="L-BFGS-B", options=options).fun
 
 
-@pytest.mark.parametrize("memory", [100.0, 0.0], ids=["held", "made anew"])
+@pytest.mark.parametrize("memory", [100.0, 0.0], ids=["stored", "recomputed"])
 @pytest.mark.parametrize("name", NAMES)
 def test_optimum_and_certificate(name, memory):
     X, y = problem()
@@ -123,7 +123,7 @@ def test_more_rows_than_fit_into_memory_at_once():
     assert solution.converged and solution.relative_gap <= 1e-4
     K = kernels.block("gaussian", X, X, {"gamma": 1.0})
     a, f = solution.coef, K @ solution.coef
-    # the duality gap from the definitions: of u = L'(f), and of u = -lam a where that is in the
+    # the duality gap by its definition: at u = L'(f), and at u = -lam a if that is in the
     # conjugate's domain
     v, share = 0.1 * a - y * expit(-y * f), np.clip(0.1 * a * y, 1e-12, 1 - 1e-12)
     gaps = [

@@ -110,7 +110,7 @@ def test_every_pass_of_conjugate_gradients_is_told_of_as_it_is_made(monkeypatch)
     K = kernels.block("laplacian", X, X, params)
     for entry, alpha in told:
         residual = Y - K @ alpha - 0.05 * alpha
-        # float32 values are what the recursion has seen
+        # the recursion uses float32 values
         assert entry["gap"] == pytest.approx(
             0.5 * residual @ residual, rel=1e-2, abs=1e-8 * entry["objective"]
         )

@@ -1,5 +1,5 @@
-"""Kernel SVM: certificate, KKT conditions, and agreement with scikit-learn's SVC and a
-float64 quadratic programme.
+"""Kernel SVM: certificate, KKT conditions, and agreement with scikit-learn's SVC and a float64
+quadratic programme.
 """
 
 import time
@@ -41,8 +41,8 @@ def primal(K, y, coef, b, lam, loss):
 
 
 def reference(K, y, lam, loss, bias):
-    """The optimal objective in float64: LIBSVM on the precomputed kernel with a bias,
-    L-BFGS-B on the dual without.
+    """The optimal objective in float64: LIBSVM on the precomputed kernel with a bias, L-BFGS-B on
+    the dual without.
     """
     C, squared = 1.0 / lam, loss == "squared_hinge"
     Q = K + (0.5 * lam * np.eye(len(y)) if squared else 0)
@@ -103,7 +103,7 @@ def test_gap_bounds_the_suboptimality(loss, bias, max_iter, monkeypatch):
     value = primal(K, y, solution.coef, solution.intercept, 1.0, loss)
     assert value == pytest.approx(solution.objective, rel=1e-9)
     assert 0 <= value - optimum <= solution.gap * (1 + 1e-9)
-    # What is below the optimum is a value of the dual.
+    # Below the optimum there is only the value of the dual.
     assert value - solution.gap <= optimum * (1 + 1e-9)
 
 
@@ -180,7 +180,7 @@ def test_long_rounds_tell_how_far_they_are(loss, bias, monkeypatch):
     ends = {entry["iteration"]: entry for entry in rounds.trace}
     between = [entry for entry in told.trace if entry["iteration"] not in ends]
     assert len(between) >= 3 and len(told.trace) >= len(rounds.trace) + len(between)
-    # the first round, of a sample, begins with the loss of all rows as its gap; the last ends near
+    # the first round, on a sample, begins with the loss of all rows as its gap; the last ends near
     # the certificate
     objective, gap = [
         np.array([entry[name] for entry in told.trace]) for name in ("objective", "gap")
@@ -196,7 +196,7 @@ def test_warm_start_from_the_solution_stops_at_once(loss, bias):
     again = solve("gaussian", X, y, {"gamma": 2.0}, 1.0, loss, bias=bias, tol=1e-3, warm=first.coef)
     assert again.n_iter == 0 and again.converged
     assert again.objective == pytest.approx(first.objective, rel=1e-6)
-    # From elsewhere, infeasible even, it arrives at the same place.
+    # Another starting point, even an infeasible one, leads to the same solution.
     other = solve(
         "gaussian", X, y, {"gamma": 2.0}, 1.0, loss, bias=bias, tol=1e-4, warm=3 * np.ones(300)
     )
@@ -351,7 +351,7 @@ def test_refused_data():
     ("linear", 1.0, 1e3), ("laplacian", 1.0, 1e6), ("perceptron", 1.0, 1e6),
 ])  # fmt: skip
 def test_the_gap_is_that_of_the_kernel_in_float64(name, lam, scale):
-    """A large C, or inputs far from zero, where float32 can't tell the gap."""
+    """A large C, or inputs far from zero, where float32 can't resolve the gap."""
     X, y = problem(300, 5)
     X = X + (scale if scale > 1 else 0)
     params = {"gamma": 0.5} if name in ("gaussian", "laplacian") else kernels.parameters(name, X)
@@ -365,7 +365,7 @@ def test_the_gap_is_that_of_the_kernel_in_float64(name, lam, scale):
 
 
 def test_clusters_far_apart():
-    """Distances from inner products lose those within a cluster in float32."""
+    """Inner products in float32 lose the distances within a cluster."""
     rng = np.random.default_rng(0)
     centre = np.where(rng.random(60) < 0.5, 0.0, 100.0)
     X = 0.1 * rng.normal(size=(60, 40)) + centre[:, None]

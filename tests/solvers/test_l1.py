@@ -1,5 +1,5 @@
-"""The L1 solver: an honest duality gap, agreement with independent solvers, degenerate
-inputs, every kind of input.
+"""The L1 solver: a correct duality gap, agreement with independent solvers, degenerate inputs,
+every kind of input.
 """
 
 import time
@@ -43,7 +43,7 @@ def make(n_rows, n_columns, loss, seed=0, dtype=np.float64):
 
 
 def fourier(n_rows, n_columns, n_inputs=3, seed=0, dtype=np.float32):
-    """Nearly dependent Fourier features and labels that they can't quite separate."""
+    """Nearly dependent Fourier features, and labels that they can't quite separate."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1, 1, (n_rows, n_inputs))
     Z = np.sqrt(2) * np.cos(
@@ -58,7 +58,7 @@ def objective(Z, y, lam, loss, w):
 
 
 def lower_bound(Z, y, lam, loss, w):
-    """Dual value at the scaled derivative, written out from the definition."""
+    """The dual value at the scaled derivative, from the definition."""
     Z = np.asarray(Z, np.float64)
     u = loss.derivative(Z @ w, y)
     u = u * min(1.0, lam / max(np.abs(Z.T @ u).max(), 1e-300))
@@ -66,8 +66,8 @@ def lower_bound(Z, y, lam, loss, w):
 
 
 def reference(Z, y, lam, loss):
-    """Accelerated proximal gradient with restarts in float64, until its own gap is 1e-10 of
-    the objective.
+    """Accelerated proximal gradient with restarts in float64, until its own gap is 1e-10 of the
+    objective.
     """
     Z = np.asarray(Z, np.float64)
     step = 1.0 / (loss.curvature * np.linalg.norm(Z, 2) ** 2)
@@ -316,7 +316,7 @@ def test_path(loss):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_rounds_share_a_gram_cache(loss):
-    """Algorithm 1: new columns each round, zeros dropped in between."""
+    """Algorithm 1: new columns in each round, zeros dropped in between."""
     Z, y = fourier(1000, 300)
     rng = np.random.default_rng(5)
     cache, active, coef = GramCache(), np.empty(0, np.int64), np.empty(0)
@@ -394,7 +394,7 @@ def quadratic(k=60, rank=25, seed=0):
 
 @pytest.mark.parametrize("lam", [0.01, 1.0, 1e3])
 def test_small_quadratic(lam):
-    """The means together and the interior-point method alone, on a singular Hessian."""
+    """solve_quadratic as a whole, and the interior-point method alone, on a singular Hessian."""
     H, c = quadratic()
     x, q = np.zeros(60), c.copy()
     left, _ = solve_quadratic(H, q, x, lam, 1e-6)
@@ -407,7 +407,7 @@ def test_small_quadratic(lam):
 @pytest.mark.parametrize("form", ["float32", "computed", "path"])
 @pytest.mark.parametrize("lam", [1e-2, 1e-5])
 def test_separable_classes_and_a_small_lam(form, lam):
-    """Where Newton steps become thousandths of themselves."""
+    """Where Newton steps shrink to thousandths."""
     rng = np.random.default_rng(5)
     X = rng.uniform(size=(220, 10)).astype(np.float32)
     y = np.where(np.sin(4 * X[:, 0]) + X[:, 1] + 0.3 * rng.standard_normal(220) > 1, 1.0, -1.0)
@@ -432,8 +432,8 @@ def test_separable_classes_and_a_small_lam(form, lam):
 
 
 def test_indefinite_by_noise():
-    """Negative eigenvalues of the size that float32 sums leave: few factors, a lower value,
-    and the Hessian as it was.
+    """Negative eigenvalues of the size that float32 sums produce: few factorisations, a lower
+    value, and the Hessian unchanged.
     """
     H, c = quadratic(k=200, rank=120)
     noise = np.random.default_rng(1).standard_normal(H.shape)
@@ -447,7 +447,7 @@ def test_indefinite_by_noise():
 
 
 def test_gram_of_scaled_signs_is_exact():
-    """Columns of +-s and weights of 0 and 2: float32 products are sums of whole numbers."""
+    """Columns of +-s and weights of 0 and 2: float32 products are sums of integers."""
     rng = np.random.default_rng(0)
     signs = np.where(rng.random((5000, 40)) < 0.3, -1.0, 1.0)
     scales = rng.random(40).astype(np.float32) + np.float32(0.1)
@@ -540,8 +540,8 @@ def test_features_that_are_not_finite(loss, value):
 
 @pytest.mark.parametrize("lam", [1e-3, 1e-4])
 def test_float32_features_and_a_small_lam(lam, monkeypatch):
-    """Noise of float32 products outweighs the least eigenvalues: small matrices are in
-    float64, others when a step shows it.
+    """The noise of float32 products exceeds the smallest eigenvalues: small matrices are in
+    float64, others once a step shows it.
     """
     rng = np.random.default_rng(0)
     X = rng.random((300, 3))

@@ -49,7 +49,7 @@ def objective(Z, y, lam, loss, w):
 
 
 def reference(Z, y, lam, loss):
-    """Minimum by scipy's quasi-Newton and Newton methods in float64."""
+    """The minimum by scipy's quasi-Newton and Newton methods in float64."""
     Z = Z.astype(np.float64)
 
     def gradient(w):
@@ -175,13 +175,13 @@ def test_features_held_as_codes_give_an_answer_that_the_features_certify(loss, m
         feature_map.transform(X).astype(np.float64) / np.sqrt(500),
     )
     expected = solve_l2(DenseMatrix(exact), y, 1.0, loss, Budget(tol=1e-7))
-    # the last tolerance is beyond what codes of 16 bits can tell
+    # the last tolerance is below the resolution of 16-bit codes
     for tol in (1e-3, 1e-4, 1e-7):
         solution = solve_l2(Z, y, 1.0, loss, Budget(tol=tol, memory_mb=memory_mb))
         objective, gap = l2_certificate(DenseMatrix(exact), y, solution.coef, 1.0, loss)
         assert solution.converged and gap <= 1.01 * tol * objective
         assert solution.objective == pytest.approx(objective, rel=1e-6)
-        # a gap of 1e-8 of the objective has float32's rounding in it
+        # a gap of 1e-8 of the objective contains float32 rounding errors
         assert solution.gap == pytest.approx(
             gap, rel=1e-3, abs=0.0 if tol > 1e-7 else 5e-11 * objective
         )
@@ -194,7 +194,7 @@ def test_features_held_as_codes_give_an_answer_that_the_features_certify(loss, m
 def test_time_is_kept_for_a_look_at_the_features(monkeypatch):
     feature_map, X, y = waves()
     Z = MapMatrix(feature_map, X, 500**-0.5)
-    monkeypatch.setattr(l2, "_KEPT", 1e9)  # of which there is never enough for a step on all rows
+    monkeypatch.setattr(l2, "_KEPT", 1e9)  # there is never enough of it for a step on all rows
     solution = solve_l2(
         Z,
         y,
@@ -227,8 +227,8 @@ def test_all_labels_equal(loss):
 
 
 def uneven(n_rows=700, n_columns=1500):
-    """Features most of whose Gram matrix is one direction, as those of perceptrons whose
-    thresholds are outside of the data.
+    """Features whose Gram matrix is mostly one direction, like perceptrons with thresholds outside
+    the data.
     """
     rng = np.random.default_rng(3)
     Z = (3 + 0.1 * rng.standard_normal((n_rows, n_columns))).astype(np.float32)
@@ -236,8 +236,8 @@ def uneven(n_rows=700, n_columns=1500):
 
 
 def test_lambda_below_the_rounding_of_a_float32_gram_matrix():
-    """Its factor preconditions nothing: directions of 200 steps of conjugate gradients
-    each, and no end.
+    """Its factor preconditions nothing: each direction takes 200 steps of conjugate gradients,
+    without end.
     """
     Z, y = uneven()
     assert np.finfo(np.float32).eps * np.linalg.norm(Z, 2) ** 2 > 2 * 0.3
@@ -250,7 +250,7 @@ def test_lambda_below_the_rounding_of_a_float32_gram_matrix():
 
 
 def test_a_factor_in_float64_keeps_to_the_memory(monkeypatch):
-    """Rows whose Gram matrix takes twice the memory are fewer."""
+    """If the Gram matrix takes twice the memory, fewer rows are used."""
     Z, y = uneven()
     made = []
     monkeypatch.setattr(

@@ -101,7 +101,7 @@ def test_sparse_rows_are_the_same_problem():
 
 
 def test_iteration_limit_is_reported():
-    # nearly equal columns: coordinate descent does not reach this tolerance in LIBLINEAR's 1000
+    # nearly equal columns: coordinate descent does not reach this tolerance within LIBLINEAR's 1000
     # iterations
     t = np.linspace(0, 1, 300)[:, None]
     columns = np.cos(t * np.arange(1, 60) * 0.11)
@@ -135,7 +135,7 @@ def test_refusals(monkeypatch):
     with pytest.raises(UsageError, match="liblinear does not support a starting point"):
         solve(DenseMatrix(Z), Y, 1.0, SquaredHinge, "l2", warm=np.zeros(12))
     size = (8 * (2 * 200 + 1) + 16 * 200 * 13) / 2**20
-    # not all that is free: others need memory, too
+    # not all free memory: other processes need some, too
     monkeypatch.setattr(backend.env, "available_memory_mb", lambda: 1.1 * size)
     with pytest.raises(RfxError, match="the back end needs .* GiB .* are free"):
         solve(DenseMatrix(Z), Y, 1.0, SquaredHinge, "l2")

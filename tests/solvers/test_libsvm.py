@@ -1,4 +1,4 @@
-"""The LIBSVM back end: native and precomputed kernels reach rfx's optimum; refusals."""
+"""The LIBSVM back end: native and precomputed kernels reach rfx's optimum; errors."""
 
 import numpy as np
 import pytest

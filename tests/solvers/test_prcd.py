@@ -1,5 +1,5 @@
-"""Parallel randomised coordinate descent over bins and over Fourier features, against the
-other L1 solvers.
+"""Parallel randomised coordinate descent over bins and over Fourier features, against the other L1
+solvers.
 """
 
 import numpy as np
@@ -100,7 +100,7 @@ def test_a_pass_is_one_exact_sweep_by_one_thread():
 
 
 def test_steps_of_several_threads_that_add_up_to_too_much_are_taken_back():
-    # equal columns: two threads that move one each at the same time go twice as far as they should
+    # equal columns: two threads that each move one at the same time go twice as far as they should
     column = RNG.standard_normal((3000, 1))
     Z = DenseMatrix(np.repeat(column, 64, axis=1))
     y = column[:, 0] + 0.1 * RNG.standard_normal(3000)

@@ -1,4 +1,4 @@
-"""Ridge: the certificate, the closed form, and every way to the same weights."""
+"""Ridge: the certificate, the closed form, and every path to the same weights."""
 
 import numpy as np
 import pytest
@@ -53,7 +53,7 @@ def test_agrees_with_the_closed_form_and_the_gap_bounds_the_error(shape, outputs
 @pytest.mark.parametrize("shape", [(400, 60), (60, 400)])
 @pytest.mark.parametrize("limit", [1000.0, 0.005])
 def test_ill_conditioned_features_need_the_correction_and_get_it(shape, limit):
-    # singular values from 20 to 1e-7, lambda far below the rounding of a float32 Gram matrix
+    # singular values from 20 to 1e-7, lambda far below the rounding error of a float32 Gram matrix
     Z, Y = make(*shape, decay=0.3)
     Z[:, 5] = Z[:, 4]
     Z[:, 7] = 0
@@ -162,8 +162,8 @@ def test_targets_that_do_not_match_the_rows_are_refused():
 
 @pytest.mark.parametrize("shape", [(700, 1500), (3000, 300)])
 def test_lambda_below_the_rounding_of_a_float32_gram_matrix(shape):
-    """Nearly all of it is one direction; where rows are fewer than columns its factor in
-    float32 preconditions nothing.
+    """It is mostly one direction; if there are fewer rows than columns, its float32 factor
+    preconditions nothing.
     """
     rng = np.random.default_rng(3)
     Z = (10 + 0.1 * rng.standard_normal(shape)).astype(np.float32)

@@ -135,10 +135,10 @@ def test_objective_minus_gap_bounds_the_optimum_of_all_outputs_together(name):
     assert (
         rough.objective - rough.gap <= exact.objective * (1 + 1e-9) <= rough.objective * (1 + 2e-9)
     )
-    # three outputs that are the same have three times the gap of one, whether solved in step or one
+    # three equal outputs have three times the gap of one, whether they are solved together or one
     # by one
     same = targets[:, :1].repeat(3, axis=1)
-    # which starts each where the one before it ended
+    # each output starts at the solution of the one before
     if name != "ridge by plain conjugate gradients":
         one, three = solve(same[:, :1], max_iter=1), solve(same, max_iter=1)
         assert three.gap == pytest.approx(

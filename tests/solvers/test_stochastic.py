@@ -1,5 +1,5 @@
-"""Stochastic solvers: against literal transcriptions, exact optima and duals; unbiased
-steps; decay; checkpoints.
+"""Stochastic solvers: against literal transcriptions, exact optima and duals; unbiased steps;
+decay; checkpoints.
 """
 
 import numpy as np
@@ -69,8 +69,8 @@ def doubly(
 
 
 def algorithm_1(X, y, loss, nu, theta, t0):
-    """Algorithms 1 and 2 of Dai et al. (2014), line by line, with the feature of step i
-    drawn from (seed, i).
+    """Algorithms 1 and 2 of Dai et al. (2014), line by line, with the feature of step i drawn from
+    (seed, i).
     """
     alpha, maps = (
         [],
@@ -324,7 +324,7 @@ def test_pieces_shared_among_threads_give_the_same_bits(n_outputs, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr("rfx.solvers.stochastic.expansion._SMALL", 0)
             assert np.array_equal(shared, e.values(X[:count]))
-        # sixteen pieces at a time; of one row, no work that is worth a thread
+        # sixteen pieces at a time; one row alone is too little work for a thread
         assert len(seen) == 3 and all((work == 0) == few for work in seen)
         seen.clear()
     monkeypatch.setattr("rfx.solvers.stochastic.expansion._NUMBERS", 64 * 6)
@@ -389,7 +389,7 @@ def test_norma_is_its_recursion():
         f = f * (1 - gamma * nu if t > 1 else 1.0) + K[:, batch] @ change
         solver.step(X[batch], Y[batch])
         np.testing.assert_allclose(solver.predictions(X), f, atol=1e-10)
-    assert solver.support.n_rows < 60  # rows beyond the margin are not kept
+    assert solver.support.n_rows < 60  # rows beyond the margin are not stored
     again = Norma(
         "gaussian", PARAMS, 1, loss, nu, Descent(Steps("root", nu, 5.0)), dtype=np.float64
     )
@@ -449,8 +449,7 @@ def test_a_batch_of_fewer_rows_is_that_share_of_a_step(name):
         solver.step(X[:16], Y[:16])
     before = short.predictions(X)
     resumed.restore(short.state())
-    # two rows; the same two rows eight times each, which is the same mean; two rows after a
-    # checkpoint
+    # two rows; the same two rows eight times each, with the same mean; two rows after a checkpoint
     for solver, taken in ((short, [16, 17]), (whole, [16, 17] * 8), (resumed, [16, 17])):
         solver.step(X[taken], Y[taken])
     np.testing.assert_allclose(
@@ -470,7 +469,7 @@ def test_dual_steps_lead_both_forms_to_the_optimum_that_the_gap_proves(name):
         Y = np.concatenate([np.sin(2 * X[:, :1]), X[:, 1:2]], axis=1)
     loss, nu = get_loss(name), 0.05
     K, index = gram(X), np.arange(80)
-    # the exact kernel's own features, so that both solve one problem
+    # the exact features of the kernel, so that both solve one problem
     root = np.linalg.cholesky(K + 1e-10 * np.eye(80))
     linear = LinearSDCA(
         lambda part: np.ascontiguousarray(root[np.searchsorted(order, part[:, 0])]),
@@ -522,7 +521,8 @@ def test_rows_at_rest_are_left_out_and_come_back():
     P, D = resting.bounds([(order, Y, order)])
     assert P - D < 1e-6 and P == pytest.approx(optimum, abs=1e-6)
     assert sum(computed) < 0.6 * 300 * 1500
-    # at the bound 0 for long: once it is asked for again and again, a row whose target turns moves
+    # at the bound 0 for a long time; when the target of a row changes, it moves once it is visited
+    # again
     still = int(np.flatnonzero((resting.a[:, 0] == 0) & (resting.rests.counts[1] == LONGEST))[0])
     Y[still] *= -1
     for _ in range(LONGEST):
@@ -576,7 +576,7 @@ def test_support_is_the_exact_kernel_expansion_in_any_pieces():
 @pytest.mark.parametrize("nu, step", [(0.0, 0.5), (0.3, 1.0)])
 @pytest.mark.parametrize("precondition", [False, True])
 def test_kept_values_are_the_values(nu, step, precondition):
-    """With nu = 0.3 the scale goes into the coefficients on the way."""
+    """With nu = 0.3 the scale moves into the coefficients on the way."""
     X, Y = rows(50)
     options = {
         "loss": "squared",
@@ -607,8 +607,8 @@ def test_features_are_held_of_blocks_that_are_met_again_alone():
 
 @pytest.mark.parametrize("precondition, batch", [(False, 20), (True, 20), (False, 5000)])
 def test_held_features_are_the_same_bits_and_made_once(precondition, batch, monkeypatch):
-    """Blocks smaller than a piece, of which one is not whole; rows twice in a batch; in a
-    batch of 5,000 several parts.
+    """Blocks smaller than a piece, one of them incomplete; rows twice in a batch; a batch of 5,000
+    in several parts.
     """
     X, Y = rows(50)
     options = {
@@ -635,7 +635,7 @@ def test_held_features_are_the_same_bits_and_made_once(precondition, batch, monk
         assert held.step(X[index], Y[index], index) == one
     assert not made
     assert np.array_equal(plain.expansion.coef, held.expansion.coef)
-    # rows that are not of the set
+    # rows that are not in the set
     assert held.step(X + 1, Y) == plain.step(X + 1, Y)
 
 

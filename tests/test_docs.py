@@ -481,6 +481,10 @@ def test_tables_in_documents_are_those_of_the_rows_beside_them():
     assert made and all(text == DOCS[name] for name, text in made.items())
 
 
+# of a row, in a cell
+PARAMS = '{""label"": ""a, b""}'
+
+
 def test_rows_of_a_plan_run_in_part_are_added_to_those_kept(tmp_path):
     import docs_tables
 
@@ -492,8 +496,8 @@ def test_rows_of_a_plan_run_in_part_are_added_to_those_kept(tmp_path):
             "".join(
                 f"{line}\n"
                 for line in (
-                    "dataset,method,key,created,status,message",
-                    *(f"cpu,rf,{row}" for row in rows),
+                    "dataset,method,params,key,created,status,message",
+                    *(f'cpu,rf,"{PARAMS}",{row}' for row in rows),
                 )
             )
         )
@@ -528,6 +532,7 @@ def test_rows_of_a_plan_run_in_part_are_added_to_those_kept(tmp_path):
         "c": ("ok", "2"),
         "d": ("failed", "2"),
     }
+    assert all(dict(row.params) == {"label": "a, b"} for row in results.read(kept))
     before = kept.read_text()
     docs_tables.keep(first, kept)
     assert kept.read_text() == before and traces.beside(kept).read_text() == trace

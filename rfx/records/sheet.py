@@ -14,7 +14,7 @@ import io
 import json
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -83,6 +83,8 @@ def cell(value: Any) -> str:
         return repr(value)
     if isinstance(value, int):
         return str(value)
+    if isinstance(value, Mapping):
+        value = dict(value)
     if isinstance(value, (dict, list, tuple)):
         value = json.dumps(value, sort_keys=True, default=_unusual)
     return safe(" ".join(str(value).replace("\0", " ").splitlines()))

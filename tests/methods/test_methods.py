@@ -413,7 +413,7 @@ def test_refusals():
         UsageError, match="--loss is logistic, but the task is regression; use squared"
     ):
         fitted("rf", "regression", loss="logistic")
-    with pytest.raises(UsageError, match="--bias is for classification"):
+    with pytest.raises(UsageError, match="--bias is for support vector machines"):
         fitted("kernel", "regression", bias=True)
     with pytest.raises(UsageError, match="--solver libsvm always has a bias"):
         fitted("kernel", "binary", solver="libsvm", bias=False)

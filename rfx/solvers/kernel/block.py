@@ -32,21 +32,21 @@ def solve_singles(
     feasible slope exceeds tol, or after max_steps. Returns the number of steps.
     """
     size = len(beta)
+    curvature = np.maximum(np.diag(K) + shift, 1e-12)
     for step in range(max_steps):
         best, chosen, worst = 0.0, -1, 0.0
         for i in range(size):
             e = _slope(error[i], beta[i], tube)
             if (e > 0 and beta[i] < hi[i]) or (e < 0 and beta[i] > lo[i]):
-                gain = e * e / max(K[i, i] + shift[i], 1e-12)
+                gain = e * e / curvature[i]
                 if gain > best:
                     best, chosen = gain, i
                 worst = max(worst, abs(e))
         if chosen < 0 or worst <= tol:
             return step
-        curvature = max(K[chosen, chosen] + shift[chosen], 1e-12)
-        goal = beta[chosen] + error[chosen] / curvature
+        goal = beta[chosen] + error[chosen] / curvature[chosen]
         if tube is not None:
-            goal = _soft(goal, tube / curvature)
+            goal = _soft(goal, tube / curvature[chosen])
         moved = min(max(goal, lo[chosen]), hi[chosen])
         change = moved - beta[chosen]
         beta[chosen] = moved

@@ -263,7 +263,8 @@ class _Problem:
         if self.tube is not None:
             both += self.tube * np.abs(beta)
         # Rounding may make a contribution slightly negative.
-        return np.maximum(both - beta * r, 0.0)
+        found: np.ndarray = np.maximum(both - beta * r, 0.0)
+        return found
 
     def objective(self, rows: Index, beta: np.ndarray, f: np.ndarray, b: float) -> float:
         """The objective of the rows alone, with beta = 0 elsewhere."""

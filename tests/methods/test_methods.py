@@ -604,7 +604,7 @@ def test_rows_too_wide_for_memory_are_refused(name, scaling, monkeypatch):
         (
             "kernel",
             {"loss": "softmax"},
-            "it must be one of squared, squared_hinge, hinge, logistic",
+            "it must be one of squared, squared_hinge, hinge, logistic, absolute, epsilon_insens",
         ),
         *[
             (name, {"kernel": "linear"}, "--kernel is 'linear'; it must be")

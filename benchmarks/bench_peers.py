@@ -54,7 +54,6 @@ from rfx.solvers.l1.dual import l1_certificate
 from rfx.solvers.l1.newton import lambda_max, solve_l1
 from rfx.solvers.l2 import l2_certificate, solve_l2
 from rfx.solvers.ridge import solve_ridge
-from rfx.solvers.stochastic.sdca import KernelSDCA
 
 COLUMNS = (
     *("problem", "program", "version", "dtype", "setting", "turn", "status", "seconds", "cpu"),
@@ -152,19 +151,18 @@ PROBLEMS = {
         *("kernel", Hinge, 1.0),
         MACHINE,
     ),
-    "svr": Problem(
-        "Support vector regression: tube of 0.1, Gaussian kernel, gamma = 1, C = 1; cpusmall, 6,554"
-        " rows in [-1, 1], standardised target. The machine of rfx has no intercept, those of the"
-        " others have one without penalty: every gap is to the optimum of the own problem",
+    "svr-cpusmall": Problem(
+        "Support vector regression: tube of 0.1, Gaussian kernel, gamma = 1, C = 1, an unpenalised"
+        " intercept; cpusmall, 6,554 rows in [-1, 1], standardised target",
         lambda: some_rows("cpusmall", 6554),
         *("kernel", EpsilonInsensitive(EPSILON), 1.0),
-        (
-            ("rfx", F, ("1e-2", "1e-3", "1e-4")),
-            ("rfx", D, ("1e-5",)),
-            ("oneDAL", F, ("1e-1", "1e-3")),
-            ("oneDAL", D, ("1e-3",)),
-            ("LIBSVM", D, ("1e-1", "1e-3")),
-        ),
+        (*MACHINE, ("LIBSVM", D, ("1e-1", "1e-3"))),
+    ),
+    "svr-cadata": Problem(
+        "The same on cadata, 16,512 rows",
+        lambda: some_rows("cadata", 16_512),
+        *("kernel", EpsilonInsensitive(EPSILON), 1.0),
+        (*MACHINE, ("LIBSVM", D, ("1e-1", "1e-3"))),
     ),
     "l1-logistic": Problem(
         "L1 penalty, " + LOGISTIC.format("1,000", 10) + "; ijcnn1, 10,000 rows",
@@ -271,9 +269,6 @@ def by_rfx(problem, lam, X, y, dtype):
 
 
 def by_rfx_kernel(problem, lam, X, y, dtype):
-    if problem.loss is not Hinge:
-        return lambda tol: (by_dual_ascent(problem, lam, X, y, dtype, tol), None)
-
     def fit(tol):
         K = KernelMatrix("gaussian", X, {"gamma": problem.gamma})
         budget = Budget(tol=tol, memory_mb=CACHE_MB)
@@ -281,29 +276,6 @@ def by_rfx_kernel(problem, lam, X, y, dtype):
         return found.coef, found.intercept
 
     return fit
-
-
-def by_dual_ascent(problem, lam, X, y, dtype, tol, batch=1024):
-    """coef (n,) of a machine without an intercept; k-sdca's steps are repeated until the gap is at
-    most tol.
-    """
-    n, due, rng = len(y), 1, np.random.default_rng(0)
-    X = np.ascontiguousarray(X, dtype)
-    solver = KernelSDCA(
-        "gaussian", {"gamma": problem.gamma}, 1, n, problem.loss, lam / n, dtype, sweeps=200
-    )
-    parts = [np.arange(first, min(first + batch, n)) for first in range(0, n, batch)]
-    for number in range(1, 100_000):
-        order = rng.permutation(n)
-        for part in parts:
-            rows = order[part]
-            solver.step(X[rows], y[rows, None], rows)
-        if number >= due:
-            primal, dual = solver.bounds((X[part], y[part, None], part) for part in parts)
-            if primal - dual <= tol * primal:
-                break
-            due = 1 + int(1.2 * number)
-    return solver.coef[solver.place, 0]
 
 
 def by_liblinear(solved, lam, X, y, dtype):

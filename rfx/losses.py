@@ -338,6 +338,9 @@ LOSSES: dict[str, BoundedLoss] = {
     )
 }
 
+# The losses of numbers; the others are of labels.
+OF_NUMBERS = (Squared.name, Absolute.name, EpsilonInsensitive.name)
+
 
 def get_loss(name: str, epsilon: float | None = None) -> BoundedLoss:
     """The loss of that name; epsilon: half width of the tube of epsilon_insensitive, 0.1 by

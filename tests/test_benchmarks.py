@@ -186,9 +186,15 @@ def test_certificate_of_a_kernel_machine(peers, loss):
         bound = found["objective"] * (1 - found["gap"])
         assert found["gap"] > 0 and bound <= best["objective"] * (1 + 1e-9) <= found["objective"]
     # a machine without an intercept has a larger optimum, and its own bound
-    alone = peers.by_dual_ascent(problem, 0.5, X, y, np.float64, 1e-8)
-    found = peers.certified(problem, 0.5, X, y, alone)
+    K = peers.KernelMatrix("gaussian", X, {"gamma": 0.7})
+    alone = peers.solve_kernel_svm(K, y, 0.5, kind, peers.Budget(tol=1e-8))
+    found = peers.certified(problem, 0.5, X, y, alone.coef)
     assert 0 <= found["gap"] < 1e-7 and found["objective"] > best["objective"]
+    # rfx with an intercept solves LIBSVM's problem
+    coef, intercept = peers.by_rfx(problem, 0.5, X, y, None)(1e-8)
+    found = peers.certified(problem, 0.5, X, y, coef, intercept)
+    assert 0 <= found["gap"] < 1e-7
+    assert found["objective"] == pytest.approx(best["objective"], rel=1e-6)
 
 
 @pytest.mark.parametrize("name", ["l1-logistic", "l2-logistic", "l1-hinge", "lasso", "ridge"])

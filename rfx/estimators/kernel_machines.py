@@ -28,8 +28,11 @@ class KernelClassifier(WeightedClassifier):
     lam : float or {"validation", "auto"}, default="auto"
         Weight of lam/2 ||f||^2. validation: the best of 100, 30, 10, …, 0.01 on held-out rows,
         fitted to at most 5,000 rows. auto: validation on at most 10,000 rows.
-    loss : {"squared", "squared_hinge", "hinge", "logistic"}, default=None
-        The loss; by default squared for regression, squared_hinge for classification.
+    loss : str, default=None
+        squared, squared_hinge, hinge or logistic; for regression squared, absolute or
+        epsilon_insensitive. By default squared for regression, squared_hinge for classification.
+    epsilon : float, default=0.1
+        Half width of the tube of the epsilon_insensitive loss, in units of the scaled target.
     bias : bool, default=None
         Unpenalised bias b, as in LIBSVM; by default only for support vector machines.
     solver : {"rfx", "libsvm"}, default="rfx"
@@ -107,6 +110,7 @@ class KernelClassifier(WeightedClassifier):
         max_memory: float | None = None,
         lam: float | str = "auto",
         loss: str | None = None,
+        epsilon: float = 0.1,
         bias: bool | None = None,
         solver: str = "rfx",
         tol: float | None = None,
@@ -128,8 +132,7 @@ class KernelClassifier(WeightedClassifier):
 class KernelRegressor(WeightedRegressor):
     """The exact kernel machine (regression).
 
-    lam/2 ||f||^2 + sum L(f(x), y). The loss selects ridge regression, a support vector machine or
-    kernel logistic regression.
+    lam/2 ||f||^2 + sum L(f(x), y). The loss selects ridge regression or a support vector machine.
 
     Parameters
     ----------
@@ -149,8 +152,11 @@ class KernelRegressor(WeightedRegressor):
     lam : float or {"validation", "auto"}, default="auto"
         Weight of lam/2 ||f||^2. validation: the best of 100, 30, 10, …, 0.01 on held-out rows,
         fitted to at most 5,000 rows. auto: validation on at most 10,000 rows.
-    loss : {"squared", "squared_hinge", "hinge", "logistic"}, default=None
-        The loss; by default squared for regression, squared_hinge for classification.
+    loss : str, default=None
+        squared, squared_hinge, hinge or logistic; for regression squared, absolute or
+        epsilon_insensitive. By default squared for regression, squared_hinge for classification.
+    epsilon : float, default=0.1
+        Half width of the tube of the epsilon_insensitive loss, in units of the scaled target.
     bias : bool, default=None
         Unpenalised bias b, as in LIBSVM; by default only for support vector machines.
     solver : {"rfx", "libsvm"}, default="rfx"
@@ -225,6 +231,7 @@ class KernelRegressor(WeightedRegressor):
         max_memory: float | None = None,
         lam: float | str = "auto",
         loss: str | None = None,
+        epsilon: float = 0.1,
         bias: bool | None = None,
         solver: str = "rfx",
         tol: float | None = None,
@@ -760,8 +767,11 @@ class RFMClassifier(WeightedClassifier):
     lam : float or {"validation", "auto"}, default="auto"
         Weight of lam/2 ||f||^2. auto: chosen with kernel and metric; validation: the best of 100,
         30, 10, …, 0.01 on held-out rows, fitted to at most 5,000 rows.
-    loss : {"squared", "squared_hinge", "hinge", "logistic"}, default=None
-        The loss; by default squared.
+    loss : str, default=None
+        squared, the default, squared_hinge, hinge or logistic; for regression squared, absolute or
+        epsilon_insensitive.
+    epsilon : float, default=0.1
+        Half width of the tube of the epsilon_insensitive loss, in units of the scaled target.
     bias : bool, default=None
         Unpenalised bias b, as in LIBSVM; by default only for support vector machines.
     solver : {"rfx", "libsvm"}, default="rfx"
@@ -836,6 +846,7 @@ class RFMClassifier(WeightedClassifier):
         max_memory: float | None = None,
         lam: float | str = "auto",
         loss: str | None = None,
+        epsilon: float = 0.1,
         bias: bool | None = None,
         solver: str = "rfx",
         tol: float | None = None,
@@ -877,8 +888,11 @@ class RFMRegressor(WeightedRegressor):
     lam : float or {"validation", "auto"}, default="auto"
         Weight of lam/2 ||f||^2. auto: chosen with kernel and metric; validation: the best of 100,
         30, 10, …, 0.01 on held-out rows, fitted to at most 5,000 rows.
-    loss : {"squared", "squared_hinge", "hinge", "logistic"}, default=None
-        The loss; by default squared.
+    loss : str, default=None
+        squared, the default, squared_hinge, hinge or logistic; for regression squared, absolute or
+        epsilon_insensitive.
+    epsilon : float, default=0.1
+        Half width of the tube of the epsilon_insensitive loss, in units of the scaled target.
     bias : bool, default=None
         Unpenalised bias b, as in LIBSVM; by default only for support vector machines.
     solver : {"rfx", "libsvm"}, default="rfx"
@@ -950,6 +964,7 @@ class RFMRegressor(WeightedRegressor):
         max_memory: float | None = None,
         lam: float | str = "auto",
         loss: str | None = None,
+        epsilon: float = 0.1,
         bias: bool | None = None,
         solver: str = "rfx",
         tol: float | None = None,

@@ -247,6 +247,11 @@ class Method:
                 f"--metric-steps is {given['metric_steps']}, which has no effect without --metric;"
                 " set --metric diagonal or full"
             )
+        if "epsilon" in given and settings.get("loss") != losses.EpsilonInsensitive.name:
+            raise UsageError(
+                f"--epsilon is {given['epsilon']}, which has no effect without --loss"
+                " epsilon_insensitive; use both or neither"
+            )
         if "lam_path" in given and settings.get("gamma") == "validation":
             raise UsageError(
                 "--gamma is validation, which needs a single lambda, but --lam-path has several;"
@@ -259,11 +264,16 @@ class Method:
         """
         name = settings.get("loss") or ("squared" if task == "regression" else "squared_hinge")
         # squared is also for classes: least squares on the targets +-1 (Wu et al. 2016)
-        if task == "regression" and name != "squared":
+        if task == "regression" and name not in losses.OF_NUMBERS:
             raise UsageError(
                 f"--loss is {name}, but the task is {task}; use squared, or set --task"
             )
-        return losses.get_loss(name)
+        if task != "regression" and name in losses.OF_NUMBERS and name != "squared":
+            raise UsageError(
+                f"--loss is {name}, which is for regression, but the task is {task}; use another"
+                " loss, or set --task"
+            )
+        return losses.get_loss(name, settings.get("epsilon"))
 
     @classmethod
     def is_random(cls, settings: Mapping[str, Any]) -> bool:

@@ -168,6 +168,13 @@ LOSS = Option(
     "The loss; by default squared for regression, squared_hinge for classification.",
     ("squared", "squared_hinge", "logistic"),
 )
+EPSILON = Option(
+    "epsilon",
+    float,
+    "Half width of the tube of the epsilon_insensitive loss, in units of the scaled target.",
+    low=0,
+    default=0.1,
+)
 SOLVER = Option("solver", str, "The solver.", {"rfx": "rfx's own"}, default="rfx")
 CG = {"cg": "plain conjugate gradients, for squared loss"}
 PRCD = {"prcd": "parallel randomised coordinate descent"}

@@ -7,6 +7,7 @@ from rfx.fitting import virtual_examples as examples
 from rfx.fitting.options import (
     CHOSEN_GAMMA,
     DTYPE,
+    EPSILON,
     GAMMA,
     KERNEL,
     LOSS,
@@ -99,9 +100,6 @@ SAMPLES = Option(
     "Maximum number of rows to process, over all epochs.",
     low=1,
     high=10**12,
-)
-EPSILON = Option(
-    "epsilon", float, "Half width of the tube of the epsilon_insensitive loss.", low=0, default=0.1
 )
 PRECONDITION = Option(
     "precondition",

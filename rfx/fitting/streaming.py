@@ -256,8 +256,7 @@ class StreamMethod(Method):
         name = settings.loss or self.default_losses[task]
         if name in self.without:
             raise UsageError(f"--loss is {name}, which method {self.name} does not support")
-        of_numbers = ("squared", "absolute", "epsilon_insensitive")
-        if task == "regression" and name not in of_numbers:
+        if task == "regression" and name not in losses.OF_NUMBERS:
             raise UsageError(
                 f"--loss is {name}, but the task is regression; choose squared, absolute or"
                 " epsilon_insensitive"

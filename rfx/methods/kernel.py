@@ -1,11 +1,13 @@
 """`kernel`: the exact kernel machine: lam/2 ||f||^2 + sum L(f(x) [+ b], y), eq. 1 of Yen et al.
 (2014).
 
-Ridge regression for regression, a support vector machine for classification. With squared loss,
-classes are fitted by ridge regression too, one against the rest with targets +-1 (Wu et al. 2016);
-with logistic loss, by kernel logistic regression. A support vector machine of several classes has
-one machine per pair, as in LIBSVM. Equation 1 has no bias, and neither have these two. A support
-vector machine has one unless `--bias false` is given: LIBSVM, which the paper used, always has one.
+By default ridge regression for regression, a support vector machine for classification. With the
+absolute or the epsilon-insensitive loss, regression is by a support vector machine, too. With
+squared loss, classes are fitted by ridge regression, one against the rest with targets +-1 (Wu et
+al. 2016); with logistic loss, by kernel logistic regression. A support vector machine of several
+classes has one machine per pair, as in LIBSVM. Equation 1 has no bias, and neither have ridge and
+logistic regression. A support vector machine has one unless `--bias false` is given: LIBSVM, which
+the paper used, always has one.
 """
 
 import logging
@@ -22,7 +24,7 @@ from rfx.fitting.cache import Cache
 from rfx.fitting.callbacks import evaluating, telling
 from rfx.fitting.expansion import OPTIONS, ExpansionMethod, ExpansionModel, pairs
 from rfx.fitting.method import Fitted, budget, kernel_params
-from rfx.fitting.options import AUTO, CHOSEN_LAM, DTYPE, LOSS, SOLVER, TOL
+from rfx.fitting.options import AUTO, CHOSEN_LAM, DTYPE, EPSILON, LOSS, SOLVER, TOL
 from rfx.fitting.problem import Problem
 from rfx.fitting.settings import Settings
 from rfx.fitting.validation import GAMMA_FACTORS, LAMS
@@ -43,6 +45,8 @@ MANY = 50_000
 # Maximum classes for one support vector machine per pair, otherwise one per class: its coefficients
 # are one column per machine.
 PAIRED = 30
+# Losses of support vector machines.
+CLASSIFICATION, REGRESSION = ("hinge", "squared_hinge"), ("absolute", "epsilon_insensitive")
 
 
 class Kernel(ExpansionMethod):
@@ -60,16 +64,19 @@ class Kernel(ExpansionMethod):
             help=f"{CHOSEN_LAM.help} Validation of lambda or gamma uses at most {ROWS:,} rows."
         ),
         LOSS.but(
-            choices=("squared", "squared_hinge", "hinge", "logistic"),
+            choices=("squared", "squared_hinge", "hinge", "logistic", *REGRESSION),
             help=(
                 f"{LOSS.help} With 3 to {PAIRED} classes, the hinge losses train one machine per"
-                " pair of classes; the other losses train one per class."
+                " pair of classes; the other losses train one per class. Regression with"
+                " absolute or epsilon_insensitive loss is by a support vector machine."
             ),
         ),
+        EPSILON,
         Option(
             "bias",
             bool,
-            "Unpenalised bias b, as in LIBSVM (classification); the paper's objective has none.",
+            "Unpenalised bias b of a support vector machine, as in LIBSVM, true by default; the"
+            " paper's objective has none.",
         ),
         SOLVER.adding({"libsvm": "LIBSVM, in a child process"}),
         TOL.but(help=f"{TOL.help} The `-e` of LIBSVM."),
@@ -95,8 +102,8 @@ class Kernel(ExpansionMethod):
             )
         params = kernel_params(problem, settings)
         n_classes = 0
-        if problem.loss.name in ("hinge", "squared_hinge"):
-            if 2 < problem.n_outputs <= PAIRED:
+        if problem.loss.name in (*CLASSIFICATION, *REGRESSION):
+            if problem.loss.name in CLASSIFICATION and 2 < problem.n_outputs <= PAIRED:
                 n_classes = problem.n_outputs
             solution, intercept, norm = _machines(params, problem, settings, n_classes)
             coef = np.asarray(solution.coef).reshape(problem.n_rows, -1)
@@ -118,8 +125,7 @@ def _without_bias(params: dict, Y: Any, loss: Any, problem: Problem, settings: S
     what = "kernel ridge" if problem.loss.name == "squared" else "kernel logistic regression"
     if settings.bias:
         raise UsageError(
-            f"--bias is for classification by a support vector machine; {what} has none (Yen et al."
-            " 2014, eq. 1)"
+            f"--bias is for support vector machines; {what} has none (Yen et al. 2014, eq. 1)"
         )
     if settings.solver != "rfx":
         raise UsageError(
@@ -165,8 +171,10 @@ def _machines(params: dict, problem: Problem, settings: Settings, n_classes: int
         nonlocal kept
         if kept is None or n_classes:
             kept = KernelMatrix(settings.kernel, problem.X[rows], params)
-        own = weights.part(problem.weights, rows)
-        Y, loss = weights.targets(y[:, None], problem.loss, own)
+        Y, loss, own = y[:, None], problem.loss, weights.part(problem.weights, rows)
+        if loss.name in CLASSIFICATION:
+            # the labels carry the weights
+            (Y, loss), own = weights.targets(Y, loss, own), None
         if settings.solver == "libsvm":
             found = solve_libsvm(kept, Y[:, 0], settings.lam, loss, limits, seed=settings.seed)
         else:
@@ -178,6 +186,7 @@ def _machines(params: dict, problem: Problem, settings: Settings, n_classes: int
                 limits,
                 callback=for_output(tell, place),
                 bias=bias,
+                weights=own,
             )
         norms.append(_norm(found, kept, Y, loss, settings.lam))
         intercepts.append(found.intercept)

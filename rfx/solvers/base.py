@@ -14,7 +14,7 @@ import numpy as np
 
 from rfx.data.transforms.scaling import as_floats
 from rfx.errors import UsageError
-from rfx.losses import Weighted
+from rfx.losses import OF_NUMBERS, Weighted
 from rfx.parallel import until
 
 if TYPE_CHECKING:
@@ -206,7 +206,7 @@ def check_problem(
     if isinstance(loss, Weighted):
         if not np.all(np.isfinite(y) & (y != 0)):
             raise UsageError("sample weights must be finite, and some must be positive")
-    elif loss.name != "squared" and not np.all(np.abs(y) == 1.0):
+    elif loss.name not in OF_NUMBERS and not np.all(np.abs(y) == 1.0):
         raise UsageError(f"the labels of the {loss.name} loss must be -1 and +1")
     return y
 

@@ -788,6 +788,32 @@ def test_methods_lists_all_options(capfd):
     assert "one of squared, squared_hinge, hinge, logistic" in sections["kernel"]
 
 
+def test_support_vector_regression_from_training_to_export(tmp_path, capfd):
+    target = 5 + np.sin(3 * X[:, 0]) + X[:, 1]
+    np.savetxt(tmp_path / "t.csv", np.c_[X, target], delimiter=",", header="a,b,c,y", comments="")
+    words = ["train", "--method", "kernel", "--data", tmp_path / "t.csv", "--target", "y"]
+    words += ["--task", "regression", "--loss", "epsilon_insensitive", "--kernel", "gaussian"]
+    more = ["--epsilon", 0.05, "--gamma", 1, "--lam", 0.1, "--tol", 1e-6]
+    more += ["--holdout", 0.2, "--json"]
+    files = ["--model", tmp_path / "m.npz", "--trace", tmp_path / "trace.csv"]
+    code, out, err = run(capfd, *words, *more, *files)
+    row = json.loads(out)
+    assert code == 0 and row["params"]["loss"] == "epsilon_insensitive" and row["converged"] is True
+    assert row["score"] < 0.2 and row["gap"] <= 1e-6 * row["objective"]
+    assert "objective" in (tmp_path / "trace.csv").read_text()
+    code, out, _ = run(capfd, "predict", tmp_path / "m.npz", tmp_path / "t.csv")
+    found = np.array(out.split(), dtype=float)
+    assert code == 0 and np.sqrt(np.mean((found - target) ** 2)) < 0.2
+    code, out, err = run(
+        capfd, "export", tmp_path / "m.npz", "--to", "json", "-o", tmp_path / "m.json"
+    )
+    assert code == 0 and (tmp_path / "m.json").stat().st_size > 0
+    code, _, err = run(capfd, *words, "--loss", "squared", "--epsilon", 0.2)
+    assert code == 2 and "--epsilon is 0.2, which has no effect without --loss" in err
+    code, _, err = run(capfd, *words, "--task", "binary")
+    assert code != 0 and len(err.strip().splitlines()) == 1
+
+
 @pytest.mark.parametrize(
     "solver, method", [("liblinear", "rf"), ("libsvm", "kernel"), ("rfx", "kernel")]
 )

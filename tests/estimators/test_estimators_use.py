@@ -21,6 +21,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVR
 from sklearn.utils import get_tags
 from test_estimators import CHECKED, small
 
@@ -495,6 +496,17 @@ def test_a_model_file_opens_as_the_estimator(estimator, tmp_path):
         else:
             np.testing.assert_allclose(loaded.predict(X), model.predict(X), rtol=1e-9)
     assert clone(back).fit(X, target_of(estimator)).get_params() == model.get_params()
+
+
+def test_a_regressor_with_a_tube_is_scikit_learns_svr():
+    options = {"scaling": "none", "metric": "none", "kernel": "gaussian", "gamma": 0.5}
+    model = estimators.KernelRegressor(
+        loss="epsilon_insensitive", epsilon=0.3, lam=0.1, tol=1e-8, **options
+    ).fit(X, TARGET)
+    oracle = SVR(C=10, gamma=0.5, epsilon=0.3, tol=1e-8).fit(X, TARGET)
+    np.testing.assert_allclose(model.predict(X), oracle.predict(X), atol=1e-2)
+    with pytest.raises(ValueError, match="epsilon is 0.3, which has no effect without loss"):
+        estimators.KernelRegressor(epsilon=0.3, **options).fit(X, TARGET)
 
 
 def test_labels_and_names_come_back(tmp_path):

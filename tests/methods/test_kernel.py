@@ -1,4 +1,6 @@
-"""The kernel machine with several classes: one machine per pair of classes."""
+"""The kernel machine with several classes, one machine per pair of classes; support vector
+regression.
+"""
 
 import itertools
 from dataclasses import replace
@@ -6,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification
-from sklearn.svm import SVC
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.svm import SVC, SVR
 
 from rfx import methods
-from rfx.errors import DataError
+from rfx.errors import DataError, UsageError
 from rfx.methods.kernel import PAIRED
 
 OPTIONS = {
@@ -117,3 +120,105 @@ def test_pairs_without_rows_are_neutral(rows):
     decision = model.decision_function(X[some])
     assert decision.shape[1] == 4
     assert np.mean(np.argmax(decision, axis=1) == y[some]) > 0.9
+
+
+# ------------------------------------------------------------------ regression with a tube
+
+
+@pytest.fixture(scope="module")
+def numbers():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-2, 2, (250, 3))
+    return X, 100 + 10 * np.sin(2 * X[:, 0]) + 5 * X[:, 1] ** 2 + rng.standard_normal(250)
+
+
+def regression(X, y, *more, **options):
+    options = {"loss": "epsilon_insensitive", "task": "regression"} | options
+    return fit(X, y, *more, **options)
+
+
+@pytest.mark.parametrize("loss, epsilon", [("epsilon_insensitive", 1.5), ("absolute", 0.0)])
+def test_a_tube_is_scikit_learns_svr(numbers, loss, epsilon):
+    X, y = numbers
+    more = {"epsilon": epsilon} if epsilon else {}
+    model = regression(X, y, loss=loss, **more)
+    oracle = SVR(C=10, gamma=0.1, epsilon=epsilon, tol=1e-9).fit(X, y)
+    np.testing.assert_allclose(model.predict(X), oracle.predict(X), atol=2e-2)
+    info = model.info
+    assert 0 <= info["gap"] <= 1e-9 * info["objective"] and info["loss"] == loss
+    own = model.model
+    norm = np.sqrt(own.coef[:, 0] @ rbf_kernel(own.support, gamma=0.1) @ own.coef[:, 0])
+    assert info["norm"] == pytest.approx(norm, rel=1e-6)
+    sums = np.maximum(0, np.abs(model.predict(X) - y) - epsilon).sum()
+    assert info["objective"] == pytest.approx(0.05 * norm**2 + sums, rel=1e-6)
+
+
+def test_without_bias_it_has_none(numbers):
+    X, y = numbers
+    model = regression(X, y, bias=False, epsilon=2.0)
+    assert model.model.intercept == [0.0]
+    assert model.info["objective"] > regression(X, y, epsilon=2.0).info["objective"]
+
+
+def test_weights_of_a_regression_are_repetitions(numbers):
+    X, y = numbers
+    own = np.arange(len(y)) % 3
+    weighted = regression(X, y, own.astype(float), epsilon=1.0)
+    repeated = regression(np.repeat(X, own, axis=0), np.repeat(y, own), epsilon=1.0)
+    np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), atol=1e-2)
+    assert weighted.info["objective"] == pytest.approx(repeated.info["objective"], rel=1e-7)
+    assert weighted.info["norm"] == pytest.approx(repeated.info["norm"], rel=1e-5)
+
+
+def test_epsilon_is_in_units_of_the_scaled_target(numbers):
+    X, y = numbers
+    low, high = y.min(), y.max()
+    scaled = regression(X, y, epsilon=0.05, target_scaling="minmax01", lam=1.0)
+    plain = regression(X, (y - low) / (high - low), epsilon=0.05, lam=1.0)
+    np.testing.assert_allclose(scaled.predict(X), low + (high - low) * plain.predict(X), rtol=1e-6)
+
+
+def test_libsvm_solves_the_regression_too(numbers):
+    X, y = numbers
+    ours = regression(X, y, epsilon=1.0)
+    theirs = regression(X, y, epsilon=1.0, solver="libsvm", tol=1e-6)
+    assert theirs.info["solver"] == "libsvm"
+    assert theirs.info["objective"] == pytest.approx(ours.info["objective"], rel=1e-4)
+    np.testing.assert_allclose(theirs.predict(X), ours.predict(X), atol=2e-2)
+
+
+def test_a_saved_regression_keeps_its_tube(numbers, tmp_path):
+    X, y = numbers
+    model = regression(X, y, epsilon=0.7)
+    model.save(tmp_path / "model.npz")
+    again = methods.load(tmp_path / "model.npz")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert again.loss.epsilon == 0.7 and again.settings == model.settings
+
+
+def test_gamma_and_lambda_of_a_regression_are_chosen(numbers):
+    X, y = numbers
+    model = regression(X, y, epsilon=1.0, lam="validation", gamma="validation", tol=1e-4)
+    assert model.settings.lam == "validation" and model.info["lam"] < 100
+    assert np.sqrt(np.mean((model.predict(X) - y) ** 2)) < 2
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"loss": "squared", "epsilon": 0.2}, "--epsilon is 0.2, which has no effect without"),
+        ({"loss": "absolute", "epsilon": 0.2}, "--epsilon is 0.2, which has no effect without"),
+        ({"epsilon": -1}, "--epsilon is -1"),
+        ({"loss": "hinge"}, "--loss is hinge, but the task is regression"),
+        (
+            {"task": "binary"},
+            "--loss is epsilon_insensitive, which is for regression, but the task",
+        ),
+        ({"solver": "libsvm", "bias": False}, "--solver libsvm always has a bias"),
+    ],
+)
+def test_options_that_do_not_go_together(numbers, options, message):
+    X, y = numbers
+    y = np.where(y > 100, 1.0, -1.0) if options.get("task") == "binary" else y
+    with pytest.raises(UsageError, match=message):
+        regression(X, y, **options)

@@ -417,7 +417,7 @@ def test_refusals():
         UsageError, match="--loss is logistic, but the task is regression; use squared"
     ):
         fitted("rf", "regression", loss="logistic")
-    with pytest.raises(UsageError, match="--bias is for classification"):
+    with pytest.raises(UsageError, match="--bias is for support vector machines"):
         fitted("kernel", "regression", bias=True)
     with pytest.raises(UsageError, match="--solver libsvm always has a bias"):
         fitted("kernel", "binary", solver="libsvm", bias=False)
@@ -608,7 +608,7 @@ def test_rows_too_wide_for_memory_are_refused(name, scaling, monkeypatch):
         (
             "kernel",
             {"loss": "softmax"},
-            "it must be one of squared, squared_hinge, hinge, logistic",
+            "it must be one of squared, squared_hinge, hinge, logistic, absolute, epsilon_insens",
         ),
         *[
             (name, {"kernel": "linear"}, "--kernel is 'linear'; it must be")

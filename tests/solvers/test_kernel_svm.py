@@ -318,7 +318,7 @@ def test_deadline_is_kept_and_said():
         ({"lam": np.nan}, "lambda is nan"),
         (
             {"loss": "logistic"},
-            "does not support loss 'logistic'; use hinge or squared_hinge",
+            "does not support loss 'logistic'; use hinge, squared_hinge, absolute or",
         ),
         ({"tol": 0}, "tol is 0, but a relative duality gap"),
     ],

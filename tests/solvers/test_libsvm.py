@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 
 from rfx.errors import RfxError, UsageError
-from rfx.losses import Hinge, Logistic, SquaredHinge
+from rfx.losses import (
+    OF_NUMBERS,
+    Absolute,
+    EpsilonInsensitive,
+    Hinge,
+    Logistic,
+    SquaredHinge,
+)
 from rfx.operators.kernel import KernelMatrix
 from rfx.solvers.base import Budget
 from rfx.solvers.kernel.svm import solve_kernel_svm
@@ -14,24 +21,28 @@ RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, (150, 4))
 Y = np.where(X[:, 0] * X[:, 1] + 0.1 * RNG.standard_normal(150) > 0, 1.0, -1.0)
 
+TARGETS = 3 + X[:, 0] * X[:, 1] + 0.3 * RNG.standard_normal(150)
+
 
 def solve(name, X, y, params, lam, loss, warm=None, **limits):
     return libsvm.solve_libsvm(KernelMatrix(name, X, params), y, lam, loss, Budget(**limits), warm)
 
 
-@pytest.mark.parametrize("loss", [Hinge, SquaredHinge])
+@pytest.mark.parametrize("loss", [Hinge, SquaredHinge, Absolute, EpsilonInsensitive(0.2)])
 @pytest.mark.parametrize(
     "kernel, params",
     [("gaussian", {"gamma": 2.0}), ("laplacian", {"gamma": 1.0}), ("perceptron", {"radius": 2.0})],
 )
 def test_agrees_with_rfx_and_proves_it(kernel, params, loss):
-    theirs = solve(kernel, X, Y, params, 0.5, loss, tol=1e-6)
+    y = TARGETS if loss.name in OF_NUMBERS else Y
+    theirs = solve(kernel, X, y, params, 0.5, loss, tol=1e-6)
     ours = solve_kernel_svm(
-        KernelMatrix(kernel, X, params), Y, 0.5, loss, Budget(tol=1e-6), bias=True
+        KernelMatrix(kernel, X, params), y, 0.5, loss, Budget(tol=1e-6), bias=True
     )
     assert theirs.converged and 0 <= theirs.gap <= 1e-4 * theirs.objective
     assert theirs.objective == pytest.approx(ours.objective, rel=1e-4)
     assert theirs.coef.sum() == pytest.approx(0, abs=1e-6)
+    assert theirs.intercept == pytest.approx(ours.intercept, abs=0.05)
 
 
 def test_labels_in_either_order():
@@ -42,7 +53,7 @@ def test_labels_in_either_order():
 
 
 def test_refusals(monkeypatch):
-    with pytest.raises(UsageError, match="no logistic loss; use hinge or squared_hinge"):
+    with pytest.raises(UsageError, match="no logistic loss; use hinge, squared_hinge, absolute or"):
         solve("gaussian", X, Y, {"gamma": 1.0}, 1.0, Logistic)
     with pytest.raises(UsageError, match="needs rows of both classes"):
         solve("gaussian", X, np.ones(150), {"gamma": 1.0}, 1.0, Hinge)

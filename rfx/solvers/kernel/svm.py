@@ -1,17 +1,18 @@
-"""Exact kernel SVM, hinge or squared hinge, with or without bias, for any kernel: decomposition
-with large blocks.
+"""Exact kernel SVM for classification and regression, with or without bias, for any kernel:
+decomposition with large blocks.
 
-The objective is lam/2 ||f||_H^2 + sum_n L(y_n (f(x_n) + b)), un-normalised (Yen et al. 2014, eq. 1;
-b = 0 without bias). With C = 1/lam and signed dual variables beta_i = y_i alpha_i, f = sum_i beta_i
-k(x_i, .), the dual divided by lam is
+The objective is lam/2 ||f||_H^2 + sum_n L(f(x_n) + b, y_n), un-normalised (Yen et al. 2014, eq. 1;
+b = 0 without bias). L is the hinge, squared hinge, absolute or epsilon-insensitive loss. With C =
+1/lam and signed dual variables beta, f = sum_i beta_i k(x_i, .), the dual divided by lam is
 
-    max  sum_i y_i beta_i - 1/2 beta' (K + shift I) beta
-    hinge: shift 0, 0 <= y_i beta_i <= C;  squared hinge: shift 1/(2C), 0 <= y_i beta_i;
+    max  sum_i y_i beta_i - epsilon |beta_i| - 1/2 beta' (K + shift I) beta
+    hinge: 0 <= y_i beta_i <= C;  squared hinge: 0 <= y_i beta_i;  regression: |beta_i| <= C;
 
-and sum_i beta_i = 0 with a bias. The duality gap is a sum of nonnegative terms over rows: for the
-hinge C xi_i - alpha_i (1 - y_i (f_i + b)), for the squared hinge C xi_i^2 + alpha_i^2 / (4C) -
-alpha_i (1 - y_i (f_i + b)), xi_i = max(0, 1 - y_i (f_i + b)). So each row's contribution to the gap
-is known, and only rows with a contribution need to be active.
+and sum_i beta_i = 0 with a bias. The shift is 1/(2C) for the squared hinge, else 0. epsilon is 0
+for losses without it. Let r_i = y_i - f_i - b, and xi_i = max(0, y_i r_i) for classes, max(0, |r_i|
+- epsilon) for regression. The duality gap is a sum of nonnegative terms over rows, C xi_i + epsilon
+|beta_i| - beta_i r_i, or C xi_i^2 + beta_i^2 / (4C) - beta_i r_i for the squared hinge. So each
+row's contribution to the gap is known, and only rows with a contribution need to be active.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rfx.errors import UsageError
-from rfx.losses import SquaredHinge, labels_and_weights
+from rfx.losses import OF_NUMBERS, SquaredHinge, labels_and_weights
 from rfx.operators.blocks import default_memory_mb
 from rfx.operators.kernel import KernelMatrix
 from rfx.solvers.base import Budget, Certificate, Filled, Recorder, Solution, check_problem, start
@@ -43,12 +44,13 @@ _LEAST_COLUMNS = 64
 _INNER_TOL, _INNER_STEPS = 0.1, 20
 # Blocks of one round between two entries of the trace.
 _TELLING = 100
+_LOSSES = ("hinge", "squared_hinge", "absolute", "epsilon_insensitive")
 
 
 @dataclass
 class KernelSolution(Solution):
-    """A Solution whose decision function is sum_i coef_i k(x_i, .) + intercept; coef = y
-    alpha (n,).
+    """A Solution whose decision function is sum_i coef_i k(x_i, .) + intercept; coef: beta
+    (n,).
     """
 
     intercept: float = 0.0
@@ -65,14 +67,16 @@ def solve_kernel_svm(
     *,
     bias: bool = False,
     seed: int = 0,
+    weights: np.ndarray | None = None,
 ) -> KernelSolution:
     """Kernel SVM over the rows of K (n, n).
 
-    y: (n,) labels in {-1, +1}, times weights if the loss is Weighted. lam: un-normalised, in (0,
-    inf); LIBSVM's C is 1 / lam. loss: Hinge or SquaredHinge of rfx.losses. budget: tol is the
-    duality gap divided by the objective (1e-3), max_iter are blocks of variables (100,000),
-    memory_mb is for cached kernel columns. warm: (n,) the coef of an earlier Solution. seed: of the
-    initial rows.
+    y: (n,) labels in {-1, +1}, times weights if the loss is Weighted, or the targets of a
+    regression. lam: un-normalised, in (0, inf); LIBSVM's C is 1 / lam. loss: Hinge, SquaredHinge,
+    Absolute or EpsilonInsensitive of rfx.losses. budget: tol is the duality gap divided by the
+    objective (1e-3), max_iter are blocks of variables (100,000), memory_mb is for cached kernel
+    columns. warm: (n,) the coef of an earlier Solution. seed: of the initial rows. weights: (n,)
+    above 0, of the rows of a regression; None for ones.
 
     Returns a KernelSolution: objective and gap in the scale of the objective above, n_iter blocks.
     The trace has one entry per round, with active rows, support vectors, columns and inner steps;
@@ -82,7 +86,7 @@ def solve_kernel_svm(
     the solver continues in float64. Raises UsageError like `check_problem`, and for tol.
     """
     budget = budget.filled(tol=1e-3, max_iter=100_000, memory_mb=default_memory_mb())
-    problem = _Problem(K, y, lam, loss, bias, budget.tol, warm)
+    problem = _Problem(K, y, lam, loss, bias, budget.tol, warm, weights)
     run = _Run(problem, budget, Recorder(callback), seed)
     gap, objective = _rounds(problem, run, None if warm is None else np.zeros(0, np.intp))
     if problem.rows.dtype == np.float32:
@@ -110,7 +114,7 @@ def _rounds(problem: _Problem, run: _Run, active: np.ndarray | None) -> tuple[fl
     tol = problem.tol
     inside_tol = max(0.3 * tol, 0.03)
     if active is None:
-        active = run.solve(_first_rows(problem.y, run.seed), inside_tol)
+        active = run.solve(_first_rows(problem.groups(), run.seed), inside_tol)
     before = None
     while True:
         gap, objective = problem.refresh(active)
@@ -132,12 +136,12 @@ def _met(gap: float, objective: float, tol: float) -> bool:
     return bool(np.isfinite(objective) and gap <= tol * objective)
 
 
-def _first_rows(y: np.ndarray, seed: int) -> np.ndarray:
-    """Initial rows: an eighth of them, at least 4,096, stratified by class."""
-    n_rows = len(y)
+def _first_rows(groups: list[np.ndarray], seed: int) -> np.ndarray:
+    """Initial rows: an eighth of them, at least 4,096, the same share of each group."""
+    n_rows = sum(map(len, groups))
     share = min(1.0, max(_FIRST_ROWS, n_rows // 8) / n_rows)
     rng = np.random.default_rng(seed)
-    parts = [rng.permutation(np.flatnonzero(y == label)) for label in (-1, 1)]
+    parts = [rng.permutation(group) for group in groups]
     return np.sort(np.concatenate([part[: int(np.ceil(share * len(part)))] for part in parts]))
 
 
@@ -153,20 +157,30 @@ class _Problem:
         bias: bool,
         tol: float,
         warm: np.ndarray | None,
+        weights: np.ndarray | None,
     ) -> None:
-        self.y, weights = labels_and_weights(
-            loss, check_problem(K, y, lam, loss, ("hinge", "squared_hinge"))
-        )
+        self.y, own = labels_and_weights(loss, check_problem(K, y, lam, loss, _LOSSES))
+        weights = own if weights is None else weights
         if not 0 < tol < np.inf:
             raise UsageError(f"tol is {tol!r}, but a relative duality gap in (0, inf) is needed")
         self.squared, self.bias, self.tol, self.lam = loss.name == "squared_hinge", bias, tol, lam
+        # The half width of a regression's tube; None for classes.
+        self.tube: float | None = None
+        # What a large residual is.
+        self.unit = 1.0
+        if loss.name in OF_NUMBERS:
+            self.tube = float(getattr(loss, "epsilon", 0.0))
+            self.unit = float(np.abs(self.y - np.median(self.y)).mean())
         # of each row: its weight is that of its loss
         self.C = weights / lam
         self.shift = 0.5 * lam / weights if self.squared else np.zeros(len(weights))
         self.K = K
         self.rows = K.prepared(np.float64 if tol < 1e-5 or self._too_coarse() else np.float32)
         top = np.inf if self.squared else self.C
-        self.lo, self.hi = np.where(self.y > 0, 0.0, -top), np.where(self.y > 0, top, 0.0)
+        if self.tube is None:
+            self.lo, self.hi = np.where(self.y > 0, 0.0, -top), np.where(self.y > 0, top, 0.0)
+        else:
+            self.lo, self.hi = -self.C, self.C
         self.beta = np.zeros(len(self.y))
         # Decision values without bias: `seen` holds the corresponding beta, for active and inactive
         # rows.
@@ -191,16 +205,16 @@ class _Problem:
         """Use float64 kernel values from here on, and recompute the decision values of all rows
         that may contribute to the gap.
 
-        These are the support vectors, and rows beyond the margin by at most a few times the
+        These are the support vectors, and rows that are without loss by at most a few times the
         observed float32 error.
         """
         self.rows = self.K.prepared(np.float64)
         before = self.f.copy()
-        margin = self.y * (self.f + self.bias_value) - 1.0
-        near = (self.beta != 0) | (margin < 0.1)
+        excess = self.excess()
+        near = (self.beta != 0) | (excess > -0.1 * self.unit)
         self._sum_anew(np.flatnonzero(near))
         wrong = np.abs(self.f - before).max(initial=0.0)
-        self._sum_anew(np.flatnonzero(~near & (margin < 4 * wrong)))
+        self._sum_anew(np.flatnonzero(~near & (excess > -4 * wrong)))
 
     def _sum_anew(self, rows: np.ndarray) -> None:
         support = np.flatnonzero(self.beta)
@@ -214,28 +228,47 @@ class _Problem:
     def _warm_start(self, beta0: np.ndarray) -> None:
         self.beta = np.clip(beta0, self.lo, self.hi)
         if self.bias:
-            # The heavier class is scaled down until both have equal weight.
-            up, down = self.beta[self.y > 0].sum(), -self.beta[self.y < 0].sum()
-            self.beta[self.y > 0] *= min(1.0, down / up) if up > 0 else 1.0
-            self.beta[self.y < 0] *= min(1.0, up / down) if down > 0 else 1.0
+            # The heavier sign is scaled down until both have equal weight.
+            above, below = self.beta > 0, self.beta < 0
+            up, down = self.beta[above].sum(), -self.beta[below].sum()
+            self.beta[above] *= min(1.0, down / up) if up > 0 else 1.0
+            self.beta[below] *= min(1.0, up / down) if down > 0 else 1.0
+
+    def groups(self) -> list[np.ndarray]:
+        """The rows by class; all of a regression."""
+        if self.tube is not None:
+            return [np.arange(len(self.y))]
+        return [np.flatnonzero(self.y == label) for label in (-1, 1)]
+
+    def residuals(
+        self, rows: Index = slice(None), f: np.ndarray | None = None, b: float | None = None
+    ) -> np.ndarray:
+        values = (self.f[rows] if f is None else f) + (self.bias_value if b is None else b)
+        found: np.ndarray = self.y[rows] - values
+        return found
+
+    def excess(self, rows: Index = slice(None), residuals: np.ndarray | None = None) -> np.ndarray:
+        """How far each row is beyond the point at which its loss begins; below zero it has none."""
+        r = self.residuals(rows) if residuals is None else residuals
+        found: np.ndarray = self.y[rows] * r if self.tube is None else np.abs(r) - self.tube
+        return found
 
     def shares(
         self, rows: Index = slice(None), f: np.ndarray | None = None, b: float | None = None
     ) -> np.ndarray:
         """Each row's contribution to the duality gap."""
-        y, alpha = self.y[rows], np.abs(self.beta[rows])
-        slack = 1.0 - y * (
-            (self.f[rows] if f is None else f) + (self.bias_value if b is None else b)
-        )
-        xi = np.maximum(slack, 0.0)
-        C = self.C[rows]
-        loss = C * xi**2 + alpha**2 / (4 * C) if self.squared else C * xi
+        r, beta, C = self.residuals(rows, f, b), self.beta[rows], self.C[rows]
+        xi = np.maximum(self.excess(rows, r), 0.0)
+        both = C * xi**2 + beta**2 / (4 * C) if self.squared else C * xi
+        if self.tube is not None:
+            both += self.tube * np.abs(beta)
         # Rounding may make a contribution slightly negative.
-        return np.maximum(loss - alpha * slack, 0.0)
+        found: np.ndarray = np.maximum(both - beta * r, 0.0)
+        return found
 
     def objective(self, rows: Index, beta: np.ndarray, f: np.ndarray, b: float) -> float:
         """The objective of the rows alone, with beta = 0 elsewhere."""
-        xi = np.maximum(1.0 - self.y[rows] * (f + b), 0.0)
+        xi = np.maximum(self.excess(rows, self.residuals(rows, f, b)), 0.0)
         return 0.5 * float(beta @ f) + float(self.C[rows] @ (xi**2 if self.squared else xi))
 
     def refresh(self, active: np.ndarray) -> tuple[float, float]:
@@ -247,27 +280,32 @@ class _Problem:
             self.f, self.rows, np.flatnonzero(outside), changed, (self.beta - self.seen)[changed]
         )
         self.seen = self.beta.copy()
-        self.bias_value = best_bias(self.y, self.f, self.squared, self.C) if self.bias else 0.0
+        if self.bias:
+            self.bias_value = best_bias(self.y, self.f, self.squared, self.C, self.tube)
         scale = self.scale = self.objective(slice(None), self.beta, self.f, self.bias_value)
         return float(self.shares().sum()), scale
 
     def violations(
         self, rows: Index = slice(None), beta: np.ndarray | None = None, f: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray, float]:
-        """How strongly each row's gradient requests an increase and a decrease of its beta (at most
-        one positive); and the bias: half way between the largest gradient upwards and the smallest
+        """How strongly each row's slope requests an increase and a decrease of its beta (at most
+        one positive); and the bias: half way between the largest slope upwards and the smallest
         downwards, zero without bias.
         """
         beta, f = (self.beta, self.f) if beta is None else (beta, f)
         error = self.y[rows] - f - self.shift[rows] * beta
+        rising = falling = error
+        if self.tube is not None:
+            rising = error - np.where(beta >= 0, self.tube, -self.tube)
+            falling = error - np.where(beta > 0, self.tube, -self.tube)
         can_rise, can_fall = beta < self.hi[rows], beta > self.lo[rows]
         b = 0.0
         if self.bias:
-            high, low = error[can_rise].max(initial=-np.inf), error[can_fall].min(initial=np.inf)
+            high, low = rising[can_rise].max(initial=-np.inf), falling[can_fall].min(initial=np.inf)
             # All can only move in the same direction, so none can: the extreme bias shows that the
             # solution is optimal.
             b = float(low if np.isinf(high) else high if np.isinf(low) else 0.5 * (high + low))
-        return np.where(can_rise, error - b, 0.0), np.where(can_fall, b - error, 0.0), b
+        return np.where(can_rise, rising - b, 0.0), np.where(can_fall, b - falling, 0.0), b
 
     def missing_rows(self, active: np.ndarray) -> np.ndarray:
         """The next active rows: those that contribute to the gap, and those of `active` that may
@@ -282,25 +320,34 @@ class _Problem:
             # With the best bias one side may have no contribution, but a pair needs both.
             for side in self.violations()[:2]:
                 wanted[np.argpartition(-side, min(_BLOCK, len(side) - 1))[:_BLOCK]] = True
-        margin = self.y[active] * (self.f[active] + self.bias_value) - 1.0
+        excess = self.excess(active)
         at_zero, at_top = (
             self.beta[active] == 0,
             np.abs(self.beta[active]) >= self.C[active] if not self.squared else False,
         )
-        wanted[active[~((at_zero & (margin > 0.2)) | (at_top & (margin < -0.2)))]] = True
+        far = 0.2 * self.unit
+        wanted[active[~((at_zero & (excess < -far)) | (at_top & (excess > far)))]] = True
         return np.flatnonzero(wanted)
 
 
 def best_bias(
-    y: np.ndarray, f: np.ndarray, squared: bool, weights: np.ndarray | None = None
+    y: np.ndarray,
+    f: np.ndarray,
+    squared: bool,
+    weights: np.ndarray | None = None,
+    tube: float | None = None,
 ) -> float:
-    """The b that minimises sum_n w_n L(y_n (f_n + b)); weights: w (N,), None for ones.
+    """The b that minimises sum_n w_n L(f_n + b, y_n); weights: w (N,), None for ones; tube: half
+    width of the tube of a regression, None for classes.
 
-    Row n stops contributing at b = y_n - f_n. For the hinge the slope is a sum of weights, so b is
-    an order statistic; for the squared hinge the slope is increasing and piecewise linear, and
-    bisection is used.
+    The loss of row n begins or ends at b = y_n - f_n, with a tube at that number plus and minus its
+    half width. For the squared hinge the slope is increasing and piecewise linear, and bisection is
+    used; otherwise it is a sum of weights, so b is an order statistic.
     """
     bounds, weights = y - f, np.ones(len(y)) if weights is None else weights
+    if tube is not None:
+        ends = np.concatenate([bounds - tube, bounds + tube])
+        return _lowest(ends, np.concatenate([weights, weights]), weights.sum())
     positive = y > 0
     n_positive = int(positive.sum())
     if n_positive == 0:
@@ -308,14 +355,7 @@ def best_bias(
     if n_positive == len(y):
         return float(bounds.max())
     if not squared:
-        order = np.argsort(bounds)
-        # the slope to the right of a breakpoint: the weights up to it, minus those of the positive
-        # rows
-        slope = np.cumsum(weights[order]) - weights[positive].sum()
-        slope[np.abs(slope) <= 1e-12 * weights.sum()] = 0.0
-        place = int(np.argmax(slope >= 0))
-        after = min(place + 1, len(y) - 1) if slope[place] == 0 else place
-        return float(0.5 * (bounds[order[place]] + bounds[order[after]]))
+        return _lowest(bounds, weights, weights[positive].sum())
     low, high = float(bounds.min()), float(bounds.max())
     up, down = bounds[positive], bounds[~positive]
     for _ in range(100):
@@ -327,6 +367,18 @@ def best_bias(
         ] @ np.maximum(up - middle, 0.0)
         low, high = (low, middle) if slope > 0 else (middle, high)
     return 0.5 * (low + high)
+
+
+def _lowest(breakpoints: np.ndarray, steps: np.ndarray, down: float) -> float:
+    """The middle of the minima of a convex, piecewise linear function, whose slope begins at -down
+    and grows by a step at each breakpoint.
+    """
+    order = np.argsort(breakpoints)
+    slope = np.cumsum(steps[order]) - down
+    slope[np.abs(slope) <= 1e-12 * steps.sum()] = 0.0
+    place = int(np.argmax(slope >= 0))
+    after = min(place + 1, len(order) - 1) if slope[place] == 0 else place
+    return float(0.5 * (breakpoints[order[place]] + breakpoints[order[after]]))
 
 
 class _Run:
@@ -402,7 +454,8 @@ class _Run:
             shift = p.shift[active[chosen]]
             error = (y[chosen] - f[chosen]) - shift * part
             self.steps += inner(
-                K, shift, error, part, lo[chosen], hi[chosen], tol, _INNER_STEPS * len(chosen)
+                *(K, shift, error, part, lo[chosen], hi[chosen]),
+                *(p.tube, tol, _INNER_STEPS * len(chosen)),
             )
             change = part - before
             moved = np.flatnonzero(change)

@@ -65,8 +65,8 @@ def run_libsvm(descriptor: int, job: dict[str, Any]) -> dict[str, np.ndarray]:
     problem = binding.svm_problem.__new__(binding.svm_problem)
     keep = map_problem(descriptor, job, problem, binding.svm_node)
     text = (
-        f"-s 0 -t {job['kernel_type']} -g {job['gamma']!r} -c {job['C']!r} -e {job['eps']!r} -m"
-        f" {job['cache_mb']!r}"
+        f"-s {job['svm_type']} -t {job['kernel_type']} -g {job['gamma']!r} -c {job['C']!r}"
+        f" -p {job['tube']!r} -e {job['eps']!r} -m {job['cache_mb']!r}"
     )
     parameter = binding.svm_parameter(text)
     model = binding.libsvm.svm_train(ctypes.byref(problem), ctypes.byref(parameter)).contents
@@ -75,7 +75,12 @@ def run_libsvm(descriptor: int, job: dict[str, Any]) -> dict[str, np.ndarray]:
     indices = (
         np.ctypeslib.as_array(model.sv_indices, shape=(count,)) if count else np.empty(0, np.int32)
     )
-    labels = np.ctypeslib.as_array(model.label, shape=(model.nr_class,))
+    # absent for regression
+    labels = (
+        np.ctypeslib.as_array(model.label, shape=(model.nr_class,))
+        if model.label
+        else np.empty(0, np.int32)
+    )
     del keep
     return {"coef": coef, "indices": indices, "labels": labels, "rho": np.array(model.rho[0])}
 

@@ -1,5 +1,5 @@
-"""LIBSVM's C-SVC for exact kernels, in a child process: its own Gaussian and linear
-kernels, or a precomputed matrix.
+"""LIBSVM's C-SVC and epsilon-SVR for exact kernels, in a child process: its own Gaussian and
+linear kernels, or a precomputed matrix.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from rfx import env, kernels
 from rfx.errors import RfxError, UsageError
+from rfx.losses import OF_NUMBERS
 from rfx.operators.kernel import KernelMatrix
 from rfx.solvers.base import Budget, Recorder
 from rfx.solvers.kernel.svm import KernelSolution
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from rfx.solvers.base import Callback
 
 UNBOUNDED = 1e10
+LOSSES = ("hinge", "squared_hinge", "absolute", "epsilon_insensitive")
+C_SVC, EPSILON_SVR = 0, 3
 NATIVE = {"gaussian": 2, "linear": 0}
 PRECOMPUTED = 4
 CACHE_MB = 1000.0
@@ -38,26 +41,32 @@ def solve_libsvm(
     *,
     seed: int = 0,
 ) -> KernelSolution:
-    """Minimise lam/2 ||f||^2 + sum L(y (f(x) + b)) with an unpenalised bias b with LIBSVM, C =
+    """Minimise lam/2 ||f||^2 + sum L(f(x) + b, y) with an unpenalised bias b with LIBSVM, C =
     1/lam.
 
-    K: the kernel over the (n, d) rows; y: (n,) in {-1, +1}; loss: Hinge, or SquaredHinge, for which
-    the box constraint is removed and 1/(2C) is added to the diagonal of a precomputed kernel (Yen
-    et al. 2014, footnote 2). budget: tol is LIBSVM's `-e` (1e-3). warm: not supported, LIBSVM
+    K: the kernel over the (n, d) rows; y: (n,) in {-1, +1}, or the targets of a regression; loss:
+    Hinge, Absolute, EpsilonInsensitive, or SquaredHinge, for which the box constraint is removed
+    and 1/(2C) is added to the diagonal of a precomputed kernel (Yen et al. 2014, footnote 2).
+    budget: tol is LIBSVM's `-e` (1e-3). warm: not supported, LIBSVM
     starts at zero. callback: called at the end. coef is (n,), so that f(x) = sum coef_i k(x_i, x).
     Raises UsageError for another loss, labels of one class or a warm start, RfxError if the matrix
     does not fit into memory, OutOfTime at the deadline.
     """
-    C, n, native = 1.0 / lam, K.shape[0], loss.name == "hinge" and K.name in NATIVE
-    if loss.name not in ("hinge", "squared_hinge"):
-        raise UsageError(f"solver libsvm has no {loss.name} loss; use hinge or squared_hinge")
-    backend.check("libsvm", y, warm)
+    squared, regression = loss.name == "squared_hinge", loss.name in OF_NUMBERS
+    C, n, native = 1.0 / lam, K.shape[0], not squared and K.name in NATIVE
+    if loss.name not in LOSSES:
+        raise UsageError(
+            f"solver libsvm has no {loss.name} loss; use {', '.join(LOSSES[:-1])} or {LOSSES[-1]}"
+        )
+    backend.check("libsvm", y, warm, classes=not regression)
     job = {
         "program": "LIBSVM",
         "n": n,
+        "svm_type": EPSILON_SVR if regression else C_SVC,
+        "tube": float(getattr(loss, "epsilon", 0.0)),
         "kernel_type": NATIVE[K.name] if native else PRECOMPUTED,
         "gamma": float(K.params.get("gamma", 0.0)),
-        "C": C if loss.name == "hinge" else UNBOUNDED,
+        "C": UNBOUNDED if squared else C,
         "eps": 1e-3 if budget.tol is None else budget.tol,
         "cache_mb": CACHE_MB,
         "seed": seed,
@@ -66,10 +75,10 @@ def solve_libsvm(
     problem = (
         backend.from_blocks(sp.csr_matrix(K.X).sorted_indices(), y)
         if native
-        else _precomputed(K, y, 0.0 if loss.name == "hinge" else 0.5 / C)
+        else _precomputed(K, y, 0.5 / C if squared else 0.0)
     )
     result, printed = backend.run(problem, job, budget)
-    sign = 1.0 if result["labels"][0] > 0 else -1.0
+    sign = 1.0 if regression or result["labels"][0] > 0 else -1.0
     coef = np.zeros(n)
     coef[result["indices"] - 1] = sign * result["coef"]
     intercept = -sign * float(result["rho"])
@@ -104,7 +113,7 @@ def _precomputed(K: KernelMatrix, y: np.ndarray, ridge: float) -> backend.NodeFi
 def _certificate(
     decision: np.ndarray, coef: np.ndarray, intercept: float, y: np.ndarray, lam: float, loss: Loss
 ) -> tuple[float, float]:
-    """(primal objective, duality gap) of coef = y alpha; because LIBSVM maintains sum coef = 0, the
+    """(primal objective, duality gap) of coef; because LIBSVM maintains sum coef = 0, the
     dual point is feasible.
 
     The dual of lam/2 ||f||^2 + sum L is -lam/2 ||f||^2 - sum L*(-lam coef_i, y_i), ||f||^2 = coef'

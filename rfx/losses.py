@@ -338,7 +338,7 @@ LOSSES: dict[str, BoundedLoss] = {
     )
 }
 
-# The losses of numbers; the others are of labels.
+# Losses for regression; the others are for classification.
 OF_NUMBERS = (Squared.name, Absolute.name, EpsilonInsensitive.name)
 
 

@@ -481,7 +481,7 @@ def test_tables_in_documents_are_those_of_the_rows_beside_them():
     assert made and all(text == DOCS[name] for name, text in made.items())
 
 
-# of a row, in a cell
+# the cell params of a row
 PARAMS = '{""label"": ""a, b""}'
 
 

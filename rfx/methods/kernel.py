@@ -2,7 +2,7 @@
 (2014).
 
 By default ridge regression for regression, a support vector machine for classification. With the
-absolute or the epsilon-insensitive loss, regression is by a support vector machine, too. With
+absolute or the epsilon-insensitive loss, regression uses a support vector machine, too. With
 squared loss, classes are fitted by ridge regression, one against the rest with targets +-1 (Wu et
 al. 2016); with logistic loss, by kernel logistic regression. A support vector machine of several
 classes has one machine per pair, as in LIBSVM. Equation 1 has no bias, and neither have ridge and
@@ -67,8 +67,8 @@ class Kernel(ExpansionMethod):
             choices=("squared", "squared_hinge", "hinge", "logistic", *REGRESSION),
             help=(
                 f"{LOSS.help} With 3 to {PAIRED} classes, the hinge losses train one machine per"
-                " pair of classes; the other losses train one per class. Regression with"
-                " absolute or epsilon_insensitive loss is by a support vector machine."
+                " pair of classes; the other losses train one per class. With absolute or"
+                " epsilon_insensitive loss, regression uses a support vector machine."
             ),
         ),
         EPSILON,

@@ -158,7 +158,7 @@ def test_a_tube_that_holds_all_targets(bias):
     assert solution.converged and not solution.coef.any()
     assert solution.objective == solution.gap == 0
     assert np.abs(y - solution.intercept).max() <= width
-    # a little narrower, it is the two ends that count
+    # in a slightly narrower tube, the two extreme targets matter
     other = solve("gaussian", X, y, GAMMA, 0.1, 0.97 * width, bias, tol=1e-6)
     assert other.converged and other.coef.any() and other.objective > 0
 
@@ -209,7 +209,7 @@ def test_warm_start_from_the_solution_stops_at_once(tube, bias):
     again = solve("gaussian", X, y, GAMMA, 1.0, tube, bias, tol=1e-3, warm=first.coef)
     assert again.n_iter == 0 and again.converged
     assert again.objective == pytest.approx(first.objective, rel=1e-6)
-    # from elsewhere, infeasible even, it arrives at the same place
+    # another starting point, even an infeasible one, leads to the same solution
     start = 3 * np.where(np.arange(300) < 200, 1.0, -1.0)
     other = solve("gaussian", X, y, GAMMA, 1.0, tube, bias, tol=1e-4, warm=start)
     assert other.converged and other.objective == pytest.approx(first.objective, rel=2e-4)
@@ -248,7 +248,7 @@ def test_threads_and_seeds_agree(tube, bias, monkeypatch):
     ("gaussian", 1e-4, 0), ("laplacian", 1e-4, 0), ("linear", 1.0, 1e3), ("perceptron", 1.0, 1e6),
 ])  # fmt: skip
 def test_the_gap_is_that_of_the_kernel_in_float64(name, lam, scale):
-    """A large C, or inputs far from zero, where float32 can't tell the gap."""
+    """A large C, or inputs far from zero, where float32 can't resolve the gap."""
     X, y = problem(200, 5)
     X = X + scale
     params = {"gamma": 0.5} if name in ("gaussian", "laplacian") else kernels.parameters(name, X)
@@ -266,7 +266,7 @@ def test_what_float32_got_wrong_is_solved_again_in_float64():
     X, y = problem(200, 5)
     X = X + 1e3
     solution = solve("linear", X, y, {}, 1.0, 0.1, True, tol=2e-5, max_iter=5000)
-    # the second entry of the change of type is not the last: its gap was too large
+    # the entry after the change to float64 is not the last, because its gap was too large
     told = [entry["active"] for entry in solution.trace]
     assert 0 in told[:-1] and solution.converged
 

@@ -134,7 +134,7 @@ def _rising(error: float, beta: float, tube: float | None) -> float:
 
 @njit(cache=True, nogil=True)
 def _falling(error: float, beta: float, tube: float | None) -> float:
-    """The slope on the other side, which the variable gains as it falls if it is negative."""
+    """The slope on the side below; if it is negative, a smaller value is better."""
     if tube is None:
         return error
     return error - tube if beta > 0 else error + tube
@@ -142,7 +142,7 @@ def _falling(error: float, beta: float, tube: float | None) -> float:
 
 @njit(cache=True, nogil=True)
 def _slope(error: float, beta: float, tube: float | None) -> float:
-    """The slope to follow; at zero that of the side that gains, if any."""
+    """The slope in the direction of improvement; at zero it is 0 if no direction improves."""
     if tube is None:
         return error
     if beta == 0:
@@ -152,7 +152,7 @@ def _slope(error: float, beta: float, tube: float | None) -> float:
 
 @njit(cache=True, nogil=True)
 def _soft(value: float, width: float) -> float:
-    """The value, moved towards zero by at most the width."""
+    """Soft thresholding: the value moved towards zero by at most the width."""
     if value > width:
         return value - width
     return value + width if value < -width else 0.0

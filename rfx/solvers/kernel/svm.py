@@ -164,9 +164,9 @@ class _Problem:
         if not 0 < tol < np.inf:
             raise UsageError(f"tol is {tol!r}, but a relative duality gap in (0, inf) is needed")
         self.squared, self.bias, self.tol, self.lam = loss.name == "squared_hinge", bias, tol, lam
-        # The half width of a regression's tube; None for classes.
+        # The half width of the tube for regression; None for classification.
         self.tube: float | None = None
-        # What a large residual is.
+        # The scale of residuals, for the choice of active rows.
         self.unit = 1.0
         if loss.name in OF_NUMBERS:
             self.tube = float(getattr(loss, "epsilon", 0.0))
@@ -205,8 +205,8 @@ class _Problem:
         """Use float64 kernel values from here on, and recompute the decision values of all rows
         that may contribute to the gap.
 
-        These are the support vectors, and rows that are without loss by at most a few times the
-        observed float32 error.
+        These are the support vectors, and rows without loss whose distance from a loss is at most
+        a few times the observed float32 error.
         """
         self.rows = self.K.prepared(np.float64)
         before = self.f.copy()
@@ -235,7 +235,7 @@ class _Problem:
             self.beta[below] *= min(1.0, up / down) if down > 0 else 1.0
 
     def groups(self) -> list[np.ndarray]:
-        """The rows by class; all of a regression."""
+        """The rows of each class; for regression, all rows."""
         if self.tube is not None:
             return [np.arange(len(self.y))]
         return [np.flatnonzero(self.y == label) for label in (-1, 1)]
@@ -248,7 +248,9 @@ class _Problem:
         return found
 
     def excess(self, rows: Index = slice(None), residuals: np.ndarray | None = None) -> np.ndarray:
-        """How far each row is beyond the point at which its loss begins; below zero it has none."""
+        """The distance of residuals beyond the point where their loss begins; negative without
+        loss.
+        """
         r = self.residuals(rows) if residuals is None else residuals
         found: np.ndarray = self.y[rows] * r if self.tube is None else np.abs(r) - self.tube
         return found

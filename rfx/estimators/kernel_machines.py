@@ -31,8 +31,9 @@ class KernelClassifier(WeightedClassifier):
     loss : str, default=None
         squared, squared_hinge, hinge or logistic; for regression squared, absolute or
         epsilon_insensitive. By default squared for regression, squared_hinge for classification.
-    epsilon : float, default=0.1
-        Half width of the tube of the epsilon_insensitive loss, in units of the scaled target.
+    epsilon : float, default=None
+        Half width of the tube of the epsilon_insensitive loss, in units of the scaled target. By
+        default 0.1.
     bias : bool, default=None
         Unpenalised bias b, as in LIBSVM; by default only for support vector machines.
     solver : {"rfx", "libsvm"}, default="rfx"
@@ -110,7 +111,7 @@ class KernelClassifier(WeightedClassifier):
         max_memory: float | None = None,
         lam: float | str = "auto",
         loss: str | None = None,
-        epsilon: float = 0.1,
+        epsilon: float | None = None,
         bias: bool | None = None,
         solver: str = "rfx",
         tol: float | None = None,
@@ -155,8 +156,9 @@ class KernelRegressor(WeightedRegressor):
     loss : str, default=None
         squared, squared_hinge, hinge or logistic; for regression squared, absolute or
         epsilon_insensitive. By default squared for regression, squared_hinge for classification.
-    epsilon : float, default=0.1
-        Half width of the tube of the epsilon_insensitive loss, in units of the scaled target.
+    epsilon : float, default=None
+        Half width of the tube of the epsilon_insensitive loss, in units of the scaled target. By
+        default 0.1.
     bias : bool, default=None
         Unpenalised bias b, as in LIBSVM; by default only for support vector machines.
     solver : {"rfx", "libsvm"}, default="rfx"
@@ -231,7 +233,7 @@ class KernelRegressor(WeightedRegressor):
         max_memory: float | None = None,
         lam: float | str = "auto",
         loss: str | None = None,
-        epsilon: float = 0.1,
+        epsilon: float | None = None,
         bias: bool | None = None,
         solver: str = "rfx",
         tol: float | None = None,
@@ -770,8 +772,9 @@ class RFMClassifier(WeightedClassifier):
     loss : str, default=None
         squared, the default, squared_hinge, hinge or logistic; for regression squared, absolute or
         epsilon_insensitive.
-    epsilon : float, default=0.1
-        Half width of the tube of the epsilon_insensitive loss, in units of the scaled target.
+    epsilon : float, default=None
+        Half width of the tube of the epsilon_insensitive loss, in units of the scaled target. By
+        default 0.1.
     bias : bool, default=None
         Unpenalised bias b, as in LIBSVM; by default only for support vector machines.
     solver : {"rfx", "libsvm"}, default="rfx"
@@ -846,7 +849,7 @@ class RFMClassifier(WeightedClassifier):
         max_memory: float | None = None,
         lam: float | str = "auto",
         loss: str | None = None,
-        epsilon: float = 0.1,
+        epsilon: float | None = None,
         bias: bool | None = None,
         solver: str = "rfx",
         tol: float | None = None,
@@ -891,8 +894,9 @@ class RFMRegressor(WeightedRegressor):
     loss : str, default=None
         squared, the default, squared_hinge, hinge or logistic; for regression squared, absolute or
         epsilon_insensitive.
-    epsilon : float, default=0.1
-        Half width of the tube of the epsilon_insensitive loss, in units of the scaled target.
+    epsilon : float, default=None
+        Half width of the tube of the epsilon_insensitive loss, in units of the scaled target. By
+        default 0.1.
     bias : bool, default=None
         Unpenalised bias b, as in LIBSVM; by default only for support vector machines.
     solver : {"rfx", "libsvm"}, default="rfx"
@@ -964,7 +968,7 @@ class RFMRegressor(WeightedRegressor):
         max_memory: float | None = None,
         lam: float | str = "auto",
         loss: str | None = None,
-        epsilon: float = 0.1,
+        epsilon: float | None = None,
         bias: bool | None = None,
         solver: str = "rfx",
         tol: float | None = None,

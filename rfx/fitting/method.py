@@ -265,8 +265,10 @@ class Method:
         name = settings.get("loss") or ("squared" if task == "regression" else "squared_hinge")
         # squared is also for classes: least squares on the targets +-1 (Wu et al. 2016)
         if task == "regression" and name not in losses.OF_NUMBERS:
+            known = self.declared()["loss"].meanings()
+            fitting = ", ".join(loss for loss in losses.OF_NUMBERS if loss in known)
             raise UsageError(
-                f"--loss is {name}, but the task is {task}; use squared, or set --task"
+                f"--loss is {name}, but the task is {task}; use {fitting}, or set --task"
             )
         if task != "regression" and name in losses.OF_NUMBERS and name != "squared":
             raise UsageError(

@@ -83,14 +83,14 @@ def cell(value: Any) -> str:
         return repr(value)
     if isinstance(value, int):
         return str(value)
-    if isinstance(value, Mapping):
-        value = dict(value)
-    if isinstance(value, (dict, list, tuple)):
+    if isinstance(value, (Mapping, list, tuple)):
         value = json.dumps(value, sort_keys=True, default=_unusual)
     return safe(" ".join(str(value).replace("\0", " ").splitlines()))
 
 
 def _unusual(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
     return value.item() if hasattr(value, "item") else str(value)
 
 

@@ -417,6 +417,10 @@ def test_refusals():
         UsageError, match="--loss is logistic, but the task is regression; use squared"
     ):
         fitted("rf", "regression", loss="logistic")
+    with pytest.raises(
+        UsageError, match="use squared, absolute, epsilon_insensitive, or set --task"
+    ):
+        fitted("kernel", "regression", loss="hinge")
     with pytest.raises(UsageError, match="--bias is for support vector machines"):
         fitted("kernel", "regression", bias=True)
     with pytest.raises(UsageError, match="--solver libsvm always has a bias"):

@@ -11,27 +11,19 @@ import argparse
 
 from pairs import add_pairs, machine, ratios, spread, timed, turns
 
-from rfx.data.libsvm import svmlight, textcache
+from rfx.data.libsvm import svmlight
 from rfx.data.registry import fetch
 
 
 def measure(path, pairs):
-    """Rows of (scikit-learn, rfx without its binary cache, rfx with it), and the size of the text.
-    All three must read the same values.
-    """
+    """Rows of (rfx, scikit-learn), and the size of the text; both must read the same values."""
     from sklearn.datasets import load_svmlight_file
 
     contenders = {
-        "rfx": lambda: svmlight.read(path, cache=False),
-        "rfx, from its binary copy": lambda: svmlight.read(path),
+        "rfx": lambda: svmlight.read(path),
         "scikit-learn": lambda: load_svmlight_file(str(path)),
     }
-    # Write the cache now: files that were fetched a moment ago would not get one.
     text = svmlight.Text(path)
-    textcache.place(path).unlink(missing_ok=True)
-    settled, textcache._SETTLED = textcache._SETTLED, -1
-    svmlight.read(path)
-    textcache._SETTLED = settled
     (X, y), *others = (function() for function in contenders.values())
     for other, labels in others:
         assert (

@@ -3,14 +3,13 @@
 import importlib
 
 import pytest
-from fuzz import archive, cache, cells, libsvm, model, plan, reporting, results, table
+from fuzz import archive, cells, libsvm, model, plan, reporting, results, table
 
 # The number of files (fewer if one takes long), and the least number that must be read: if all were
 # refused at once, the fuzz would show nothing.
 TARGETS = [
     (libsvm, 10_000, 500),
     (archive, 10_000, 250),
-    (cache, 10_000, 100),
     (model, 5_000, 150),
     (plan, 2_000, 200),
     (results, 10_000, 2000),

@@ -37,7 +37,7 @@ def command():
         X @ np.arange(5.0),
     )
     begun = time.perf_counter()
-    svmtext.parse_compiled(b"+1 1:0.5 2:1e-3\n-1 1:12345678901234567890\n", False)
+    svmtext.parse(b"+1 1:0.5 2:1e-3\n-1 1:12345678901234567890\n", False)
     if integer_gram.available():
         # code used for large problems only
         integer_gram.integer_gram(

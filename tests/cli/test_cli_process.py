@@ -22,7 +22,6 @@ RFX = [sys.executable, "-m", "rfx"]
 @pytest.fixture
 def data(tmp_path):
     path = tmp_path / "data.txt"
-    # the text is too short for a binary cache
     rows = np.random.default_rng(0).normal(size=(3000, 1)).round(3)
     svmlight.write(path, rows, np.ones(3000))
     return path

@@ -769,7 +769,7 @@ def test_coulomb_matrices_do_not_depend_on_the_order_of_atoms(tmp_path):
         found = []
         for one in saved:
             (tmp_path / kind).write_bytes(converted(tmp_path, kind, one.getvalue()))
-            found.append(svmlight.read(tmp_path / kind, cache=False)[0].toarray())
+            found.append(svmlight.read(tmp_path / kind)[0].toarray())
         np.testing.assert_allclose(*found, atol=1e-6)
     first, second = (converted(tmp_path, "coulomb", one.getvalue()) for one in saved)
     assert first == second

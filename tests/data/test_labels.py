@@ -3,7 +3,6 @@ preserved.
 """
 
 import json
-import os
 from decimal import Decimal
 
 import numpy as np
@@ -314,20 +313,6 @@ def test_a_word_model_takes_no_numbers_for_the_codes_of_its_words(tmp_path, capf
     assert code == 1 and "none of the labels" in err
 
 
-def test_a_cached_text_keeps_the_spelling_of_its_labels(tmp_path, capfd):
-    data, model = write_table(tmp_path / "t.svm", ["1.0", "2.50", "3"] * 3000), tmp_path / "m.npz"
-    os.utime(data, (1e9, 1e9))
-    for _ in range(2):
-        assert (
-            run(capfd, *TRAIN, "--data", data, "--model", model, "--force", "--task", "multiclass")[
-                0
-            ]
-            == 0
-        )
-        assert methods.load(model).schema.labels == ["1.0", "2.50", "3"]
-    assert list((tmp_path / "cache" / "svmlight").iterdir())
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -356,7 +341,7 @@ def test_a_cached_text_keeps_the_spelling_of_its_labels(tmp_path, capfd):
 )
 def test_the_compiled_reader_calls_no_label_plain_that_is_printed_otherwise(text):
     spelling = svmtext.Spelling()
-    svmtext.parse_compiled(f"{text} 1:1\n1 1:2\n".encode(), False, spelling=spelling)
+    svmtext.parse(f"{text} 1:1\n1 1:2\n".encode(), False, spelling=spelling)
     assert not spelling.plain or labelwords.is_shortest(text)
     if len(text) < 5 and labelwords.is_shortest(text):
         assert spelling.plain

@@ -8,7 +8,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 import zipfile
 
 import numpy as np
@@ -30,18 +29,9 @@ GOOD = (
 pytestmark = pytest.mark.usefixtures("own_folders")
 
 
-@pytest.fixture(autouse=True, params=["compiled", "in Python"])
-def reader(request, monkeypatch):
-    """Python reads small texts: both readers must pass the same tests."""
-    if request.param == "compiled":
-        monkeypatch.setattr(svmtext, "_SMALL", -1)
-
-
-def put(tmp_path, content, name="data.libsvm", settled=True):
+def put(tmp_path, content, name="data.libsvm"):
     path = tmp_path / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    if settled:  # old enough for the cache to trust the modification time
-        os.utime(path, (time.time() - 3600, time.time() - 3600))
     return path
 
 

@@ -20,9 +20,8 @@ HERE = Path(__file__).resolve().parent
 # longer per case
 SHARES = {
     "cells": 0.1,
-    "libsvm": 0.25,
-    "archive": 0.2,
-    "cache": 0.2,
+    "libsvm": 0.35,
+    "archive": 0.3,
     "model": 0.1,
     "plan": 0.05,
     "results": 0.1,

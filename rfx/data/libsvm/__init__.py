@@ -1,3 +1,3 @@
-"""LIBSVM text: reading and writing, binary cache, reading in pieces of bounded memory, and
+"""LIBSVM text: reading and writing, reading in pieces of bounded memory, and
 sequences of letters in the same files.
 """

@@ -1,7 +1,7 @@
 """Read and write LIBSVM text: `label index:value ...`, one row per line, ascending indices from 1.
 
-Reading is strict (a bad line is rejected with its number and column) and cached in binary
-(`textcache`). `-` is standard input or output. The format and its errors are defined in `svmtext`.
+Reading is strict: a bad line is rejected with its number and column. `-` is standard input or
+output. The format and its errors are defined in `svmtext`.
 """
 
 import contextlib
@@ -10,14 +10,13 @@ import mmap
 import os
 import stat
 import warnings
-from pathlib import Path
 
 import numpy as np
 import scipy.sparse
 
 from rfx import files, terminal
 from rfx.data import archives, encodings
-from rfx.data.libsvm import sequences, svmtext, textcache
+from rfx.data.libsvm import sequences, svmtext
 from rfx.data.tabular import labelwords, schema
 from rfx.data.tabular.table import Words
 from rfx.errors import DataError, RfxWarning
@@ -28,51 +27,39 @@ _KEPT = "\0"  # follows a label whose spelling is preserved
 
 
 class Text:
-    """The plain bytes of a LIBSVM file: name (for messages), path (None for standard input), raw
-    (bytes or mmap), and status (the file's os.stat_result, or None if a cache could not detect
-    changes).
+    """The plain bytes of a LIBSVM file: name (for messages) and raw (bytes or mmap).
+
+    Parameters
+    ----------
+    path : path or "-"
+    content : bytes, optional
+        The plain bytes, if already read.
+    encoding : str, optional
+        Of the text, by default from its mark, else UTF-8.
     """
 
     raw: bytes | bytearray | mmap.mmap
 
     def __init__(self, path, content=None, encoding=None):
-        """content: the plain bytes, if already read. encoding: of the text, by default from its
-        mark, else UTF-8.
-        """
-        self._open(path, content)
-        if encodings.remembered(encoding) is not None:
-            self.status = None
-        self.raw = encodings.text(self.raw, self.name, encoding)
-
-    def _open(self, path, content):
-        self.path, self.status = None, None
-        if content is not None:
-            self.name, self.raw = (
-                "standard input" if str(path) == "-" else files.shown(path),
-                content,
-            )
-            return
-        if str(path) == "-":
-            self.name = "standard input"
-            self.raw = archives.read_plain(files.standard_input(), self.name)
-            return
-        self.name = files.shown(path)
+        self.name = "standard input" if str(path) == "-" else files.shown(path)
+        if content is None and str(path) == "-":
+            content = archives.read_plain(files.standard_input(), self.name)
         try:
-            with files.open_regular(path, pipes=True) as handle:
-                self.path = Path(path)
-                self.raw = self._content(handle)
+            content = self._content(path) if content is None else content
         except OSError as error:
             raise DataError(f"{self.name} can't be read: {error.strerror or error}") from None
+        self.raw = encodings.text(content, self.name, encoding)
 
-    def _content(self, handle):
-        status = os.fstat(handle.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            return archives.read_plain(handle, self.name)  # a pipe has no size and can't be mapped
-        self.status = status
-        if status.st_size == 0:
-            return b""
-        raw = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
-        return archives.read_plain(handle, self.name) if archives.compressed(raw[:8]) else raw
+    def _content(self, path):
+        with files.open_regular(path, pipes=True) as handle:
+            status = os.fstat(handle.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                return archives.read_plain(handle, self.name)  # a pipe can't be mapped
+            if status.st_size == 0:
+                return b""
+            raw = mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ)
+            packed = archives.compressed(raw[:8])
+            return archives.read_plain(handle, self.name) if packed else raw
 
 
 class Labels:
@@ -86,22 +73,20 @@ class Labels:
     def __init__(self, names=None, known=False, optional=False, task=None):
         self.names, self.known, self.optional, self.task = names, known, optional, task
 
-    def settled(self, y, text, plain: bool):
+    def settled(self, y, text: Text, plain: bool):
         """y (n,) of labels that are numbers in a text and words in the model; otherwise unchanged.
 
-        plain: whether all are certainly spelled as rfx prints their numbers. text(): the Text.
+        plain: whether all are certainly spelled as rfx prints their numbers.
         """
         if self.optional or (self.known and self.names is None):
             return y
         if self.known:
-            source = text()
-            return schema.places(labelwords.of_rows(source.raw, y, plain), self.names, source.name)
+            return schema.places(labelwords.of_rows(text.raw, y, plain), self.names, text.name)
         if plain or self.task == "regression":
             return y
-        source = text()
-        words = labelwords.spelled(source.raw)
-        self.names, self.task = labelwords.decided(words, y, self.task, source.name)
-        return y if self.names is None else schema.places(words, self.names, source.name)
+        words = labelwords.spelled(text.raw)
+        self.names, self.task = labelwords.decided(words, y, self.task, text.name)
+        return y if self.names is None else schema.places(words, self.names, text.name)
 
 
 def _is_text(path) -> bool:
@@ -122,45 +107,52 @@ def _is_text(path) -> bool:
 KIND = files.Kind("LIBSVM text", _is_text)
 
 
-def read(
-    path, n_features=None, zero_based=False, cache=True, letters=None, labels=None, wider="refuse"
-):
-    """Read a LIBSVM file (plain, .xz, .bz2 or .gz; `-` is standard input), or a file of sequences,
-    recognised by its first row.
+def read(path, n_features=None, zero_based=False, letters=None, labels=None, wider="refuse"):
+    """Read a LIBSVM file, or a file of sequences, recognised by its first row.
 
-    Parameters: `n_features`, the number of columns (default: the largest index in the file);
-    `zero_based`, indices start at 0 instead of 1; `cache`, write and use a binary cache (see
-    `textcache`); `letters`, the allowed letters of sequences; `labels` (Labels), the possible word
-    labels, by default only numbers; `wider`, the treatment of columns from n_features on: "refuse",
-    or "leave out" with one warning. Returns X, csr_matrix (n_rows, n_features) of float64 with
-    int32 indices (int64 if needed) and entries as in the file (including explicit zeros); and y,
-    float64 (n_rows,). For sequences (see `sequences`), X is an array of letter codes. Raises
-    DataError, one sentence with file, line and column, for anything that is not a strict LIBSVM
-    file.
+    Parameters
+    ----------
+    path : path, Text or "-"
+        Plain or compressed (xz, bz2, gz, or zip of one file); `-` is standard input.
+    n_features : int, optional
+        Columns of X, by default the largest index in the file.
+    zero_based : bool
+        Indices start at 0 instead of 1.
+    letters : bytes, optional
+        The allowed letters of sequences.
+    labels : Labels, optional
+        The possible word labels, by default only numbers.
+    wider : {"refuse", "leave out"}
+        The treatment of columns from n_features on; leaving them out warns once.
+
+    Returns
+    -------
+    X : csr_matrix, (n, n_features)
+        float64, with the entries of the file, explicit zeros too, and int32 indices (int64 if
+        needed). An array of letter codes for sequences (see `sequences`).
+    y : array, (n,)
+
+    Raises
+    ------
+    DataError
+        One sentence with file, line and column, for anything that is not a strict LIBSVM file.
     """
-    text, spelling, worded = None, svmtext.Spelling(), False
-    arrays = textcache.load(path, zero_based, spelling) if cache and str(path) != "-" else None
-    if arrays is None:
-        text = _opened(path)
-        if sequences.recognised(text.raw):
-            return sequences.parse(text.raw, text.name, n_features, letters)
-        if labels is not None and _without_numbers(text.raw, labels):
-            cache, worded, arrays = False, True, _worded(text, zero_based, labels)
-        else:
-            arrays = _parsed(text, zero_based, spelling)
-        if cache and text.status is not None:
-            textcache.save(text.path, text.status, zero_based, arrays, spelling.plain)
-    y, indptr, indices, values = arrays
-    if labels is not None and not worded:
-        y = labels.settled(y, lambda: text or Text(path), spelling.plain)
+    text, spelling = path if isinstance(path, Text) else Text(path), svmtext.Spelling()
+    if sequences.recognised(text.raw):
+        return sequences.parse(text.raw, text.name, n_features, letters)
+    if labels is not None and _without_numbers(text.raw, labels):
+        y, indptr, indices, values = _worded(text, zero_based, labels)
+    else:
+        y, indptr, indices, values = _parsed(text, zero_based, spelling)
+        if labels is not None:
+            y = labels.settled(y, text, spelling.plain)
     width = int(indices.max()) + 1 if len(indices) else 0
     if n_features is None or width <= n_features:
         return _matrix((len(y), n_features or width), indptr, indices, values), y
-    name = text.name if text else files.shown(path)
-    _check_base(name, n_features, width, zero_based, indices)
+    _check_base(text.name, n_features, width, zero_based, indices)
     if wider == "refuse":
-        _refuse_width(text or Text(path), indptr, indices, n_features, zero_based)
-    return narrowed(_matrix((len(y), width), indptr, indices, values), n_features, name), y
+        _refuse_width(text, indptr, indices, n_features, zero_based)
+    return narrowed(_matrix((len(y), width), indptr, indices, values), n_features, text.name), y
 
 
 def _check_base(name: str, n_features: int, width: int, zero_based: bool, indices) -> None:
@@ -170,10 +162,6 @@ def _check_base(name: str, n_features: int, width: int, zero_based: bool, indice
             f"{name} has index {n_features} but no index 0, so its indices seem to start at 1, but"
             " the model was trained on indices that start at 0; write it with indices from 0"
         )
-
-
-def _opened(path) -> Text:
-    return path if isinstance(path, Text) else Text(path)
 
 
 def _matrix(shape, indptr, indices, values) -> scipy.sparse.csr_matrix:
@@ -194,11 +182,11 @@ def _without_numbers(raw, labels: Labels) -> bool:
 def _worded(text, zero_based, labels):
     """The arrays of a text whose labels are words or, if allowed, missing."""
     if not labelwords.recognised(text.raw):
-        return _parsed(Text(text.path or "-", labelwords.unlabelled(text.raw)), zero_based)
+        return _parsed(Text(text.name, labelwords.unlabelled(text.raw)), zero_based)
     if not labels.optional:
         encodings.check(bytes(text.raw), text.name)
     raw, words = labelwords.numbered(text.raw, text.name)
-    _, *arrays = _parsed(Text(text.path or "-", raw), zero_based)
+    _, *arrays = _parsed(Text(text.name, raw), zero_based)
     if labels.optional:
         return [np.zeros(len(words.codes)), *arrays]
     if labels.task == "regression":

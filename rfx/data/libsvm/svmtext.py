@@ -12,13 +12,10 @@ import numpy as np
 
 from rfx import env
 from rfx.data.libsvm.svmparse import count_marks, parse_lines
-from rfx.data.tabular.labelwords import is_shortest
 from rfx.numerals import DIGITS, NUMBER, is_not_finite, is_number
 from rfx.parallel import for_ranges
 
 _CHUNK = 1 << 20  # bytes; smaller files do not benefit from a second thread
-# bytes; smaller texts are parsed in Python before the compiled parser would be loaded
-_SMALL = 1 << 16
 # Quantifiers of characters are possessive: they never backtrack, so a word of any length is matched
 # in one pass. Those of groups are not: CPython before 3.11.5 keeps the match of a failed group
 # (cpython#106052).
@@ -68,21 +65,14 @@ class Spelling:
     plain = True
 
 
-def parse(raw, zero_based: bool, spelling: Spelling | None = None):
-    """Parse `raw` (bytes or mmap, not empty) into (labels, indptr, indices, values, bad).
+def parse(raw, zero_based: bool, spelling: Spelling | None = None, index_type=np.int32):
+    """Parse `raw` (bytes or mmap, not empty) into (labels, indptr, indices, values, bad), on all
+    threads.
 
     bad is the offset of the first bad line, or -1; with a bad line the arrays are None. The indices
-    are int32 unless one of them, or the number of entries, needs int64. spelling: records how the
-    labels are spelled.
+    have `index_type`, or int64 if one of them, or the number of entries, needs it. spelling:
+    records how the labels are spelled.
     """
-    spelling = spelling or Spelling()
-    if len(raw) <= _SMALL:
-        return parse_in_python(bytes(raw), zero_based, spelling)
-    return parse_compiled(raw, zero_based, spelling=spelling)
-
-
-def parse_compiled(raw, zero_based: bool, index_type=np.int32, spelling: Spelling | None = None):
-    """`parse` on all threads."""
     text = np.frombuffer(raw, np.uint8)
     cuts = _cuts(raw, max(1, min(env.threads(), len(raw) // _CHUNK)))
     stretches = len(cuts) - 1
@@ -94,7 +84,7 @@ def parse_compiled(raw, zero_based: bool, index_type=np.int32, spelling: Spellin
     row_at = np.cumsum([0] + [newlines + 1 for newlines, _ in counts])
     entry_at = np.cumsum([0] + [colons for _, colons in counts])
     if entry_at[-1] > np.iinfo(index_type).max:
-        return parse_compiled(raw, zero_based, np.int64, spelling)
+        return parse(raw, zero_based, spelling, np.int64)
     labels, ends = np.empty(row_at[-1]), np.empty(row_at[-1], np.int64)
     indices, values = np.empty(entry_at[-1], index_type), np.empty(entry_at[-1])
 
@@ -110,7 +100,7 @@ def parse_compiled(raw, zero_based: bool, index_type=np.int32, spelling: Spellin
         if bad >= 0:
             return None, None, None, None, bad
         if wide:
-            return parse_compiled(raw, zero_based, np.int64, spelling)
+            return parse(raw, zero_based, spelling, np.int64)
     n_rows = [result[0] for result in results]
     n_entries = [result[1] for result in results]
     before = np.cumsum([0] + n_entries)
@@ -119,33 +109,6 @@ def parse_compiled(raw, zero_based: bool, index_type=np.int32, spelling: Spellin
     np.concatenate(pieces, out=indptr[1:], casting="same_kind")
     indices, values = _packed(indices, entry_at, n_entries), _packed(values, entry_at, n_entries)
     return _packed(labels, row_at, n_rows), indptr, indices, values, -1
-
-
-def parse_in_python(raw: bytes, zero_based: bool, spelling: Spelling | None = None):
-    """`parse` for a small text: every line in which `line_problems` finds nothing."""
-    labels, indptr, indices, values, at = [], [0], [], [], 0
-    for line in raw.split(b"\n"):
-        words = _TOKEN.findall(line.partition(b"#")[0])
-        if words:
-            if next(line_problems(line, zero_based), None):
-                return None, None, None, None, at
-            labels.append(float(words[0]))
-            if spelling is not None:
-                spelling.plain = spelling.plain and is_shortest(words[0].decode("ascii"))
-            for word in words[1:]:
-                index, _, value = word.partition(b":")
-                indices.append(int(index) - (not zero_based))
-                values.append(float(value))
-            indptr.append(len(indices))
-        at += len(line) + 1
-    index_type = np.int32 if max(indices, default=0) <= np.iinfo(np.int32).max else np.int64
-    return (
-        np.array(labels, float),
-        np.array(indptr, index_type),
-        np.array(indices, index_type),
-        np.array(values, float),
-        -1,
-    )
 
 
 def _packed(array, starts, lengths):

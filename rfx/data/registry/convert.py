@@ -87,7 +87,7 @@ def rcv1_ccat(paths, handle):
             [int(line[1]) for line in words if line and line[0] == b"CCAT"], np.float64
         )
     for path in paths[1:]:
-        X, documents = svmlight.read(path, cache=False)
+        X, documents = svmlight.read(path)
         svmlight.write_rows(handle, X, np.where(np.isin(documents, members), 1.0, -1.0))
 
 

@@ -3,6 +3,7 @@ revision.
 """
 
 import atexit
+import math
 import os
 import resource
 import signal
@@ -78,20 +79,14 @@ def prepare_blas() -> None:
 
 def prepare_numba_cache() -> None:
     """Set `NUMBA_CACHE_DIR` to a folder that only this user can write to, because numba runs the
-    code in it.
+    code in it: in rfx's cache, else a new folder for this process only.
 
-    It is in rfx's cache, else a temporary folder, else a new folder for this process only;
-    otherwise nothing is cached. Must run before numba is imported; a value set by the user is
-    respected.
+    Must run before numba is imported; a value set by the user is respected.
     """
-    if "NUMBA_CACHE_DIR" in os.environ:
-        return
-    folder = cache_dir() / "numba"
-    if not private_folder(folder):
-        folder = _temporary_dir() / f"rfx-numba-{os.getuid()}"
-        if not private_folder(folder):
-            folder = Path(_passing_folder())
-    os.environ["NUMBA_CACHE_DIR"] = str(folder)
+    if "NUMBA_CACHE_DIR" not in os.environ:
+        folder = cache_dir() / "numba"
+        usual = private_folder(folder)
+        os.environ["NUMBA_CACHE_DIR"] = str(folder if usual else _passing_folder())
 
 
 def nothing_compiled() -> bool:
@@ -103,48 +98,17 @@ def nothing_compiled() -> bool:
         return True
 
 
-def private_folder(folder) -> bool:
-    """Create `folder` if missing; return whether it is a real folder, not a link, that no other
-    user can write to or replace.
+def private_folder(folder: Path) -> bool:
+    """Create `folder` if missing; return whether it is a folder, not a link, that this user can
+    write to and no other user can.
     """
-    folder = Path(os.path.abspath(folder))
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         status = os.lstat(folder)
-        if (
-            not stat.S_ISDIR(status.st_mode)
-            or status.st_uid != os.getuid()
-            or status.st_mode & 0o022
-        ):
-            return False
-        if status.st_mode & 0o055:
-            os.chmod(folder, 0o700)
-        return os.access(folder, os.W_OK | os.X_OK) and _is_out_of_reach(folder)
     except OSError:
         return False
-
-
-def _is_out_of_reach(path) -> bool:
-    """Whether no other user can replace `path` by changing a folder or link on the way to it.
-
-    Every part must belong to this user or the system. Others must not be able to write to it,
-    unless it is sticky like /tmp, or nobody else can reach it.
-    """
-    ours = {0, os.getuid(), os.lstat("/").st_uid}
-    reached = True  # by others
-    for parent in reversed(path.parents):
-        status = os.lstat(parent)
-        if reached and status.st_uid not in ours:
-            return False
-        if stat.S_ISLNK(status.st_mode):
-            if not _is_out_of_reach(Path(os.path.realpath(parent)) / "inside"):
-                return False
-            reached = True
-        else:
-            reached = reached and bool(status.st_mode & 0o011)
-            if reached and status.st_mode & 0o022 and not status.st_mode & stat.S_ISVTX:
-                return False
-    return True
+    owned = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
+    return owned and not status.st_mode & 0o022 and os.access(folder, os.W_OK | os.X_OK)
 
 
 def _passing_folder() -> str:
@@ -163,11 +127,12 @@ def _passing_folder() -> str:
     return folder
 
 
+@lru_cache
 def cores() -> int:
-    """Number of processor cores available to this process, by its affinity and its cgroup's CPU
-    quota.
+    """Number of processor cores available to this process, by its affinity and its control group's
+    CPU quota.
     """
-    return max(1, min(len(os.sched_getaffinity(0)), _quota()))
+    return int(max(1, min([len(os.sched_getaffinity(0)), *map(_quota, _cgroups())])))
 
 
 def threads() -> int:
@@ -274,94 +239,39 @@ def available_memory_mb() -> float:
 
 @lru_cache(maxsize=1)
 def _available_memory_mb(tenth: int) -> float:
-    return min(_machine_memory_mb(), _cgroup_memory_mb())
+    return min([lazy.psutil.virtual_memory().available, *map(_left, _cgroups())]) / 2**20
 
 
-def _machine_memory_mb() -> float:
-    try:
-        with open("/proc/meminfo", encoding="ascii") as lines:
-            for line in lines:
-                if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) / 1024
-    except OSError:
-        pass
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**20 / 2
-
-
-# The start of a line of /proc/self/cgroup for a memory group, after its number; the location of
-# such groups; the names of the limit, the usage, and the reclaimable file pages: versions 2 and 1.
-_CGROUPS = (
-    (":", "", "memory.max", "memory.current", "inactive_file"),
-    ("memory:", "/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
-)
-
-
-def _cgroup_memory_mb(root="/sys/fs/cgroup", own="/proc/self/cgroup") -> float:
-    """Memory left by the limits of this process's cgroup and of those above it; infinite without a
-    limit.
-    """
-    least = float("inf")
+def _cgroups(root: str = "/sys/fs/cgroup", own: str = "/proc/self/cgroup") -> list[Path]:
+    """The folders of this process's control group (version 2) and of those above it."""
     try:
         with open(own, encoding="utf-8") as lines:
-            groups = [line.rstrip("\n").partition(":")[2] for line in lines]
-    except (OSError, ValueError):
-        return least
-    for start, place, limit, held, cached in _CGROUPS:
-        for group in (name.removeprefix(start) for name in groups if name.startswith(start)):
-            folder = Path(f"{root}{place}{group}")
-            while str(folder).startswith(root + place):
-                least = min(least, _left_mb(folder, limit, held, cached))
-                folder = folder.parent
-    return max(0.0, least)
+            path = next(line[3:].strip() for line in lines if line.startswith("0::"))
+    except (OSError, ValueError, StopIteration):
+        return []
+    group = Path(root + path)
+    return [folder for folder in (group, *group.parents) if folder.is_relative_to(root)]
 
 
-@lru_cache(maxsize=1)
-def _quota(root: str = "/sys/fs/cgroup", own: str = "/proc/self/cgroup") -> int:
-    """Cores corresponding to the CPU quotas of this process's cgroup and of those above it, rounded
-    up; a very large number without one.
+def _left(group: Path) -> float:
+    """Bytes left by the limit of a control group; file pages that can be reclaimed count as
+    free.
     """
-    least = sys.maxsize
     try:
-        with open(own, encoding="utf-8") as lines:
-            groups = [line.rstrip("\n").split(":", 2)[1:] for line in lines]
-    except (OSError, ValueError):
-        return least
-    for controllers, group in groups:
-        # version 2 has no controller names; version 1 may list several
-        if controllers and "cpu" not in controllers.split(","):
-            continue
-        top = Path(f"{root}/cpu" if controllers else root)
-        folder = Path(f"{top}{group}")
-        while folder.is_relative_to(top):
-            least = min(least, _quota_of(folder))
-            folder = folder.parent
-    return least
+        limit, used = ((group / f"memory.{name}").read_text() for name in ("max", "current"))
+        pages = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+        return max(0.0, float(limit) - int(used) + int(pages["inactive_file"]))
+    except (OSError, ValueError, KeyError):  # "max" is no limit
+        return math.inf
 
 
-def _quota_of(folder: Path) -> int:
-    for names in (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")):
-        try:
-            quota, period = " ".join((folder / name).read_text() for name in names).split()
-            if quota not in ("max", "-1"):
-                return max(1, -(-int(quota) // int(period)))
-        except (OSError, ValueError, ZeroDivisionError):
-            continue
-    return sys.maxsize
-
-
-def _left_mb(folder, limit, held, cached) -> float:
+def _quota(group: Path) -> float:
+    """Cores of the CPU quota of a control group, rounded up."""
     try:
-        most = (folder / limit).read_text().strip()
-        if most == "max":
-            return float("inf")
-        freed = [
-            int(line.split()[1])
-            for line in (folder / "memory.stat").read_text().splitlines()
-            if line.startswith(f"{cached} ")
-        ]
-        return (int(most) - int((folder / held).read_text()) + sum(freed)) / 2**20
+        quota, period = (group / "cpu.max").read_text().split()
+        return math.ceil(int(quota) / int(period))
     except (OSError, ValueError):
-        return float("inf")
+        return math.inf
 
 
 @lru_cache

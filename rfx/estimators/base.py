@@ -3,10 +3,10 @@ errors as ValueError.
 """
 
 import contextlib
-import inspect
-import re
+import dataclasses
 import warnings
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,21 +22,19 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from rfx import methods, parallel
+from rfx import methods, parallel, plugins
 from rfx.data.tabular import frames
 from rfx.data.tabular.frames import check_columns
 from rfx.data.tabular.schema import Schema
 from rfx.distributed.arrays import distributed_rows, is_distributed
 from rfx.errors import DataError, UsageError
 from rfx.estimators import categories, files
-from rfx.estimators.seeds import NAME, Seeded
+from rfx.estimators.parameters import CATEGORICAL, RANDOM_STATE, Parameter, derive, in_words
+from rfx.estimators.seeds import Seeded
 from rfx.fitting import calibration
-
-
-def in_words(sentence: str) -> str:
-    """Replace an option of the command line in a message by the parameter's name."""
-    flag = r"--([a-z][a-z0-9]*(?:-[a-z0-9]+)*)"
-    return re.sub(flag, lambda found: found[1].replace("-", "_"), sentence)
+from rfx.fitting.method import Method
+from rfx.fitting.options import BUDGET_SECONDS, COMMON
+from rfx.options import Option
 
 
 @contextlib.contextmanager
@@ -123,31 +121,82 @@ def _targets(estimator, X, y, options):
 
 
 class Parametrised(Seeded, BaseEstimator):
-    """Stores the parameters of its constructor unchanged, as scikit-learn requires."""
+    """An estimator whose parameters are `options`: the base class builds the constructor, which
+    stores them unchanged, as scikit-learn requires.
 
-    def _store(self, given: dict[str, Any]) -> None:
-        """Store the parameters; given: the `locals()` of the constructor."""
-        self.__dict__.update({name: value for name, value in given.items() if name != "self"})
+    Attributes
+    ----------
+    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
+        Number of inputs, and their names if the rows passed to fit had names.
+    """
+
+    options: ClassVar[tuple[Option, ...]] = ()
+
+    if TYPE_CHECKING:  # derived from the options
+
+        def __init__(self, **parameters: Any) -> None: ...
+
+    def __init_subclass__(cls, *, options: Iterable[Option] = (), **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if options:
+            with plugins.hidden():
+                cls.options = tuple(options)
+                derive(cls, map(Parameter.of, cls.options))
 
     def _asked(self) -> dict[str, Any]:
         """The parameters by name, with the seed of this fit instead of `seed` and
         `random_state`.
         """
         found = self.get_params(deep=False)
-        if found.pop(NAME, None) is not None:
+        if found.pop(RANDOM_STATE.name, None) is not None:
             found["seed"] = self._seed()
         return found
 
 
 class MethodEstimator(Parametrised):
-    """An estimator that trains the method `method_name`. `method_` is the trained method; the rest
-    is scikit-learn's interface.
+    """An estimator that trains a method, whose options are its parameters.
+
+    Attributes
+    ----------
+    method_ : rfx.fitting.pipeline.Pipeline
+        The trained model with its preprocessing.
+    info_ : dict
+        Objective, gap, model_size and more, named as in a results row.
+    n_iter_ : int
+        Iterations of the solver, in its own unit; 1 for a closed form.
     """
 
     method_name = ""
+    task: ClassVar[str] = ""
+    # options of the method that are no parameters: the class fixes the task, a path yields several
+    # models, and arrays need neither of the others
+    without: ClassVar[frozenset[str]] = frozenset(("task", "lam_path", "head", "buffer"))
+    # rfx's own classes, by method and task
+    classes: ClassVar[dict[tuple[str, str], Any]] = {}
     schema_: Schema | None = None
     # for a model that `rfx train` trained on a table: how to read such tables
     table_: Schema | None = None
+
+    def __init_subclass__(cls, *, method: type[Method] | None = None, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if method is not None:
+            cls.method_name = method.name
+            cls.classes[method.name, cls.task] = cls
+            with plugins.hidden():
+                cls._derive(method)
+
+    @classmethod
+    def _derive(cls, method: type[Method]) -> None:
+        """Make the options of a method the parameters of the class: its own, then the common
+        ones.
+        """
+        always = method.defaults()
+        common = {option.name for option in (*COMMON, BUDGET_SECONDS)}
+        ours = [option for name, option in method.declare().items() if name not in cls.without]
+        ours.sort(key=lambda option: option.name in common)
+        # options of some kernels only are None by default
+        found = [Parameter.of(option, option.name not in always) for option in ours]
+        derive(cls, [*found, *([] if CATEGORICAL.name in cls.without else [CATEGORICAL])])
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -159,12 +208,11 @@ class MethodEstimator(Parametrised):
 
     def _given(self) -> dict:
         """The options of the method that differ from the estimator's defaults."""
-        defaults = inspect.signature(type(self)).parameters
+        defaults = {field.name: field.default for field in dataclasses.fields(self)}
         return {
             name: value
             for name, value in self._asked().items()
-            if name != "categorical_features"
-            and not (value is defaults[name].default or value == defaults[name].default)
+            if name != CATEGORICAL.name and not (value is defaults[name] or value == defaults[name])
         }
 
     def _create(self, task: str):
@@ -274,7 +322,18 @@ class MethodEstimator(Parametrised):
 
 
 class Classifier(ClassifierMixin, MethodEstimator):
-    """Encodes labels of any type as their positions in `classes_`."""
+    """Encodes labels of any type as their positions in `classes_`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    feature_importances_ : ndarray of shape (n_features,)
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
+    """
+
+    task = "classification"
+    without = MethodEstimator.without | {"target_scaling"}
 
     def fit(self, X, y):
         """Fit the model to rows and labels.
@@ -375,7 +434,16 @@ class Classifier(ClassifierMixin, MethodEstimator):
 
 
 class Regressor(RegressorMixin, MethodEstimator):
-    """Numbers."""
+    """Predicts numbers.
+
+    Attributes
+    ----------
+    feature_importances_ : ndarray of shape (n_features,)
+        Each input's share of the learnt metric; they sum to 1. Absent without a metric.
+    """
+
+    task = "regression"
+    without = MethodEstimator.without | {"class_weight"}
 
     def fit(self, X, y):
         """Fit the model to rows and targets.

@@ -3,6 +3,7 @@ features selected by a sparse model.
 """
 
 import warnings
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -11,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from rfx import kernels
 from rfx.data.transforms.scaling import Scaler
 from rfx.estimators.base import MethodEstimator, Parametrised, checked, classes_of, in_python
+from rfx.estimators.parameters import CATEGORICAL
 from rfx.features import FeatureMap, sample
 from rfx.features.arccosine import ArcCosineMap
 from rfx.features.binning import BinMap
@@ -31,6 +33,7 @@ from rfx.kernels.chisquare import ChiSquare
 from rfx.methods import create
 from rfx.methods.nystrom import LANDMARKS
 from rfx.methods.rfm import RFM
+from rfx.methods.sparse_rf import SparseRF
 from rfx.operators.blocks import default_memory_mb
 from rfx.options import Option
 
@@ -60,15 +63,27 @@ _OF_NYSTROM: tuple[Option, ...] = (
     SCALING,
     SEED,
 )
+_OF_METRIC: tuple[Option, ...] = tuple(
+    RFM.declared()[name] for name in ("kernel", "scaling", "metric", "metric_steps", "seed")
+)
 
 
 class MapTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parametrised):
     """Maps rows to features whose inner product equals or estimates the kernel; a subclass defines
     `_learn` and `_features`.
+
+    Attributes
+    ----------
+    map_ : object
+        The feature map (rfx.features).
+    scaler_ : rfx.data.transforms.scaling.Scaler
+        The scaling of the inputs.
     """
 
     # numbers in memory for each feature and input
     vectors = 1
+    # the kernel if there is no choice
+    only_kernel = ""
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -92,14 +107,13 @@ class MapTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parametr
         """
         X = checked(self, X)
         with in_python():
-            p = {option.name: self._value(option) for option in self._options()}
+            p = {option.name: self._value(option) for option in self.options}
             memory.check(
                 X, p["scaling"], self.vectors * p.get("n_features", p.get("n_grids", 1)), 8
             )
             scaler = Scaler.fit(X, p["scaling"])
             scaled = scaler.transform(X)
-            kernel = p.setdefault("kernel", self._only_kernel())
-            assert kernel is not None
+            kernel = p.setdefault("kernel", self.only_kernel)
             own = {option.name: p.get(option.name) for option in kernels.get_kernel(kernel).options}
             found = self._learn(
                 scaled, p, bandwidth.resolve(kernel, p.get("gamma"), scaled, p["seed"], **own)
@@ -128,14 +142,6 @@ class MapTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parametr
     def _value(self, option):
         value = self._seed() if option.name == "seed" else getattr(self, option.name)
         return option.default if value is None else option.convert(value)
-
-    def _options(self) -> tuple[Option, ...]:
-        """The options that define its parameters and their values."""
-        raise TypeError(f"{type(self).__name__} does not define _options")
-
-    def _only_kernel(self) -> str | None:
-        """The kernel if there is no choice."""
-        return None
 
     def _width(self) -> int:
         """Number of features."""
@@ -182,23 +188,21 @@ def map_options(kind: type[FeatureMap]) -> tuple[Option, ...]:
 
 
 class MapFeatures(MapTransformer):
-    """D random features of a map of rfx.features, divided by the square root of D; a subclass sets
-    `map_class`.
-    """
+    """D random features of a map of rfx.features, divided by the square root of D."""
 
-    map_class: type[FeatureMap] = FeatureMap
+    map_class: ClassVar[type[FeatureMap]]
+
+    def __init_subclass__(cls, *, map: type[FeatureMap] | None = None, **more: Any) -> None:
+        if map is None:
+            return super().__init_subclass__(**more)
+        cls.map_class, cls.only_kernel = map, map.kernels[0].name
+        super().__init_subclass__(options=map_options(map))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         counts = any(isinstance(kernel, ChiSquare) for kernel in self.map_class.kernels)
         tags.input_tags.positive_only = counts
         return tags
-
-    def _options(self):
-        return map_options(self.map_class)
-
-    def _only_kernel(self):
-        return self.map_class.kernels[0].name
 
     def _learn(self, X, p, params):
         kernel = p["kernel"]
@@ -215,41 +219,11 @@ class MapFeatures(MapTransformer):
         return Z
 
 
-class FourierFeatures(MapFeatures):
+class FourierFeatures(MapFeatures, map=FourierMap):
     """Random Fourier features.
 
     For exp(-gamma ||x-y||_2^2) (gaussian), exp(-gamma ||x-y||_1) (laplacian) and exp(-gamma
     ||x-y||_2) (laplacian-l2).
-
-    Parameters
-    ----------
-    kernel : {"gaussian", "laplacian", "laplacian-l2"}, default="gaussian"
-        The kernel.
-    gamma : float or {"paper", "median"}, default="median"
-        Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances.
-    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard"}, default="offset"
-        offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w; orthogonal: pairs with w
-        orthogonal in blocks; hadamard: the same with fast products; quasi: pairs with w from a
-        Sobol sequence.
-    n_features : int, default=1000
-        Number D of random features.
-    dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are float64.
-    scaling : str, default="minmax01"
-        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
-    seed : int, default=0
-        Random seed; the same seed gives the same model.
-
-    Attributes
-    ----------
-    map_ : object
-        The feature map (rfx.features).
-    scaler_ : rfx.data.transforms.scaling.Scaler
-        The scaling of the inputs.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -266,57 +240,12 @@ class FourierFeatures(MapFeatures):
     (569, 100)
     """
 
-    map_class = FourierMap
 
-    def __init__(
-        self,
-        *,
-        kernel: str = "gaussian",
-        gamma: float | str = "median",
-        features: str = "offset",
-        n_features: int = 1000,
-        dtype: str = "float32",
-        scaling: str = "minmax01",
-        seed: int = 0,
-    ) -> None:
-        self._store(locals())
-
-
-class MaternFeatures(MapFeatures):
+class MaternFeatures(MapFeatures, map=MaternMap):
     """Fourier features of the Matern kernels.
 
     matern-3/2: (1 + s) exp(-s), s = sqrt3 gamma ||x-y||_2; matern-5/2: (1 + s + s^2/3) exp(-s), s =
     sqrt5 gamma ||x-y||_2.
-
-    Parameters
-    ----------
-    kernel : {"matern-3/2", "matern-5/2"}, default="matern-3/2"
-        The kernel.
-    gamma : float or {"paper", "median"}, default="median"
-        Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances.
-    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard"}, default="offset"
-        offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w; orthogonal: pairs with w
-        orthogonal in blocks; hadamard: the same with fast products; quasi: pairs with w from a
-        Sobol sequence.
-    n_features : int, default=1000
-        Number D of random features.
-    dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are float64.
-    scaling : str, default="minmax01"
-        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
-    seed : int, default=0
-        Random seed; the same seed gives the same model.
-
-    Attributes
-    ----------
-    map_ : object
-        The feature map (rfx.features).
-    scaler_ : rfx.data.transforms.scaling.Scaler
-        The scaling of the inputs.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -331,61 +260,12 @@ class MaternFeatures(MapFeatures):
     (569, 100)
     """
 
-    map_class = MaternMap
 
-    def __init__(
-        self,
-        *,
-        kernel: str = "matern-3/2",
-        gamma: float | str = "median",
-        features: str = "offset",
-        n_features: int = 1000,
-        dtype: str = "float32",
-        scaling: str = "minmax01",
-        seed: int = 0,
-    ) -> None:
-        self._store(locals())
-
-
-class MixtureFeatures(MapFeatures):
+class MixtureFeatures(MapFeatures, map=MixtureMap):
     """Fourier features of mixtures of Gaussian kernels.
 
     rational-quadratic: (1 + gamma ||x-y||_2^2 / rq_alpha)^-rq_alpha; multiscale: the mean of
     exp(-s gamma ||x-y||_2^2) over s = 1/16, 1/4, 1, 4, 16.
-
-
-    Parameters
-    ----------
-    kernel : {"rational-quadratic", "multiscale"}, default="rational-quadratic"
-        The kernel.
-    gamma : float or {"paper", "median"}, default="median"
-        Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances.
-    features : {"offset", "pairs", "orthogonal", "quasi", "hadamard"}, default="offset"
-        offset: sqrt2 cos(w.x + b); pairs: cos and sin of the same w; orthogonal: pairs with w
-        orthogonal in blocks; hadamard: the same with fast products; quasi: pairs with w from a
-        Sobol sequence.
-    rq_alpha : float, default=1.0
-        Exponent of kernel rational-quadratic; the smaller it is, the more length scales the kernel
-        mixes.
-    n_features : int, default=1000
-        Number D of random features.
-    dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are float64.
-    scaling : str, default="minmax01"
-        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
-    seed : int, default=0
-        Random seed; the same seed gives the same model.
-
-    Attributes
-    ----------
-    map_ : object
-        The feature map (rfx.features).
-    scaler_ : rfx.data.transforms.scaling.Scaler
-        The scaling of the inputs.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -400,50 +280,12 @@ class MixtureFeatures(MapFeatures):
     (569, 100)
     """
 
-    map_class = MixtureMap
 
-    def __init__(
-        self,
-        *,
-        kernel: str = "rational-quadratic",
-        gamma: float | str = "median",
-        features: str = "offset",
-        rq_alpha: float = 1.0,
-        n_features: int = 1000,
-        dtype: str = "float32",
-        scaling: str = "minmax01",
-        seed: int = 0,
-    ) -> None:
-        self._store(locals())
-
-
-class AdditiveChi2Features(MapFeatures):
+class AdditiveChi2Features(MapFeatures, map=AdditiveChi2Map):
     """Random features of the additive chi-square kernel, for inputs of 0 or more.
 
     sqrt(2 d x_m) cos(w log x_m + b) for the kernel sum_j 2 x_j y_j / (x_j + y_j); the d inputs take
     turns.
-
-
-    Parameters
-    ----------
-    n_features : int, default=1000
-        Number D of random features.
-    dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are float64.
-    scaling : str, default="none"
-        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
-    seed : int, default=0
-        Random seed; the same seed gives the same model.
-
-    Attributes
-    ----------
-    map_ : object
-        The feature map (rfx.features).
-    scaler_ : rfx.data.transforms.scaling.Scaler
-        The scaling of the inputs.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -459,51 +301,12 @@ class AdditiveChi2Features(MapFeatures):
     (1797, 100)
     """
 
-    map_class = AdditiveChi2Map
 
-    def __init__(
-        self,
-        *,
-        n_features: int = 1000,
-        dtype: str = "float32",
-        scaling: str = "none",
-        seed: int = 0,
-    ) -> None:
-        self._store(locals())
-
-
-class SkewedChi2Features(MapFeatures):
+class SkewedChi2Features(MapFeatures, map=SkewedChi2Map):
     """Fourier features of the skewed chi-square kernel, for inputs above -c.
 
     sqrt2 cos(w.z + b), z_j = log(1 + x_j / c), for the kernel prod_j 2 sqrt((x_j + c)(y_j + c)) /
     (x_j + y_j + 2c), c the skewedness.
-
-
-    Parameters
-    ----------
-    features : {"offset", "pairs", "quasi"}, default="offset"
-        offset: sqrt2 cos(w.z + b); pairs: cos and sin of the same w; quasi: pairs with w from a
-        Sobol sequence.
-    skewedness : float or {"median"}, default="median"
-        c, in the unit of the inputs; median: half the root of the median of ||x-y||^2.
-    n_features : int, default=1000
-        Number D of random features.
-    dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are float64.
-    scaling : str, default="none"
-        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
-    seed : int, default=0
-        Random seed; the same seed gives the same model.
-
-    Attributes
-    ----------
-    map_ : object
-        The feature map (rfx.features).
-    scaler_ : rfx.data.transforms.scaling.Scaler
-        The scaling of the inputs.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -519,50 +322,12 @@ class SkewedChi2Features(MapFeatures):
     (1797, 100)
     """
 
-    map_class = SkewedChi2Map
 
-    def __init__(
-        self,
-        *,
-        features: str = "offset",
-        skewedness: float | str = "median",
-        n_features: int = 1000,
-        dtype: str = "float32",
-        scaling: str = "none",
-        seed: int = 0,
-    ) -> None:
-        self._store(locals())
-
-
-class HammingFeatures(MapFeatures):
+class HammingFeatures(MapFeatures, map=HammingMap):
     """Random signs of codes of categories.
 
     Products of random signs of the codes of a random subset of the inputs, for the kernel
     exp(-gamma m), m the number of inputs that differ.
-
-
-    Parameters
-    ----------
-    gamma : float or {"paper", "median"}, default="median"
-        Bandwidth. paper: 1; median: one over the median number of inputs that differ.
-    n_features : int, default=1000
-        Number D of random features.
-    dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are float64.
-    scaling : str, default="none"
-        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
-    seed : int, default=0
-        Random seed; the same seed gives the same model.
-
-    Attributes
-    ----------
-    map_ : object
-        The feature map (rfx.features).
-    scaler_ : rfx.data.transforms.scaling.Scaler
-        The scaling of the inputs.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names if the rows passed to fit had names.
 
     Examples
     --------
@@ -573,53 +338,11 @@ class HammingFeatures(MapFeatures):
     (1797, 100)
     """
 
-    map_class = HammingMap
 
-    def __init__(
-        self,
-        *,
-        gamma: float | str = "median",
-        n_features: int = 1000,
-        dtype: str = "float32",
-        scaling: str = "none",
-        seed: int = 0,
-    ) -> None:
-        self._store(locals())
-
-
-class DotProductFeatures(MapFeatures):
+class DotProductFeatures(MapFeatures, map=DotProductMap):
     """Random features of dot-product kernels.
 
     The kernels are (1 + gamma x.y)^p and exp(gamma x.y), gamma up to 2.
-
-    Parameters
-    ----------
-    kernel : {"polynomial-2", "polynomial-3", "exponential"}, default="polynomial-2"
-        The kernel.
-    gamma : float or {"paper", "median"}, default="median"
-        Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances.
-    features : {"sketch", "signs"}, default=None
-        sketch: TensorSketch, the default for the polynomial kernels; signs: products of random
-        signs with the row, the only ones of exponential.
-    n_features : int, default=1000
-        Number D of random features.
-    dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are float64.
-    scaling : str, default="minmax01"
-        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
-    seed : int, default=0
-        Random seed; the same seed gives the same model.
-
-    Attributes
-    ----------
-    map_ : object
-        The feature map (rfx.features).
-    scaler_ : rfx.data.transforms.scaling.Scaler
-        The scaling of the inputs.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -636,49 +359,11 @@ class DotProductFeatures(MapFeatures):
     (569, 100)
     """
 
-    map_class = DotProductMap
 
-    def __init__(
-        self,
-        *,
-        kernel: str = "polynomial-2",
-        gamma: float | str = "median",
-        features: str | None = None,
-        n_features: int = 1000,
-        dtype: str = "float32",
-        scaling: str = "minmax01",
-        seed: int = 0,
-    ) -> None:
-        self._store(locals())
-
-
-class ArcCosineFeatures(MapFeatures):
+class ArcCosineFeatures(MapFeatures, map=ArcCosineMap):
     """Arc-cosine features.
 
     sqrt2 H(w.x) (w.x)^order: one hidden layer of threshold, ramp or squared-ramp units.
-
-    Parameters
-    ----------
-    kernel : {"arccosine-0", "arccosine-1", "arccosine-2"}, default="arccosine-0"
-        The kernel.
-    n_features : int, default=1000
-        Number D of random features.
-    dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are float64.
-    scaling : str, default="minmax01"
-        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
-    seed : int, default=0
-        Random seed; the same seed gives the same model.
-
-    Attributes
-    ----------
-    map_ : object
-        The feature map (rfx.features).
-    scaler_ : rfx.data.transforms.scaling.Scaler
-        The scaling of the inputs.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -693,51 +378,12 @@ class ArcCosineFeatures(MapFeatures):
     (569, 100)
     """
 
-    map_class = ArcCosineMap
 
-    def __init__(
-        self,
-        *,
-        kernel: str = "arccosine-0",
-        n_features: int = 1000,
-        dtype: str = "float32",
-        scaling: str = "minmax01",
-        seed: int = 0,
-    ) -> None:
-        self._store(locals())
-
-
-class PerceptronFeatures(MapFeatures):
+class PerceptronFeatures(MapFeatures, map=PerceptronMap):
     """Random perceptrons.
 
     sqrt(R/c_d) sign(theta.x - a), theta uniform on the sphere, a from -R to R, of the kernel R/c_d
     - ||x-y||_2 in a ball of radius R.
-
-    Parameters
-    ----------
-    features : {"offset", "range"}, default="offset"
-        offset: thresholds over the whole ball; range: within the range of the training rows.
-    perceptron_scale : {"kernel", "unit"}, default="kernel"
-        Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
-        (unit).
-    n_features : int, default=1000
-        Number D of random features.
-    dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are float64.
-    scaling : str, default="minmax01"
-        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
-    seed : int, default=0
-        Random seed; the same seed gives the same model.
-
-    Attributes
-    ----------
-    map_ : object
-        The feature map (rfx.features).
-    scaler_ : rfx.data.transforms.scaling.Scaler
-        The scaling of the inputs.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -754,47 +400,12 @@ class PerceptronFeatures(MapFeatures):
     (569, 100)
     """
 
-    map_class = PerceptronMap
 
-    def __init__(
-        self,
-        *,
-        features: str = "offset",
-        perceptron_scale: str = "kernel",
-        n_features: int = 1000,
-        dtype: str = "float32",
-        scaling: str = "minmax01",
-        seed: int = 0,
-    ) -> None:
-        self._store(locals())
-
-
-class StumpFeatures(MapFeatures):
+class StumpFeatures(MapFeatures, map=StumpMap):
     """Random decision stumps.
 
     sign(x_j - a) for the kernel 1 - 2 ||x-y||_1 / (sum of ranges); column j is drawn with
     probability proportional to its range.
-
-    Parameters
-    ----------
-    n_features : int, default=1000
-        Number D of random features.
-    dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are float64.
-    scaling : str, default="minmax01"
-        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
-    seed : int, default=0
-        Random seed; the same seed gives the same model.
-
-    Attributes
-    ----------
-    map_ : object
-        The feature map (rfx.features).
-    scaler_ : rfx.data.transforms.scaling.Scaler
-        The scaling of the inputs.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -811,45 +422,12 @@ class StumpFeatures(MapFeatures):
     (569, 100)
     """
 
-    map_class = StumpMap
 
-    def __init__(
-        self,
-        *,
-        n_features: int = 1000,
-        dtype: str = "float32",
-        scaling: str = "minmax01",
-        seed: int = 0,
-    ) -> None:
-        self._store(locals())
-
-
-class CoordinateFeatures(MapFeatures):
+class CoordinateFeatures(MapFeatures, map=CoordinateMap):
     """Random coordinates of the inputs.
 
     sqrt(d) x_m for the linear kernel x.y. Sparse rows stay sparse unless the features are requested
     as an array.
-
-    Parameters
-    ----------
-    n_features : int, default=1000
-        Number D of random features.
-    dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are float64.
-    scaling : str, default="minmax01"
-        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
-    seed : int, default=0
-        Random seed; the same seed gives the same model.
-
-    Attributes
-    ----------
-    map_ : object
-        The feature map (rfx.features).
-    scaler_ : rfx.data.transforms.scaling.Scaler
-        The scaling of the inputs.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names if the rows passed to fit had names.
 
     Examples
     --------
@@ -860,47 +438,12 @@ class CoordinateFeatures(MapFeatures):
     (569, 100)
     """
 
-    map_class = CoordinateMap
 
-    def __init__(
-        self,
-        *,
-        n_features: int = 1000,
-        dtype: str = "float32",
-        scaling: str = "minmax01",
-        seed: int = 0,
-    ) -> None:
-        self._store(locals())
-
-
-class KmerFeatures(MapFeatures):
+class KmerFeatures(MapFeatures, map=KmerMap):
     """Random words of sequences as features.
 
     Indicators of word v at position p of the sequence, for words of 1 to k letters. Inputs are
     letter codes, one column per position.
-
-    Parameters
-    ----------
-    k : int, default=5
-        Maximum word length (kernel kmers).
-    n_features : int, default=1000
-        Number D of random features.
-    dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are float64.
-    scaling : str, default="none"
-        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
-    seed : int, default=0
-        Random seed; the same seed gives the same model.
-
-    Attributes
-    ----------
-    map_ : object
-        The feature map (rfx.features).
-    scaler_ : rfx.data.transforms.scaling.Scaler
-        The scaling of the inputs.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names if the rows passed to fit had names.
 
     Examples
     --------
@@ -911,48 +454,11 @@ class KmerFeatures(MapFeatures):
     (3, 5)
     """
 
-    map_class = KmerMap
 
-    def __init__(
-        self,
-        *,
-        k: int = 5,
-        n_features: int = 1000,
-        dtype: str = "float32",
-        scaling: str = "none",
-        seed: int = 0,
-    ) -> None:
-        self._store(locals())
-
-
-class RandomBinning(MapTransformer):
+class RandomBinning(MapTransformer, options=_OF_BINNING):
     """A feature for every bin of R random grids that contains a training row.
 
     A row has 1/sqrt(R) in at most R features; features are a sparse matrix.
-
-    Parameters
-    ----------
-    kernel : {"laplacian", "erlang", "rational", "hat"}, default="laplacian"
-        The kernel.
-    gamma : float or {"paper", "median"}, default="median"
-        Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances.
-    n_grids : int, default=256
-        Number R of random grids; each row falls into one bin of each grid.
-    scaling : str, default="minmax01"
-        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
-    seed : int, default=0
-        Random seed; the same seed gives the same model.
-
-    Attributes
-    ----------
-    map_ : object
-        The feature map (rfx.features).
-    scaler_ : rfx.data.transforms.scaling.Scaler
-        The scaling of the inputs.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -971,20 +477,6 @@ class RandomBinning(MapTransformer):
 
     vectors = BinMap.width
 
-    def __init__(
-        self,
-        *,
-        kernel: str = "laplacian",
-        gamma: float | str = "median",
-        n_grids: int = 256,
-        scaling: str = "minmax01",
-        seed: int = 0,
-    ) -> None:
-        self._store(locals())
-
-    def _options(self):
-        return _OF_BINNING
-
     def _learn(self, X, p, params):
         return BinMap.learn(p["kernel"], X, p["n_grids"], p["seed"], **params)
 
@@ -995,40 +487,10 @@ class RandomBinning(MapTransformer):
         return self.map_.grids.transform(X, self.map_.bins)
 
 
-class NystromFeatures(MapTransformer):
+class NystromFeatures(MapTransformer, options=_OF_NYSTROM):
     """Features whose inner product is the kernel's Nystrom approximation by landmarks.
 
     K_nm K_mm^-1 K_mn, from the kernel's values with at most D landmarks.
-
-    Parameters
-    ----------
-    kernel : str, default="gaussian"
-        gaussian, laplacian, matern-3/2, …; see `rfx methods nystrom`.
-    gamma : float or {"paper", "median"}, default="median"
-        Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances.
-    landmarks : {"uniform", "kmeans", "rpcholesky"}, default="uniform"
-        Random rows, k-means centres, or pivots of randomly pivoted Cholesky.
-    n_features : int, default=1000
-        Number D of landmarks; linearly dependent ones are dropped.
-    dtype : {"float32", "float64"}, default="float64"
-        Type of the features; sums are float64.
-    max_memory : float, default=None
-        Memory limit in MiB for features or kernel values; by default a third of the free memory.
-    scaling : str, default="minmax01"
-        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile.
-    seed : int, default=0
-        Random seed; the same seed gives the same model.
-
-    Attributes
-    ----------
-    map_ : object
-        The feature map (rfx.features).
-    scaler_ : rfx.data.transforms.scaling.Scaler
-        The scaling of the inputs.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -1043,23 +505,6 @@ class NystromFeatures(MapTransformer):
     (569, 100)
     """
 
-    def __init__(
-        self,
-        *,
-        kernel: str = "gaussian",
-        gamma: float | str = "median",
-        landmarks: str = "uniform",
-        n_features: int = 1000,
-        dtype: str = "float64",
-        max_memory: float | None = None,
-        scaling: str = "minmax01",
-        seed: int = 0,
-    ) -> None:
-        self._store(locals())
-
-    def _options(self):
-        return _OF_NYSTROM
-
     def _learn(self, X, p, params):
         limit = p["max_memory"] or default_memory_mb()
         landmarks = choose_landmarks(
@@ -1068,77 +513,13 @@ class NystromFeatures(MapTransformer):
         return NystromMap(p["kernel"], landmarks, params, p["dtype"])
 
 
-class SparseRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MethodEstimator):
+class SparseRandomFeatures(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, MethodEstimator, method=SparseRF
+):
     """The random features selected by sparse-rf.
 
     Selects unscaled features by the targets, for use before any model. Classes and numbers are
     distinguished like in scikit-learn's `type_of_target`.
-
-    Parameters
-    ----------
-    kernel : str, default="auto"
-        gaussian, laplacian, matern-3/2, …; see `rfx methods sparse-rf`. auto: laplacian-l2,
-        laplacian or gaussian on held-out rows, gaussian if gamma is a number.
-    gamma : float or {"paper", "median", "tuned", "loo", "validation"}, default="loo"
-        Bandwidth, as in exp(-gamma ||x-y||^2). paper: 1/2 (Gaussian) or 1 (Laplacian); median: from
-        median distances; tuned: by ridge regression on held-out rows; loo: by leave-one-out ridge
-        regression on at most 800 rows; validation: by this method's error on held-out rows.
-    features : str, default="offset"
-        Variant of the kernel's features. offset: sqrt2 cos(w.x + b), or thresholds over the whole
-        ball; pairs: cos and sin of one w; orthogonal: pairs with w orthogonal in blocks; hadamard:
-        the same with fast products; quasi: pairs with w from a Sobol sequence; range: thresholds
-        that separate training rows; sketch: TensorSketch, for polynomial kernels their default;
-        signs: products of random signs.
-    n_features : int, default=1000
-        Number D of random features.
-    loss : {"squared", "squared_hinge", "logistic"}, default=None
-        The loss; by default squared for regression, squared_hinge for classification.
-    max_iter : int, default=None
-        Maximum iterations of rfx's solvers.
-    dtype : {"float32", "float64"}, default="float32"
-        Type of the features; sums are float64.
-    max_memory : float, default=None
-        Memory limit in MiB for features or kernel values; by default a third of the free memory.
-    choose : {"leverage"}, default=None
-        leverage: sample the features from a pool by their ridge leverage on the training rows.
-    pool : int, default=None
-        Number of features in the pool of choose; by default 10 for each selected feature.
-    lam : float or {"validation", "match-rf", "auto"}, default="auto"
-        Weight of lam ||w||_1. validation: the best of 1000, 100, 10, 1 on held-out rows, for
-        regression of multiples of the targets' range; match-rf: the one whose held-out error is
-        closest to rf's. auto: validation on at most 10,000 rows.
-    solver : {"rfx", "liblinear", "prcd"}, default="rfx"
-        rfx's own, parallel randomised coordinate descent, or LIBLINEAR in a child process.
-    tol : float, default=None
-        Relative duality gap at which the solver stops; for LIBLINEAR, its `-e`.
-    rounds : int, default=10
-        Rounds T of Algorithm 1; each draws D/T new features.
-    k : int, default=None
-        Maximum word length (kernel kmers).
-    perceptron_scale : {"kernel", "unit"}, default=None
-        Scale of the perceptron kernel: R/c_d - ||x-y|| (kernel, the default) or 1 - (c_d/R) ||x-y||
-        (unit).
-    rq_alpha : float, default=None
-        Exponent of kernel rational-quadratic; 1 by default.
-    skewedness : float or {"median"}, default=None
-        c of kernel skewed-chi2; median, the default: half the root of the median of ||x-y||^2.
-    scaling : str, default="auto"
-        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile; auto: the best of these on held-out rows, minmax01 if gamma is a
-        number.
-    metric : {"none", "diagonal", "full", "auto"}, default="auto"
-        Metric of the scaled inputs, learnt by recursive feature machines; auto: the best of the
-        others on held-out rows, none if gamma is a number.
-    metric_steps : int, default=None
-        Iterations of learning the metric; by default chosen on held-out rows.
-    budget_seconds : float, default=None
-        Seconds after which no further scaling, kernel or metric is tried; by default all are tried.
-    target_scaling : {"none", "minmax01", "mean"}, default="none"
-        Scaling of the targets: to [0, 1], or to mean 0.
-    seed : int, default=0
-        Random seed; the same seed gives the same model.
-    timeout : float, default=None
-        Seconds after which training is aborted.
 
     Attributes
     ----------
@@ -1146,14 +527,6 @@ class SparseRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Me
         The feature map (rfx.features).
     scaler_ : rfx.data.transforms.scaling.Scaler
         The scaling of the inputs.
-    method_ : rfx.fitting.pipeline.Pipeline
-        The trained model with its preprocessing.
-    info_ : dict
-        Objective, gap, model_size and more, named as in a results row.
-    n_iter_ : int
-        Iterations of the solver, in its own unit; 1 for a closed form.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -1170,38 +543,7 @@ class SparseRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Me
     True
     """
 
-    method_name = "sparse-rf"
-
-    def __init__(
-        self,
-        *,
-        kernel: str = "auto",
-        gamma: float | str = "loo",
-        features: str = "offset",
-        n_features: int = 1000,
-        loss: str | None = None,
-        max_iter: int | None = None,
-        dtype: str = "float32",
-        max_memory: float | None = None,
-        choose: str | None = None,
-        pool: int | None = None,
-        lam: float | str = "auto",
-        solver: str = "rfx",
-        tol: float | None = None,
-        rounds: int = 10,
-        k: int | None = None,
-        perceptron_scale: str | None = None,
-        rq_alpha: float | None = None,
-        skewedness: float | str | None = None,
-        scaling: str = "auto",
-        metric: str = "auto",
-        metric_steps: int | None = None,
-        budget_seconds: float | None = None,
-        target_scaling: str = "none",
-        seed: int = 0,
-        timeout: float | None = None,
-    ) -> None:
-        self._store(locals())
+    without = MethodEstimator.without | {"class_weight", CATEGORICAL.name}
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -1255,28 +597,14 @@ class SparseRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Me
             return self.map_.transform(self.scaler_.transform(X, dtype=self.map_.dtype))
 
 
-class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parametrised):
+class LearnedMetric(
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parametrised, options=_OF_METRIC
+):
     """Scales inputs and maps them by a metric learnt from the targets, for any estimator.
 
     A kernel machine is fitted, and the average outer product of its gradients becomes the metric of
     the next one (recursive feature machines). Euclidean distances of the mapped rows are those of
     the metric. If no metric reduces the error on held-out rows, the rows are only scaled.
-
-    Parameters
-    ----------
-    kernel : str, default="auto"
-        The kernel of the machines: auto, laplacian-l2, laplacian, gaussian, matern-3/2 or
-        matern-5/2.
-    scaling : str, default="auto"
-        Scaling of the inputs, learnt on the training rows: none, minmax01, minmax11, standard,
-        power, robust or quantile; auto: the best of these on held-out rows.
-    metric : {"none", "diagonal", "full", "auto"}, default="auto"
-        diagonal: a weight for each input; full: a matrix; auto: the best of the others on held-out
-        rows.
-    metric_steps : int, default=None
-        Iterations of learning the metric; by default chosen on held-out rows.
-    seed : int, default=0
-        Seed of the held-out rows.
 
     Attributes
     ----------
@@ -1285,8 +613,6 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parametri
     feature_importances_ : ndarray of shape (n_features,)
         Each scaled input's share of the trace of the metric, its average squared gradient; they sum
         to 1, and are equal without a metric.
-    n_features_in_, feature_names_in_ : int, ndarray of shape (n_features,)
-        Number of inputs, and their names if the rows passed to fit had names.
 
     References
     ----------
@@ -1305,29 +631,12 @@ class LearnedMetric(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Parametri
     0.9...
     """
 
-    def __init__(
-        self,
-        *,
-        kernel: str = "auto",
-        scaling: str = "auto",
-        metric: str = "auto",
-        metric_steps: int | None = None,
-        seed: int = 0,
-    ) -> None:
-        self._store(locals())
-
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.target_tags.required = True
         tags.transformer_tags.preserves_dtype = []
         return tags
-
-    def _options(self) -> tuple[Option, ...]:
-        declared = RFM.declared()
-        return tuple(
-            declared[name] for name in ("kernel", "scaling", "metric", "metric_steps", "seed")
-        )
 
     def fit(self, X, y):
         """Learn the scaling and the metric.

@@ -157,6 +157,11 @@ class Method:
     @kept
     def declared(cls) -> dict[str, Option]:
         """Its options by name: the common ones, its own, and those of its kernels."""
+        return cls.declare()
+
+    @classmethod
+    def declare(cls) -> dict[str, Option]:
+        """`declared` with the kernels that `rfx.plugins` has at present."""
         found = {option.name: option for option in (*COMMON, *cls.all_options())}
         for kernel in found["kernel"].meanings() if "kernel" in found else ():
             if kernel == AUTO:

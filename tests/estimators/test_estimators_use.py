@@ -30,7 +30,7 @@ from rfx import estimators, features, kernels, methods
 from rfx.cli import cli, main
 from rfx.data.libsvm import svmlight
 from rfx.errors import DataError
-from rfx.estimators import base, plugins
+from rfx.estimators import base
 from rfx.options import LabelWeights
 
 RNG = np.random.default_rng(0)
@@ -58,6 +58,9 @@ def target_of(estimator):
 
 # ------------------------------------------------------------------ signatures
 
+# parameters that are not options of any method
+ADDED = ("categorical_features", "random_state")
+
 
 def in_domain(estimator, rows):
     """The rows, or their absolute values for kernels of nonnegative inputs."""
@@ -67,14 +70,11 @@ def in_domain(estimator, rows):
 def declared_by(kind):
     """The options that a class must have, and the defaults that do not depend on the kernel."""
     if not hasattr(kind, "method_name"):
-        options = {option.name: option for option in kind()._options()}
+        options = {option.name: option for option in kind.options}
         return options, {name: option.default for name, option in options.items()}
     method = methods.get(kind.method_name)
-    task = "classification" if issubclass(kind, base.Classifier) else "regression"
     options = {
-        name: option
-        for name, option in method.declared().items()
-        if name not in plugins.left_out(task)
+        name: option for name, option in method.declared().items() if name not in kind.without
     }
     return options, method.defaults()
 
@@ -116,7 +116,7 @@ def test_every_parameter_is_documented(estimator):
     entries = re.findall(r"^(\w+) : (.*), default=(.*)\n((?:    .*(?:\n|$))+)", section, re.M)
     assert [name for name, *_ in entries] == list(inspect.signature(kind).parameters)
     for name, types, default, text in entries:
-        if name in plugins.OURS:
+        if name in ADDED:
             assert default == written(inspect.signature(kind).parameters[name].default)
             continue
         option, parameter = options[name], inspect.signature(kind).parameters[name]

@@ -159,18 +159,19 @@ def stack(
 class Progress:
     """Whether an objective still changes; updated after every step."""
 
-    def __init__(self, steps: int, share: float) -> None:
+    def __init__(self, steps: int, share: float, least: float = 0.0) -> None:
         """stalled: whether the last `steps` steps together reduced the objective by no more than
-        that fraction.
+        that fraction, plus `least`.
         """
-        self.steps, self.share, self.stalled = steps, share, False
+        self.steps, self.share, self.least, self.stalled = steps, share, least, False
         self._past: list[float] = []
 
     def __call__(self, objective: float) -> bool:
         """Record the objective after one more step; return `stalled`."""
         self._past.append(objective)
         if len(self._past) > self.steps:
-            self.stalled = self._past[-1 - self.steps] - objective <= self.share * abs(objective)
+            gain = self._past[-1 - self.steps] - objective
+            self.stalled = gain <= self.share * abs(objective) + self.least
         return self.stalled
 
 

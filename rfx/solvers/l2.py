@@ -32,12 +32,20 @@ if TYPE_CHECKING:
     from rfx.operators.matrix import Matrix
     from rfx.solvers.base import Callback, Filled
 
+# Rows for estimating the sum of squares of all features.
+_SAMPLE = 64
 # Minimum rows of subsets, which must represent the whole; below four times as many, the whole is
 # solved directly.
 _SMALLEST_LEVEL = 1000
 # Their relative gap: it hardly affects the distance of the next starting point from its optimum
-# (docs/benchmarks.md).
-_LEVEL_TOLERANCE = 0.3
+# (docs/benchmarks.md). They also end after a step that reduces the objective by less than this
+# fraction of its value at zero: that of fewer rows than features is near zero, and Newton's method
+# approaches it for a hundred steps without a better starting point.
+_LEVEL_TOLERANCE, _LEVEL_GAIN = 0.3, 3e-3
+# The smallest lambda of the first level, relative to the sum of squares of its features, and its
+# fraction in the next: Newton's steps for squared hinge loss are short if lambda is tiny, but not
+# if they start at the solution of a larger one.
+_LEVEL_LAM, _LEVEL_SHARE = 1e-5, 0.1
 # Conjugate gradient steps above which a new preconditioner, from more rows, may be worthwhile.
 _PATIENCE = 12
 # Multiple of the requested gap below which one more step is expected to suffice, and the relative
@@ -78,28 +86,32 @@ def solve_l2(
     SquaredHinge, Logistic or Squared. budget: tol is the relative duality gap (1e-4), max_iter are
     Newton steps (100; n_iter counts them), memory_mb is for the preconditioner and stored rows.
     warm: (D,) starting point; without it, one is found on increasing subsets of the rows, whose
-    sizes are `rows` in the trace. Raises UsageError like `check_problem`.
+    sizes are `rows` in the trace, and with decreasing lambdas. Raises UsageError like
+    `check_problem`.
     """
     y = check_problem(Z, y, lam, loss)
     budget = budget.filled(tol=1e-4, max_iter=100, memory_mb=default_memory_mb())
     # the value at zero, known without the features; its dual value is zero
     at_zero = float(loss.value(np.zeros_like(y), y).sum())
-    newton = _Newton(
-        loss, lam, len(y), budget, Recorder(callback), (np.zeros(Z.shape[1]), at_zero, at_zero)
-    )
+    reached = np.zeros(Z.shape[1]), at_zero, at_zero
+    newton = _Newton(loss, len(y), budget, Recorder(callback), reached)
     w = start(warm, Z.shape[1:])
     try:
         with until(budget.deadline):
-            whole = newton.problem(Z, y, budget.tol)
+            whole = newton.problem(Z, y, lam, budget.tol)
             if warm is None:
                 source = whole.held if whole.held.cost <= READ else Z
+                levels = _levels(source, y, lam, loss)
                 # small ones of rows on workers are fetched before these store theirs, and solved
                 # meanwhile
-                for part, targets in [_subset(source, y, count) for count in _levels(len(y))]:
+                parts = {n: _subset(source, y, n) for n, _ in levels if n < len(y)}
+                for count, level_lam in levels:
+                    part, targets = parts.get(count, (whole.held, y))
                     # rows of in-memory matrices need no copy
-                    part = part if part.cost <= READ else part.hold(budget.memory_mb / 2)
-                    w = newton.run(newton.problem(part, targets, _LEVEL_TOLERANCE), w)
-            newton.run(whole, w)
+                    if count < len(y) and part.cost > READ:
+                        part = part.hold(budget.memory_mb / 2)
+                    w = newton.run(newton.problem(part, targets, level_lam, _LEVEL_TOLERANCE), w)
+            newton.run(whole, w, final=True)
         status = budget.status(newton.converged, newton.n_iter, newton.progress.stalled)
     except Late:
         status = "timeout"
@@ -128,66 +140,50 @@ def l2_certificate(
     return objective, max(0.0, fenchel) + float(residual @ residual) / (2 * lam)
 
 
+@dataclass
 class _Newton:
     """Newton's method on increasing sets of rows: state shared by steps and sets."""
 
-    def __init__(
-        self,
-        loss: SmoothLoss,
-        lam: float,
-        n_rows: int,
-        budget: Filled,
-        record: Recorder,
-        reached: tuple[np.ndarray, float, float],
-    ) -> None:
-        self.loss, self.lam, self.n_rows, self.budget, self.record, self.n_iter = (
-            loss,
-            lam,
-            n_rows,
-            budget,
-            record,
-            0,
-        )
-        self.reached = reached
+    loss: SmoothLoss
+    n_rows: int
+    budget: Filled
+    record: Recorder
+    reached: tuple[np.ndarray, float, float]
+
+    def __post_init__(self) -> None:
         self.factor: Factor | None = None
-        self.rows, self.steps, self.last, self.since = 0, 0, 0, 0.0
+        self.n_iter, self.rows, self.steps, self.last, self.since = 0, 0, 0, 0, 0.0
+        self.at_zero = self.reached[1]
 
-    def problem(self, Z: Matrix, y: np.ndarray, tol: float) -> _Problem:
-        """The problem of these rows, to be solved to relative gap `tol`; lambda is scaled in
-        proportion.
-        """
-        return _Problem(
-            Z,
-            y,
-            self.lam * len(y) / self.n_rows,
-            self.loss,
-            (1 - _FACTOR) * self.budget.memory_mb,
-            tol,
-        )
+    def problem(self, Z: Matrix, y: np.ndarray, lam: float, tol: float) -> _Problem:
+        """The problem of these rows, to be solved to relative gap `tol`."""
+        return _Problem(Z, y, lam, self.loss, (1 - _FACTOR) * self.budget.memory_mb, tol)
 
-    def run(self, problem: _Problem, w: np.ndarray) -> np.ndarray:
+    def run(self, problem: _Problem, w: np.ndarray, final: bool = False) -> np.ndarray:
         """Solve to the problem's gap, starting from w.
 
-        `reached` is then (w, objective, gap) of the last point evaluated with computed features on
-        all rows; Late may be raised.
+        final: the problem of all rows and the given lambda; `reached` is then (w, objective, gap)
+        of its last point evaluated with computed features. Late may be raised.
         """
-        whole = len(problem.y) == self.n_rows
-        self.progress = Progress(_STALL, _MOVED * problem.tol)
+        self.final = final
+        self.progress, rows = Progress(_STALL, _MOVED * problem.tol), len(problem.y)
+        if rows < self.n_rows:
+            self.progress = Progress(1, 0.0, _LEVEL_GAIN * self.at_zero * rows / self.n_rows)
         start = time.monotonic()
         point = problem.at(w)
-        kept = _KEPT * (problem.seconds + time.monotonic() - start) if whole else 0.0
+        kept = _KEPT * (problem.seconds + time.monotonic() - start) if final else 0.0
         try:
             while True:
                 if not self._ended(problem, point):
                     with until(self._end(0.0 if problem.exact else kept)):
                         point = problem.search(point, self.direction(problem, point))
                     self.n_iter += 1
-                elif problem.exact or not whole:
+                elif problem.exact or not final:
                     return point.w
                 else:
                     point = problem.look(point.w)
         except Late:
-            if problem.exact or not whole:
+            if problem.exact or not final:
                 raise
             self._ended(problem, problem.look(point.w))
             if not self.converged:
@@ -210,7 +206,7 @@ class _Newton:
         self.record(lambda now=point.w: now, **at, cg=self.steps, sampled=self.rows)
         self.steps = 0
         self.converged = gap <= problem.goal * point.objective
-        if len(problem.y) == self.n_rows and problem.exact:
+        if self.final and problem.exact:
             self.reached = point.w, point.objective, gap
         return self.converged or self.progress(point.objective) or self.budget.spent(self.n_iter)
 
@@ -341,6 +337,16 @@ def _subset(Z: Matrix, y: np.ndarray, count: int) -> tuple[Matrix, np.ndarray]:
     return part, y[chosen]
 
 
-def _levels(n_rows: int) -> list[int]:
-    """Sizes of the subsets for finding the starting point; empty if the whole is small."""
-    return [n_rows // part for part in (64, 16, 4) if n_rows // part >= _SMALLEST_LEVEL]
+def _levels(Z: Matrix, y: np.ndarray, lam: float, loss: SmoothLoss) -> list[tuple[int, float]]:
+    """(rows, lambda) of the problems for finding the starting point, each from the last one's
+    solution.
+    """
+    counts = [count for part in (64, 16, 4) if (count := len(y) // part) >= _SMALLEST_LEVEL]
+    sample = Z.subset(_SAMPLE)[0]
+    squares = float(sample.squares().sum()) / sample.shape[0]
+    least, levels = _LEVEL_LAM * squares * labels_and_weights(loss, y)[1].mean(), []
+    while counts or least * len(y) > lam:
+        count = counts.pop(0) if counts else len(y)
+        levels.append((count, count * max(lam / len(y), least)))
+        least *= _LEVEL_SHARE
+    return levels

@@ -272,6 +272,21 @@ def test_a_factor_in_float64_keeps_to_the_memory(monkeypatch):
     )
 
 
+@pytest.mark.parametrize("loss", [SquaredHinge, Logistic])
+@pytest.mark.parametrize("count", [2000, 5000])
+def test_a_tiny_lambda_with_more_features_than_rows_of_the_first_subset(loss, count):
+    """Squared hinge loss of a few interpolated rows takes a hundred steps from zero."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (count, 5)).astype(np.float32)
+    y = np.where(np.sin(4 * X[:, 0]) + X[:, 1] + rng.standard_normal(count) > 0, 1.0, -1.0)
+    Z = MapMatrix(sample("gaussian", 5, 1500, 0, gamma=4.0), X, 1500**-0.5).hold()
+    solution = solve_l2(Z, y, 1e-4, loss)
+    value, gap = l2_certificate(Z, y, solution.coef, 1e-4, loss)
+    assert solution.converged
+    assert solution.n_iter < 50
+    assert gap <= 1.1e-4 * value
+
+
 def test_features_that_are_all_zero():
     solution = solve_l2(DenseMatrix(np.zeros((20, 4), np.float32)), np.ones(20), 1.0, SquaredHinge)
     assert solution.converged and not solution.coef.any() and solution.objective == 20

@@ -168,7 +168,10 @@ def _methods():
 @click.option("--kernels", metavar="NAME,NAME…", help="Search these kernels too.")
 @click.option(
     "--budget-seconds", "budget", type=Positive(), default=300.0, show_default=True,
-    help="Approximate time limit in seconds, including the final model.",
+    help=(
+        "Approximate seconds for the whole command. The trials are limited by their work, so that"
+        " they don't depend on the load of the machine; the command says what the budget left out."
+    ),
 )  # fmt: skip
 @click.option(
     "--trials",
@@ -309,6 +312,8 @@ def command(
         click.echo(
             f"\nbest {metric} on held-out rows: {best.score:.5g}; the same model by\n\n{line}\n"
         )
+    for words in found.limits:
+        click.echo(f"rfx: the search: {words}", err=True)
     for words in tuning.edges(found):
         click.echo(f"rfx: at the edge: {words}; values beyond it may be better", err=True)
     print_row(row, as_json, command=line)

@@ -8,8 +8,8 @@ lambdas; zero iterations mean the original metric.
 from __future__ import annotations
 
 import itertools
+import logging
 import math
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -31,6 +31,7 @@ from rfx.fitting.settings import Settings
 from rfx.fitting.validation import drawn, evenly
 from rfx.kernels import get_kernel
 
+log = logging.getLogger(__name__)
 # Multiples of the median bandwidth tried with each kernel, and the kernels that `auto` and `rfm`
 # try.
 WIDTHS = {"laplacian-l2": (0.3,), "laplacian": (2.0, 0.4), "gaussian": (2.0, 0.1)}
@@ -39,6 +40,8 @@ KERNELS = ("laplacian-l2", "laplacian", "gaussian")
 AROUND = (3.0, 1.0, 0.3, 0.1)
 # Minimum number of rows for a choice.
 FEWEST = 50
+# A trial takes about as long as that many of other searches with the same work: it learns a metric.
+METRIC_WORK = 3.0
 # Weight of the squared error of classes relative to the error rate: small samples have many ties.
 TIE = 0.1
 # (tried, total) during the choice.
@@ -119,7 +122,7 @@ def choose(
     weights: np.ndarray | None = None,
     apart: Apart | None = None,
     seed: int = 0,
-    deadline: float = math.inf,
+    budget: Budget | None = None,
     tell: Tell | None = None,
 ) -> Choice | None:
     """The combination with the lowest error on held-out rows; None for too few rows.
@@ -141,8 +144,8 @@ def choose(
         Groups or times.
     seed : int
         Seed of the held-out rows.
-    deadline : float
-        Value of time.monotonic() after which no combination is started.
+    budget : Budget, optional
+        By default unlimited.
     tell : callable, optional
     """
     if X.shape[0] < FEWEST or not X.shape[1]:
@@ -171,7 +174,9 @@ def choose(
         Round(len(folds[0][0]), len(folds), 1),
     ]
     grid = Grid(points, {"inputs": tuple(range(steps + 1))}, rounds)
-    found = search(trials.errors, grid, Measure(what), Budget(deadline), together=True)
+    found = search(trials.errors, grid, Measure(what), budget, together=True)
+    for words in found.limits:
+        log.warning("the choice of scaling, kernel and metric: %s", words)
     best, count = found.best.point, found.best.lam
     lam, width = trials.best[_name(best), count]
     form = best["metric"] if count else "none"
@@ -370,7 +375,7 @@ def resolved(
         The rows scaled by this scaler.
 
     """
-    asked, kernel, budget = settings.metric, settings.get("kernel"), settings.get("budget_seconds")
+    asked, kernel, seconds = settings.metric, settings.get("kernel"), settings.get("budget_seconds")
     forms = _forms(asked)
     if AUTO not in (settings.scaling, kernel):
         if not forms:
@@ -391,10 +396,7 @@ def resolved(
         weights=problem.weights,
         apart=problem.apart,
         seed=settings.seed,
-        deadline=min(
-            math.inf if problem.deadline is None else problem.deadline,
-            math.inf if budget is None else time.monotonic() + budget,
-        ),
+        budget=Budget.of(seconds, METRIC_WORK, problem.deadline),
         tell=_telling(problem),
     )
     options = {"scaling": scalings[0], "metric": "none", "metric_steps": None}

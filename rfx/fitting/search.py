@@ -10,8 +10,10 @@ long as it pays.
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -24,6 +26,10 @@ from rfx.fitting.settings import Settings
 WAIT = 2
 # The size is doubled as long as that reduces the error by this fraction.
 GAIN = 0.01
+# The work of a fold in addition to its rows times its size, and the work that every machine is
+# expected to do in a second: a budget of seconds is one of work, so that the choice does not depend
+# on the load of the machine.
+FOLD, SPEED = 5e6, 1e7
 
 
 @dataclass(frozen=True)
@@ -148,6 +154,11 @@ class Grid:
         """The point's size; 1 if its method has none."""
         return point[self.sizes[point.method].option] if point.method in self.sizes else 1
 
+    def work(self, point: Settings, round: Round) -> float:
+        """Rows times size, for each fold; rows squared for a method without a size."""
+        size = self.size(point) if point.method in self.sizes else round.rows
+        return round.parts * (FOLD + round.rows * size)
+
     def at(self, point: Settings, number: int) -> Settings:
         """The point with its size in a round."""
         size = self.sizes.get(point.method)
@@ -161,13 +172,29 @@ class Budget:
     Parameters
     ----------
     deadline : float
-        Value of time.monotonic() that no trial except the first is expected to exceed.
+        Value of time.monotonic() that no trial except the first is expected to exceed. Which trials
+        it leaves out depends on the load of the machine.
     trials : int or None
         Maximum number of trials.
+    work : float
+        Maximum of the work of all trials (`Grid.work`), except the first.
     """
 
     deadline: float = math.inf
     trials: int | None = None
+    work: float = math.inf
+
+    @classmethod
+    def of(cls, seconds: float | None, cost: float = 1.0, deadline: float | None = None) -> Budget:
+        """The work that machines do in so many seconds, which are only an outer bound; None for no
+        limit.
+
+        cost: that of the work, relative to SPEED. deadline: another outer bound, or None.
+        """
+        late = math.inf if deadline is None else deadline
+        if seconds is None:
+            return cls(late)
+        return cls(min(late, time.monotonic() + seconds), work=SPEED / cost * seconds)
 
 
 @dataclass(frozen=True)
@@ -199,11 +226,26 @@ class Trial:
 
 @dataclass(frozen=True)
 class Found:
-    """The best trial, and all trials as evidence."""
+    """The best trial, and all trials as evidence; cut: trials left out by each limit of the
+    budget.
+    """
 
     best: Trial
     trials: list[Trial]
     measure: Measure
+    cut: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def limits(self) -> list[str]:
+        """What the budget left out, in words."""
+        words = {
+            "trials": "--trials left out {}",
+            "work": "the budget, counted as work, left out {}; a longer --budget-seconds has more",
+            "time": "stopped by time, which left out {}: another run may differ",
+        }
+        return [
+            words[limit].format(f"{n} trial{'s' * (n > 1)}") for limit, n in self.cut.items() if n
+        ]
 
     def within(self, slack: float) -> list[Trial]:
         """The trials whose error exceeds the lowest by at most this fraction."""
@@ -289,6 +331,8 @@ class _Search:
     tell: Tell
     together: bool
     trials: list[Trial] = field(default_factory=list)
+    cut: Counter[str] = field(default_factory=Counter)
+    errors: list[RfxError] = field(default_factory=list)
 
     def run(self) -> Found:
         points = self.grid.points
@@ -299,12 +343,14 @@ class _Search:
         best = self._best()
         if best.round.number == self.grid.rounds[-1].number:
             self._refined(self._grown(self._refined(best)))
-        return Found(self._best(), self.trials, self.measure)
+        return Found(self._best(), self.trials, self.measure, self.cut)
 
     def _loss(self, trial: Trial) -> float:
         return self.measure.loss(trial.score)
 
     def _best(self) -> Trial:
+        if not self.trials and self.errors:
+            raise self.errors[0]
         if not self.trials:
             raise UsageError(
                 "no combination of options finished; use a longer --budget-seconds or more --trials"
@@ -343,8 +389,8 @@ class _Search:
         found = []
         ready = self._fitted_together(points, round) if self.together else {}
         for number, point in enumerate(points):
-            trial = ready[number] if number in ready else self.known(point, round)
-            there = trial is not None and number not in ready
+            trial = ready.get(number) if self.together else self.known(point, round)
+            there = trial is not None and not self.together
             if trial is None and not self.together and not self._spent(point, round):
                 trial = self._trial(point, round)
             if trial is not None:
@@ -358,13 +404,21 @@ class _Search:
         deadline is completed.
         """
         made: dict[int, Trial | None] = {}
+        each = [self.grid.work(point, round) for point in points]
+        room = self.budget.work - self._work()
+        count = sum(used <= room for used in itertools.accumulate(each)) or int(not self.trials)
+        late: list[int] = []
 
         def some(start: int, end: int) -> None:
             for number in range(start, end):
-                late = time.monotonic() > self.budget.deadline and bool(number or self.trials)
-                made[number] = None if late else self._trial(points[number], round)
+                if time.monotonic() > self.budget.deadline and (number or self.trials):
+                    late.append(number)
+                else:
+                    made[number] = self._trial(points[number], round)
 
-        parallel.for_ranges(some, len(points), parts=len(points))
+        if count:
+            parallel.for_ranges(some, count, parts=count)
+        self.cut.update(work=len(points) - count, time=len(late))
         return made
 
     def _trial(self, point: Settings, round: Round) -> Trial | None:
@@ -374,10 +428,11 @@ class _Search:
             values = self.fit(point, round, some)
             if len(some) < len(lams) and loss(values[0]) == min(map(loss, values)):
                 some, values = lams, self.fit(point, round, lams)
-        except RfxError:
+        except RfxError as error:
             alone = len({point.method for point in self.grid.points}) == 1
             if not self.grid.lenient or (alone and not self.trials):
                 raise
+            self.errors.append(error)
             return None
         path = tuple(zip(some, values))
         lam, score = min(path, key=lambda one: loss(one[1]))
@@ -394,20 +449,25 @@ class _Search:
         own = [lams.index(lam) for lam in best if lam in lams]
         return lams[max(0, min(own) - self.grid.above) :] if own else lams
 
+    def _work(self) -> float:
+        return sum(self.grid.work(trial.point, trial.round) for trial in self.trials)
+
     def _spent(self, point: Settings, round: Round) -> bool:
-        if self.budget.trials is not None and len(self.trials) >= self.budget.trials:
-            return True
-        late = time.monotonic() + self._expected(point, round) > self.budget.deadline
-        return late and bool(self.trials)
+        """Whether the budget leaves this trial out."""
+        budget, limit = self.budget, ""
+        if budget.trials is not None and len(self.trials) >= budget.trials:
+            limit = "trials"
+        elif self.trials and self._work() + self.grid.work(point, round) > budget.work:
+            limit = "work"
+        elif self.trials and time.monotonic() + self._expected(point, round) > budget.deadline:
+            limit = "time"
+        self.cut.update([limit] if limit else [])
+        return bool(limit)
 
     def _expected(self, point: Settings, round: Round) -> float:
-        """Estimated seconds of a trial, from the last of its method and kernel.
-
-        They are proportional to rows and folds, and to the size to the power 1.5.
-        """
-        size, alike = self.grid.size, [trial for trial in self.trials if trial.like(point)]
+        """Estimated seconds of a trial, from that of its method and kernel with the most work."""
+        work, alike = self.grid.work, [trial for trial in self.trials if trial.like(point)]
         if not alike:
             return 0.0
-        last = max(alike, key=lambda trial: (trial.round.number, size(trial.point)))
-        seconds = last.seconds * round.parts / last.round.parts * round.rows / last.round.rows
-        return seconds * math.pow(max(1.0, size(point) / size(last.point)), 1.5)
+        last = max(alike, key=lambda trial: work(trial.point, trial.round))
+        return last.seconds * work(point, round) / work(last.point, last.round)

@@ -26,7 +26,18 @@ from rfx.fitting import metric, validation
 from rfx.fitting.bandwidth import has_gamma
 from rfx.fitting.calibration import Calibration
 from rfx.fitting.pipeline import Pipeline
-from rfx.fitting.search import Budget, Found, Grid, Measure, Round, Size, Stop, Trial, search
+from rfx.fitting.search import (
+    SPEED,
+    Budget,
+    Found,
+    Grid,
+    Measure,
+    Round,
+    Size,
+    Stop,
+    Trial,
+    search,
+)
 from rfx.fitting.settings import Settings
 from rfx.fitting.training import begin
 from rfx.records import keys, results
@@ -53,11 +64,13 @@ FACTORS = tuple(4.0**power for power in range(-3, 4))
 LAMS = tuple(float(f"{10 ** (3 - step / 2):.1g}") for step in range(13))
 L1_LAMS = tuple(float(f"{10 ** (3 - step / 2):.1g}") for step in range(9))
 # Rows to fit in the rounds (the last uses all), and to evaluate; number of points that continue;
-# lambdas above the last best that are tried again; fraction of the budget for the search.
+# lambdas above the last best that are tried again.
 ROWS, EVALUATED, KEPT, ABOVE = (2000, 10_000), 10_000, (4, 2), 2
-SEARCHING = 0.7
-# Maximum fraction for the choice of scaling, kernel and metric.
-CHOOSING = 0.2
+# Fraction of the budget for the work of the search and as its outer bound in seconds; the rest is
+# for the model of all rows.
+WORKING, SEARCHING = 0.5, 0.8
+# That for the choice of scaling, kernel and metric.
+CHOOSING = 0.4
 # The size is doubled up to this multiple of the rows.
 LARGEST = 4
 METRICS = {name: Measure(name, larger=True) for name in ("accuracy", "balanced_accuracy", "auc")}
@@ -141,12 +154,13 @@ class Tuning:
         file = asked.results_file
         known = results.read(file) if file is not None and file.exists() else []
         self.known = {row["key"]: row for row in known if row["status"] == "ok"}
-        self.deadline = start + SEARCHING * asked.budget
+        work = SPEED * WORKING * asked.budget
+        self.budget = Budget(start + SEARCHING * asked.budget, asked.trials, work)
 
     def run(self) -> Found:
         """All trials, and the best of the last completed round."""
-        budget = Budget(self.deadline, self.asked.trials)
-        return search(self._scores, self._grid(), self.measure, budget, self._known, self._keep)
+        calls = self._known, self._keep
+        return search(self._scores, self._grid(), self.measure, self.budget, *calls)
 
     def options(self, point: Settings) -> dict[str, Any]:
         """The options of a point, and the given options of its method."""

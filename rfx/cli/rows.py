@@ -86,15 +86,20 @@ def predictions(method, labels, shown, prefix, ids) -> str:
 
     shown: (n,) or (n, k) numbers or None. ids: name and cells of a column, or None.
     """
+    identifier = ids and (f"id_{ids[0]}" if ids[0] == "prediction" else ids[0])
     header, columns = ["prediction"], [_cells(schema.shown(method, labels))]
     if shown is not None:
         values = shown if shown.ndim == 2 else shown[:, None]
         many = method.classes is not None and values.shape[1] == len(method.classes)
         own = _cells(schema.shown(method, method.classes)) if many else [""] * values.shape[1]
-        header += ["_".join(filter(None, (prefix, name))) for name in own]
+        titles = ["_".join(filter(None, (prefix, name))) for name in own]
+        header += [
+            f"probability_{title}" if title in ("prediction", identifier) else title
+            for title in titles
+        ]
         columns += [_cells(column) for column in values.T.tolist()]
     if ids is not None:
-        header, columns = [ids[0], *header], [ids[1], *columns]
+        header, columns = [identifier, *header], [ids[1], *columns]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)

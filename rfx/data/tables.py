@@ -624,7 +624,7 @@ def _table_training_rows(file: File, content: Table, reading: Reading, cut, aske
     if means:
         task = schema.task() or task or guess_task(y)
         schema, X = fitted(schema, rows, y, task, seed, apart=sides)
-        for message in crossfit.gaps(schema, rows):
+        for message in crossfit.notes(schema, rows, sides, seed):
             learner.tell(message)
     else:
         X = schema.inputs_of(rows, {})

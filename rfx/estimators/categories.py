@@ -61,7 +61,7 @@ class Rows:
         schema = learner.finish()
         titles = list(map(str, range(Y.shape[1]))) if Y.shape[1] > 1 else []
         schema, X = crossfit.fitted(schema, taught, Y, seed, titles)
-        for message in crossfit.gaps(schema, taught):
+        for message in crossfit.notes(schema, taught):
             learner.tell(message)
         return replace(schema, target=None, size=len(names)), X
 

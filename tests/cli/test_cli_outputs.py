@@ -260,6 +260,25 @@ def test_predictions_as_a_table(graded, capfd):
     assert out.splitlines()[0] == "prediction,decision_high,decision_low,decision_mid"
 
 
+def test_no_two_columns_of_predictions_have_the_same_name(graded, capfd):
+    model, data = graded
+    words = {"low": "prediction", "high": "patient"}
+    text = TABLE.replace("patient", "prediction")
+    data.write_text(text)
+    more = ["--format", "csv", "--proba", "--id", "prediction"]
+    header = run(capfd, "predict", model, data, *more)[1].splitlines()[0]
+    assert header == "id_prediction,prediction,high,low,mid"
+    for word, label in words.items():
+        text = text.replace(f",{word}\n", f",{label}\n")
+    data.write_text(text.replace("prediction,", "patient,", 1))
+    own = ["--data", data, "--target", "grade", "--ignore", "patient", "--model", model]
+    train = ["train", "--method", "rf", "--gamma", 1, "--lam", 1, "--loss", "logistic", "--force"]
+    assert run(capfd, *train, *own)[0] == 0
+    more[-1] = "patient"
+    header = run(capfd, "predict", model, data, *more)[1].splitlines()[0]
+    assert header == "patient,prediction,mid,probability_patient,probability_prediction"
+
+
 def test_only_a_table_of_predictions_is_replaced(graded, tmp_path, capfd):
     model, data = graded
     out = tmp_path / "out"

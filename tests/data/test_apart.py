@@ -1,12 +1,14 @@
 """Rows that are kept apart: whole groups, later rows, and the table columns that define them."""
 
+import re
+
 import numpy as np
 import pytest
 from sklearn.model_selection import GroupKFold, TimeSeriesSplit
 
 from rfx import data
 from rfx.data.reading import Reading
-from rfx.data.tabular import crossfit
+from rfx.data.tabular import crossfit, targetmeans
 from rfx.data.tabular.apart import Apart
 from rfx.data.tabular.schema import Input, Schema
 from rfx.data.tabular.table import Table, Words
@@ -217,20 +219,72 @@ def test_sets_without_such_columns(tmp_path):
 # ---------------------------------------------------------------------- means of the targets
 
 
-@pytest.mark.parametrize("by", ["groups", "time"])
-def test_means_of_targets_are_those_of_other_groups_or_earlier_rows(by):
-    """Each group has its own category, so that no other group has its mean."""
-    group = np.random.default_rng(1).permutation(np.arange(300) // 6)
-    y = group.astype(float)
-    words = Words(group.astype(np.int32), [f"c{number:02}" for number in range(50)])
+NESTED = np.random.default_rng(1).permutation(np.arange(300) // 6)
+
+
+def encoded(codes, y, apart):
+    """(Schema, X) of a column with 50 categories, and the messages about it."""
+    words = Words(codes.astype(np.int32), [f"c{number:02}" for number in range(50)])
     schema = Schema([Input("c", 0, sorted(words.values))], True, 2, ("y", 1))
     rows = Table("t", ["c", "y"], True, [words, y])
-    _, plain = crossfit.fitted(schema, rows, y[:, None], 0)
-    assert np.corrcoef(plain[:, 0], y)[0, 1] > 0.9
-    apart = Apart(by, group)
-    _, X = crossfit.fitted(schema, rows, y[:, None], 0, apart=apart)
-    part = apart.numbered(5, 0)
+    schema, X = crossfit.fitted(schema, rows, y[:, None], 0, apart=apart)
+    return schema, X[:, 0], list(crossfit.notes(schema, rows, apart, 0))
+
+
+def test_means_of_nested_categories_are_informative_without_groups():
+    _, X, notes = encoded(NESTED, NESTED.astype(float), None)
+    assert np.corrcoef(X, NESTED)[0, 1] > 0.9
+    assert notes == []
+
+
+@pytest.mark.parametrize("by", ["groups", "time"])
+def test_categories_of_one_group_or_time_say_nothing(by):
+    """Each group has its own category: means of other groups would fall as its targets rise."""
+    y = NESTED.astype(float)
+    schema, X, notes = encoded(NESTED, y, Apart(by, NESTED))
+    np.testing.assert_allclose(X, y.mean())
+    np.testing.assert_allclose(schema.columns[0].means.values, y.mean())
+    assert len(notes) == 1
+    assert re.search("no category of column 'c' occurs in two .*; --ignore c leaves", notes[0])
+
+
+@pytest.mark.parametrize("by", ["groups", "time"])
+def test_means_of_targets_are_those_of_other_groups_or_earlier_rows(by):
+    codes, generator = np.arange(300) % 50, np.random.default_rng(2)
+    codes[codes == 49] = 48 + (NESTED[codes == 49] // 10 == 0)  # one category of the first rows
+    y = codes + generator.normal(size=300)
+    apart = Apart(by, NESTED // 10)
+    schema, X, notes = encoded(codes, y, apart)
+    part, means = apart.numbered(5, 0), schema.columns[0].means.values
     for number in range(5):
         others = part < number if by == "time" else part != number
-        mean = y[others].mean() if others.any() else y.mean()
-        np.testing.assert_allclose(X[part == number], mean)
+        own = (part == number) & (codes < 49)
+        if not others.any():
+            np.testing.assert_allclose(X[own], y.mean())
+            continue
+        want = targetmeans.smoothed(codes[others], 50, y[others, None], y.mean(keepdims=True))
+        np.testing.assert_allclose(X[own], want[codes[own], 0])
+    np.testing.assert_allclose(X[codes == 49], y.mean())
+    np.testing.assert_allclose(means[49], y.mean())
+    assert means[48][0] > y.mean()
+    assert len(notes) == 1
+    assert "1 of 50 categories of column 'c' occur in only one" in notes[0]
+
+
+def test_nested_categories_of_a_file_say_nothing_in_any_split(tmp_path, caplog):
+    generator = np.random.default_rng(3)
+    school, number = generator.integers(0, 8, 480), generator.integers(0, 6, 480)
+    effect = generator.normal(scale=10, size=(8, 6))
+    columns = {
+        "school": school,
+        "class": [f"c{a}{b}" for a, b in zip(school, number)],
+        "y": effect[school, number] + generator.normal(size=480),
+    }
+    reading = Reading(target="y", groups="school")
+    split = data.load(table(tmp_path, **columns), reading=reading)
+    assert "no category of column 'class' occurs in two groups" in caplog.text
+    assert np.ptp(split.X_train[:, 0]) == 0
+    held = np.flatnonzero(school < 2), np.flatnonzero(school >= 2)
+    kept, out = split.part(held[1], held[0])
+    assert np.ptp(kept[:, 0]) == 0
+    np.testing.assert_allclose(out[:, 0], kept[0, 0])

@@ -621,6 +621,38 @@ def test_dates_that_may_be_several_days_are_refused(words, message, tmp_path, ca
     assert message in said and "ignore it with --ignore d" in said and "--dates" not in said
 
 
+def test_months_and_quarters_are_dates(tmp_path, capfd):
+    words = [["2019/10", "2019/2"], ["2020-Q2", "2020-Q3"], ["Jan-2019", "Feb-2019"]]
+    words += [["10/2019", "2/2019"], ["Q2 2020", "Q3 2020"], ["2019 January", "2019 February"]]
+    days = [[18170, 17928], [18353, 18444], [17897, 17928]]
+    days += [days[0], days[1], days[2]]
+    for pair, numbers in zip(words, days):
+        assert [written.kind(word) for word in pair] == ["date", "date"], pair
+        np.testing.assert_allclose(written.dates(pair).read(pair), numbers)
+    path = saved(tmp_path / "t.csv", month=[words[1][k % 2] for k in range(60)], a=A, y=Y)
+    message = refused(capfd, path)
+    assert "dates such as '2020-Q2'" in message
+    assert "--dates month" in message
+    assert "--categorical month" in message
+    assert trained(capfd, path, "--dates", "month")[0].schema.titles()[0] == "month.year"
+
+
+@pytest.mark.parametrize("word, share", [(".", 0.4), ("-", 0.6), ("<LOD", 0.9), (".", 0.95)])
+def test_a_marker_among_decimals_is_named_however_often_it_occurs(word, share, tmp_path, capfd):
+    dose = [word if k < share * 60 else f"{k / 10}" for k in range(60)]
+    path = saved(tmp_path / "t.csv", dose=dose, a=A, y=Y)
+    message = refused(capfd, path, "--missing", "median")
+    assert f"t.csv, line 2: column 'dose' has {word!r}, which is not a number" in message
+    assert "--categorical dose" in message
+    assert trained(capfd, path, "--categorical", "dose")[0].schema.columns[0].categories
+
+
+def test_integers_among_other_words_stay_categories(tmp_path, capfd):
+    size = [["S", "36", "38", "S", "40", "M", "S", "S"][k % 8] for k in range(60)]
+    path = saved(tmp_path / "t.csv", size=size, a=A, y=Y)
+    assert "40" in trained(capfd, path)[0].schema.columns[0].categories
+
+
 def test_the_order_of_day_and_month_is_remembered(tmp_path, capfd):
     trained(
         capfd,

@@ -343,6 +343,7 @@ NUMBERS, FLOATS = (
     "1.5,2.5\n-1,0.5\n0.5,1\n1,-2\n2,1\n0,0.25\n",
 )
 WORDS = "red,big,poison\nblue,small,edible\nred,small,poison\nblue,big,edible\n" * 3
+DECIMALS = "0.5,1.0,1\n-0.25,0.5,2\n1.0,0.0,1\n0.5,2.0,2\n1.5,0.25,1\n"
 GUESSES = [
     ("a,b,y", NUMBERS, True, False),
     (",b,y", NUMBERS, True, False),
@@ -364,6 +365,13 @@ GUESSES = [
     (",small,edible", WORDS, False, False),
     (",size,class", WORDS, True, True),
     ("0,1,2,3,4", "0.5,1,0,2,7\n0,0,1,2,3\n1,0,1,0,9\n2,0,1,1,1\n0,1,1,5,5\n", None, None),
+    ("0,1,2", DECIMALS, True, True),
+    ("1,2,3", DECIMALS, True, True),
+    (",0,1", DECIMALS, True, True),
+    ("0,1,y", DECIMALS, True, True),
+    ("0,1,2", "1.5,2,3\n0.5,1,4\n1,2,2\n2,2.5,1\n3,1,5\n", None, None),
+    ("0,1,2", DECIMALS[:12], None, None),
+    ("0.0,1.0,2.0", DECIMALS, False, False),
     ("1,2,3,4", "1,3,2,4\n2,1,3,4\n4,3,2,1\n1,2,3,4\n3,2,1,4\n4,1,2,3\n", None, None),
 ]
 

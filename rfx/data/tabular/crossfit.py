@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
+from rfx.data.reading import typed
 from rfx.data.tabular import targetmeans
 from rfx.data.tabular.apart import Apart
-from rfx.data.tabular.schema import Schema
+from rfx.data.tabular.schema import Input, Schema
 from rfx.data.tabular.table import Table
 
 MOST_COLUMNS = 40
@@ -52,30 +53,67 @@ def fitted(
     apart : Apart, optional
         The means of a row then come from other groups, or from earlier rows.
     """
-    inputs, own = list(schema.columns), {}
+    inputs, training = list(schema.columns), {}
     if apart is None:
         part = targetmeans.parts(Y @ np.arange(1.0, Y.shape[1] + 1), seed)
+        prior, earlier = None, False
     else:
-        part = apart.numbered(min(targetmeans.PARTS, apart.count), seed)
-    earlier = apart is not None and apart.by == "time"
+        part = _parts(apart, seed)
+        # the mean of the other groups falls as the row's own targets rise
+        prior, earlier = Y.mean(axis=0), apart.by == "time"
     for place in wanted(schema):
         column = replace(inputs[place], fill=None, means=None)
         codes, count = schema.codes(table, column.position, column, gaps=True), column.width
-        means = targetmeans.TargetMeans.learn(codes, count, Y, titles)
+        if apart is not None:
+            # no training row can use the mean of such a category, so no prediction does
+            lone = np.append(targetmeans.in_one_part(codes, count, part), False)
+            codes = np.where(lone[codes], -1, codes)
+        means = targetmeans.TargetMeans.learn(codes, count, Y, titles, prior)
         inputs[place] = replace(column, means=means)
-        own[place] = targetmeans.cross_fitted(codes, count, Y, part, earlier)
+        training[place] = targetmeans.cross_fitted(codes, count, Y, part, earlier, prior)
     schema = replace(schema, inputs=inputs)
-    return schema, schema.inputs_of(table, own)
+    return schema, schema.inputs_of(table, training)
 
 
-def gaps(schema: Schema, table: Table) -> Iterator[str]:
-    """A message for each column whose missing cells become the mean of the targets."""
+def _parts(apart: Apart, seed: int) -> np.ndarray:
+    """(n,) the part of each row: whole groups, or a span of time."""
+    return apart.numbered(min(targetmeans.PARTS, apart.count), seed)
+
+
+def notes(
+    schema: Schema, table: Table, apart: Apart | None = None, seed: int = 0
+) -> Iterator[str]:
+    """A message for each column with missing cells, or with categories of one part alone, which
+    become the mean of the targets.
+    """
     for place in wanted(schema):
         column = schema.columns[place]
-        gone = int((schema.codes(table, column.position, column, gaps=True) < 0).sum())
+        codes = schema.codes(table, column.position, column, gaps=True)
+        if apart is not None:
+            yield from _note_of_parts(table, column, codes, apart, seed)
+        gone = int((codes < 0).sum())
         if gone:
             cells, become = ("1 cell", "becomes") if gone == 1 else (f"{gone:,} cells", "become")
             yield (
                 f"{table.name}: {cells} of {table.title(column.position)} without a value {become}"
                 " the mean of the targets"
             )
+
+
+def _note_of_parts(
+    table: Table, column: Input, codes: np.ndarray, apart: Apart, seed: int
+) -> Iterator[str]:
+    """`notes` about the categories of a column whose rows are all in one part."""
+    lone = targetmeans.in_one_part(codes, len(column.categories or ()), _parts(apart, seed))
+    title = table.title(column.position)
+    one, two = ("group", "groups") if apart.by == "groups" else ("span of time", "spans of time")
+    if lone.all():
+        yield (
+            f"{table.name}: no category of {title} occurs in two {two}, so all become the mean of"
+            f" the targets; {typed('ignore', [column.name])} leaves the column out"
+        )
+    elif lone.any():
+        yield (
+            f"{table.name}: {lone.sum():,} of {len(lone):,} categories of {title} occur in only one"
+            f" {one} and become the mean of the targets"
+        )

@@ -49,9 +49,12 @@ def guess(cells: list[str], rows: list[list[str]], absent: Container[str]) -> Gu
         return Guess(False)
     if rows and not below:
         return Guess(False, True)
-    numbers = [cell for cell in cells if is_value(cell)]
-    if numbers:
-        return _with_numbers(numbers, below, evidence)
+    places = [place for place, cell in enumerate(cells) if is_value(cell)]
+    if places:
+        columns = [
+            [row[place] for row in below if row[place] not in absent] for place in places
+        ]
+        return _with_numbers([cells[place] for place in places], columns, below, evidence)
     note = "its cells occur in no other row" if rows else ""
     return _without_numbers(cells, evidence, len(below) < len(rows), note)
 
@@ -76,13 +79,20 @@ def _without_numbers(cells, evidence, repeated: bool, note: str) -> Guess:
     return Guess(True, repeated and not unseen, note)
 
 
-def _with_numbers(numbers, below, evidence) -> Guess:
-    """The guess for a first row that has numbers."""
+def _with_numbers(numbers, columns, below, evidence) -> Guess:
+    """The guess for a first row that has numbers; columns: the values below each of them."""
     over, seen, unseen, far, near = (
         evidence.count(what) for what in ("over", "seen", "unseen", "far", "near")
     )
     if seen:
         return Guess(False, over > 0)
+    counted = _counts_up(numbers) and not any(
+        _counts_up([cell for cell in row if is_value(cell)]) for row in below
+    )
+    # the positions of columns without names, which pandas writes above decimals
+    if counted and len(numbers) > 1 and any(map(_are_decimals, columns)):
+        note = "its numbers count up from 0 or 1 and have no decimals, unlike those below"
+        return Guess(len(below) >= ENOUGH, len(below) < ENOUGH, note)
     if not near and over + unseen:
         return Guess(
             True, False, "its cells occur in no other row, and its numbers are far from those below"
@@ -96,16 +106,14 @@ def _with_numbers(numbers, below, evidence) -> Guess:
         )
     if over:
         return Guess(False, True)
-    counted = _counts_up(numbers) and not any(
-        _counts_up([cell for cell in row if is_value(cell)]) for row in below
-    )
     if unseen:
         return Guess(
             False,
             counted and len(numbers) > 1,
             "" if counted else "its numbers are among those below",
         )
-    return Guess(False, counted and len(numbers) > 3 and len(below) >= ENOUGH)
+    least = 3 if any("." in value for values in columns for value in values) else 4
+    return Guess(False, counted and len(numbers) >= least and len(below) >= ENOUGH)
 
 
 def _evidence(cell, values, absent) -> str:
@@ -142,6 +150,11 @@ def _evidence_of_value(cell, values, numbers) -> str:
         return "near"
     low, high = min(known), max(known)
     return "near" if 2 * low - high <= float(cell) <= 2 * high - low else "far"
+
+
+def _are_decimals(values) -> bool:
+    """Whether all values of a column have a decimal point."""
+    return bool(values) and all("." in value for value in values)
 
 
 def _named(numbers) -> bool:

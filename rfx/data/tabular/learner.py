@@ -504,15 +504,15 @@ class Learner:
         if len(troubles) == len(self._known) - 1:
             advice = [f"{advice[0]}, but that leaves no input"]
         dates = [position for position, trouble in troubles.items() if trouble.dates]
+        (trouble, *others) = troubles.values()
+        if not others and (trouble.odd or trouble.names or trouble.dates):
+            as_words = self._option("categorical", troubles)
+            advice.insert(0, f"read the column as categories with {as_words}")
         if dates:
             them = "it" if len(troubles) == 1 else "dates"
             advice.insert(0, f"convert {them} to numbers with {self._option('dates', dates)}")
-        (trouble, *others) = troubles.values()
-        if not others and (trouble.odd or trouble.names):
-            as_words = self._option("categorical", troubles)
-            advice.insert(0, f"read the column as categories with {as_words}")
-            if trouble.odd:
-                advice.insert(0, "correct it")
+        if not others and trouble.odd:
+            advice.insert(0, "correct it (or leave the cell empty if it marks a missing value)")
         return advice
 
     def _refusal(self, troubles) -> DataError:
@@ -855,11 +855,12 @@ class _Seen:
         """_Trouble if the words are not categories; found: the cells of each kind of word."""
         assert self.words is not None
         numbers = found["number"] + found["written"]
-        if 2 * numbers > self.count and numbers < self.count:
+        if numbers < self.count and (2 * numbers > self.count or self._are_marked_numbers()):
             place, word = next(
                 self.places[kind] for kind in ("word", "date", "truth") if kind in self.places
             )
-            raise _Trouble(f"{word!r:.80}, which is not a number, unlike most of its cells", place)
+            others = "most of its cells" if 2 * numbers > self.count else "most of its other values"
+            raise _Trouble(f"{word!r:.80}, which is not a number, unlike {others}", place)
         if 2 * found["date"] > self.count:
             raise _Trouble(
                 f"dates such as {self.places['date'][1]!r:.80}, which can't be categories",
@@ -871,6 +872,14 @@ class _Seen:
                 f"{len(self.words):,} different words in {n_rows:,} rows, too many for categories",
                 names=True,
             )
+
+    def _are_marked_numbers(self) -> bool:
+        """Whether most distinct values are numbers, too many or too fine for categories, so that
+        the others may mark missing cells.
+        """
+        numbers = [word for word, kind in self.kinds.items() if kind in ("number", "written")]
+        fine = any("." in word or "," in word for word in numbers)
+        return 2 * len(numbers) > len(self.kinds) and (fine or len(numbers) > MOST_NAMES)
 
     def labels(self, n_rows, decimal):
         """(labels, None for numbers; Form or None) of a target column."""

@@ -40,10 +40,13 @@ class TargetMeans:
     titles: list[str]
 
     @classmethod
-    def learn(cls, codes, n_categories: int, Y, titles) -> "TargetMeans":
-        """Learn from category numbers (n,), -1 for missing, and targets Y (n, k)."""
-        values = smoothed(codes, n_categories, Y)
-        return cls(values.tolist(), Y.mean(axis=0).tolist(), list(titles))
+    def learn(cls, codes, n_categories: int, Y, titles, prior=None) -> "TargetMeans":
+        """Learn from category numbers (n,), -1 for missing, and targets Y (n, k).
+
+        prior: (k,) the means to shrink towards; None: those of Y.
+        """
+        prior = Y.mean(axis=0) if prior is None else prior
+        return cls(smoothed(codes, n_categories, Y, prior).tolist(), prior.tolist(), list(titles))
 
     @property
     def width(self) -> int:
@@ -67,11 +70,13 @@ class TargetMeans:
         )
 
 
-def smoothed(codes: np.ndarray, n_categories: int, Y: np.ndarray) -> np.ndarray:
+def smoothed(
+    codes: np.ndarray, n_categories: int, Y: np.ndarray, prior: np.ndarray | None = None
+) -> np.ndarray:
     """(n_categories, k) smoothed means of the targets Y (n, k) for each category.
 
-    A category with m rows, mean a and variance s^2 has w a + (1 - w) b, where b and t^2 are the
-    mean and variance of all rows and w = t^2 m / (t^2 m + s^2). Without rows it has b.
+    A category with m rows, mean a and variance s^2 has w a + (1 - w) b, where b is the prior (k,)
+    or the mean of all rows, t^2 their variance and w = t^2 m / (t^2 m + s^2). Without rows it has b.
 
     codes: (n,) the category numbers, -1 for missing.
     """
@@ -79,8 +84,9 @@ def smoothed(codes: np.ndarray, n_categories: int, Y: np.ndarray) -> np.ndarray:
     own = codes[known]
     counts = np.bincount(own, minlength=n_categories)
     found = np.empty((n_categories, Y.shape[1]))
-    for output, y in enumerate(Y.T):
-        mean, y_known = y.mean(), y[known]
+    prior = Y.mean(axis=0) if prior is None else prior
+    for output, (y, mean) in enumerate(zip(Y.T, prior)):
+        y_known = y[known]
         with np.errstate(invalid="ignore", divide="ignore"):
             means = np.bincount(own, y_known, n_categories) / counts
             within = np.bincount(own, (y_known - means[own]) ** 2, n_categories) / counts
@@ -106,21 +112,34 @@ def parts(y: np.ndarray, seed: int) -> np.ndarray:
 
 
 def cross_fitted(
-    codes: np.ndarray, n_categories: int, Y: np.ndarray, part: np.ndarray, earlier: bool = False
+    codes: np.ndarray,
+    n_categories: int,
+    Y: np.ndarray,
+    part: np.ndarray,
+    earlier: bool = False,
+    prior: np.ndarray | None = None,
 ):
     """(n, k) encoding of training rows, each by the means of the rows in other parts.
 
-    part: (n,) the parts of the rows; earlier: use only parts before the row's own; the rest as in
-    `smoothed`.
+    part: (n,) the parts of the rows; earlier: use only parts before the row's own. prior: (k,) what
+    every part shrinks towards; None: the means of its other rows, which are the same for parts with
+    similar targets. The rest as in `smoothed`.
     """
     found = np.broadcast_to(Y.mean(axis=0), Y.shape).copy()
     for number in range(PARTS):
         out = part == number
         kept = part < number if earlier else ~out
         if out.any() and kept.any():
-            means = TargetMeans.learn(codes[kept], n_categories, Y[kept], ())
+            means = TargetMeans.learn(codes[kept], n_categories, Y[kept], (), prior)
             found[out] = means.of(codes[out])
     return found
+
+
+def in_one_part(codes: np.ndarray, n_categories: int, part: np.ndarray) -> np.ndarray:
+    """(n_categories,) whether all rows of a category are in one part; codes, part: (n,)."""
+    counts = np.zeros((n_categories + 1, PARTS), np.int64)
+    np.add.at(counts, (codes, part), 1)  # -1 is the last row
+    return np.count_nonzero(counts[:-1], axis=1) == 1
 
 
 def outputs(y: np.ndarray, task: str, classes: np.ndarray | None = None) -> np.ndarray:

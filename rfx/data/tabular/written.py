@@ -74,7 +74,13 @@ _DATES = [
     for day in (
         r"(?P<year>[0-9]{4})(?P<mark>[-/.])(?P<month>[0-9]{1,2})(?P=mark)(?P<day>[0-9]{1,2})",
         r"(?P<a>[0-9]{1,2})(?P<mark>[-/.])(?P<b>[0-9]{1,2})(?P=mark)(?P<year>[0-9]{4})",
-        r"(?P<year>[0-9]{4})-(?P<month>[0-9]{2})",
+        r"(?P<year>[0-9]{4})[-/](?P<month>[0-9]{1,2})",
+        r"(?P<month>[0-9]{1,2})[-/](?P<year>[0-9]{4})",
+        r"(?P<year>[0-9]{4})[-/ ]?Q(?P<quarter>[1-4])",
+        r"Q(?P<quarter>[1-4])[-/ ](?P<year>[0-9]{4})",
+        rf"(?P<name>{_MONTH})\.?[-/ ,]+(?P<year>[0-9]{{4}})",
+        rf"(?P<year>[0-9]{{4}})[-/ ](?P<name>{_MONTH})",
+        rf"(?P<name>{_MONTH})[-/ ](?P<short>[0-9]{{2}})",
         r"(?P<year>[0-9]{4})(?P<month>[0-9]{2})(?P<day>[0-9]{2})",
         (
             rf"(?P<day>[0-9]{{1,2}})(?:st|nd|rd|th)?[-/ .](?P<name>{_MONTH})\.?[-/"
@@ -392,7 +398,8 @@ class _Date:
             )
         else:
             day = groups.get("day") or 1
-            month = _MONTHS[groups["name"].lower()] if groups.get("name") else groups["month"]
+            month = groups.get("month") or 3 * int(groups.get("quarter") or 1) - 2
+            month = _MONTHS[groups["name"].lower()] if groups.get("name") else month
         try:
             return datetime.date(year, int(month), int(day)).toordinal() - _EPOCH
         except ValueError:

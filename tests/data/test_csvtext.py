@@ -71,6 +71,12 @@ def test_numbers_are_the_nearest_doubles(rng=np.random.default_rng(0)):
     assert table.lines.tolist() == list(range(1, 201))
 
 
+@pytest.mark.parametrize("end", ["", "\x1a", "\n\x1a"])
+def test_a_text_may_end_as_in_dos(end):
+    assert read(f"a,b\n1,2\n3,4{end}").n_rows == 2
+    assert read(f"a,b\n1,2\n3,4{end}", 5).n_rows == 2
+
+
 @pytest.mark.parametrize("chunk", [1, 7, 1 << 20])
 def test_headers_quotes_and_line_numbers(chunk):
     table = read('\n"a,b", c\n"two\nlines",1\n\nplain, 2\n"say ""no""",3\n', chunk)

@@ -80,9 +80,7 @@ def _parts(apart: Apart, seed: int) -> np.ndarray:
     return apart.numbered(min(targetmeans.PARTS, apart.count), seed)
 
 
-def notes(
-    schema: Schema, table: Table, apart: Apart | None = None, seed: int = 0
-) -> Iterator[str]:
+def notes(schema: Schema, table: Table, apart: Apart | None = None, seed: int = 0) -> Iterator[str]:
     """A message for each column with missing cells, or with categories of one part alone, which
     become the mean of the targets.
     """

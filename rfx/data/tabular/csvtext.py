@@ -37,6 +37,7 @@ from rfx.errors import DataError
 from rfx.numerals import is_number
 
 CHUNK = 8 << 20  # bytes parsed at a time
+_END = b"\x1a"  # DOS ends a text with ctrl-Z
 _MARK = b"\xef\xbb\xbf"
 # The only one of them that may be a word: the country code of Namibia.
 DOUBTFUL = "NA"
@@ -190,6 +191,7 @@ def sample(
             raw += data
         if b"\0" in raw:
             raise _binary(name)
+        raw = raw if more else raw.removesuffix(_END)
         found = _sampled(raw, not more, name, separator, widths, prefer)
         if found is not None:
             return found
@@ -514,6 +516,7 @@ def parse(
     """
     if b"\0" in raw:
         raise _binary(shape.name)
+    raw = raw.removesuffix(_END)
     encodings.check(raw, shape.name, line)
     header = first and shape.header
     found = records(raw, shape.separator, line, int(header), len(shape.names))

@@ -51,9 +51,7 @@ def guess(cells: list[str], rows: list[list[str]], absent: Container[str]) -> Gu
         return Guess(False, True)
     places = [place for place, cell in enumerate(cells) if is_value(cell)]
     if places:
-        columns = [
-            [row[place] for row in below if row[place] not in absent] for place in places
-        ]
+        columns = [[row[place] for row in below if row[place] not in absent] for place in places]
         return _with_numbers([cells[place] for place in places], columns, below, evidence)
     note = "its cells occur in no other row" if rows else ""
     return _without_numbers(cells, evidence, len(below) < len(rows), note)

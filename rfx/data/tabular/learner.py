@@ -126,6 +126,8 @@ class Learner:
                 f"{table.name} has one column, but needs a target and an input; does it use another"
                 " separator?"
             )
+        unread = sorted(table.unread.keys() & set(kept))
+        table.check_read(unread, f"; ignore it with {self._option('ignore', unread)}")
         declared = {p for p in kept if names[p] in table.categorical} | asked["categorical"]
         self.columns = {
             p: _Seen(

@@ -182,6 +182,7 @@ class Schema:
         and words among numbers.
         """
         found, target = self._found(table, targets == "needed")
+        table.check_read({*found, *([] if target is None else [target])})
         self._check_others(table, found, target, strict)
         parts = [
             self._column(table, position, column, strict)

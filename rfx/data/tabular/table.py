@@ -53,7 +53,8 @@ class Table:
     decimal commas that have dots in their cells, and the first such cell if all dots may mark
     thousands, else "". padded: the positions of columns of a text with a cell of digits that begins
     with 0, such as 007, and the first such cell. texts: whether the numbers were also text,
-    possibly with other spellings. for_gaps: advice about a missing cell, for messages.
+    possibly with other spellings. unread: the positions of columns whose cells are neither numbers
+    nor words, and what they are instead. for_gaps: advice about a missing cell, for messages.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Table:
     dotted: dict[int, str] = field(default_factory=dict)
     padded: dict[int, str] = field(default_factory=dict)
     texts: bool = False
+    unread: dict[int, str] = field(default_factory=dict)
     for_gaps: str = "fill it in, or use --missing mean, median or most_frequent in training"
 
     @property
@@ -97,6 +99,14 @@ class Table:
         column = self.columns[position]
         kept = isinstance(column, Words) and is_code_among(self.doubtful, column.values)
         return self.cells(position, (self.doubtful,) if kept else ())
+
+    def check_read(self, positions, advice: str = "") -> None:
+        """Raise DataError for columns whose cells are neither numbers nor words."""
+        for position in sorted(self.unread.keys() & positions):
+            raise DataError(
+                f"{self.name}: {self.title(position)} {self.unread[position]}; only numbers,"
+                f" booleans and words are supported{advice}"
+            )
 
     def place(self, row: int) -> str:
         """The location of a row, for messages."""
@@ -196,10 +206,11 @@ def joined(tables) -> Table:
     lines = None if first.lines is None else np.concatenate([table.lines for table in tables])
     dotted: dict[int, str] = {}
     padded: dict[int, str] = {}
+    unread: dict[int, str] = {}
     for table in tables:
         add_dotted(dotted, table.dotted)
-        padded = table.padded | padded
-    return replace(first, columns=columns, lines=lines, dotted=dotted, padded=padded)
+        padded, unread = table.padded | padded, table.unread | unread
+    return replace(first, columns=columns, lines=lines, dotted=dotted, padded=padded, unread=unread)
 
 
 def add_dotted(known: dict[int, str], more: dict[int, str]) -> None:

@@ -75,8 +75,9 @@ def smoothed(
 ) -> np.ndarray:
     """(n_categories, k) smoothed means of the targets Y (n, k) for each category.
 
-    A category with m rows, mean a and variance s^2 has w a + (1 - w) b, where b is the prior (k,)
-    or the mean of all rows, t^2 their variance and w = t^2 m / (t^2 m + s^2). Without rows it has b.
+    A category with m rows, mean a and variance s^2 has w a + (1 - w) b, where b is the prior (k,),
+    by default the mean of all rows, t^2 their variance and w = t^2 m / (t^2 m + s^2). Without rows
+    it has b.
 
     codes: (n,) the category numbers, -1 for missing.
     """

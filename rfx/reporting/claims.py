@@ -16,28 +16,24 @@ from rfx.errors import RfxError
 from rfx.plans.catalogue import Folder
 from rfx.reporting import seeds
 from rfx.reporting.cells import Cell, Section, Table, count, number, short, words
+from rfx.reporting.measures import Limits, Measure
 
 # The rows of a plan, by its full name.
 Find = Callable[[str], Sequence[Mapping[str, Any]]]
-# A case, such as a data set, and the effect of each seed.
-Effects = dict[str, list[float]]
 
 REPRODUCED, PARTLY, NOT = "reproduced", "partly", "not reproduced"
 VACUOUS, UNTESTABLE, NOT_RUN = "bound vacuous", "untestable here", "not run"
 VERDICTS = {
-    REPRODUCED: (
-        "the interval is within the claimed range in half of the cases or more, and outside it in"
-        " none"
-    ),
-    PARTLY: "it is within in some cases; in others it is outside, or most are undecided",
-    NOT: "it is outside in half of the cases or more, and within in none",
-    seeds.UNDECIDED: "most intervals contain a limit of the claimed range, and none is within it",
+    REPRODUCED: "every case is decided, and its interval is within the claimed range",
+    PARTLY: "at least half of the cases are decided, and one or more of them is within",
+    NOT: "every case is decided, and its interval is outside",
+    seeds.UNDECIDED: "any other outcome",
     VACUOUS: "the bound holds, but zero weights satisfy it as well",
-    UNTESTABLE: "no run on one small machine, or with public data, can decide it",
+    UNTESTABLE: "no run on one small machine, or with data that can be had, can decide it",
     NOT_RUN: "the results folder has no rows of the plan",
 }
 LEVEL = 0.05
-_STATED = ("claim", "verdict", "where", "statement")
+_STATED = ("claim", "verdict", "yes, no, undecided", "where", "statement")
 _MEASURED = ("claim", "effect", "holds for", "settings", "command")
 _CASES = ("claim", "case", "effect", "from", "to", "seeds", "holds")
 
@@ -57,10 +53,11 @@ class Claim:
     effect : str
         What is measured.
     plan : str
-        The plan whose rows are measured, without the paper's name; empty if no plan can decide.
+        The plans whose rows are measured, without the paper's name, separated by spaces; empty if
+        no plan can decide.
     measure : callable
-        Function of the plan's rows that returns the effect of every seed, by case. It may raise
-        `RfxError` if the rows are incomplete.
+        Function of the plans' rows that returns the effect of every seed, by case (see
+        `rfx.reporting.measures`). It may raise `RfxError` if the rows are incomplete.
     least, most : float
         The claim holds for effects from `least` to `most`.
     ratio : bool
@@ -69,10 +66,12 @@ class Claim:
         The source of the settings: printed, authors' program, held-out rows, or test rows.
     counted : bool
         Whether the effect is a count, or a formula, without noise. One run then decides.
+    grid : bool
+        Whether effects are steps of a grid, so that equal ones are those of several runs.
     vacuous : bool
         Whether the effect is that of a bound. If the claim holds, the bound is vacuous.
     why : str
-        Why the claim cannot be decided here.
+        Why the claim cannot be decided here, or is not decided yet.
     """
 
     name: str
@@ -80,12 +79,13 @@ class Claim:
     says: str
     effect: str = ""
     plan: str = ""
-    measure: Callable[[Sequence[Mapping[str, Any]]], Effects] = lambda rows: {}
+    measure: Measure = lambda rows: {}
     least: float = -math.inf
     most: float = math.inf
     ratio: bool = False
     settings: str = ""
     counted: bool = False
+    grid: bool = False
     vacuous: bool = False
     why: str = ""
 
@@ -101,8 +101,10 @@ class Claim:
 
 @dataclass(frozen=True)
 class Case:
-    """The effect in one case: its mean, the interval (None for a single seed), and whether the
-    claim holds. The latter is None if the interval does not decide it.
+    """The effect in one case: its mean, the interval (None without noise or for a single seed), and
+    whether the claim holds. The latter is None if that is not decided.
+
+    limit: "or more", "or less" or "diverged" if the mean is only a limit of the effect.
     """
 
     name: str
@@ -111,63 +113,84 @@ class Case:
     high: float | None
     n: int
     holds: bool | None
+    limit: str = ""
 
 
-def case(claim: Claim, name: str, effects: Sequence[float], cases: int = 1) -> Case:
+def case(claim: Claim, name: str, effects: Sequence[float] | Limits, cases: int = 1) -> Case:
     """The mean effect with its interval.
 
     The intervals of all cases of a claim hold simultaneously at 95 %: each has the level of a
-    Bonferroni correction for `cases`. A ratio uses the geometric mean.
+    Bonferroni correction for `cases`. A ratio uses the geometric mean. Equal effects of all seeds
+    are those of one deterministic run, unless they are counts or steps of a grid. The interval of
+    limits is open.
     """
-    values = [math.log(value) for value in effects] if claim.ratio else list(effects)
-    own = seeds.mean_of(values)
+    known, limit = (effects.values, effects.kind) if isinstance(effects, Limits) else (effects, "")
+    values = [math.log(value) for value in known] if claim.ratio else list(known)
     back = math.exp if claim.ratio else float
-    if own.sd is None and not claim.counted:
-        return Case(name, back(own.value), None, None, 1, None)
-    if own.sd is None:
-        half = 0.0
-    else:
-        half = stdtrit(own.n - 1, 1 - LEVEL / cases / 2) * own.sd / math.sqrt(own.n)
-    low, high = back(own.value - half), back(own.value + half)
+    own = seeds.mean_of(values)
+    n = 1 if own.sd == 0.0 and not (claim.counted or claim.grid) else own.n
+    if own.n == 1 and not claim.counted:
+        return Case(name, back(own.value), None, None, 1, None, limit)
+    half = stdtrit(own.n - 1, 1 - LEVEL / cases / 2) * own.sd / math.sqrt(own.n) if own.sd else 0.0
+    low = -math.inf if limit in ("or less", "diverged") else back(own.value - half)
+    high = math.inf if limit in ("or more", "diverged") else back(own.value + half)
     inside = claim.least <= low and high <= claim.most
     outside = high < claim.least or low > claim.most
-    return Case(
-        name, back(own.value), low, high, own.n, True if inside else False if outside else None
-    )
+    shown = [end if n > 1 and math.isfinite(end) else None for end in (low, high)]
+    holds = True if inside else False if outside else None
+    return Case(name, back(own.value), shown[0], shown[1], n, holds, limit)
 
 
 def judge(claim: Claim, rows: Sequence[Mapping[str, Any]]) -> tuple[str, list[Case], str]:
-    """(verdict, cases, the reason if there are none) of a claim, from the rows of its plan."""
+    """(verdict, cases, the reason if there are none) of a claim, from the rows of its plans."""
     if not claim.plan:
         return UNTESTABLE, [], claim.why
     try:
-        effects = {name: own for name, own in claim.measure(rows).items() if own} if rows else {}
+        effects = dict(claim.measure(rows)) if rows else {}
     except RfxError as error:
         return NOT_RUN, [], str(error)
+    effects = {
+        name: own
+        for name, own in effects.items()
+        if (own.values if isinstance(own, Limits) else own)
+    }
     if not effects:
-        return NOT_RUN, [], ""
+        return NOT_RUN, [], claim.why
     cases = [case(claim, name, own, len(effects)) for name, own in effects.items()]
-    holds = sum(one.holds is True for one in cases)
-    fails = sum(one.holds is False for one in cases)
-    most = 2 * (holds + fails) >= len(cases)
-    if holds:
-        verdict = PARTLY if fails or not most else VACUOUS if claim.vacuous else REPRODUCED
+    holds = [one.holds for one in cases]
+    if all(holds):
+        verdict = VACUOUS if claim.vacuous else REPRODUCED
+    elif all(one is False for one in holds):
+        verdict = NOT
     else:
-        verdict = NOT if fails and most else seeds.UNDECIDED
-    return verdict, cases, ""
+        decided = 2 * sum(one is not None for one in holds) >= len(cases)
+        verdict = PARTLY if decided and True in holds else seeds.UNDECIDED
+    return verdict, cases, claim.why if verdict == seeds.UNDECIDED else ""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim with its verdict, its cases, the full name of its plan (empty without a plan), and
-    the reason if there are no cases.
+    """A claim with its verdict, its cases, the full names of its plans, and the reason if it is not
+    decided.
     """
 
     claim: Claim
-    plan: str
+    plans: Sequence[str]
     verdict: str
     cases: Sequence[Case]
     why: str
+
+    @property
+    def command(self) -> str:
+        """The commands that make its rows."""
+        return "; ".join(f"rfx run {plan}" for plan in self.plans)
+
+    @property
+    def outcomes(self) -> str:
+        """The numbers of cases that hold, that do not, and that are undecided: 5, 1, 0."""
+        return ", ".join(
+            str(sum(one.holds is kind for one in self.cases)) for kind in (True, False, None)
+        )
 
 
 def judged(papers: Iterable[Folder], find: Find) -> list[tuple[Folder, list[Judged]]]:
@@ -179,15 +202,17 @@ def judged(papers: Iterable[Folder], find: Find) -> list[tuple[Folder, list[Judg
     find : callable
         Returns the rows of a plan by its full name, such as yen2014-table1.
     """
-    known: dict[str, Sequence[Mapping[str, Any]]] = {"": ()}
+    known: dict[str, Sequence[Mapping[str, Any]]] = {}
     found = []
     for paper in papers:
         own = []
         for claim in paper.claims:
-            plan = f"{paper.name}-{claim.plan}" if claim.plan else ""
-            if plan not in known:
-                known[plan] = find(plan)
-            own.append(Judged(claim, plan, *judge(claim, known[plan])))
+            plans = [f"{paper.name}-{name}" for name in claim.plan.split()]
+            for plan in plans:
+                if plan not in known:
+                    known[plan] = find(plan)
+            rows = [row for plan in plans for row in known[plan]]
+            own.append(Judged(claim, plans, *judge(claim, rows)))
         if own:
             found.append((paper, own))
     return found
@@ -204,16 +229,11 @@ def table(found: Iterable[tuple[Folder, list[Judged]]]) -> Table:
             claim = one.claim
             counts[one.verdict] += 1
             says = f"{claim.says} ({one.why})" if one.why else claim.says
-            stated.append(_texts(claim.name, one.verdict, claim.where, says))
-            if one.plan:
+            outcomes = one.outcomes if one.cases else ""
+            stated.append(_texts(claim.name, one.verdict, outcomes, claim.where, says))
+            if one.plans:
                 measured.append(
-                    _texts(
-                        claim.name,
-                        claim.effect,
-                        claim.range,
-                        claim.settings,
-                        f"rfx run {one.plan}",
-                    )
+                    _texts(claim.name, claim.effect, claim.range, claim.settings, one.command)
                 )
             cased += [_line(claim.name, each) for each in one.cases]
             tidy += _tidy(paper.name, one)
@@ -230,7 +250,8 @@ def table(found: Iterable[tuple[Folder, list[Judged]]]) -> Table:
         + ", ".join(f"{number} {verdict}" for verdict, number in counts.items() if number)
         + ".",
         "Intervals are over seeds; those of all cases of a claim hold together at 95 %. A case of a"
-        " single seed has no interval and decides nothing, unless the effect is a count.",
+        " single seed has no interval and decides nothing, unless the effect is a count. Runs that"
+        " are the same for every seed are one run, which decides.",
         *(f"{verdict}: {text}." for verdict, text in VERDICTS.items() if counts[verdict]),
     ]
     return Table("claims", "Claims of the papers", sections, notes, tidy)
@@ -244,7 +265,8 @@ def _line(name: str, one: Case) -> list[Cell]:
     holds = {True: "yes", False: "no", None: "undecided"}[one.holds]
     return [
         *_texts(name, one.name),
-        *(number(value, short) for value in (one.mean, one.low, one.high)),
+        number(one.mean, short, note=f" {one.limit}" if one.limit else ""),
+        *(number(value, short) for value in (one.low, one.high)),
         number(one.n, count),
         words(holds),
     ]
@@ -262,7 +284,7 @@ def _tidy(paper: str, own: Judged) -> list[dict]:
         "least": claim.least if math.isfinite(claim.least) else None,
         "most": claim.most if math.isfinite(claim.most) else None,
         "settings": claim.settings or None,
-        "plan": own.plan or None,
+        "plan": " ".join(own.plans) or None,
     }
     return [
         of
@@ -273,40 +295,7 @@ def _tidy(paper: str, own: Judged) -> list[dict]:
             "high": one.high,
             "seeds": one.n,
             "holds": one.holds,
+            "limit": one.limit or None,
         }
         for one in own.cases
-    ] or [of | dict.fromkeys(("case", "mean", "low", "high", "seeds", "holds"))]
-
-
-# ---------------------------------------------------------------------------- measuring rows
-
-
-def paired(
-    rows: Iterable[Mapping[str, Any]],
-    first: Callable[[Mapping[str, Any]], bool],
-    second: Callable[[Mapping[str, Any]], bool],
-    value: Callable[[Mapping[str, Any]], float | None],
-    case_of: Callable[[Mapping[str, Any]], str],
-    difference: bool = False,
-) -> Effects:
-    """The ratio of the values of `first` and `second`, or their difference, for each seed.
-
-    Rows of runs that did not succeed, or without a value, are omitted. If a run was repeated, its
-    newest row counts. Zero and negative values have no ratio.
-    """
-    found: dict[str, tuple[dict, dict]] = {}
-    for row in rows:
-        number = value(row) if row["status"] == "ok" else None
-        if number is None or (not difference and number <= 0):
-            continue
-        for place, wanted in enumerate((first, second)):
-            if wanted(row):
-                found.setdefault(case_of(row), ({}, {}))[place][row["seed"]] = number
-    effects = {}
-    for name, (ours, theirs) in found.items():
-        shared = sorted(ours.keys() & theirs.keys())
-        effects[name] = [
-            ours[seed] - theirs[seed] if difference else ours[seed] / theirs[seed]
-            for seed in shared
-        ]
-    return effects
+    ] or [of | dict.fromkeys(("case", "mean", "low", "high", "seeds", "holds", "limit"))]

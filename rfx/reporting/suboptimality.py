@@ -9,6 +9,7 @@ times the square of the largest feature. All objectives here are divided by the 
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 
 from rfx import losses
 from rfx.reporting import seeds
+from rfx.reporting.measures import Limits
 
 # The limit is the objective at the largest size. A slope uses sizes of at most this fraction of it,
 # because the limit is inaccurate for larger ones.
@@ -123,6 +125,29 @@ class Excess:
             for seed, own in points.items()
             if len(own) > 2 and all(above > 0 for _, above in own)
         }
+
+    def within(self, reference: float, share: float, below: bool = True) -> dict[Any, int | None]:
+        """Seed -> the least size from which on its objectives are within a share of the reference;
+        None if the largest is not. below: whether an objective below the reference always is.
+        """
+        found: dict[Any, int | None] = {}
+        for seed, sizes in self.by_seed.items():
+            found[seed] = None
+            for size, own in sorted(sizes.items(), reverse=True):
+                distance = own / reference - 1
+                if (distance if below else abs(distance)) > share:
+                    break
+                found[seed] = size
+        return found
+
+    def for_precision(self, reference: float) -> Sequence[float] | Limits:
+        """The exponent of 1/epsilon in the size for an objective within epsilon of the reference,
+        from 10 to 1 %, of each seed. A seed that never is within 1 % has its largest size.
+        """
+        few, many = (self.within(reference, share) for share in (0.1, 0.01))
+        pairs = [(few[seed], many[seed], max(self.by_seed[seed])) for seed in few if few[seed]]
+        values = [math.log10((size or most) / first) for first, size, most in pairs if first]
+        return values if all(size for _, size, _ in pairs) else Limits(values, "or more")
 
     def above(self, limit: float | None = None) -> tuple[list[int], list[float], list[float]]:
         """Sizes, means minus the limit, and standard deviations, for all sizes except the one that

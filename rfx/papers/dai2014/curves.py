@@ -230,7 +230,9 @@ def slope(places, values) -> float | None:
     return float(np.polyfit(xs, ys, 1)[0]) if len(set(xs)) > 1 else None
 
 
-# label -> steps of the runs that approach the exact solution
+# theta nu of the runs that approach the exact solution
+THETA_NU = 1.5
+# the end of their label -> their steps
 STEPS = {"theorem": "theta / (t + t0), t0 = 2 theta", "printed": "theta/t"}
 
 
@@ -259,12 +261,15 @@ def mean_curve(by_seed: dict) -> tuple[list[int], list[float]]:
     return steps, [float(np.mean([table[step] for table in tables])) for step in steps]
 
 
-def rate(by_seed: dict) -> float | None:
-    """The slope in a log-log plot over the last three quarters of the decades (from a 16th of the
-    steps on).
+def rate(by_seed: dict, nu: float, steps: str) -> float | None:
+    """The slope in a log-log plot, from a 16th of the steps on. Steps theta / (t + t0) burn in
+    first: for 4 t0 steps, at most 3/8 of all.
     """
-    steps, values = mean_curve(by_seed)
-    late = [(step, value) for step, value in zip(steps, values) if step >= steps[-1] / 16]
+    places, values = mean_curve(by_seed)
+    last = places[-1]
+    t0 = 2 * THETA_NU / nu if steps == "theorem" else 0.0
+    first = max(last / 16, min(4 * t0, 3 * last / 8))
+    late = [(step, value) for step, value in zip(places, values) if step >= first]
     return slope(*zip(*late)) if late else None
 
 

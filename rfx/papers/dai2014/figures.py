@@ -120,7 +120,7 @@ def _distances(kind, by_nu) -> list[Curve]:
     for number, (nu, seeds) in enumerate(sorted(by_nu.items(), reverse=True)):
         steps, values = dai.mean_curve(seeds)
         colour = ("#332288", "#D55E00", "#009E73", "#56B4E9")[number % 4]
-        rate = dai.rate(seeds)
+        rate = dai.rate(seeds, nu, kind)
         words = f"nu = {nu:g}" + ("" if rate is None else f", slope {rate:.2f}")
         look = {"color": colour, "marker": "oshv"[number % 4], "markersize": 3}
         drawn.append(Curve(steps, values, look, words, f"synthetic-{kind}-nu-{nu:g}"))

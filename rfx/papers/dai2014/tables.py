@@ -199,8 +199,8 @@ def _distances(rows, kind) -> tuple[list[list[Cell]], list[dict]]:
     lines, cells = [], []
     for nu, own in sorted(dai.ripple(rows, kind).items(), reverse=True):
         steps, values = dai.mean_curve(own)
-        rate = dai.rate(own)
-        noise = mean([dai.rate({seed: points}) for seed, points in own.items()])
+        rate = dai.rate(own, nu, kind)
+        noise = mean([dai.rate({seed: points}, nu, kind) for seed, points in own.items()])
         sd = None if noise is None else noise.sd
         slope = None if rate is None else Mean(rate, sd, len(own), rate, rate)
         lines.append(

@@ -90,10 +90,8 @@ def by_size(rows) -> dict[tuple[str, str], dict[object, Point]]:
     found: dict[tuple[str, str], dict[object, Point]] = {}
     for row in complete(rows, "score", "n_features", "seconds_fit"):
         if row["status"] == "ok" and row["method"] in METHODS:
-            asked = row["n_features"] if row["method"] == "rf" else _asked(row)
-            found.setdefault((row["dataset"], row["method"]), {}).setdefault(asked, Point()).add(
-                row
-            )
+            size = row["n_features"] if row["method"] == "rf" else asked(row)
+            found.setdefault((row["dataset"], row["method"]), {}).setdefault(size, Point()).add(row)
     order = lambda place: (place == "support", place if place != "support" else 0)
     return {
         key: {place: points[place] for place in sorted(points, key=order)}
@@ -101,7 +99,7 @@ def by_size(rows) -> dict[tuple[str, str], dict[object, Point]]:
     }
 
 
-def _asked(row) -> int | str:
+def asked(row) -> int | str:
     """The requested D. There are fewer features if the support is smaller; rows of earlier versions
     do not record it.
     """

@@ -5,7 +5,7 @@ The label of a row is the short name of the figure and the setting, such as fig3
 results file may hold the rows of all figures.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -221,7 +221,7 @@ def lambdas(rows: list[dict], by_method: bool) -> str:
     return "; ".join(f"{text} ({', '.join(names)})" for text, names in texts.items())
 
 
-def rank(row: dict) -> int | None:
+def rank(row: Mapping[str, Any]) -> int | None:
     """R of the paper: grids, random features, landmarks, or rows of a block; None for the exact
     kernel.
     """

@@ -106,6 +106,27 @@ def renewed(text: str, make=printed) -> str:
     return MADE.sub(one, text)
 
 
+def counted(readme: str) -> str:
+    """The README with the verdicts of each paper's claims, and its cases, counted anew: reproduced,
+    partly, not reproduced and others; cases that hold, do not, and are undecided.
+    """
+    from rfx import papers
+    from rfx.reporting import claims
+    from rfx.reporting.report import sources
+
+    for paper, own in claims.judged(papers.folders(), lambda plan: sources.find(ROWS, plan).rows):
+        verdicts = [one.verdict for one in own]
+        closed = [verdicts.count(kind) for kind in (claims.REPRODUCED, claims.PARTLY, claims.NOT)]
+        holds = [case.holds for one in own for case in one.cases]
+        cases = ", ".join(str(holds.count(kind)) for kind in (True, False, None))
+        counts = " | ".join(map(str, [*closed, len(own) - sum(closed), cases]))
+        surname = paper.citation.split()[0]
+        readme = re.sub(
+            rf"^(\| {surname} .*? \| .*? \|) [^`]*$", rf"\1 {counts} |", readme, flags=re.M
+        )
+    return readme
+
+
 def main() -> int:
     for found in sorted((ROOT / "results").glob("*.csv")):
         if any(
@@ -113,9 +134,9 @@ def main() -> int:
             for path in (ROOT / "docs").glob("*.md")
         ):
             keep(found, ROWS / found.name)
-    for path in sorted((ROOT / "docs").glob("*.md")):
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))):
         before = path.read_text(encoding="utf-8")
-        after = renewed(before)
+        after = counted(before) if path.name == "README.md" else renewed(before)
         if after != before:
             path.write_text(after, encoding="utf-8")
             print(f"{path.relative_to(ROOT)}: regenerated")

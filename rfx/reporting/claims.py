@@ -165,7 +165,19 @@ def judge(claim: Claim, rows: Sequence[Mapping[str, Any]]) -> tuple[str, list[Ca
     else:
         decided = 2 * sum(one is not None for one in holds) >= len(cases)
         verdict = PARTLY if decided and True in holds else seeds.UNDECIDED
-    return verdict, cases, claim.why if verdict == seeds.UNDECIDED else ""
+    return verdict, cases, (claim.why or _open(cases)) if verdict == seeds.UNDECIDED else ""
+
+
+def _open(cases: Sequence[Case]) -> str:
+    """Which cases are undecided, and why."""
+    kinds: dict[str, list[str]] = {}
+    for one in cases:
+        if one.holds is None:
+            reason = one.limit and f"known as {short(one.mean)} {one.limit}"
+            reason = "diverged" if one.limit == "diverged" else reason
+            single = "a single seed" if one.n == 1 else "a limit is in the interval"
+            kinds.setdefault(reason or single, []).append(one.name)
+    return "undecided: " + "; ".join(f"{', '.join(own)} ({kind})" for kind, own in kinds.items())
 
 
 @dataclass(frozen=True)

@@ -149,8 +149,9 @@ def exponent(
     axis: Quantity,
     where: Selection = _ALL,
     case: Sequence[Quantity] = ("dataset",),
+    places: int = 3,
 ) -> Measure:
-    """The exponent of `axis` in the value, of each seed with three places on the axis or more."""
+    """The exponent of `axis` in the value, of each seed with enough places on the axis."""
 
     def measure(rows: Sequence[Row]) -> Effects:
         by_place: dict[tuple[str, Any], dict[float, float]] = {}
@@ -161,7 +162,7 @@ def exponent(
                 by_place.setdefault((name, row["seed"]), {})[place] = number
         effects: dict[str, list[float]] = {}
         for (name, _), points in by_place.items():
-            if len(points) > 2:
+            if len(points) >= places:
                 effects.setdefault(name, []).append(seeds.slope(list(points.items())))
         return effects
 

@@ -102,7 +102,8 @@ def verdict(
     Returns
     -------
     str or None
-        "equal" if two one-sided tests find the difference within the margin; else "better" or
+        "equal" if two one-sided tests find the difference within the margin, whatever number the
+        printed one was rounded from; else "better" or
         "worse" if the difference is significant; else "undecided". "no deviation" if our numbers
         are all the same and the printed one differs. None if no verdict is possible, such as for a
         single run.
@@ -119,7 +120,7 @@ def verdict(
     more, error = ours.value - printed, ours.sd * (1 + 1 / ours.n) ** 0.5
     if ours.sd <= _ROUNDING * abs(ours.value):
         return "equal" if abs(more) <= rounding * (1 + 1e-9) else UNJUDGED
-    if abs(more) + stdtrit(ours.n - 1, 1 - EQUIVALENCE) * error <= margin:
+    if abs(more) + rounding + stdtrit(ours.n - 1, 1 - EQUIVALENCE) * error <= margin:
         return "equal"
     if abs(more) - rounding > stdtrit(ours.n - 1, 1 - DIFFERENCE / 2) * error:
         return "better" if (more > 0) == (best == "high") else "worse"

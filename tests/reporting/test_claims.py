@@ -194,17 +194,3 @@ def test_claims_refuse_what_they_do_not_read(arguments, says, tmp_path, monkeypa
         CliRunner().invoke(
             cli, ["table", "claims", *arguments], catch_exceptions=False, standalone_mode=False
         )
-
-
-def test_the_readme_counts_the_verdicts(lines, request):
-    text = (request.config.rootpath / "README.md").read_text()
-    counted = {}
-    for line in lines:
-        counted.setdefault(line["paper"], {})[line["claim"]] = line["verdict"]
-    for folder in papers.folders():
-        verdicts = list(counted[folder.name].values())
-        closed = [verdicts.count(kind) for kind in ("reproduced", "partly", "not reproduced")]
-        wanted = [*closed, len(verdicts) - sum(closed)]
-        surname = folder.citation.partition(" ")[0]
-        row = next(line for line in text.splitlines() if line.startswith(f"| {surname} "))
-        assert [int(cell) for cell in row.strip("|").split("|")[-4:]] == wanted, folder.name

@@ -4,6 +4,7 @@
 code that reads text as numbers uses this module, so that the same numbers are valid everywhere.
 """
 
+import math
 import re
 from decimal import Decimal, InvalidOperation
 
@@ -69,3 +70,16 @@ def exact(text: str) -> Decimal:
         return Decimal(own)
     except InvalidOperation:
         raise ValueError(f"{text[:40]!r} has too large an exponent") from None
+
+
+def significant(value: float, digits: int = 4) -> str:
+    """A measured number with this many significant digits, and at least all before the point.
+
+    From 0.0001 up to ten million it has no exponent: 0.01234, 12.34, 123457, 1.234e-09. Zero,
+    infinite numbers and nan have no digits to keep.
+    """
+    if value == 0 or not math.isfinite(value):
+        return f"{value:g}"
+    scientific = f"{value:.{digits - 1}e}"
+    exponent = int(scientific.partition("e")[2])
+    return f"{value:.{max(0, digits - 1 - exponent)}f}" if -4 <= exponent < 7 else scientific

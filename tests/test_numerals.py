@@ -58,3 +58,22 @@ def test_nothing_reads_a_number_that_only_python_has(text, tmp_path):
     assert sequences._number(text.encode()) is None
     run = Run.of({"dataset": "heart", "method": "rf", "options": {"n_features": 10}})
     assert matches(run, {"n_features": "1e1"}) and not matches(run, {"n_features": text})
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.01234567, "0.01235"),
+        (0.5, "0.5000"),
+        (99.9996, "100.0"),
+        (9.05e-10, "9.050e-10"),
+        (123456.7, "123457"),
+        (1.3e40, "1.300e+40"),
+        (-2.5, "-2.500"),
+        (0.0, "0"),
+        (math.inf, "inf"),
+        (math.nan, "nan"),
+    ],
+)
+def test_a_measured_number_has_significant_digits(value, text):
+    assert numerals.significant(value) == text

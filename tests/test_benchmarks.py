@@ -247,7 +247,8 @@ def test_a_run_of_the_peers(peers, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(peers, "version", lambda one: None if one == "celer" else real(one))
     monkeypatch.setattr(peers.env, "git_revision", lambda: "1234567890ab")
 
-    def run(name, limit="60", *more):
+    # a limit that no fit reaches
+    def run(name, limit="1e6", *more):
         words = ["--rows", "150", "--width", "20", "run", "--out", str(tmp_path / name)]
         words += ["--only", "lasso", "--pairs", "2", "--limit", limit, *more]
         monkeypatch.setattr(sys, "argv", ["bench_peers.py", *words])
@@ -255,7 +256,7 @@ def test_a_run_of_the_peers(peers, tmp_path, monkeypatch, capsys):
         return peers.read(tmp_path / name)
 
     programs = ("--programs", "rfx", "celer", "scikit-learn")
-    rows = run("rows.csv", "60", *programs)
+    rows = run("rows.csv", "1e6", *programs)
     done = [row for row in rows if row["status"] == "finished"]
     assert {row["program"] for row in done} == {"rfx", "scikit-learn"}
     absent = [row for row in rows if row["status"] == "not installed"]
@@ -265,8 +266,12 @@ def test_a_run_of_the_peers(peers, tmp_path, monkeypatch, capsys):
         assert float(row["gap"]) <= max(most, 1e-8) and float(row["cpu"]) >= 0
     objectives = [float(row["objective"]) for row in done if float(row["gap"]) < 1e-5]
     assert len(objectives) > 4 and np.ptp(objectives) < 1e-4 * objectives[0]
-    assert run("rows.csv", "60", *programs) == rows
-    late = run("late.csv", "0", "--programs", "rfx")
+    assert run("rows.csv", "1e6", *programs) == rows
+    started = peers.Worker.answer
+    # the start has a limit of its own
+    late_answer = lambda worker, limit: started(worker, limit) if limit == 600 else worker.end()
+    monkeypatch.setattr(peers.Worker, "answer", late_answer)
+    late = run("late.csv", "1e6", "--programs", "rfx")
     assert {row["status"] for row in late} == {"not finished"}
     monkeypatch.setattr(peers.env, "git_revision", lambda: "ba0987654321")
     with pytest.raises(SystemExit, match=r"rows of commit 1234567890ab .*name another file"):

@@ -9,6 +9,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -19,7 +20,7 @@ from rfx.cli.completion import last_value, more_columns, one_column
 from rfx.data.reading import listed, typed
 from rfx.data.registry import fetch, registry
 from rfx.errors import UsageError, quoted
-from rfx.numerals import is_not_finite, is_number
+from rfx.numerals import is_not_finite, is_number, significant
 from rfx.options import Path as LamPath
 
 if TYPE_CHECKING:
@@ -511,7 +512,7 @@ def chosen_words(step: dict) -> str:
         if isinstance(value, (int, float))
         else f"{name} {value}"
         for name, value in zip(step["options"], step["chosen"])
-        if name != "round" and (value or name != "metric_steps")
+        if name != "round" and value is not None and (value or name != "metric_steps")
     ]
     return (
         f"{', '.join(said)}: the best of {len(step['tried'])} on {step['held_out']} held-out rows"
@@ -520,39 +521,49 @@ def chosen_words(step: dict) -> str:
 
 def _scores(row):
     """The score and its rows: test rows, held-out rows, or the training rows."""
+    from rfx.runs import baseline
+
     params = row.params
     metric = "rmse" if row.task == "regression" else "accuracy"
+    shown = partial(score_text, metric)
     if row.score is not None:
         yield (
             metric,
-            f"{row.score:.4f} on {row.n_test} rows"
+            f"{shown(row.score)} on {row.n_test} rows"
             + (f", {params['scored_on']}" if "scored_on" in params else ""),
         )
     if "choice_score" in params:
-        yield params["choice_metric"], f"{params['choice_score']:.4f} on {params['choice_on']}"
+        name = params["choice_metric"]
+        yield name, f"{score_text(name, params['choice_score'])} on {params['choice_on']}"
     if row.score is None and "train_score" in params:
         yield (
             metric,
             (
-                f"{params['train_score']:.4f} on the training rows; evaluate on other rows with"
+                f"{shown(params['train_score'])} on the training rows; evaluate on other rows with"
                 " --cv 5, --holdout 0.2 or --test FILE"
             ),
         )
     if "baseline" in params:
         yield "baseline", _beside(params["baseline"], metric)
+        for name, gain in baseline.better(row).items():
+            yield "", f"{name} is better than this model by {shown(gain)}"
     if "held_out_score" in params:
-        yield "held out", f"{metric} {params['held_out_score']:.4f}, {params['held_out_on']}"
+        yield "held out", f"{metric} {shown(params['held_out_score'])}, {params['held_out_on']}"
     if "calibration" in params:
         yield "probability", params["calibration"]
 
 
+def score_text(metric: str, value: float) -> str:
+    """Significant digits of an error in units of the target; four decimals of a share."""
+    return significant(value) if metric in ("rmse", "mae") else f"{value:.4f}"
+
+
 def _beside(found, metric):
     """Scores of simple models on the same rows."""
-    parts = [f"{name} {found[name]:.4f}" for name in ("constant", "linear")]
+    parts = [f"{name} {score_text(metric, found[name])}" for name in ("constant", "linear")]
     if "boosting" in found:
-        parts.append(
-            f"gradient boosting {found['boosting']:.4f} ({found['iterations']} iterations)"
-        )
+        score = score_text(metric, found["boosting"])
+        parts.append(f"gradient boosting {score} ({found['iterations']} iterations)")
     return f"{metric} {', '.join(parts)} on {found['on']}"
 
 
@@ -575,8 +586,7 @@ def print_measures(found: dict) -> None:
     """
     for name, heading in _MEASURES.items():
         if name in found:
-            digits = ".4f" if name not in ("rmse", "mae") else ".6g"
-            click.echo(f"{heading:<18} {found[name]:{digits}}")
+            click.echo(f"{heading:<18} {score_text(name, found[name])}")
     from rfx.data.tasks import number_text
 
     labels = [
@@ -638,7 +648,8 @@ def print_path(rows: list[Result], as_json: bool) -> None:
     )
     for name, row in zip(names, rows):
         score = row.params.get("train_score") if trained else row.score
-        shown = "-" if score is None else f"{score:.4f}"
+        kind = "rmse" if row.task == "regression" else "accuracy"
+        shown = "-" if score is None else score_text(kind, score)
         mark = "" if row.converged else "  did not converge"
         relative = _relative_gap(row)
         gap = "-" if relative is None else f"{relative:.1e}"

@@ -5,7 +5,7 @@ import os
 import click
 
 from rfx import lazy, methods
-from rfx.cli.common import chosen_words, print_json
+from rfx.cli.common import chosen_words, print_json, score_text
 
 MOST_SHARES = 10  # inputs of a metric that are printed
 MOST_NAMED = 20  # columns and labels that are printed by name
@@ -103,7 +103,7 @@ def _lines(method, found):
     yield from _metric(method, found)
     yield from _outputs(method, found)
     for score in info.get("scores") or ():
-        yield score["metric"], f"{score['score']:.4f} on {score['on']}"
+        yield score["metric"], f"{score_text(score['metric'], score['score'])} on {score['on']}"
     yield from _training(found)
 
 

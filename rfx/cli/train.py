@@ -292,8 +292,9 @@ def command(
     """Train a method on a data set or a file; print the score, and write the model and the row.
 
     The score is computed on the test rows: those of --test, else of the data set. Without test
-    rows, it is computed on rows held out by --cv or --holdout, else on the training rows, which
-    overestimates it. The model is fitted to all training rows.
+    rows, it is computed on training rows held out by --cv or --holdout, else on a fifth of them, or
+    on folds if they are few. No choice of an option sees the rows of the score. The model is fitted
+    to all training rows.
 
     \b
     rfx train --data people.csv --target income --split 0.8 --model m.npz
@@ -364,7 +365,9 @@ def command(
             rows = single.execute_path(run, place, elsewhere, progress.tell)
         else:
             beside = not no_baseline
-            rows = [single.execute(run, place, elsewhere, progress.tell, beside=beside)]
+            rows = [
+                single.execute(run, place, elsewhere, progress.tell, beside=beside, unseen=True)
+            ]
     _keep(rows, results, trace)
     if given.get("lam_path"):
         print_path(rows, as_json)
@@ -372,18 +375,26 @@ def command(
         again = _repeating(run, rows[0])
         print_row(rows[0], as_json, **({"command": again} if again else {}))
         if again and not as_json:
-            click.echo(f"the same model by\n\n{again}\n")
+            click.echo(
+                "the same model, without choosing again (trust the score above, not that of this"
+                f" command), by\n\n{again}\n"
+            )
     _warn_of_poor(rows)
     finish(rows)
 
 
 def _repeating(run, row):
-    """The command that trains the same model without selection; None if nothing was selected."""
-    explicit = row.params.get("explicit")
-    if not explicit:
+    """The command that trains the same model without selection; None if nothing was selected.
+
+    It has the rows held out only if they calibrate the model.
+    """
+    from rfx.runs import held_out
+
+    chosen = row.params.get("explicit")
+    if not chosen:
         return None
-    options = {name: value for name, value in run.options.items() if value != "auto"} | explicit
-    return command_of(dataclasses.replace(run, method=row.method, options=options))
+    run = dataclasses.replace(run, method=row.method, options=held_out.explicit(run, chosen))
+    return command_of(run if run.calibrate else dataclasses.replace(run, cv=None, holdout=None))
 
 
 def check_outputs(run, model, results, trace, force):

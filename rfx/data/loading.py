@@ -32,7 +32,8 @@ class Split:
     sample weights of the training rows, if any. `table` is the training table and how it was read,
     if X depends on further learning: cells are missing, or columns become target means, for which
     `seed` splits the rows into parts. `apart` keeps related training rows together when some are
-    held out.
+    held out. `held_out` has the results on held-out training rows (`rfx.runs.held_out.HeldOut`),
+    once there are any.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Split:
     table: tuple[Table, Reading] | None = None
     seed: int = 0
     apart: Apart | None = None
+    held_out: Any = None
 
     def part(self, kept, out) -> tuple:
         """(X_train[kept], X_train[out]), with replacements of missing cells and target means learnt

@@ -101,7 +101,7 @@ def check(trainer, run: Run) -> None:
 
 
 def train(trainer, run: Run, progress=None) -> tuple:
-    """(Pipeline, Elsewhere) of training a method on the files of a run by its scheduler's workers;
+    """(Pipeline, Split) of training a method on the files of a run by its scheduler's workers;
     the latter has the test rows and the held-out results.
 
     Without these, info has the score on the training rows.
@@ -117,7 +117,7 @@ def train(trainer, run: Run, progress=None) -> tuple:
         data = _read(files, given, run.parts, workers, trainer.settings)
         whole, schema = data.rows, data.schema
         name = given.name or _name(files, given.path)
-        split = held_out.Elsewhere(name, given.split, given.task, None, None, schema=schema)
+        split = Split(name, given.split, given.task, None, None, schema=schema)
         split.X_test, split.y_test = _test_rows(run, given, whole.shape[1], schema)
         if trainer.settings.task is None:
             trainer = trainer.with_options(task=schema.task() or data.task or _task(whole.survey))
@@ -135,7 +135,7 @@ def train(trainer, run: Run, progress=None) -> tuple:
             y = whole.targets()
             here = Split(name, given.split, given.task, None, y, schema=schema)
             without = partial(_without, data)
-            split.held = held_out.evaluated(run, here, trained, progress, without)
+            split.held_out = held_out.evaluated(run, here, trained, progress, without)
         elif split.X_test is None and not trainer.settings.get("lam_path"):
             if rows is not whole:
                 rows.known = None  # the workers need not store both

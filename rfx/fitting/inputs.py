@@ -307,7 +307,8 @@ class _Trials:
         first = [self.best[name, count] for count in range(known)]
         values = [means(count, [lam], width)[0] for count, (lam, width) in enumerate(first)]
         best = int(np.argmin(values))
-        lams = [first[best][0] * factor for factor in AROUND]
+        # 0.3, not the 0.30000000000000004 of a product
+        lams = [float(f"{first[best][0] * factor:.6g}") for factor in AROUND]
         tried: dict[tuple[float, float], float] = {}
         for width in dict.fromkeys((*self._widths(point["kernel"]), first[best][1])):
             tried |= {(lam, width): v for lam, v in zip(lams, means(best, lams, width))}

@@ -2,36 +2,42 @@
 
 import math
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from rfx import lazy
-from rfx.fitting.validation import drawn, folds
+from rfx.fitting.validation import drawn
 from rfx.parallel import one_blas_thread
 from rfx.records.result import Result
 from rfx.records.run import Run
 
-# Maximum rows to fit and to evaluate baselines.
-FITTED, EVALUATED = 10_000, 20_000
-# Maximum trees of gradient boosting in total, and minimum for each class. Their number limits the
-# time and, unlike a time limit, gives the same score on every machine.
-TREES, ALL_TREES, FEWEST_TREES = 100, 400, 20
+# Maximum rows to fit the linear model and boosting: at least FITTED, and more of a narrow table,
+# with up to VALUES numbers for each class.
+FITTED, VALUES = 10_000, 2_000_000
+# Trees of gradient boosting for each class, if no more than ALL_TREES in total, and the classes
+# above which boosting is left out because few trees would cripple it. The number of trees limits
+# the time and, unlike a time limit, gives the same score on every machine.
+TREES, ALL_TREES, MOST_CLASSES = 100, 400, 10
 # Maximum numbers of the dense inputs for boosting.
 _DENSE = 20_000_000
+# (targets of the training rows, targets of the rows to evaluate)
+Targets = tuple[np.ndarray, np.ndarray]
 
 
-def constant(method, y_train, y) -> float:
-    """The score, on rows with targets y (m,), of the most frequent label or the mean of the
-    training targets y_train (n,).
-    """
-    y_train, y = np.asarray(y_train), np.asarray(y)
+def constant(method, parts: Sequence[Targets]) -> float:
+    """The score of the most frequent label, or the mean, of the training targets of each part."""
+    predicted = [np.broadcast_to(_typical(method, kept), np.shape(out)) for kept, out in parts]
+    return _score(method, np.concatenate(predicted), np.concatenate([out for _, out in parts]))
+
+
+def _typical(method, y):
     if method.task == "regression":
-        mean, y = (method.target_scaler.transform(part) for part in (np.mean(y_train, axis=0), y))
-        return float(np.sqrt(np.mean((y - mean) ** 2)))
-    labels, counts = np.unique(y_train, return_counts=True)
-    return float(np.mean(y == labels[np.argmax(counts)]))
+        return np.mean(y, axis=0)
+    labels, counts = np.unique(y, return_counts=True)
+    return labels[np.argmax(counts)]
 
 
 def no_better(row: Result) -> str | None:
@@ -50,18 +56,30 @@ def no_better(row: Result) -> str | None:
     )
 
 
+def better(row: Result) -> dict[str, float]:
+    """The simple models whose score is better than the row's, and by how much."""
+    sign = -1 if row.task == "regression" else 1
+    named = {"linear": "a linear model", "boosting": "gradient boosting"}
+    gains = {
+        words: sign * (row.params["baseline"].get(name, math.nan) - row.score)
+        for name, words in named.items()
+    }
+    return {words: gain for words, gain in gains.items() if gain > 0}
+
+
 def beside(run: Run, split: Any, method: Any) -> dict[str, Any] | None:
     """Scores of a constant, a linear model and HistGradientBoosting for comparison with a run.
 
-    The rows are those of the run's score: its test rows, the rows held out by `holdout` or by the
-    first fold of `cv`, or else a fifth of the training rows, which method auto also uses. Accuracy,
-    or the RMSE in units of the scaled target. Inputs are those passed to the method, before its
-    scaling. Both models together take at most about two seconds.
+    They are fitted to the rows, and evaluated on the rows, of the run's score: its training and
+    test rows, or each part of its held-out rows. Of very many, the linear model and boosting are
+    fitted to some, as `on` says. Accuracy, or the RMSE in units of the scaled target. Inputs are
+    those passed to the method, before its scaling.
 
     Parameters
     ----------
     run : Run
     split : data.Split
+        With the results on held-out rows, unless it has test rows.
     method : Pipeline
         The trained method.
 
@@ -73,100 +91,81 @@ def beside(run: Run, split: Any, method: Any) -> dict[str, Any] | None:
     """
     start = time.perf_counter()
     y = np.asarray(split.y_train)
-    if y.ndim > 1 or len(np.unique(y)) < 2:
+    held = split.X_test is None
+    if y.ndim > 1 or len(np.unique(y)) < 2 or (held and split.held_out is None):
         return None
-    rows = _rows(run, split, y, method.task != "regression")
-    if rows is None or min(map(len, rows[:2])) < 2 or len(np.unique(y[rows[0]])) < 2:
-        return None
-    kept, out, on = rows
-    if split.X_test is None:
-        (X, X_out), y_out = split.part(kept, out), y[out]
-    else:
-        X, X_out, y_out = split.X_train[kept], split.X_test[out], np.asarray(split.y_test)[out]
-    weights = None if split.weights is None else split.weights[kept]
-    found: dict[str, Any] = {"on": on, "constant": constant(method, y[kept], y_out)}
-    targets, labels = y[kept], None
-    if method.task != "regression":
-        # labels may be any numbers
-        labels, targets = np.unique(targets, return_inverse=True)
-
-    def score(model, rows):
-        predicted = model.predict(rows)
-        return _score(method, predicted if labels is None else labels[predicted], y_out)
-
+    parts = split.held_out.parts if held else [(np.arange(len(y)), None)]
+    targets: list[Targets] = []
+    predicted: dict[str, list[np.ndarray]] = {"linear": [], "boosting": []}
+    classes, iterations = method.task != "regression", 0
+    each = max(1, split.X_train.shape[1]) * (
+        len(np.unique(y)) if method.task == "multiclass" else 1
+    )
+    most = max(FITTED, VALUES // each)
     try:
         with one_blas_thread(), np.errstate(all="ignore"):
-            found["linear"] = score(_linear(method.task, X).fit(X, targets, weights), X_out)
-            if X.shape[1] * max(X.shape[0], X_out.shape[0]) <= _DENSE:
-                whole = [part.toarray() if sp.issparse(part) else part for part in (X, X_out)]
-                boosting = _boosted(method.task, whole[0], targets, weights, run.seed)
-                found["boosting"] = score(boosting, whole[1])
-                found["iterations"] = int(boosting.n_iter_)
+            for kept, out in parts:
+                y_out = y[out] if held else np.asarray(split.y_test)
+                targets.append((y[kept], y_out))
+                (few,) = drawn(len(kept), run.seed, most)
+                X, X_out = split.part(kept, out) if held else (split.X_train, split.X_test)
+                X, weights = X[few], None if split.weights is None else split.weights[kept][few]
+                # labels may be any numbers
+                labels, codes = np.unique(y[kept][few], return_inverse=True)
+                own = codes if classes else y[kept][few]
+                linear = (
+                    _linear(method.task, X).fit(X, own, model__sample_weight=weights).predict(X_out)
+                )
+                predicted["linear"].append(labels[linear] if classes else linear)
+                if X.shape[0] * X.shape[1] <= _DENSE and (
+                    not classes or len(labels) <= MOST_CLASSES
+                ):
+                    boosting = _boosted(method.task, _dense(X), own, weights, run.seed)
+                    step = max(1, _DENSE // X.shape[1])
+                    values = np.concatenate(
+                        [
+                            boosting.predict(_dense(X_out[first : first + step]))
+                            for first in range(0, X_out.shape[0], step)
+                        ]
+                    )
+                    predicted["boosting"].append(labels[values] if classes else values)
+                    iterations = int(boosting.n_iter_)
     except ValueError:
         return None
-    return found | {"seconds": time.perf_counter() - start}
+    y_out = np.concatenate([out for _, out in targets])
+    scores = {
+        name: _score(method, np.concatenate(values), y_out)
+        for name, values in predicted.items()
+        if len(values) == len(parts)
+    }
+    largest = max(len(kept) for kept, _ in targets)
+    of = f", fitted to {most:,} of {largest:,} rows" if largest > most else ""
+    return {
+        "on": f"the same {len(y_out):,} rows{of}",
+        "constant": constant(method, targets),
+        **scores,
+        **({"iterations": iterations} if "boosting" in scores else {}),
+        "seconds": time.perf_counter() - start,
+    }
 
 
-def _rows(run, split, y, classes):
-    """(training rows, evaluation rows, their description)."""
-    n = len(y)
-    if split.X_test is not None:
-        (out,) = drawn(split.X_test.shape[0], run.seed, EVALUATED)
-        (kept,) = drawn(n, run.seed, FITTED)
-        of = "" if len(out) == split.X_test.shape[0] else " of the"
-        return kept, out, f"{len(out):,}{of} test rows"
-    if n < 10:
-        return None
-    if run.cv or run.holdout:
-        kept, out = folds(y, classes, run.seed, run.cv, run.holdout, split.schema, split.apart)[0]
-    elif split.apart is not None:
-        if split.apart.one:
-            return None
-        kept, out = split.apart.held_out(0.2, run.seed, y if classes else None)
-    else:
-        out, kept = drawn(n, run.seed, n // 5, n - n // 5)
-    of = f", the first of {run.cv} parts" if run.cv else ""
-    if split.apart is not None:
-        of = (
-            of if run.time is None or not run.cv else ", the last of all"
-        ) + f" by {split.apart.by}"
-    (few,) = drawn(len(kept), run.seed, FITTED)
-    (some,) = drawn(len(out), run.seed, EVALUATED)
-    return kept[few], out[some], f"{len(some):,} held-out rows{of}"
+def _dense(X):
+    return X.toarray() if sp.issparse(X) else X
 
 
-class _Linear:
+def _linear(task: str, X: Any) -> Any:
     """Ridge or logistic regression of standardised inputs."""
+    from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import StandardScaler
 
-    def __init__(self, model, shift, scale):
-        self.model, self.shift, self.scale = model, shift, scale
-
-    def rows(self, X):
-        if sp.issparse(X):
-            return X @ sp.diags(1 / self.scale)
-        return (X - self.shift) / self.scale
-
-    def fit(self, X, y, weights):
-        self.model.fit(self.rows(X), y, sample_weight=weights)
-        return self
-
-    def predict(self, X):
-        return self.model.predict(self.rows(X))
-
-
-def _linear(task: str, X: Any) -> _Linear:
-    if sp.issparse(X):
-        squares = X.multiply(X).mean(axis=0)
-        shift, scale = 0.0, np.sqrt(np.asarray(squares)).ravel()
-    else:
-        shift, scale = X.mean(axis=0), X.std(axis=0)
     models = lazy.linear_model
     model = (
         models.Ridge(alpha=1.0)
         if task == "regression"
         else models.LogisticRegression(tol=1e-2, max_iter=100)
     )
-    return _Linear(model, shift, np.where(scale > 0, scale, 1.0))
+    scaled = StandardScaler(with_mean=not sp.issparse(X))
+    return Pipeline([("scaled", scaled), ("model", model)])
 
 
 def _boosted(task, X, y, weights, seed):
@@ -175,7 +174,7 @@ def _boosted(task, X, y, weights, seed):
     On a busy machine its threads spend more time waiting for each other than working.
     """
     each = len(np.unique(y)) if task == "multiclass" else 1
-    trees = max(FEWEST_TREES, min(TREES, ALL_TREES // each))
+    trees = min(TREES, ALL_TREES // each)
     kind = "Regressor" if task == "regression" else "Classifier"
     model = getattr(lazy.ensemble, f"HistGradientBoosting{kind}")(
         early_stopping=False, random_state=seed % 2**32, max_iter=trees

@@ -2,28 +2,39 @@
 probabilities from the same rows.
 
 The models evaluated in this way are fitted without the held-out rows, including replacements of
-missing cells and options chosen by validation; the final model is fitted to all rows.
+missing cells and options chosen by validation, so that no choice sees the rows of the score; the
+final model is fitted to all rows.
 """
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from rfx import methods
-from rfx.data.loading import Split
+from rfx.data import guess_task
+from rfx.data.tabular.apart import Part
 from rfx.errors import UsageError
 from rfx.fitting.calibration import Calibration
+from rfx.fitting.options import AUTO
+from rfx.fitting.pipeline import Pipeline
 from rfx.fitting.validation import folds
 from rfx.options import Option
 from rfx.records.run import Run
 
 CV = Option("cv", int, "Folds of the training rows.", low=2, high=1000)
 HOLDOUT = Option("holdout", float, "Fraction of the training rows.", low=0, high=0.5, open_low=True)
-# fraction held out for probabilities by default
+# Fraction held out by default.
 SHARE = 0.2
+# By default, a score is that of at least FEWEST held-out rows, in up to 1 / SHARE folds, and at
+# most MOST.
+FEWEST, MOST = 200, 4000
+# Evidence of the choices of a model.
+_EVIDENCE = ("explicit", "asked", "validation", "seconds_validation")
 
 
 @dataclass
@@ -32,20 +43,15 @@ class HeldOut:
 
     by: how they were held out, in words. y: their targets or labels. decisions: for each model
     (several along a path) its decision_function values, for regression in units of the scaled
-    target of the model of all rows. seconds: elapsed.
+    target of the model of all rows. seconds: elapsed. parts: (fitted, held out) row numbers of each
+    model.
     """
 
     by: str
     y: np.ndarray
     decisions: list[np.ndarray]
-    seconds: float = 0.0
-
-
-@dataclass
-class Elsewhere(Split):
-    """The test rows of a run with remote training rows, and its held-out rows."""
-
-    held: HeldOut | None = None
+    seconds: float
+    parts: list[Part]
 
 
 def check(run: Run) -> None:
@@ -75,6 +81,56 @@ def wanted(run: Run) -> bool:
     return any(getattr(run, name) for name in ("cv", "holdout", "calibrate"))
 
 
+def trained(
+    run: Run, split, trainer, listening: dict[str, Any], progress=None
+) -> tuple[Pipeline, HeldOut | None]:
+    """The pipeline of all training rows, and its score on rows that no choice saw.
+
+    With many rows, options are chosen without the held-out rows, and the final model is fitted with
+    the chosen options. With few rows this would cost accuracy, so that the models of several folds
+    choose for themselves. With too few to hold any out there is no score.
+    """
+    start, y = time.perf_counter(), np.asarray(split.y_train)
+    task = trainer.settings.task or guess_task(y)
+    parts, models, evidence = _by_default(split, y, task, run.seed), [], {}
+    if len(parts) == 1:
+        models = _models(run, split, task, parts, partial(_without, split), progress)
+        info = models[0][0].info
+        start += info.get("seconds_validation", 0.0)
+        # a checkpoint belongs to the trainer
+        if "explicit" in info and not run.checkpoint:
+            options = explicit(run, info["explicit"]) | {"task": task}
+            trainer = replace(
+                methods.create(info["method"], seed=run.seed, **options), schema=split.schema
+            )
+            evidence = {name: info[name] for name in _EVIDENCE if name in info}
+    fitting = time.perf_counter()
+    final = fit(trainer, split, **listening).with_info(**evidence)
+    start += time.perf_counter() - fitting
+    if len(parts) > 1:
+        models = _models(run, split, task, parts, partial(_without, split), progress)
+    return final, _joined(run, y, final, parts, models, start) if parts else None
+
+
+def explicit(run: Run, chosen: dict[str, Any]) -> dict[str, Any]:
+    """The options of a run, with the values chosen for those that were left to the method."""
+    return {name: value for name, value in run.given().items() if value != AUTO} | chosen
+
+
+def _by_default(split, y: np.ndarray, task: str, seed: int) -> list[Part]:
+    """The parts for the score of a training that names none; none for too few rows."""
+    labels, counts = np.unique(y, return_counts=True)
+    if len(y) < 10 or len(labels) < 2 or (split.apart is not None and split.apart.one):
+        return []
+    number = min(round(1 / SHARE), math.ceil(FEWEST / (SHARE * len(y))))
+    if number > 1 and split.apart is not None:
+        return split.apart.up_to(round(1 / SHARE), seed)[:number]
+    # a single row of a class is on either side
+    classes = task != "regression" and counts.min() > 1
+    cv, share = (round(1 / SHARE), None) if number > 1 else (None, min(SHARE, MOST / len(y)))
+    return folds(y, classes, seed, cv, share, split.schema, split.apart)[:number]
+
+
 def evaluated(run: Run, split, final, progress=None, without: Callable | None = None) -> HeldOut:
     """The held-out rows of the run's cv or holdout, evaluated by models of the run; final: the
     method trained on all rows.
@@ -83,31 +139,40 @@ def evaluated(run: Run, split, final, progress=None, without: Callable | None = 
     point of its path the decision values of the rows `out`; by default of the split's rows. Raises
     DataError for too few rows.
     """
-    if isinstance(split, Elsewhere):
-        assert split.held is not None
-        return split.held
     start, without = time.perf_counter(), without or partial(_without, split)
     y, classes = np.asarray(split.y_train), final.task != "regression"
     share = None if run.cv else run.holdout or SHARE
-    apart = split.apart
-    parts = folds(y, classes, run.seed, run.cv, share, split.schema, apart)
-    options = run.given() | {"task": final.task}
-    found, rows = [], []
+    parts = folds(y, classes, run.seed, run.cv, share, split.schema, split.apart)
+    models = _models(run, split, final.task, parts, without, progress)
+    return _joined(run, y, final, parts, models, start)
+
+
+def _models(run: Run, split, task: str, parts: list[Part], without: Callable, progress) -> list:
+    """For each part, the pipeline and the decision values of `without`."""
+    found = []
+    # all rows of a label may be held out together
+    classes = None if task == "regression" else np.unique(split.y_train)
     for number, (kept, out) in enumerate(parts):
-        trainer = replace(methods.create(run.method, seed=run.seed, **options), schema=split.schema)
-        if apart is not None:
-            # all rows of a label may be in one group
-            trainer = replace(trainer, classes=final.classes)
+        trainer = methods.create(run.method, seed=run.seed, **run.given() | {"task": task})
+        trainer = replace(trainer, schema=split.schema, classes=classes)
         tell = None
         if progress is not None:
             tell = lambda entry, number=number: progress(entry | {"part": (number + 1, len(parts))})
-        trained, decisions = without(trainer, kept, out, tell)
-        points = trained.path or [trained]
-        found.append([_in_units(final, *one) for one in zip(points, decisions, strict=True)])
-        rows.append(out)
+        found.append(without(trainer, kept, out, tell))
+    return found
+
+
+def _joined(
+    run: Run, y: np.ndarray, final, parts: list[Part], models: list, start: float
+) -> HeldOut:
+    """The results of the models of all parts; start: from `time.perf_counter`."""
+    found = [
+        [_in_units(final, *one) for one in zip(model.path or [model], decisions, strict=True)]
+        for model, decisions in models
+    ]
     decisions = [np.concatenate(own) for own in zip(*found, strict=True)]
-    by = _words(run, parts, len(y))
-    return HeldOut(by, y[np.concatenate(rows)], decisions, time.perf_counter() - start)
+    y_out = np.concatenate([y[out] for _, out in parts])
+    return HeldOut(_words(run, parts, len(y)), y_out, decisions, time.perf_counter() - start, parts)
 
 
 def _without(split, trainer, kept, out, progress) -> tuple:
@@ -120,13 +185,15 @@ def _without(split, trainer, kept, out, progress) -> tuple:
 
 def _words(run, parts, count) -> str:
     """A description of the held-out rows."""
-    share = len(parts[0][1]) / count
+    share, several = len(parts[0][1]) / count, len(parts) > 1
     if run.time is not None:
-        if run.cv:
+        if several:
             return f"{len(parts)} growing windows by time"
         return f"held out, the last {100 * share:.3g} % by time"
     by = "" if run.groups is None else " by groups"
-    if run.cv:
+    if several and sum(len(out) for _, out in parts) < count:
+        return f"{len(parts)} folds of {share:.3g} of the training rows{by}"
+    if several:
         return f"{len(parts)}-fold cross-validation{by}"
     return f"held out, {share:.3g} of the training rows{by}"
 

@@ -1,6 +1,5 @@
 """One experiment in this process: load, train, predict, and return the complete result."""
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -23,12 +22,6 @@ _NOT_IN_ROW = IN_COLUMNS | {"scores", "asked"}
 # Options with a column, and options that are not choices of the run.
 _OF_COLUMNS = frozenset(("kernel", "solver", "lam", "n_features", "dtype"))
 _NOT_ASKED = frozenset(("seed", "timeout", "task", "loss"))
-# The names of the held-out errors of choices as scores.
-_AS_SCORE: dict[str, Callable[[float], float]] = {
-    "share of wrong labels": lambda error: 1 - error,
-    "mean squared error": math.sqrt,
-    "RMSE": float,
-}
 
 
 @dataclass(frozen=True)
@@ -40,11 +33,16 @@ class Score:
     on: str
 
 
-def train(run: Run, elsewhere: Callable | None = None, progress: Callable | None = None):
+def train(
+    run: Run,
+    elsewhere: Callable | None = None,
+    progress: Callable | None = None,
+    unseen: bool = False,
+):
     """Train the method of a run on the training rows of its data: (Pipeline, data.Split).
 
     elsewhere: trains on remote rows, like `rfx.distributed.training.train`. progress: receives
-    every step.
+    every step. unseen: without other rows for the score, training rows are held out for it.
     """
     held_out.check(run)
     start, options = time.perf_counter(), run.given()
@@ -59,7 +57,11 @@ def train(run: Run, elsewhere: Callable | None = None, progress: Callable | None
         trainer, listening = streamed.prepared(trainer, run, split, progress)
         trainer = replace(trainer, schema=split.schema)
         seconds = time.perf_counter() - start
-        trained = held_out.fit(trainer, split, **listening).with_info(seconds_read=seconds)
+        if unseen and split.X_test is None and not held_out.wanted(run):
+            trained, split.held_out = held_out.trained(run, split, trainer, listening, progress)
+        else:
+            trained = held_out.fit(trainer, split, **listening)
+        trained = trained.with_info(seconds_read=seconds)
     made = {
         "dataset": split.name,
         "split": split.split,
@@ -98,23 +100,24 @@ def execute(
     progress: Callable | None = None,
     chosen: Score | None = None,
     beside: bool = False,
+    unseen: bool = False,
 ) -> Result:
     """Run one experiment: train, save the model (to `model`, or only to measure its size), predict,
     return the result.
 
-    The score is computed on the test rows; without them, on training rows held out by cv or holdout
-    of the run, as stated in params.scored_on. With both, held-out results are in params as
+    The score is computed on the test rows; without them, on training rows held out by cv, holdout
+    or `unseen`, as stated in params.scored_on. With both, held-out results are in params as
     held_out_score. With train_score in the run, and without any other score, params has the score
     on the training rows: train_score, and train_relative_error for regression. In addition to
     another score it is computed last, so that it affects neither the seconds nor the memory of the
     row. With trace in the run, the result has the solver's steps, which go into a separate file.
 
-    chosen: the held-out score by which the run was selected; by default that by which its method
-    chose its options. beside: params has the scores of simple models as baseline
-    (`rfx.runs.baseline`), if the rows are in memory.
+    chosen: the held-out score by which the run was selected, if it was. beside: params has the
+    scores of simple models as baseline (`rfx.runs.baseline`), if the rows are in memory. unseen:
+    see `train`.
     """
     start = time.perf_counter()
-    trained, split = train(run, elsewhere, progress)
+    trained, split = train(run, elsewhere, progress, unseen)
     found = _results(run, trained, split, [trained], [model], progress, chosen)[0]
     if beside and split.y_train is not None:
         simple = baseline.beside(run, split, trained)
@@ -123,31 +126,13 @@ def execute(
     return found.with_params(seconds_total=time.perf_counter() - start)
 
 
-def choice_score(method) -> Score | None:
-    """The score by which a trained method chose its last option, from its own error on held-out
-    rows; None without such a choice.
-    """
-    kept = [name for name in ("groups", "time") if method.info.get(name)]
-    by = f" by {kept[0]}" if kept else ""
-    for step in reversed(method.info.get("validation") or []):
-        # the choice of the inputs uses the recursive feature machine itself
-        own = step["by"] in (method.name, "auto") or (
-            method.name == "rfm" and step["by"] == "kernel ridge regression"
-        )
-        values = [row[-1] for row in step["tried"] if row[:-1] == step["chosen"]]
-        score = _AS_SCORE.get(step["error"])
-        if own and values and score is not None:
-            metric = "rmse" if method.task == "regression" else "accuracy"
-            words = f"{step['held_out']:,} held-out rows{by}, by which its options were chosen"
-            return Score(metric, float(score(values[-1])), words)
-    return None
-
-
 def _results(run: Run, method, split, points, paths, progress, chosen=None) -> list[Result]:
     """A row for each of the trained methods `points`, which are saved to the `paths`; method: the
     one they are points of. chosen: see `execute`.
     """
-    held = held_out.evaluated(run, split, method, progress) if held_out.wanted(run) else None
+    if held_out.wanted(run) and split.held_out is None:
+        split.held_out = held_out.evaluated(run, split, method, progress)
+    held = split.held_out
     if held is not None:
         points = [point.with_info(seconds_held_out=held.seconds) for point in points]
     if run.calibrate:
@@ -185,9 +170,12 @@ def _result_of(run, split, method, held, chosen, place, point, path) -> Result:
         more, y = _on_training_rows(point, split), split.y_train
         told.append([more["train_score"], "the training rows"])
     if known:
-        more["constant_score"] = baseline.constant(method, split.y_train, y)
+        parts = [(split.y_train, y)]
+        if held is not None and split.X_test is None:
+            parts = [(split.y_train[kept], split.y_train[out]) for kept, out in held.parts]
+        more["constant_score"] = baseline.constant(method, parts)
     scores = [asdict(Score(metric, score, words)) for score, words in told]
-    if held is None and (chosen := chosen or choice_score(point)) is not None:
+    if held is None and chosen is not None:
         scores.insert(bool(evaluation), asdict(chosen))
         more |= _prefixed("choice", asdict(chosen), "metric", "score", "on")
     point = point.with_info(scores=scores)

@@ -71,25 +71,25 @@ def train(capfd, *args):
 @pytest.mark.parametrize(
     "more, words, count",
     [
-        (("--cv", 3), "3-fold cross-validation by groups", 4),
-        (("--holdout", 0.2), "held out, 0.2 of the training rows by groups", 2),
-        (("--calibrate", "platt"), "held out, 0.2 of the training rows by groups", 2),
-        ((), None, 1),
+        (("--cv", 3), "3-fold cross-validation by groups", 3),
+        (("--holdout", 0.2), "held out, 0.2 of the training rows by groups", 1),
+        (("--calibrate", "platt"), "held out, 0.2 of the training rows by groups", 1),
+        ((), "5-fold cross-validation by groups", 5),
     ],
 )
 def test_groups_are_on_one_side_and_the_score_is_chance(capfd, people, sides, more, words, count):
     row = train(capfd, "--data", people, "--groups", "who", *more)
-    assert len(sides) == count  # the last one is that of the simple models
+    assert len(sides) == 2 * count  # those of the model, and of the simple models
     for kept, out in sides:
         assert not set(WHO[kept]) & set(WHO[out]) and len(out)
-    simple = row["params"]["baseline"]
-    assert simple["on"].endswith(" by groups") and row["n_inputs"] == 4
+    assert row["params"]["baseline"]["on"] == f"the same {row['n_test']} rows"
+    assert row["n_inputs"] == 4
     assert row["params"]["groups"] == "who"
-    if words is not None:
-        assert row["params"]["scored_on"] == words
-        assert row["score"] < 0.8
-        plain = train(capfd, "--data", people, "--ignore", "who", *more)
-        assert plain["score"] > 0.95 and "by groups" not in plain["params"]["scored_on"]
+    assert row["params"]["scored_on"] == words
+    assert row["score"] < 0.8
+    plain = train(capfd, "--data", people, "--ignore", "who", *more)
+    assert plain["score"] > 0.95
+    assert "by groups" not in plain["params"]["scored_on"]
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,9 @@ def test_held_out_rows_are_later(capfd, days, sides, more, words, held):
     for kept, out in sides:
         assert WHO[kept].max() < WHO[out].min()
     assert row["params"]["scored_on"] == words and row["n_test"] == held
-    last = ", the last of all by time" if more[0] == "--cv" else " by time"
-    assert row["params"]["baseline"]["on"] == f"48 held-out rows{last}"
+    assert row["params"]["baseline"]["on"] == f"the same {held} rows"
+    constant = row["params"]["baseline"]["constant"]
+    assert row["params"]["constant_score"] == constant, "learnt from earlier rows alone"
 
 
 @pytest.mark.parametrize("how", [("--cv", 3), ("--holdout", 0.3), ()])
@@ -135,9 +136,9 @@ def test_options_are_chosen_by_groups(capfd, people):
         capfd, "train", *words, "--data", people, "--groups", "who", "--json", "--no-baseline"
     )
     assert code == 0, err
-    params = json.loads(out)["params"]
-    assert params["choice_on"].endswith("held-out rows by groups, by which its options were chosen")
-    assert params["choice_score"] < 0.8
+    row = json.loads(out)
+    assert row["params"]["scored_on"] == "5-fold cross-validation by groups"
+    assert row["score"] < 0.8
 
 
 def test_the_model_takes_rows_with_and_without_the_column(capfd, people):

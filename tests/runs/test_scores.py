@@ -16,7 +16,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
-from rfx import methods
+from rfx import data, methods
 from rfx.cli import main, progress
 from rfx.cli.progress import Progress
 from rfx.data.libsvm import svmlight
@@ -198,16 +198,16 @@ def test_the_score_of_cross_validation_is_that_of_models_without_the_rows(task, 
 
 def test_a_constant_is_the_most_frequent_label_or_the_mean():
     y = np.array([1.0, 1.0, 2.0])
-    assert baseline.constant(fitted("binary"), y, np.array([1.0, 2.0, 2.0, 2.0])) == 0.25
+    assert baseline.constant(fitted("binary"), [(y, np.array([1.0, 2.0, 2.0, 2.0]))]) == 0.25
     assert baseline.constant(
-        fitted("regression"), np.array([1.0, 3.0]), np.array([2.0, 5.0])
+        fitted("regression"), [(np.array([1.0, 3.0]), np.array([2.0, 5.0]))]
     ) == pytest.approx(np.sqrt(4.5))
+    parts = [(y, np.array([1.0, 2.0])), (y + 1, np.array([2.0, 2.0]))]
+    assert baseline.constant(fitted("binary"), parts) == 0.75
 
 
 def test_simple_models_stand_beside_the_score_on_its_rows(files, capfd):
-    """The scores of scikit-learn's models on the same rows: those of --test, of --holdout, or a
-    fifth of the training rows.
-    """
+    """The scores of scikit-learn's models on the rows of the score, fitted to the same rows."""
     train = ["train", "--method", "rf", "--gamma", 0.3, "--lam", 1, "--json"]
 
     def beside(*more):
@@ -227,19 +227,51 @@ def test_simple_models_stand_beside_the_score_on_its_rows(files, capfd):
     linear = LogisticRegression(tol=1e-2).fit(own.transform(X), y)
     assert found["linear"] == pytest.approx(linear.score(own.transform(X_test), y_test), abs=0.011)
     assert found["constant"] == np.mean(y_test == (1 if np.mean(y > 0) > 0.5 else -1))
-    assert found["on"] == "100 test rows"
-    kept, out = held_out.folds(y, True, 0, holdout=0.25)[0]
-    model = HistGradientBoostingClassifier(early_stopping=False, random_state=0)
-    found = beside("--holdout", 0.25)
-    assert found["boosting"] == model.fit(X[kept], y[kept]).score(X[out], y[out])
-    assert beside()["on"] == "40 held-out rows"
+    assert found["on"] == "the same 100 rows"
+
+    def boosting(kept, out):
+        model = HistGradientBoostingClassifier(early_stopping=False, random_state=0)
+        return model.fit(X[kept], y[kept]).score(X[out], y[out])
+
+    (part,) = held_out.folds(y, True, 0, holdout=0.25)
+    assert beside("--holdout", 0.25)["boosting"] == boosting(*part)
+    folds = held_out.folds(y, True, 0, cv=5)
+    mean = pytest.approx(np.mean([boosting(*part) for part in folds]))
+    assert beside("--cv", 5)["boosting"] == mean
+    assert beside()["boosting"] == mean, "few rows are held out in folds"
     assert beside("--no-baseline") is None
+
+
+def test_a_baseline_of_fewer_rows_says_so(files, capfd, monkeypatch):
+    monkeypatch.setattr(baseline, "FITTED", 50)
+    monkeypatch.setattr(baseline, "VALUES", 0)
+    words = ["--data", files / "binary.txt", "--test", files / "binary-test.txt"]
+    _, out, _ = run(capfd, "train", "--method", "rf", "--gamma", 0.3, "--lam", 1, *words)
+    assert "on the same 100 rows, fitted to 50 of 200 rows" in out
+
+
+def test_a_baseline_that_wins_is_said(files, capfd):
+    words = ["--gamma", 1e6, "--lam", 1, "--data", files / "binary.txt"]
+    _, out, _ = run(capfd, "train", "--method", "rf", *words)
+    assert "gradient boosting is better than this model by 0." in out
+
+
+def test_boosting_of_many_classes_is_left_out():
+    rng = np.random.default_rng(0)
+    y = np.arange(220.0) % 11
+    split = data.Split(
+        "x", "all", "multiclass", rng.random((220, 3)), y, rng.random((20, 3)), y[:20]
+    )
+    method = methods.create("rf", lam=1.0, gamma=1.0).fit(split.X_train, y)
+    found = baseline.beside(Run(dataset="x", method="rf"), split, method)
+    assert "linear" in found
+    assert "boosting" not in found
 
 
 def test_train_says_on_what_the_score_is(files, capfd):
     train = ["train", "--method", "rf", "--n-features", 50, "--data", files / "binary.txt"]
     _, out, _ = run(capfd, *train)
-    assert "on the training rows" in out
+    assert "on 200 rows, 5-fold cross-validation" in out
     _, out, _ = run(capfd, *train, "--cv", 4)
     assert "on 200 rows, 4-fold cross-validation" in out and "themselves" not in out
     _, out, _ = run(capfd, *train, "--holdout", 0.25, "--test", files / "binary-test.txt")
@@ -515,7 +547,7 @@ def test_evaluations_on_other_rows_are_rows_of_their_own(tmp_path, capfd, monkey
     tests = [row["params"].get("test") for row in rows]
     assert sorted(map(str, tests)) == ["None", "a.csv", "a.csv, split 0.5", "b.csv"]
     assert {row["dataset"] for row in rows} == {"a.csv"}
-    assert len({row["score"] for row in rows if row["score"] is not None}) == 3
+    assert len({row["score"] for row in rows}) == 4
 
     (tmp_path / "b.csv").write_text((tmp_path / "b.csv").read_text() + "\n.5,.5,3")
     run(capfd, "eval", "m.npz", "--data", "b.csv", "--results", "r.csv")

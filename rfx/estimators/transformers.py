@@ -200,8 +200,8 @@ class MapFeatures(MapTransformer):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        counts = any(isinstance(kernel, ChiSquare) for kernel in self.map_class.kernels)
-        tags.input_tags.positive_only = counts
+        histograms = any(isinstance(kernel, ChiSquare) for kernel in self.map_class.kernels)
+        tags.input_tags.positive_only = histograms and self.scaling == "none"
         return tags
 
     def _learn(self, X, p, params):

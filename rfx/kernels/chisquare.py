@@ -65,9 +65,10 @@ class ChiSquare(Kernel):
                 place = np.flatnonzero(wrong(entries.data))[0]
                 column, value = entries.col[place], entries.data[place]
             raise DataError(
-                f"kernel {self.name} is for inputs {needed}, but input {column + 1} of a row is"
-                f" {value:g} after scaling; use --scaling {' or '.join(self.scalings)}, or another"
-                " kernel"
+                # scikit-learn's words for estimators with the tag positive_only
+                f"Negative values in data: kernel {self.name} is for inputs {needed}, but input"
+                f" {column + 1} of a row is {value:g} after scaling; use --scaling"
+                f" {' or '.join(self.scalings)}, or another kernel"
             )
 
 

@@ -11,7 +11,10 @@ import sys
 
 import pytest
 import sklearn
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import (
+    check_positive_only_tag_during_fit,
+    parametrize_with_checks,
+)
 
 from rfx import estimators, methods
 
@@ -74,12 +77,6 @@ EXPECTED_FAILURES = {
     for names, why in ((STOCHASTIC, NEAR), (("Auto", "RFM"), CHOSEN))
     for name in names
     for kind in ("Classifier", "Regressor")
-}
-EXPECTED_FAILURES["AdditiveChi2Features"] = {
-    "check_positive_only_tag_during_fit": "the message is not scikit-learn's, but names the kernel"
-}
-EXPECTED_FAILURES["SkewedChi2Features"] = {
-    "check_positive_only_tag_during_fit": "inputs down to -c are in the domain of its kernel"
 }
 # scikit-learn omits this check unless this variable was set when scipy was imported, so it needs
 # its own process
@@ -145,6 +142,12 @@ def test_scikit_learn_check(estimator, check):
 )
 def test_scikit_learn_interface(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("name", ["AdditiveChi2Features", "SkewedChi2Features"])
+def test_negative_inputs_that_are_scaled_to_positive_ones(name):
+    estimator = getattr(estimators, name)(scaling="minmax01")
+    check_positive_only_tag_during_fit(name, estimator)
 
 
 @pytest.mark.skipif(

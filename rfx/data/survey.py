@@ -19,9 +19,8 @@ from rfx.data.transforms.scaling import (
     column_spread,
     joined,
     keeps_sparse,
-    plain,
 )
-from rfx.errors import DataError, UsageError
+from rfx.errors import DataError
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
@@ -166,13 +165,7 @@ class Survey:
         """The scaling of regression targets that TargetScaler.fit would learn."""
         assert self._y is not None
         low, high, total = self._y
-        if kind == "none":
-            return TargetScaler()
-        if kind == "mean":
-            return TargetScaler(kind, plain(total / self.n_rows))
-        if kind != "minmax01":
-            raise UsageError(f"target scaling {kind!r} is unknown")
-        return TargetScaler(kind, plain(low), plain(np.where(high > low, high - low, 1.0)))
+        return TargetScaler.of(kind, low, high, total / self.n_rows)
 
 
 def _cut(chunks):

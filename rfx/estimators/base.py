@@ -53,7 +53,8 @@ def in_python():
 def rows(X):
     """Convert rows to the form that methods require: an array, or a csr_matrix with 32-bit indices.
 
-    Raises ValueError for a sparse matrix with more entries or columns than 32-bit indices support.
+    Entries of the same place are summed. Raises ValueError for a sparse matrix with more entries or
+    columns than 32-bit indices support.
     """
     if not sp.issparse(X):
         return X
@@ -64,9 +65,11 @@ def rows(X):
             f" and entries must each be at most {most:,}; pass fewer rows, or partial_fit them in"
             " parts"
         )
-    return sp.csr_matrix(
-        (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape
-    )
+    # copies of the data, because these are summed in place
+    parts = X.data.copy(), X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    found = sp.csr_matrix(parts, shape=X.shape)
+    found.sum_duplicates()
+    return found
 
 
 def checked(estimator, X, y="no_validation", reset=True, **options):

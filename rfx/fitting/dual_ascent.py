@@ -12,11 +12,10 @@ import numpy as np
 
 from rfx.data.stream import Source, Stream
 from rfx.errors import UsageError
-from rfx.fitting import stream_choice, virtual_examples
+from rfx.fitting import virtual_examples
 from rfx.fitting.learned import Learned
 from rfx.fitting.options import MOST
 from rfx.fitting.preprocessing import input_dtype
-from rfx.fitting.problem import Problem
 from rfx.fitting.settings import Settings
 from rfx.fitting.stream_options import BATCH
 from rfx.fitting.streaming import Learner, StreamMethod
@@ -99,11 +98,6 @@ class DualMethod(StreamMethod):
             f"method {self.name} stores a number for each row of a data set; use fit, or another"
             " method"
         )
-
-    def candidates(self, name: str, problem: Problem, settings: Settings) -> list[float]:
-        values = super().candidates(name, problem, settings)
-        # variables between -1 and 1 make f as large as targets in any unit, if nu is small
-        return [value / stream_choice.unit(problem) for value in values]
 
     def finished(
         self, learned: Learned, settings: Settings, learner: Learner, source: Source | None

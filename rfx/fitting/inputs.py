@@ -357,7 +357,7 @@ class Resolved:
                 own = metric.bandwidth(found.kernel, problem.X, settings.seed, found.width)
                 known["gamma"] = own["gamma"]
         if settings.get("lam") == AUTO:
-            known["lam"] = "validation" if found is None else found.lam
+            known["lam"] = "validation" if found is None else found.lam * problem.mean_weight
         return known
 
 

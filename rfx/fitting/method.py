@@ -338,18 +338,21 @@ class Method:
 
     def candidates(self, name: str, problem: Problem, settings: Settings) -> list[float]:
         """The candidate values of an option other than gamma."""
-        values = self.searched[name]
-        if name == "lam" and values == LAMS and settings.get("gamma") == "loo":
-            return self.ridge_lams(problem)
-        return list(values)
+        values = list(self.searched[name])
+        if name != "lam":
+            return values
+        if self.searched[name] == LAMS and settings.get("gamma") == "loo":
+            values = self.ridge_lams(problem)
+        return [lam * problem.mean_weight / problem.unit for lam in values]
 
     def ridge_lams(self, problem: Problem) -> list[float]:
-        """The ridge parameters of --gamma loo, and the lambdas tried after it."""
+        """The lambdas of --gamma loo, and those tried after it, for mean weight 1."""
         return [*LAMS, *(SMALLER if problem.task == "regression" else ())]
 
-    def tuning_lams(self, settings: Settings) -> list[float]:
+    def tuning_lams(self, problem: Problem, settings: Settings) -> list[float]:
         """The ridge parameters of --gamma tuned, of which it uses the best."""
-        return list(LAMS) if isinstance(settings.lam, str) else [settings.lam]
+        words = isinstance(settings.lam, str)
+        return [lam * problem.mean_weight for lam in LAMS] if words else [settings.lam]
 
     def target_error(
         self, problem: Problem, out: Problem, settings: Settings, share: float, cache: Cache

@@ -179,6 +179,8 @@ def path(
     ----------
     params : dict
         The kernel's, for the mapped rows.
+    lams : sequence of float
+        In the unit of the mean weight.
     """
     Z, Z_out = sample.mapped(metric)
     K, K_out = (kernels.block(kernel, rows, Z, params) for rows in (Z, Z_out))
@@ -186,7 +188,8 @@ def path(
     offset = np.average(Y, axis=0, weights=sample.weights)
     # a row of weight 0 has no influence
     with np.errstate(divide="ignore"):
-        unit = 1.0 if sample.weights is None else np.minimum(1 / sample.weights, 1e30)
+        own = sample.weights
+        unit = 1.0 if own is None else np.minimum(np.mean(own) / own, 1e30)
     for lam in lams:
         dtype = np.float32 if lam > SINGLE * len(K) else np.float64
         system: Any = np.array(K, dtype, order="F")

@@ -48,9 +48,8 @@ METRIC_STEPS = Option(
 TARGET_SCALING = Option(
     "target_scaling",
     str,
-    "Scaling of a regression target: to [0, 1], or to mean 0. The RMSE is in scaled units.",
+    "Scaling of a regression target, by default mean.",
     scaling.TARGET_KINDS,
-    default="none",
 )
 SEED = Option(
     "seed",

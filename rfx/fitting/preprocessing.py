@@ -112,8 +112,8 @@ class Preprocessing:
         return found
 
     def score(self, decision: np.ndarray, y: Any) -> dict[str, Any]:
-        """``metric`` and ``score``: accuracy for classification, RMSE in units of the scaled
-        target.
+        """``metric`` and ``score``: accuracy for classification, RMSE in the unit of the target,
+        its range for `minmax01`.
 
         Raises
         ------
@@ -127,6 +127,7 @@ class Preprocessing:
                     f"targets of shape {np.shape(y)} do not match the model's values of shape"
                     f" {decision.shape}"
                 )
+            error = self.target_scaler.in_units(error)
             return {"metric": "rmse", "score": float(np.sqrt(np.mean(error**2)))}
         assert self.classes is not None
         if not np.isin(y, self.classes).any():

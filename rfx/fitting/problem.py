@@ -15,6 +15,8 @@ from rfx.losses import Loss
 T = TypeVar("T")
 # Called with a solver's report of a step, or with the trials of a selection so far.
 Progress = Callable[[dict[str, Any]], None]
+# Losses whose derivatives do not depend on the unit of the targets.
+BOUNDED = ("absolute", "epsilon_insensitive")
 
 
 @dataclass(frozen=True)
@@ -90,6 +92,20 @@ class Problem:
     def n_outputs(self) -> int:
         count: int = self.Y.shape[1]
         return count
+
+    @property
+    def mean_weight(self) -> float:
+        """The unit of lambda: grids of lambda are multiples of it."""
+        return 1.0 if self.weights is None else float(np.mean(self.weights))
+
+    @property
+    def unit(self) -> float:
+        """The distance of the targets from 0 if the loss has the same derivatives in every unit;
+        else 1.
+        """
+        if self.loss.name not in BOUNDED:
+            return 1.0
+        return float(np.sqrt(np.mean(np.square(self.Y)))) or 1.0
 
     def rows(self, index: np.ndarray) -> Problem:
         """The problem of some of the rows, by their numbers, without listener."""

@@ -75,7 +75,8 @@ def choose(method: Method, problem: Problem, settings: Settings, cache: Cache) -
         few = problem.apart.by if problem.apart is not None and problem.undivided else "rows"
         for name in grid.keys() & method.few_rows.keys():
             del grid[name]
-            chosen[name] = value = method.few_rows[name]
+            value = method.few_rows[name] * (problem.mean_weight if name == "lam" else 1.0)
+            chosen[name] = value
             log.warning(_TOO_FEW, few, _CALLED.get(name, name), value, name.replace("_", "-"))
     if "gamma" in settings and bandwidth.has_gamma(settings.kernel):
         known, tried, wanted = _gamma(method, problem, settings, bool(grid))
@@ -98,7 +99,7 @@ def _gamma(
     kernel, word, seed = settings.kernel, settings.gamma, settings.seed
     X, Y, options = problem.X, problem.Y, kernel_options(settings)
     if word == "loo":
-        lams = method.ridge_lams(problem)
+        lams = [lam * problem.mean_weight for lam in method.ridge_lams(problem)]
         own: Any = (problem.weights, method.loo_slack, problem.apart)
         value, steps = bandwidth.loo(kernel, X, Y, lams, seed, *own, **options)
         few = problem.n_rows < FEWEST or problem.undivided
@@ -106,7 +107,7 @@ def _gamma(
             return {"gamma": value}, steps, {}
         return {}, steps, {"gamma": [value * factor for factor in method.loo_multiples]}
     if word == "tuned":
-        lams = method.tuning_lams(settings)
+        lams = method.tuning_lams(problem, settings)
         own = (problem.weights, problem.apart)
         value, steps = bandwidth.tuned(kernel, X, Y, lams, seed, *own, **options)
         return {"gamma": value}, steps, {}

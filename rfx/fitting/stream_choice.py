@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 # Rows of the sample; other words for the bandwidth than loo are resolved on SAMPLE of them.
 ROWS = 6144
-# Losses whose derivatives do not depend on the unit of the targets.
-BOUNDED = ("absolute", "epsilon_insensitive")
 
 
 def choose(
@@ -112,13 +110,4 @@ def thetas(problem: Problem, settings: Settings) -> list[float]:
     """The candidate lengths of the first step, in the unit of the targets if the loss requires
     it."""
     tried = THETAS[:1] if settings.precondition else THETAS
-    return [value * unit(problem) for value in tried]
-
-
-def unit(problem: Problem) -> float:
-    """The distance of the targets from 0 if the loss has the same derivatives in every unit; else
-    1.
-    """
-    if problem.loss.name not in BOUNDED:
-        return 1.0
-    return float(np.sqrt(np.mean(np.square(problem.Y)))) or 1.0
+    return [value * problem.unit for value in tried]

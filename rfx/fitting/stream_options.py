@@ -12,7 +12,6 @@ from rfx.fitting.options import (
     KERNEL,
     LOSS,
     MOST,
-    TARGET_SCALING,
 )
 from rfx.fitting.settings import Settings
 from rfx.kernels import KERNELS
@@ -166,7 +165,6 @@ OPTIONS = (
     *examples.OPTIONS,
     SECONDS,
     SAMPLES,
-    TARGET_SCALING.but(help=f"{TARGET_SCALING.help} By default mean.", default=None),
     DTYPE,
 )
 # Options that may change when a training is resumed.

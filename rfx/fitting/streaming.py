@@ -280,8 +280,10 @@ class StreamMethod(Method):
     # ------------------------------------------------------------------ choice of options
 
     def candidates(self, name: str, problem: Problem, settings: Settings) -> list[float]:
-        values = super().candidates(name, problem, settings)
-        return stream_choice.thetas(problem, settings) if name == "theta" else values
+        if name == "theta":
+            return stream_choice.thetas(problem, settings)
+        # derivatives between -1 and 1 make f as large as targets in any unit, if nu is small
+        return [value / problem.unit for value in super().candidates(name, problem, settings)]
 
     def errors_along(
         self,
@@ -694,7 +696,7 @@ class Session:
         targets.check_inputs(found.n_inputs)
         task, labels, scaler = targets.learn(s, found, classes)
         if scaler is not None:
-            targets.check_size(scaler.transform(found.y))
+            targets.check_size(scaler.in_units(scaler.transform(found.y)))
         schema = self.trainer.schema
         self.batch_weights.check(task, labels, s.get("class_weight"), schema)
         loss = method.loss(s, task)

@@ -63,6 +63,20 @@ def count(y: np.ndarray) -> int:
     return y.shape[1] if y.ndim == 2 else 1
 
 
+def scaling(settings: Settings, task: str) -> str:
+    """How targets are scaled: as given, by default `mean` for regression; UsageError for scaled
+    classes.
+    """
+    given: str | None = settings.target_scaling
+    if task == "regression":
+        return given or "mean"
+    if given not in (None, "none"):
+        raise UsageError(
+            f"--target-scaling is {given}, which is for regression, but the task is {task}"
+        )
+    return "none"
+
+
 def learn(
     settings: Settings, found: Any, classes: Any = None
 ) -> tuple[str, Any, TargetScaler | None]:
@@ -77,7 +91,7 @@ def learn(
     else:
         task = guess_task(found.y)
     if task == "regression":
-        return task, None, found.target_scaler(settings.target_scaling or "mean")
+        return task, None, found.target_scaler(scaling(settings, task))
     if found.n_targets > 1:
         raise UsageError(
             f"the task is {task}, but the rows have {found.n_targets} targets each, which requires"
@@ -91,11 +105,7 @@ def learn(
         raise DataError(
             f"the task is binary, but the targets have {len(labels)} values; set --task multiclass"
         )
-    if settings.target_scaling not in (None, "none"):
-        raise UsageError(
-            f"--target-scaling is {settings.target_scaling}, which is for regression, but the task"
-            f" is {task}"
-        )
+    scaling(settings, task)
     return task, labels, None
 
 

@@ -202,7 +202,13 @@ class Trainer:
         )
 
     def along(
-        self, X: Any, y: Any, lams: list[float], X_out: Any, apart: Apart | None = None
+        self,
+        X: Any,
+        y: Any,
+        lams: list[float],
+        X_out: Any,
+        apart: Apart | None = None,
+        sample_weight: Any = None,
     ) -> Iterator[tuple[Pipeline, np.ndarray]]:
         """Decision values of the raw rows X_out for each lambda, largest first.
 
@@ -215,7 +221,7 @@ class Trainer:
             The pipeline labels and scores decision values; it has no model.
         """
         method, cache = self.method, Cache()
-        begun = begin(self, X, y, apart=apart)
+        begun = begin(self, X, y, sample_weight, apart=apart)
         problem, preprocessing = begun.problem, begun.preprocessing
         settings = choose(method, problem, method.trial(begun.settings), cache).settings
         rows = preprocessing.rows(X_out)
@@ -275,11 +281,7 @@ def begin(
     task = settings.task or guess_task(y)
     every = y
     X, y, own, apart = weights.counted(method, settings, task, schema, X, y, sample_weight, apart)
-    if task != "regression" and settings.target_scaling != "none":
-        raise UsageError(
-            f"--target-scaling is {settings.target_scaling}, which is for regression, but the task"
-            f" is {task}"
-        )
+    settings = settings.updated(target_scaling=targets.scaling(settings, task))
     loss = method.loss(settings, task)
     itemsize = input_dtype(settings).itemsize
     memory.check(X, settings.scaling, method.vectors(settings, X), itemsize)
@@ -296,8 +298,8 @@ def begin(
         scaler, y, task, settings, weights=own, classes=classes, schema=schema
     )
     Y = preprocessing.targets(y)
-    if task == "regression" and isinstance(Y, np.ndarray):
-        targets.check_size(Y)
+    if preprocessing.target_scaler is not None and isinstance(Y, np.ndarray):
+        targets.check_size(preprocessing.target_scaler.in_units(Y))
     problem = Problem(rows, Y, loss, task, own, deadline, progress, apart=apart)
     method.prepare(problem, settings)
     start = time.perf_counter()

@@ -34,7 +34,7 @@ SAMPLE = 10_000
 HELD_OUT = 0.2
 # Minimum evaluation rows: if a single split has fewer, cross-validation is used.
 FEWEST_EVALUATED = 500
-L1_HELP = "for regression 10, 3, 1, …, 0.03 times the range of unscaled targets"
+L1_HELP = "for regression 10, 3, 1, …, 0.03 times the range of the targets (not with minmax01)"
 GAMMA_HELP = "the best of median times 1/4, 1, 4, 16 on held-out rows, with this method"
 LAM_HELP = "the best of 100, 30, 10, …, 0.03, 0.01 on held-out rows"
 
@@ -159,11 +159,12 @@ def evenly(count: int, most: int | None) -> np.ndarray:
 def l1_lams(lams: Iterable[float], problem: Problem, settings: Settings) -> list[float]:
     """The candidate lambdas of L1 regularisation.
 
-    A regression with unscaled targets uses L1_SHARES of the targets' range.
+    A regression uses L1_SHARES of the targets' range, unless they are scaled to [0, 1].
     """
-    if problem.task != "regression" or settings.target_scaling != "none":
-        return list(lams)
-    return [share * (float(np.ptp(problem.Y)) or 1.0) for share in L1_SHARES]
+    unit = problem.mean_weight
+    if problem.task == "regression" and settings.target_scaling != "minmax01":
+        lams, unit = L1_SHARES, unit * (float(np.ptp(problem.Y)) or 1.0)
+    return [lam * unit for lam in lams]
 
 
 def error(

@@ -18,6 +18,7 @@ import numpy as np
 from rfx import methods, parallel
 from rfx.data.tabular.apart import Apart, Part
 from rfx.errors import UsageError
+from rfx.fitting import weights
 from rfx.fitting.inputs import FEWEST
 from rfx.fitting.method import Method
 from rfx.fitting.options import AUTO, BUDGET_SECONDS, CHOSEN_SCALING, METRIC
@@ -115,7 +116,8 @@ class AutoTrainer(Trainer):
         chosen, steps, compared = candidates[0], [], time.perf_counter()
         if len(candidates) > 1 and n >= FEWEST and not alone:
             rows = np.asarray(y, np.float64)
-            chosen, step = _compared(candidates, given, X, rows, held_out_parts, apart)
+            own = None if sample_weight is None else np.asarray(sample_weight)
+            chosen, step = _compared(candidates, given, X, rows, held_out_parts, apart, own)
             steps = [step]
         seconds = time.perf_counter() - compared
         if chosen.name == exact.name:
@@ -171,9 +173,11 @@ def _candidates(n: int, begun: Begun, weighted: bool, free: bool) -> list[_Candi
     weighted: only methods that support sample weights. free: scaling and metric may differ from
     those chosen.
     """
+    unit = begun.problem.mean_weight
+    lams, few_lams = ([lam * unit for lam in each] for each in (LAMS, FEW_LAMS))
     if n > EXACT:
         return [
-            _Candidate(name, options, LAMS)
+            _Candidate(name, options, lams)
             for name, options in LARGE
             if methods.get(name).weighted or not weighted
         ]
@@ -181,15 +185,15 @@ def _candidates(n: int, begun: Begun, weighted: bool, free: bool) -> list[_Candi
     inputs = {"kernel": settings.kernel, "gamma": settings.gamma}
     lam = settings.lam
     found = [
-        _Candidate("rfm", inputs | {"lam": lam}, LAMS if isinstance(lam, str) else (lam,)),
+        _Candidate("rfm", inputs | {"lam": lam}, lams if isinstance(lam, str) else (lam,)),
     ]
     if begun.problem.task != "regression":
-        found.append(_Candidate("kernel", inputs | {"loss": "squared_hinge"}, FEW_LAMS))
+        found.append(_Candidate("kernel", inputs | {"loss": "squared_hinge"}, few_lams))
         if free and n <= PLAIN and isinstance(begun.problem.X, np.ndarray):
             plain = {"kernel": "gaussian", "scaling": "standard", "metric": "none"}
             own = plain | {"metric_steps": None, "loss": "squared_hinge"}
             found += [
-                _Candidate("kernel", own | {"gamma": factor / begun.problem.X.shape[1]}, FEW_LAMS)
+                _Candidate("kernel", own | {"gamma": factor / begun.problem.X.shape[1]}, few_lams)
                 for factor in PLAIN_GAMMAS
             ]
     return found
@@ -202,6 +206,7 @@ def _compared(
     y: np.ndarray,
     held_out_parts: Sequence[Part],
     apart: Apart | None,
+    sample_weight: np.ndarray | None,
 ) -> tuple[_Candidate, dict[str, Any]]:
     """The candidate with the lowest mean error on the held-out rows, with its lambda, and the
     trials.
@@ -210,9 +215,9 @@ def _compared(
     classes = None if apart is None or given["task"] == "regression" else np.unique(y)
 
     def errors(point: Settings, round: Round, lams: Sequence[float]) -> list[float]:
-        own = candidates[points.index(point)]
+        chosen = candidates[points.index(point)]
         trainer = replace(
-            methods.create(own.name, **given | own.options | {"lam": 1.0}), classes=classes
+            methods.create(chosen.name, **given | chosen.options | {"lam": 1.0}), classes=classes
         )
         stop, found = Stop(), np.zeros(0)
         for kept, out in held_out_parts:
@@ -221,7 +226,8 @@ def _compared(
             sides = None if apart is None else apart.rows(kept)
             mine: list[float] = []
             scaled = [lam * share for lam in lams]
-            for fitted, decision in trainer.along(X[kept], y[kept], scaled, X[out], sides):
+            own = weights.part(sample_weight, kept)
+            for fitted, decision in trainer.along(X[kept], y[kept], scaled, X[out], sides, own):
                 mine.append(fitted.preprocessing.error(decision, y[out]))
                 # the first fold determines the length of the path
                 if len(mine) == len(found) or (not len(found) and stop(mine)):

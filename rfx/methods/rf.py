@@ -97,18 +97,18 @@ class RF(LinearMethod):
         for coef in solving.coefficients_along(Z, problem.less(offset), settings, lams):
             yield rows.decision(LinearModel(feature_map, coef / root, _saved(offset, settings)))
 
-    def tuning_lams(self, settings: Settings) -> list[float]:
+    def tuning_lams(self, problem: Problem, settings: Settings) -> list[float]:
         if settings.lam_path:
             check_path(settings)
             return Path.values(settings.lam_path)[:1]
-        return super().tuning_lams(settings)
+        return super().tuning_lams(problem, settings)
 
 
 def _features(
     problem: Problem, settings: Settings, cache: Cache, worth_mb: float = math.inf
 ) -> tuple[FeatureMap, Any]:
     """The map and the matrix Z (n, D) of the scaled features."""
-    feature_map = sampled(RF(), problem, settings, settings.lam, cache)
+    feature_map = sampled(RF(), problem, settings, settings.lam / problem.mean_weight, cache)
     limit = settings.max_memory
     Z = feature_matrix(feature_map, problem.X, _scale(feature_map), limit, worth_mb)
     return feature_map, Z

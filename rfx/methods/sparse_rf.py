@@ -147,9 +147,9 @@ class SparseRF(LinearMethod):
             return l1_lams(LAMBDAS, problem, settings)
         return super().candidates(name, problem, settings)
 
-    def tuning_lams(self, settings: Settings) -> list[float]:
+    def tuning_lams(self, problem: Problem, settings: Settings) -> list[float]:
         # for ridge regression, whose lambda has another meaning than that of L1
-        return [1.0]
+        return [problem.mean_weight]
 
     def target_error(
         self, problem: Problem, out: Problem, settings: Settings, share: float, cache: Cache
@@ -158,7 +158,9 @@ class SparseRF(LinearMethod):
         if settings.lam != "match-rf":
             return None
         own = [option.name for option in get_kernel(settings.kernel).options]
-        rf = Settings.resolve(RF, settings.of([*SHARED, *own]) | {"lam": share})
+        rf = Settings.resolve(
+            RF, settings.of([*SHARED, *own]) | {"lam": share * problem.mean_weight}
+        )
         model = RF().fit(problem, rf, cache).model
         return error(problem.task, model.decision(out.X), out.Y, out.weights)
 

@@ -108,10 +108,20 @@ def resolved(run: Run) -> dict[str, Any]:
             run.method, {name: value for name, value in given.items() if name not in _NOT_DECLARED}
         )
         of = tuple((name, given[name]) for name in ("kernel", "gamma") if name in given)
-        return _defaults(run.method, of) | given
+        return _defaults(run.method, of) | _unscaled(run, given) | given
     except UsageError:
         # for an unknown method or option: the run fails, but its row still has a key
         return given
+
+
+def _unscaled(run: Run, given: dict[str, Any]) -> dict[str, Any]:
+    """The former default of the targets' scaling, which enters the key of a run in memory unless
+    the run is known to be a regression: classes are never scaled.
+    """
+    name = run.dataset.partition(":")[0]
+    task = given.get("task") or (registry.has(name) and registry.get(name).task)
+    known = task == "regression" or methods.get(run.method).incremental
+    return {} if known else {"target_scaling": "none"}
 
 
 def _converted(method: str, given: dict[str, Any]) -> dict[str, Any]:

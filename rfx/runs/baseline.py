@@ -109,7 +109,9 @@ def beside(run: Run, split: Any, method: Any) -> dict[str, Any] | None:
                 targets.append((y[kept], y_out))
                 (few,) = drawn(len(kept), run.seed, most)
                 X, X_out = split.part(kept, out) if held else (split.X_train, split.X_test)
-                X, weights = X[few], None if split.weights is None else split.weights[kept][few]
+                X, weights = X[few], None
+                if split.weights is not None:
+                    weights = split.weights[kept][few] / np.mean(split.weights)
                 # labels may be any numbers
                 labels, codes = np.unique(y[kept][few], return_inverse=True)
                 own = codes if classes else y[kept][few]
@@ -186,5 +188,5 @@ def _boosted(task, X, y, weights, seed):
 def _score(method, predicted, y) -> float:
     if method.task != "regression":
         return float(np.mean(predicted == y))
-    errors = method.target_scaler.transform(predicted) - method.target_scaler.transform(y)
+    errors = (predicted - y) / method.target_scaler.unit
     return float(math.sqrt(np.mean(errors**2)))

@@ -279,7 +279,7 @@ def evaluate(method, X, y, detailed: bool = False) -> dict:
     if score["metric"] == "rmse":
         score["mae"] = float(np.mean(np.abs(method.labels(decision) - y)))
     if score["metric"] == "rmse" and size and y.ndim == 1:
-        score["relative_error"] = score["score"] * method.target_scaler.scale * len(y) ** 0.5 / size
+        score["relative_error"] = score["score"] * method.target_scaler.unit * len(y) ** 0.5 / size
     if detailed:
         score["measures"] = metrics.measures(method, decision, y)
     return score

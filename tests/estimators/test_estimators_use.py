@@ -695,3 +695,18 @@ def test_partial_fit_refuses():
     with pytest.raises(ValueError, match="is not the same as on the first call"):
         model.partial_fit(X[:2], WORDS[:2], classes=["near", "outside"])
     assert not hasattr(estimators.KSDCAClassifier, "partial_fit")
+
+
+def test_entries_of_a_sparse_matrix_at_the_same_place_are_summed():
+    values, columns = np.ones(2400), RNG.integers(0, 40, 2400)
+    repeated = sp.csr_matrix((values, columns, np.arange(201) * 12), shape=(200, 3000))
+    summed = repeated.copy()
+    summed.sum_duplicates()
+    y = summed.toarray()[:, 0]
+    options = {"scaling": "standard", "metric": "none", "gamma": 0.05, "lam": 1.0}
+    first, second = (
+        estimators.KernelRegressor(**options).fit(rows, y).predict(summed)
+        for rows in (repeated, summed)
+    )
+    np.testing.assert_allclose(first, second, rtol=1e-10)
+    assert repeated.nnz == 2400

@@ -34,8 +34,14 @@ KINDS = {
 }
 # The candidates when the scaling is chosen.
 TRIED = ("standard", "power", "robust", "quantile")
-TARGET_KINDS = ("none", "minmax01", "mean")
+TARGET_KINDS = {
+    "none": "unchanged: the methods have no intercept",
+    "minmax01": "to [0, 1]; RMSE, lambda and epsilon are in this unit",
+    "mean": "to mean 0",
+}
 _VALUES_A_BLOCK = 1 << 20
+# Targets are divided by a power of two beyond this exponent: 1e15, whose square float32 holds.
+_EXPONENT = 50
 # CSR rows with more columns than this and a lower density than that are never made dense.
 WIDE, FILLED = 1000, 0.05
 
@@ -419,6 +425,9 @@ class TargetScaler:
     """y -> (y - shift) / scale for regression targets; `minmax01` scales the training targets to
     [0, 1], `mean` to mean 0.
 
+    The scale of `mean` is 1, but a power of two near the largest target for targets whose squares
+    are not in the range of float32, in which features and kernel values are stored.
+
     shift, scale: numbers, or arrays (k,) for k targets per row.
     """
 
@@ -433,13 +442,28 @@ class TargetScaler:
         """Learn from the training targets y (n,); weights (n,) affect only `mean`. Targets that are
         all equal get scale 1.
         """
+        return cls.of(kind, np.min(y), np.max(y), np.average(y, weights=weights))
+
+    @classmethod
+    def of(cls, kind: str, low: Any, high: Any, mean: Any) -> TargetScaler:
+        """`fit` from the smallest target, the largest, and the mean: numbers, or arrays (k,)."""
         _checked(kind, TARGET_KINDS, "target scaling")
         if kind == "none":
             return cls()
         if kind == "mean":
-            return cls(kind, float(np.average(y, weights=weights)))
-        low, high = float(np.min(y)), float(np.max(y))
-        return cls(kind, low, high - low if high > low else 1.0)
+            exponent = np.frexp(np.maximum(high - mean, mean - low))[1]
+            far = np.abs(exponent) > _EXPONENT
+            return cls(kind, plain(mean), plain(np.ldexp(1.0, np.where(far, exponent, 0))))
+        return cls(kind, plain(low), plain(np.where(high > low, high - low, 1.0)))
+
+    @property
+    def unit(self) -> float | np.ndarray:
+        """The unit of the RMSE: the range for `minmax01`, otherwise that of the targets."""
+        return self.scale if self.kind == "minmax01" else 1.0
+
+    def in_units(self, differences: np.ndarray) -> np.ndarray:
+        """Differences of scaled targets in the unit of the RMSE."""
+        return differences * (self.scale / self.unit)
 
     def transform(self, y: np.ndarray) -> np.ndarray:
         y = as_floats(y)

@@ -27,7 +27,7 @@ FUNCTIONS = {
     "positive": "1 where t > 0, else 0",
     "ramp": "max(0, t)",
     "sigmoid": "1 / (1 + exp(-t))",
-    "soft_clip": "t / sqrt(1 + t^2/9)",
+    "soft_clip": "t / sqrt(1 + (t/3)^2), 3 or -3 where the square overflows",
     "sqrt": "the square root of t",
     "square": "t^2",
 }

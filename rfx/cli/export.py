@@ -25,9 +25,14 @@ FORMS = {
     required=True,
     help="; ".join(f"{name}: {meaning}" for name, meaning in FORMS.items()) + ".",
 )
+@click.option(
+    "--prefix",
+    metavar="NAME",
+    help="With --to c: begin the names of functions and macros with NAME.  [default: rfx]",
+)
 @output_option
 @force_option
-def command(model, form, output, force):
+def command(model, form, prefix, output, force):
     """Export a model as a program that predicts without rfx. It includes scaling, metric,
     categories, labels and probabilities.
 
@@ -37,6 +42,8 @@ def command(model, form, output, force):
     from rfx.exporting import c_source, json_text, onnx_graph
     from rfx.exporting.program import Program
 
+    if prefix is not None and form != "c":
+        raise UsageError(f"--prefix is {prefix!r:.80}, which needs --to c")
     # no existing file can be recognised as an exported model
     unknown = files.Kind("known to be an exported model", lambda path: False)
     files.guard(("-o", output), [("the model", model)], unknown, force)
@@ -48,7 +55,7 @@ def command(model, form, output, force):
             )
     program = Program.of(methods.load(model))
     writer = {"onnx": onnx_graph, "c": c_source, "json": json_text}[form]
-    text = writer.written(program)
+    text = writer.written(program, **{} if prefix is None else {"prefix": prefix})
     left_out = program.facts.get("not_included")
     if left_out is not None:
         warnings.warn(f"the exported file does not include {left_out}", RfxWarning, stacklevel=2)

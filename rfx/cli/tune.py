@@ -290,6 +290,7 @@ def command(
             trials=trials,
             results_file=file,
             source=source,
+            calibrated=calibrate is not None,
         )
         tuning = Tuning(loaded, names, given, how, tell)
         found = tuning.run()

@@ -405,6 +405,8 @@ class Classifier(ClassifierMixin, MethodEstimator):
         ndarray of shape (n_samples,)
         """
         decision = self._decision(X)
+        if hasattr(self, "method_"):
+            decision = self.method_.ranked(decision)
         if decision.ndim == 2:
             return self.classes_[np.argmax(decision, axis=1)]
         return self.classes_[

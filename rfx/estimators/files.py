@@ -21,6 +21,7 @@ from rfx.options import LabelWeights
 
 # Entry of the header; the command line does not use it.
 ENTRY = "estimator"
+_TRUTHS = ["false", "true"]
 
 
 def save(estimator, path) -> int:
@@ -147,6 +148,9 @@ def _recall(estimator, method, known):
         estimator.classes_ = _labels(
             method.classes, None if learnt is None else learnt.labels, known.get("kind")
         )
+        # pandas reads such a column of a table as Booleans
+        if estimator.table_ is not None and _TRUTHS == [*map(str.lower, learnt.labels or ())]:
+            estimator.classes_ = np.array([False, True])
     if "categorical_features" in known:
         estimator.categorical_features = _categorical(known["categorical_features"])
     if known.get("class_weight") is not None and "class_weight" in estimator.get_params():

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from rfx import steps as told
+from rfx.errors import UsageError
 from rfx.exporting.curves import CENTRAL, polynomials
 from rfx.exporting.program import Column, Program
 from rfx.kernels.distances import SCALES
@@ -20,9 +22,9 @@ _HEAD = """\
 /*
 {facts}
  *
- * int rfx_predict(const double *x, double *out)
- *     x: RFX_COLUMNS numbers, the columns below; NAN for a missing one.
- *     out: RFX_OUTPUTS numbers, {outputs}.
+ * int {p}_predict(const double *x, double *out)
+ *     x: {P}_COLUMNS numbers, the columns below; NAN for a missing one.
+ *     out: {P}_OUTPUTS numbers, {outputs}.
  *     Returns 0, 1 if memory allocation fails, or 2 if a number is infinite, or missing
  *     without a replacement.
 {more} *
@@ -34,23 +36,35 @@ _HEAD = """\
 #include <stdlib.h>
 #include <string.h>
 
-#define RFX_COLUMNS {n_columns}
-#define RFX_OUTPUTS {n_outputs}
+#if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
+#error "missing and infinite inputs get lost: compile without -ffast-math and -ffinite-math-only"
+#endif
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+#define {P}_COLUMNS {n_columns}
+#define {P}_OUTPUTS {n_outputs}
+"""
+_FOOT = """\
+#ifdef __cplusplus
+}
+#endif
 """
 _CLASSES = """\
  *
- * int rfx_label(const double *out)
- *     The index of the predicted label in rfx_labels, from the output of rfx_predict.
+ * int {p}_label(const double *out)
+ *     The index of the predicted label in {p}_labels, from the output of {p}_predict{how}.
 """
 _PROBABILITIES = """\
  *
- * int rfx_probabilities(const double *out, double *shares)
- *     shares: RFX_LABELS probabilities, in the order of rfx_labels, from the output of rfx_predict.
+ * int {p}_probabilities(const double *out, double *shares)
+ *     shares: {P}_LABELS probabilities, in the order of {p}_labels, from the output of {p}_predict.
  *     Returns 0, or 1 if memory allocation fails.
 """
 _CATEGORIES = """\
  *
- * double rfx_category(int column, const char *text)
+ * double {p}_category(int column, const char *text)
  *     The code of a category in x; -1 for a category absent in training, NAN for empty text
  *     (missing).
 """
@@ -70,7 +84,7 @@ _FUNCTIONS = {
     "positive": "return t > 0 ? 1.0 : 0.0;",
     "ramp": "return t > 0 ? t : 0.0;",
     "sigmoid": "return 1 / (1 + exp(-t));",
-    "soft_clip": "return t / sqrt(1 + t * t / 9);",
+    "soft_clip": "return t / hypot(1, t / 3);",
     "square": "return t * t;",
 }
 # Comparisons of inputs: the initial value of `total`, and its update; t is |x - s|, s the input of
@@ -354,29 +368,37 @@ static void look_up(double code, int count, int width, const double *values, dou
 """
 
 
-def written(program: Program) -> bytes:
-    """The C text of a program."""
-    return _Writer(program).text().encode()
+def written(program: Program, prefix: str = "rfx") -> bytes:
+    """The C text of a program; prefix: of the names of its functions and, in capitals, macros.
+
+    Raises
+    ------
+    UsageError
+        If the prefix can't begin a name in C.
+    """
+    if re.fullmatch("[A-Za-z][A-Za-z0-9_]*", prefix) is None:
+        raise UsageError(f"--prefix is {prefix!r:.80}, which can't begin a name in C; use letters")
+    return _Writer(program, prefix).text().encode()
 
 
 class _Writer:
     """Collects the helpers and constant arrays needed by the functions of a program."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    def __init__(self, program: Program, prefix: str) -> None:
+        self.program, self.prefix = program, prefix
         self._helpers: dict[str, str] = {}
         self._arrays: list[str] = []
 
     def text(self) -> str:
         program = self.program
         parts = [self._encode(), self._predict()]
-        if program.labels is not None:
-            parts.append(self._labels(program.labels))
         if program.probabilities is not None:
             parts.append(self._probabilities(program.probabilities))
+        if program.labels is not None:
+            parts.append(self._labels(program.labels))
         if program.has_categories:
             parts.append(self._categories())
-        return "\n".join([self._head(), *self._helpers.values(), *self._arrays, *parts])
+        return "\n".join([self._head(), *self._helpers.values(), *self._arrays, *parts, _FOOT])
 
     # ------------------------------------------------------------------ comments
 
@@ -390,12 +412,15 @@ class _Writer:
         more = _CLASSES if program.labels is not None else ""
         more += _PROBABILITIES if program.probabilities is not None else ""
         more += _CATEGORIES if program.has_categories else ""
+        names = {"p": self.prefix, "P": self.prefix.upper()}
+        most = "; -1 if memory allocation fails" if program.most_probable else ""
         return _HEAD.format(
+            **names,
             facts="\n".join(f" * {_comment(fact)}" for fact in ("rfx export", *facts)),
             outputs=what,
-            more=more,
+            more=more.format(**names, how=most),
             columns="\n".join(
-                f" *     {place}: {_comment(_described(column))}"
+                f" *     {place}: {_comment(_described(column, self.prefix))}"
                 for place, column in enumerate(program.columns)
             ),
             n_columns=len(program.columns),
@@ -406,15 +431,24 @@ class _Writer:
         words = isinstance(labels[0], str)
         kind = "const char *const" if words else "const double"
         values = [_text(label) if words else repr(float(label)) for label in labels]
+        p, P = self.prefix, self.prefix.upper()
+        found = (
+            f"#define {P}_LABELS {len(labels)}\n"
+            # without a declaration C++ hides constants from other files
+            f"extern {kind} {p}_labels[{P}_LABELS];\n"
+            f"{kind} {p}_labels[{P}_LABELS] = {{{', '.join(values)}}};\n\n"
+            f"int {p}_label(const double *out)\n{{\n"
+        )
+        ranked, count = ("shares", "LABELS") if self.program.most_probable else ("out", "OUTPUTS")
+        if self.program.most_probable:
+            found += f"    double shares[{P}_LABELS];\n    int j, best = 0;\n"
+            found += f"    if ({p}_probabilities(out, shares) != 0)\n        return -1;\n"
+        else:
+            found += f"    int j, best = 0;\n    if ({P}_OUTPUTS == 1)\n"
+            found += f"        return out[0] > 0 ? {P}_LABELS - 1 : 0;\n"
         return (
-            f"#define RFX_LABELS {len(labels)}\n"
-            f"{kind} rfx_labels[RFX_LABELS] = {{{', '.join(values)}}};\n\n"
-            "int rfx_label(const double *out)\n{\n"
-            "    int j, best = 0;\n"
-            "    if (RFX_OUTPUTS == 1)\n"
-            "        return out[0] > 0 ? RFX_LABELS - 1 : 0;\n"
-            "    for (j = 1; j < RFX_OUTPUTS; j++)\n"
-            "        if (out[j] > out[best])\n"
+            f"{found}    for (j = 1; j < {P}_{count}; j++)\n"
+            f"        if ({ranked}[j] > {ranked}[best])\n"
             "            best = j;\n"
             "    return best;\n}\n"
         )
@@ -440,7 +474,7 @@ class _Writer:
             at += column.width
         plain = all(c.categories is None and c.fill is None for c in self.program.columns)
         if plain:
-            lines = ["memcpy(y, x, RFX_COLUMNS * sizeof *y);"]
+            lines = [f"memcpy(y, x, {self.prefix.upper()}_COLUMNS * sizeof *y);"]
         body = "\n".join(f"    {line}" for line in lines)
         return (
             "static int encode(const double *x, double *y)\n{\n    int j;\n"
@@ -463,7 +497,7 @@ class _Writer:
                 f"        count = {count};\n        break;\n"
             )
         found.append(
-            "double rfx_category(int column, const char *text)\n{\n"
+            f"double {self.prefix}_category(int column, const char *text)\n{{\n"
             "    const char *const *words = NULL;\n    int j, count = 0;\n"
             "    if (text == NULL || *text == 0)\n        return NAN;\n"
             f"    switch (column) {{\n{''.join(cases)}    }}\n"
@@ -484,12 +518,12 @@ class _Writer:
             "}",
         ]
         found = self._steps(self.program.steps, "v", n, n, lines)
-        return _row_function("rfx_predict", "x", "out", lines, *found)
+        return _row_function(f"{self.prefix}_predict", "x", "out", lines, *found)
 
     def _probabilities(self, steps: told.Steps) -> str:
         lines: list[str] = []
         found = self._steps(steps, "out", self.program.n_outputs, 0, lines)
-        return _row_function("rfx_probabilities", "out", "shares", lines, *found)
+        return _row_function(f"{self.prefix}_probabilities", "out", "shares", lines, *found)
 
     def _steps(
         self, steps: told.Steps, x: str, n: int, size: int, lines: list[str]
@@ -587,7 +621,7 @@ def _row_function(
     body = "".join(f"    {line}\n" for line in lines)
     return (
         f"int {name}(const double *{given}, double *{result})\n{{\n"
-        f"    double *v = malloc({max(size, 1)} * sizeof *v);\n"
+        f"    double *v = (double *)malloc({max(size, 1)} * sizeof *v);\n"
         "    if (v == NULL)\n        return 1;\n"
         f"{body}    memcpy({result}, {place}, {n} * sizeof *{result});\n"
         "    free(v);\n    return 0;\n}\n"
@@ -609,14 +643,14 @@ def _constants(kind: str, name: str, values: np.ndarray) -> str:
     return f"static const {kind} {name}[{len(texts)}] = {{\n    {body}\n}};\n"
 
 
-def _described(column: Column) -> str:
+def _described(column: Column, prefix: str) -> str:
     """A line about a column."""
     name = json.dumps(column.name)
     if column.categories is None:
         missing = "" if column.fill is None else f"; {column.fill!r} if missing"
         return f"{name}, a number{missing}"
     missing = "" if column.fill is None else f"; {int(column.fill)} if missing"
-    return f"{name}, the number of a category (rfx_category){missing}"
+    return f"{name}, the number of a category ({prefix}_category){missing}"
 
 
 def _comment(text: str) -> str:

@@ -32,6 +32,7 @@ def written(program: Program) -> bytes:
         ],
         "steps": _listed(program.steps),
         "labels": program.labels,
+        "label_from": "probabilities" if program.most_probable else "decision",
         "probabilities": None if program.probabilities is None else _listed(program.probabilities),
     }
     return json.dumps(found, allow_nan=False).encode() + b"\n"

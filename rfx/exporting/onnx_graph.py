@@ -229,13 +229,14 @@ def _outputs(graph: _Graph, program: Program, values: str) -> list[Any]:
     if labels.dtype != object:
         whole = bool(np.all(labels == np.rint(labels)) and np.abs(labels).max() < 2**53)
         labels, kind = (labels.astype(np.int64), kinds.INT64) if whole else (labels, kinds.DOUBLE)
-    graph.node("Gather", graph.constant(labels), _place(graph, program, values), output=LABEL)
-    found = [helper.make_tensor_value_info(LABEL, kind, [None])]
+    found, ranked = [helper.make_tensor_value_info(LABEL, kind, [None])], values
     if program.probabilities is not None:
         shares = _carried_out(graph, program.probabilities, values, program.n_outputs)
         graph.node("Identity", shares, output=PROBABILITIES)
+        ranked = shares if program.most_probable else values
         own = [None, len(labels)]
         found.append(helper.make_tensor_value_info(PROBABILITIES, kinds.DOUBLE, own))
+    graph.node("Gather", graph.constant(labels), _place(graph, program, ranked), output=LABEL)
     graph.node("Identity", values, output=DECISION)
     return [*found, helper.make_tensor_value_info(DECISION, kinds.DOUBLE, shape)]
 
@@ -245,8 +246,8 @@ def _are_words(labels: list[Any]) -> bool:
 
 
 def _place(graph: _Graph, program: Program, values: str) -> str:
-    """(rows,) the indices of the labels of decision values."""
-    if program.n_outputs > 1:
+    """(rows,) the indices of the labels of decision values, or of probabilities."""
+    if program.n_outputs > 1 or program.most_probable:
         return graph.node("ArgMax", values, axis=1, keepdims=0)
     above = graph.cast(graph.number("Greater", values, 0.0), "INT64")
     last = graph.constant(np.int64(len(program.labels or ()) - 1))
@@ -567,6 +568,8 @@ def _log_positive(graph: _Graph, x: str) -> str:
 
 
 def _soft_clip(graph: _Graph, x: str) -> str:
+    # from 1e9 on the square root is |x| / 3 to rounding, and farther the square overflows
+    x = graph.number("Max", graph.number("Min", x, 1e9), -1e9)
     square = graph.number("Div", graph.node("Mul", x, x), 9.0)
     return graph.node("Div", x, graph.node("Sqrt", graph.number("Add", square, 1.0)))
 

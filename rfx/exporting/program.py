@@ -76,6 +76,8 @@ class Program:
         From decision values to probabilities; None if there are none.
     facts : dict of str
         A description of the model for people.
+    most_probable : bool
+        Whether the label is that of the largest probability, not of the decision values.
     """
 
     columns: tuple[Column, ...]
@@ -84,6 +86,7 @@ class Program:
     labels: list[Any] | None
     probabilities: told.Steps | None
     facts: dict[str, str]
+    most_probable: bool = False
 
     @classmethod
     def of(cls, model: Pipeline) -> Program:
@@ -110,6 +113,7 @@ class Program:
             labels,
             calibration.steps(model, outputs),
             _facts(model, columns),
+            model.calibration is not None,
         )
 
     @property

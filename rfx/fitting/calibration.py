@@ -2,12 +2,15 @@
 to held-out rows.
 
 The curves are Platt's sigmoid, with his targets between 0 and 1 (Platt 1999, equation 2), and
-isotonic regression; both are fitted by scikit-learn. For several classes there is one curve for
-each class against the rest, and the results are normalised to sum to 1.
+isotonic regression with Laplace's correction; both are fitted by scikit-learn. For several classes
+there is one curve for each class against the rest, and the results are normalised to sum to 1. The
+prediction of a calibrated model is its most probable label.
 """
 
 from __future__ import annotations
 
+import shlex
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,15 +20,17 @@ from scipy.special import expit, softmax
 from rfx import lazy
 from rfx import steps as told
 from rfx.data.tabular.schema import Schema, label_text
-from rfx.errors import DataError, UsageError
+from rfx.errors import DataError, RfxWarning, UsageError
 
 if TYPE_CHECKING:
     from rfx.fitting.pipeline import Pipeline
 
 KINDS = {
     "platt": "a sigmoid",
-    "isotonic": "any increasing curve; use it for a thousand rows or more",
+    "isotonic": "any increasing curve; fewer than a thousand rows get platt",
 }
+# Minimum held-out rows of an isotonic curve.
+LEAST_ROWS = 1000
 OWN = ("logistic", "softmax")
 
 
@@ -56,8 +61,16 @@ class Calibration:
         """Learn from decision values (n,) or (n, classes) of held-out rows with labels y (n,).
 
         classes: the models' labels, ascending. by: how the rows were held out. schema: of the
-        labels, for messages. Raises DataError if one of two outcomes never occurs.
+        labels, for messages. Fewer than `LEAST_ROWS` rows get a sigmoid, with a warning. Raises
+        DataError if one of two outcomes never occurs.
         """
+        if kind == "isotonic" and len(y) < LEAST_ROWS:
+            message = (
+                f"--calibrate isotonic needs {LEAST_ROWS:,} held-out rows, but there are only"
+                f" {len(y):,}; the probabilities are by platt"
+            )
+            warnings.warn(message, RfxWarning, stacklevel=2)
+            kind = "platt"
         columns = decision[:, None] if decision.ndim == 1 else decision
         labels = classes[-1:] if decision.ndim == 1 else classes
         curves = []
@@ -159,9 +172,16 @@ def _platt(values: np.ndarray, hit: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 
 def _isotonic(values: np.ndarray, hit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    curve = lazy.isotonic.IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip").fit(
-        values, hit.astype(float)
-    )
+    """The thresholds of an isotonic regression, and its probabilities.
+
+    The share of hits among the rows of a step has Laplace's correction, (hits + 1) / (rows + 2): a
+    step without hits does not make them impossible. The corrected shares are made increasing again.
+    """
+    regression = lazy.isotonic.IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
+    shares = regression.fit_transform(values, hit.astype(float))
+    _, step, sizes = np.unique(shares, return_inverse=True, return_counts=True)
+    rows = sizes[step]
+    curve = regression.fit(values, (shares * rows + 1) / (rows + 2))
     return curve.X_thresholds_.astype(np.float64), curve.y_thresholds_.astype(np.float64)
 
 
@@ -189,9 +209,22 @@ def check(method: Pipeline) -> None:
         if method.task == "regression":
             raise UsageError("--proba is for classification, but the model is a regression")
         raise UsageError(
-            f"the model has no probabilities, because its loss is {method.loss.name}; train it with"
-            " --calibrate platt or isotonic, or with --loss logistic"
+            f"the model has no probabilities, because its loss is {method.loss.name}; to get them,"
+            f" train it again with --calibrate platt{_training(method)}"
         )
+
+
+def _training(method: Pipeline) -> str:
+    """The command that trains on the model's data with calibration, if these are known."""
+    info, schema = method.info, method.schema
+    if not info.get("dataset"):
+        return ""
+    words = ["rfx", "train", "--data", info["dataset"]]
+    words += [] if info["split"] in ("all", "default") else ["--split", info["split"]]
+    if schema is not None and schema.target is not None:
+        words += ["--target", schema.target[0] if schema.named else str(schema.target[1] + 1)]
+        words += ["--ignore", ",".join(schema.ignored)] if schema.ignored else []
+    return f": {shlex.join([*words, '--calibrate', 'platt', '--model', 'FILE'])}"
 
 
 def probabilities(method: Pipeline, decision: np.ndarray) -> np.ndarray:

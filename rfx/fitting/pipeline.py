@@ -157,9 +157,20 @@ class Pipeline:
             )
         return values[:, 0] if values.shape[1] == 1 else values
 
+    def ranked(self, decision: np.ndarray) -> np.ndarray:
+        """Values whose sign (two labels), or largest entry, is the prediction.
+
+        Those of decision_function; with calibrated probabilities these instead, less 1/2 for two
+        labels, so that the prediction is the most probable label.
+        """
+        if self.calibration is None:
+            return decision
+        shares = self.calibration.probabilities(decision)
+        return shares[:, 1] - 0.5 if decision.ndim == 1 else shares
+
     def labels(self, decision: np.ndarray) -> np.ndarray:
         """The result of predict, from decision_function's values."""
-        return self.preprocessing.labels(decision)
+        return self.preprocessing.labels(self.ranked(decision))
 
     def predict(self, X: Any) -> np.ndarray:
         """(n,) labels, or targets in their original units, of raw rows X (n, d)."""
@@ -175,7 +186,7 @@ class Pipeline:
 
     def evaluate(self, decision: np.ndarray, y: Any) -> dict[str, Any]:
         """The result of score, from decision_function's values."""
-        return self.method.score(self.preprocessing, decision, y)
+        return self.method.score(self.preprocessing, self.ranked(decision), y)
 
     # ------------------------------------------------------------------ files
 

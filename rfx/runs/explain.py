@@ -401,9 +401,16 @@ class _Work:
 
 
 def _quantiles(values: np.ndarray) -> np.ndarray:
-    """All distinct values if these are few, else a grid of quantiles."""
-    found = np.unique(values)
-    return found if len(found) <= POINTS else np.unique(np.quantile(values, _SHARES))
+    """All distinct values if these are few, else a grid of quantiles.
+
+    Where quantiles coincide, because one value is frequent, those of the distinct values join them.
+    """
+    distinct = np.unique(values)
+    if len(distinct) <= POINTS:
+        return distinct
+    grid = np.unique(np.quantile(values, _SHARES))
+    more = [] if len(grid) == POINTS else np.quantile(distinct, _SHARES)
+    return np.union1d(grid, more)
 
 
 _SHARES = np.linspace(*ENDS, POINTS)

@@ -159,7 +159,7 @@ def _result_of(run, split, method, held, chosen, place, point, path) -> Result:
     if evaluation:
         told.append([evaluation["score"], f"{len(y):,} test rows"])
     if held is not None:
-        found = method.evaluate(held.decisions[place], held.y)
+        found = point.evaluate(held.decisions[place], held.y)
         told.append([found["score"], held.by])
         if evaluation:
             more = _prefixed("held_out", found, "score", "mae") | {"held_out_on": held.by}

@@ -98,6 +98,8 @@ class Asked:
         CSV file of rows, one per trial; existing trials are not repeated.
     source : Run, optional
         The name of the data in the rows; by default the data set of the split.
+    calibrated : bool
+        Score the most probable labels, by Platt's curve of a trial's evaluation rows.
     """
 
     kernels: Sequence[str] = ()
@@ -109,6 +111,7 @@ class Asked:
     trials: int | None = None
     results_file: Path | None = None
     source: Run | None = None
+    calibrated: bool = False
 
 
 class Tuning:
@@ -291,19 +294,17 @@ class Tuning:
         return None if self.split.apart is None else self.split.apart.rows(kept)
 
     def _score(self, model: Pipeline, decision: np.ndarray, y: np.ndarray) -> float:
-        name = self.measure.name
-        if name in ("accuracy", "rmse"):
-            return model.evaluate(decision, y)["score"]
-        classes = model.classes
-        assert classes is not None
-        if name == "log_loss":
+        name, classes = self.measure.name, model.classes
+        if classes is not None and (name == "log_loss" or self.asked.calibrated):
             # by Platt's curve, with two parameters, from its evaluation rows: no trial gains more
             # than others by it
             by = "the rows that were held out"
             curve = Calibration.fit("platt", decision, y, classes, by, self.split.schema)
             model = model.replace(calibration=curve)
+        if name in ("accuracy", "rmse"):
+            return model.evaluate(decision, y)["score"]
         # a rare class may be missing from the training rows of a trial
-        known = np.isin(y, classes) if name in ("auc", "log_loss") else slice(None)
+        known = np.isin(y, np.asarray(classes)) if name in ("auc", "log_loss") else slice(None)
         found = metrics.measures(model, decision[known], y[known])
         if name not in found:
             raise DataError(

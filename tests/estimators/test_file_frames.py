@@ -14,6 +14,7 @@ import rfx
 from rfx.cli import main
 from rfx.data.tabular.frames import encoded as encoded_of
 from rfx.errors import RfxWarning
+from rfx.estimators import RFClassifier
 
 N = 300
 TARGETS = ["y", "two", "three"]
@@ -101,6 +102,24 @@ def test_a_frame_gives_what_the_command_gives(folder, target, capfd):
             np.testing.assert_array_equal(model.decision_function(frame), decision)
         if target == "two":
             np.testing.assert_array_equal(model.predict_proba(frame), shares)
+
+
+@pytest.mark.parametrize("words", [("False", "True"), ("FALSE", "TRUE"), ("false", "true")])
+def test_a_boolean_target_is_boolean_as_pandas_reads_it(tmp_path, words):
+    rows = "".join(f"{i % 7},{i % 3},{words[i % 2]}\n" for i in range(40))
+    (tmp_path / "t.csv").write_text(f"a,b,y\n{rows}")
+    words = ["--method", "rf", "--n-features", 10, "--gamma", 1, "--lam", 1, "--quiet"]
+    run("train", "--data", tmp_path / "t.csv", *words, "--model", tmp_path / "m.npz")
+    model, frame = rfx.load(tmp_path / "m.npz"), pandas.read_csv(tmp_path / "t.csv")
+    assert model.predict(frame).dtype == frame["y"].dtype == bool
+    assert model.score(frame, frame["y"]) == np.mean(model.predict(frame) == frame["y"])
+
+
+def test_words_of_an_estimator_stay_words(tmp_path):
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    model = RFClassifier(n_features=10, gamma=1.0, lam=1.0)
+    model.fit(X, np.where(X[:, 0] > 0, "True", "False")).save(tmp_path / "m.npz")
+    assert rfx.load(tmp_path / "m.npz").classes_.tolist() == ["False", "True"]
 
 
 def test_what_is_missing_is_one_sentence(folder):

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import ndtri
 
 _FUNCTIONS = {
-    "cos_turns": lambda t: np.cos(2 * np.pi * t),
+    "cos_turns": lambda t: np.cos(2 * np.pi * (t - np.rint(t))),
     "cube": lambda t: t**3,
     "exp": np.exp,
     "exp_minus": lambda t: np.exp(-t),
@@ -20,7 +20,7 @@ _FUNCTIONS = {
     "positive": lambda t: np.where(t > 0, 1.0, 0.0),
     "ramp": lambda t: np.maximum(0, t),
     "sigmoid": lambda t: 1 / (1 + np.exp(-t)),
-    "soft_clip": lambda t: t / np.sqrt(1 + t**2 / 9),
+    "soft_clip": lambda t: t / np.hypot(1, t / 3),
     "sqrt": np.sqrt,
     "square": lambda t: t**2,
 }
@@ -46,7 +46,9 @@ def decisions(model, rows):
 
 
 def labels(model, values):
-    if len(model["labels"]) <= 2:
+    if model["label_from"] == "probabilities":
+        places = carried_out(model["probabilities"], values).argmax(axis=1)
+    elif len(model["labels"]) <= 2:
         places = (values[:, 0] > 0).astype(int) * (len(model["labels"]) - 1)
     else:
         places = values.argmax(axis=1)
@@ -157,6 +159,8 @@ def _bins(X, offsets, inverses, multipliers, base, keys, starts, weights):
         places = {keys[place]: place for place in range(start, stop)}
         cells = np.floor((X - offsets[g]) * inverses[g])
         for i, row in enumerate(cells):
+            if not (np.abs(row) < 2**51).all():
+                continue
             key = sum((int(base) + int(c)) * m for c, m in zip(row, numbers)) % 2**64
             if key in places:
                 found[i] += weights[places[key]]

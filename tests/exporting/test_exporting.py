@@ -146,6 +146,7 @@ def trained(tmp_path_factory):
             more = {"target_scaling": "minmax01"} if task == "regression" else {}
             model = methods.create(method, task=task, **options, **more).fit(X, y)
             if kind is not None:
+                X, y = rows_and_targets(1000, task, 2)
                 values = model.decision_function(X)
                 made = Calibration.fit(kind, values, y, model.classes, "here")
                 model = model.replace(calibration=made)
@@ -332,6 +333,149 @@ def test_onnx_of_many_inputs_takes_distances_from_products(tmp_path):
     assert_close(session(text)[1]({"X": X})["variable"][:, 0], model.predict(X))
 
 
+# ---------------------------------------------------------------------- all forms
+
+
+def by_json(program, X):
+    return by_numpy.decisions(json.loads(json_text.written(program)), X.tolist())
+
+
+def by_onnx(program, X):
+    pytest.importorskip("onnx")
+    found = session(onnx_graph.written(program))[1]({"X": X})
+    return found["variable" if program.labels is None else "decision"]
+
+
+@pytest.mark.parametrize("form", ["json", "c", "onnx"])
+@pytest.mark.parametrize("size", [1e155, 1e300])
+def test_inputs_whose_square_overflows_are_clipped_as_in_rfx(trained, compiled, form, size):
+    model = trained("scaling robust")
+    program, X = Program.of(model), size * new_rows(20, model)
+    if form == "c":
+        found = called(compiled(program).rfx_predict, X, 1)
+    else:
+        found = (by_json if form == "json" else by_onnx)(program, X)
+    assert_close(found, expected(model, X))
+
+
+def test_the_document_has_the_rule_of_cells_without_a_bin(trained):
+    model = trained("rb")
+    X = np.full((1, 4), 1e40)  # multiples of 2^64, the key of cell 0
+    np.testing.assert_array_equal(by_json(Program.of(model), X), expected(model, X))
+    assert "2^51" in re.search(r"^\| `bins` \|.*$", DOCUMENT, re.M)[0]
+
+
+@pytest.mark.parametrize("name", ["norma", "k-sdca"])
+def test_float32_kernel_sums_agree_to_their_coefficients(name, tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 6))
+    y = np.where(np.sin(X[:, 0]) + 0.2 * X[:, 1] > 0, 1.0, -1.0)
+    options = {"gamma": 0.01, "scaling": "standard", "batch": 64, "epochs": 3}
+    methods.create(name, task="binary", **options).fit(X, y).save(tmp_path / "m.npz")
+    model = methods.load(tmp_path / "m.npz")
+    assert model.settings.dtype == "float32"
+    size = np.abs(np.load(tmp_path / "m.npz")["coef"]).sum()
+    np.testing.assert_allclose(by_json(Program.of(model), X), expected(model, X), atol=1e-6 * size)
+
+
+@pytest.mark.parametrize("kind", ["platt", "isotonic"])
+@pytest.mark.parametrize("form", ["json", "c", "onnx"])
+def test_a_calibrated_label_is_the_most_probable(compiled, form, kind):
+    model, X = calibrated(kind)
+    wanted = model.classes[calibration.probabilities(model, model.decision_function(X)).argmax(1)]
+    assert (model.predict(X) == wanted).all()
+    # the sign of the decision values is another label
+    assert (model.preprocessing.labels(model.decision_function(X)) != wanted).mean() > 0.02
+    program = Program.of(model)
+    if form == "json":
+        read = json.loads(json_text.written(program))
+        found = by_numpy.labels(read, by_numpy.decisions(read, X.tolist()))
+    elif form == "c":
+        library = compiled(program)
+        values = called(library.rfx_predict, X, 1)
+        found = model.classes[[library.rfx_label(ctypes.c_void_p(y.ctypes.data)) for y in values]]
+    else:
+        pytest.importorskip("onnx")
+        found = session(onnx_graph.written(program))[1]({"X": X})["label"]
+    assert (np.asarray(found) == wanted).mean() > 0.999
+
+
+def calibrated(kind):
+    """A model of rare positives with probabilities, and new rows."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3000, 3))
+    y = np.where(X[:, 0] + rng.normal(size=3000) > 1, 2.0, 1.0)
+    options = FIXED | {"n_features": 50, "class_weight": "balanced"}
+    model = methods.create("rf", task="binary", **options).fit(X[:1000], y[:1000])
+    held = slice(1000, 2200)
+    made = Calibration.fit(kind, model.decision_function(X[held]), y[held], model.classes, "here")
+    return model.replace(calibration=made), X[2200:]
+
+
+# ---------------------------------------------------------------------- C programs
+
+
+def build(folder, *words):
+    """The result of a compiler in a folder."""
+    if shutil.which(words[0]) is None:
+        pytest.skip(f"there is no {words[0]}")
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True)
+
+
+_MAIN = """\
+#include <stdio.h>
+int risk_predict(const double *x, double *out);
+int risk_label(const double *out);
+extern const double risk_labels[];
+int price_predict(const double *x, double *out);
+int main(void)
+{
+    double x[4] = {3, 0, 1, 0}, risk, price;
+    if (risk_predict(x, &risk) || price_predict(x, &price))
+        return 1;
+    printf("%.9g %.9g %.9g\\n", risk, risk_labels[risk_label(&risk)], price);
+    return 0;
+}
+"""
+
+
+def test_two_models_are_linked_by_their_prefixes(trained, tmp_path):
+    risk, price = trained("diagonal"), trained("rb")
+    for name, model in (("risk", risk), ("price", price)):
+        (tmp_path / f"{name}.c").write_bytes(c_source.written(Program.of(model), name))
+    (tmp_path / "main.c").write_text(_MAIN)
+    flags = ("-std=c99", "-Wall", "-Wextra", "-Werror")
+    done = build(tmp_path, "gcc", *flags, "risk.c", "price.c", "main.c", "-lm", "-o", "both")
+    assert done.returncode == 0, done.stderr[:2000]
+    found = subprocess.run([tmp_path / "both"], capture_output=True, text=True, check=True)
+    x = np.array([[3.0, 0.0, 1.0, 0.0]])
+    wanted = [risk.decision_function(x)[0], risk.predict(x)[0], price.predict(x)[0]]
+    np.testing.assert_allclose([*map(float, found.stdout.split())], wanted, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_cpp_compiles_the_file(trained, tmp_path, name):
+    (tmp_path / "m.c").write_bytes(c_source.written(Program.of(trained(name))))
+    done = build(tmp_path, "g++", "-x", "c++", "-Wall", "-Wextra", "-Werror", "-c", "m.c")
+    assert done.returncode == 0, done.stderr[:2000]
+
+
+def test_cpp_of_a_table_exports_c_names(tables, tmp_path):
+    (tmp_path / "m.c").write_bytes(c_source.written(Program.of(methods.load(tables / "class.npz"))))
+    done = build(tmp_path, "g++", "-x", "c++", "-Wall", "-Wextra", "-Werror", "-c", "m.c")
+    assert done.returncode == 0, done.stderr[:2000]
+    names = build(tmp_path, "nm", "-g", "--defined-only", "m.o").stdout.split()
+    assert {"rfx_predict", "rfx_label", "rfx_labels", "rfx_category"} <= {*names}
+
+
+@pytest.mark.parametrize("flag", ["-ffast-math", "-ffinite-math-only"])
+def test_flags_that_lose_missing_values_are_an_error(trained, tmp_path, flag):
+    (tmp_path / "m.c").write_bytes(c_source.written(Program.of(trained("fourier"))))
+    done = build(tmp_path, "gcc", "-std=c99", flag, "-c", "m.c")
+    assert done.returncode != 0
+    assert "compile without -ffast-math" in done.stderr
+
+
 # ---------------------------------------------------------------------- tables
 
 WORDS = ("Łódź", 'New "York"', "a*/b??/", "Rome")
@@ -484,6 +628,18 @@ def test_the_command_writes_whole_files_and_replaces_none(tables, tmp_path, capf
     assert code == 0 and text.encode() == before
 
 
+def test_a_prefix_is_a_name_in_c(tables, tmp_path, capfd):
+    words = ("export", tables / "class.npz", "-o", tmp_path / "m.c", "--prefix")
+    code, _, err = run(capfd, *words, "9 lives", "--to", "c")
+    assert (code, "--prefix is '9 lives'" in err) == (2, True)
+    code, _, err = run(capfd, *words, "risk", "--to", "json")
+    assert (code, "--prefix is 'risk'" in err) == (2, True)
+    assert run(capfd, *words, "risk", "--to", "c")[0] == 0
+    text = (tmp_path / "m.c").read_text()
+    assert "int risk_predict(" in text
+    assert "rfx_" not in text
+
+
 def test_without_onnx_the_command_says_what_to_install(tables, tmp_path, capfd, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     monkeypatch.delitem(vars(lazy), "onnx", raising=False)
@@ -511,6 +667,15 @@ def test_what_has_no_steps_is_refused(tmp_path, capfd):
     assert run(capfd, "train", *line, *data)[0] == 0
     code, out, err = run(capfd, "export", tmp_path / "m.npz", "--to", "json")
     assert (code, out) == (2, "") and "reads sequences of letters" in err
+
+
+def test_features_of_hamming_are_refused_as_the_document_says(tmp_path):
+    X = np.random.default_rng(0).integers(0, 3, size=(40, 3)).astype(float)
+    options = FIXED | {"kernel": "hamming", "scaling": "none", "n_features": 64}
+    methods.create("rf", task="regression", **options).fit(X, X[:, 0]).save(tmp_path / "m.npz")
+    with pytest.raises(UsageError, match="kernel hamming"):
+        Program.of(methods.load(tmp_path / "m.npz"))
+    assert "`hamming`" in DOCUMENT.partition("## ONNX")[0]
 
 
 def test_views_and_models_without_steps_are_refused(trained):

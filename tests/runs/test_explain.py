@@ -165,6 +165,14 @@ def test_grids_are_quantiles_days_and_the_most_frequent_categories(folder):
     assert found["town"].means[2, 0] == pytest.approx(mean, rel=1e-9)
 
 
+def test_a_frequent_value_leaves_the_others_in_the_grid():
+    values = np.where(np.arange(1000) % 25 == 0, np.arange(1000.0), 0)
+    grid = explain._quantiles(values)
+    assert grid[0] == 0
+    assert grid[-1] > 900
+    assert len(grid) > 10
+
+
 def test_the_response_is_a_probability_where_there_are_some(folder):
     model, X, y, _ = rows_of(folder, "three")
     found = explain.explain(model, X, y, Asked())

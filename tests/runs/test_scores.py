@@ -7,6 +7,7 @@ import re
 import time
 
 import numpy as np
+import pandas
 import pytest
 from sklearn import metrics as sk
 from sklearn.calibration import CalibratedClassifierCV
@@ -16,11 +17,12 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
+import rfx
 from rfx import data, methods
 from rfx.cli import main, progress
 from rfx.cli.progress import Progress
 from rfx.data.libsvm import svmlight
-from rfx.errors import DataError
+from rfx.errors import DataError, RfxWarning
 from rfx.fitting import calibration
 from rfx.fitting.calibration import Calibration
 from rfx.records import results
@@ -100,24 +102,48 @@ def test_a_label_that_the_model_does_not_know_is_wrong_and_in_the_matrix():
     assert found["accuracy"] == np.mean(method.predict(X[200:]) == y)
 
 
-@pytest.mark.parametrize("kind", ["platt", "isotonic"])
-def test_calibration_is_scikit_learn_s(kind):
+def test_platt_s_curve_is_scikit_learn_s():
     class Decision(LogisticRegression):
         def decision_function(self, rows):
             return rows[:, 0]
 
     y = Y["binary"]
     values = 3 * X[:, 0]
-    ours = Calibration.fit(kind, values[:200], y[:200], np.array([-1.0, 1.0]), "test")
+    ours = Calibration.fit("platt", values[:200], y[:200], np.array([-1.0, 1.0]), "test")
     prefit = FrozenEstimator(Decision().fit(values[:, None], y))
-    theirs = CalibratedClassifierCV(prefit, method={"platt": "sigmoid"}.get(kind, kind)).fit(
-        values[:200, None], y[:200]
-    )
+    theirs = CalibratedClassifierCV(prefit, method="sigmoid").fit(values[:200, None], y[:200])
     assert ours.probabilities(values[200:]) == pytest.approx(
         theirs.predict_proba(values[200:, None]), abs=2e-4
     )
     again = Calibration.from_dict(json.loads(json.dumps(ours.to_dict())), 1)
     assert np.array_equal(again.probabilities(values), ours.probabilities(values))
+
+
+def steep(n, seed):
+    """Decision values and labels whose outcome is certain at both ends."""
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=n)
+    return values, np.where(rng.random(n) < 1 / (1 + np.exp(-6 * values)), 1.0, -1.0)
+
+
+def test_an_isotonic_curve_leaves_every_label_possible():
+    values, y = steep(1000, 0)
+    curve = Calibration.fit("isotonic", values, y, np.array([-1.0, 1.0]), "test")
+    assert curve.kind == "isotonic"
+    assert (np.diff(curve.probabilities(np.linspace(-9, 9, 999))[:, 1]) >= 0).all()
+    new, outcome = steep(20_000, 1)
+    shares = curve.probabilities(new)
+    sure = shares[np.arange(len(new)), (outcome > 0).astype(int)]
+    assert sure.min() > 1e-3
+    # that of the true probabilities is .207, that of an uncorrected curve .28
+    assert -np.log(sure).mean() < 0.22
+
+
+def test_few_rows_get_platt_s_curve():
+    values, y = steep(999, 0)
+    with pytest.warns(RfxWarning, match="needs 1,000 held-out rows"):
+        curve = Calibration.fit("isotonic", values, y, np.array([-1.0, 1.0]), "test")
+    assert curve.words() == "platt on 999 rows, test"
 
 
 @pytest.mark.parametrize(
@@ -380,6 +406,42 @@ def test_probabilities_from_the_shell(files, capfd):
         methods.load(model).calibration.words()
         == "platt on 40 rows, held out, 0.2 of the training rows"
     )
+
+
+def test_a_model_without_probabilities_says_the_command_for_them(files, capfd):
+    (files / "t.csv").write_text(
+        "id,a,b,y\n" + "".join(f"{i},{i % 7},{i % 3},{i % 2}\n" for i in range(40))
+    )
+    words = ["--method", "rf", "--n-features", 10, "--gamma", 1, "--lam", 1, "--ignore", "id"]
+    assert (
+        run(capfd, "train", *words, "--data", files / "t.csv", "--model", files / "t.npz")[0] == 0
+    )
+    code, _, err = run(capfd, "predict", files / "t.npz", files / "t.csv", "--proba")
+    command = "rfx train --data t.csv --target y --ignore id --calibrate platt --model FILE"
+    assert (code, command in err) == (2, True)
+
+
+def test_a_calibrated_prediction_is_the_most_probable_label(files, capfd):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1200, 3))
+    y = np.where(X[:, 0] + rng.normal(size=1200) > 1.2, "yes", "no")
+    frame = pandas.DataFrame(X, columns=list("abc")).assign(y=y)
+    frame[:900].to_csv(files / "t.csv", index=False)
+    frame[900:].to_csv(files / "new.csv", index=False)
+    words = ["--method", "rf", "--n-features", 50, "--gamma", 0.5, "--lam", 1, "--metric", "none"]
+    words += ["--class-weight", "balanced", "--calibrate", "platt", "--data", files / "t.csv"]
+    assert run(capfd, "train", *words, "--model", files / "t.npz")[0] == 0
+    code, out, _ = run(capfd, "predict", files / "t.npz", files / "new.csv", "--proba", "--json")
+    found = json.loads(out)
+    likely = np.array(found["labels"])[np.argmax(found["probabilities"], axis=1)]
+    assert found["predictions"] == likely.tolist()
+    model = rfx.load(files / "t.npz")
+    new = frame[900:][list("abc")]
+    assert (model.predict(new) == likely).all()
+    assert (model.classes_[(model.decision_function(new) > 0).astype(int)] != likely).any()
+    code, out, _ = run(capfd, "eval", files / "t.npz", "--data", files / "new.csv", "--json")
+    row = json.loads(out)
+    assert row["score"] == row["params"]["measures"]["accuracy"] == np.mean(likely == y[900:])
 
 
 def test_predictions_replace_nothing(files, capfd):

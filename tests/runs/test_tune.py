@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from rfx import data, methods
 from rfx.cli import cli
 from rfx.errors import RfxError
+from rfx.fitting.calibration import Calibration
 from rfx.operators.matrix import DenseMatrix
 from rfx.records import results
 from rfx.runs import held_out
@@ -205,6 +206,18 @@ def test_auto_searches_several(numbers):
         "kernel",
     }
     assert "rfx train --method" in done.stdout and "best rmse on held-out rows" in done.stdout
+
+
+def test_with_probabilities_the_score_is_of_the_most_probable_label(labels):
+    given = {"task": "binary", "class_weight": "balanced", "gamma": 1.0, "n_features": 20}
+    split = data.load(labels)
+    model = methods.create("rf", **given, lam=1.0, metric="none").fit(split.X_train, split.y_train)
+    y = np.where(X[:, 0] + RNG.standard_normal(500) > 1.5, 1.0, -1.0)  # few positives
+    values = model.decision_function(X)
+    made = Calibration.fit("platt", values, y, model.classes, "here")
+    for calibrated, wanted in ((False, model), (True, model.replace(calibration=made))):
+        tuning = Tuning(split, ["rf"], given, Asked(calibrated=calibrated))
+        assert tuning._score(model, values, y) == np.mean(wanted.labels(values) == y)
 
 
 @pytest.mark.parametrize("how", [[], ["--holdout", "0.3"]])

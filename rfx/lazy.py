@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from sklearn import linear_model as linear_model
     from sklearn import metrics as metrics
     from sklearn import neural_network as neural_network
+    from sklearn import pipeline as pipeline
+    from sklearn import preprocessing as preprocessing
 
 # name here: the module, after those that must be imported too to become attributes of it
 LIBRARIES = {
@@ -82,6 +84,8 @@ LIBRARIES = {
     "matplotlib": ["matplotlib"],
     "metrics": ["sklearn.metrics"],
     "neural_network": ["sklearn.neural_network"],
+    "pipeline": ["sklearn.pipeline"],
+    "preprocessing": ["sklearn.preprocessing"],
     "numpy": ["numpy"],
     "onnx": ["onnx.checker", "onnx.helper", "onnx.numpy_helper", "onnx"],
     "optimize": ["scipy.optimize"],

@@ -16,7 +16,6 @@ import click
 
 from rfx import env, files, methods, papers
 from rfx.cli import pages
-from rfx.cli.completion import last_value, more_columns, one_column
 from rfx.data.reading import listed, typed
 from rfx.data.registry import fetch, registry
 from rfx.errors import UsageError, quoted
@@ -88,6 +87,19 @@ class OutputFile(click.ParamType):
                 f"{param.opts[0]} is {value}, which is a folder; use a file name such as {shown}"
             )
         return value
+
+
+def last_value(words, flag: str) -> str | None:
+    """The value of the last --flag among the words of a line, or None."""
+    found = None
+    for place, word in enumerate(words):
+        if word == flag:
+            # bash passes the = between them as a separate word
+            after = [one for one in words[place + 1 : place + 3] if one != "="]
+            found = after[0] if after else None
+        elif word.startswith(f"{flag}="):
+            found = word.partition("=")[2]
+    return found
 
 
 class DeclaredCommand(click.Command):
@@ -322,14 +334,11 @@ def reading_options(command):
         ),
         ("--ignore", "Columns to ignore, such as names or row numbers."),
     ):
-        command = click.option(
-            name, metavar="COLUMN,…", default=None, shell_complete=more_columns, help=text
-        )(command)
+        command = click.option(name, metavar="COLUMN,…", default=None, help=text)(command)
     return click.option(
         "--target",
         metavar="COLUMN",
         default=None,
-        shell_complete=one_column,
         help="Target column of a table, by name or number.  [default: the last]",
     )(command)
 

@@ -157,17 +157,14 @@ def _dense(X):
 
 def _linear(task: str, X: Any) -> Any:
     """Ridge or logistic regression of standardised inputs."""
-    from sklearn.pipeline import Pipeline
-    from sklearn.preprocessing import StandardScaler
-
     models = lazy.linear_model
     model = (
         models.Ridge(alpha=1.0)
         if task == "regression"
         else models.LogisticRegression(tol=1e-2, max_iter=100)
     )
-    scaled = StandardScaler(with_mean=not sp.issparse(X))
-    return Pipeline([("scaled", scaled), ("model", model)])
+    scaled = lazy.preprocessing.StandardScaler(with_mean=not sp.issparse(X))
+    return lazy.pipeline.Pipeline([("scaled", scaled), ("model", model)])
 
 
 def _boosted(task, X, y, weights, seed):

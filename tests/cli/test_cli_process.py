@@ -1,9 +1,7 @@
 """rfx as a process: signals, closed pipes and full disks."""
 
-import gzip
 import os
 import resource
-import shlex
 import signal
 import subprocess
 import sys
@@ -282,66 +280,6 @@ def test_shell_completion(line, expected):
     )
     found = {entry.partition(",")[2] for entry in done.stdout.split()}
     assert expected <= found and not done.stderr
-
-
-COMPLETED = ("--target", "--ignore", "--categorical", "--dates")
-COLUMNS = 'age,zip code,born,"a,b",y\n' + "31,1000,1990-01-02,2,0\n44,1201,1980-03-04,3,1\n" * 9000
-
-
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("rfx train --data t.csv --target a", ["age", "a,b"]),
-        ("rfx train --data t.csv --gamma 2 --ignore z", ["zip code"]),
-        ("rfx train --ignore age,b --data t.csv", ["age,born"]),
-        ("rfx tune --data=t.csv --method rf --categorical age,a", ['age,"a,b"']),
-        ("rfx train --data t.csv --dates '\"a,b\",bo'", ['"a,b",born']),
-        ("rfx train --data t.csv --no-header --target 3", ["3"]),
-        ("rfx train --data t.csv.gz --dates bo", ["born"]),
-        ("rfx convert t.csv out.txt --dates bo", ["born"]),
-        ("rfx train --data t.tsv --ignore y", ["y"]),
-        ("rfx train --data t.libsvm --ignore 1", []),
-        ("rfx train --data none.csv --ignore a", []),
-        ("rfx train --data . --ignore a", []),
-        ("rfx train --data cut.csv.gz --ignore a", []),
-        ("rfx train --ignore a", []),
-    ],
-)
-def test_columns_are_completed_from_the_head_of_the_file(line, expected, tmp_path):
-    (tmp_path / "t.csv").write_text(COLUMNS)
-    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(COLUMNS.encode()))
-    (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(COLUMNS.encode())[:15])
-    (tmp_path / "t.tsv").write_text("# of 2024\nx\ty\n" + "1.5\tred\n2.5\tblue\n" * 9)
-    (tmp_path / "t.libsvm").write_text("1 1:0.5\n-1 2:0.5\n" * 9)
-    words = shlex.split(line)
-    place = max(i for i, word in enumerate(words) if word in COMPLETED) + 1
-    asked = {"_RFX_COMPLETE": "zsh_complete", "COMP_WORDS": line, "COMP_CWORD": str(place)}
-    code = (
-        "import sys\nfrom rfx.cli import main\ntry:\n    main()\nfinally:\n    print({'numpy',"
-        " 'pandas', 'numba'} & set(sys.modules), file=sys.stderr)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=os.environ | asked | {"PYTHONPATH": os.pathsep.join(sys.path)},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
-    assert (done.stdout.splitlines()[1::3], done.stderr) == (expected, "set()\n")
-
-
-def test_completion_quotes_for_bash(tmp_path):
-    (tmp_path / "t.csv").write_text(COLUMNS)
-    words = "rfx train --data t.csv --ignore age,z"
-    asked = {"_RFX_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": "5"}
-    done = subprocess.run(
-        RFX,
-        env=os.environ | asked | {"PYTHONPATH": os.pathsep.join(sys.path)},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-    )
-    assert done.stdout == "plain,'age,zip code'\n"
 
 
 def test_training_on_a_table_says_on_standard_error_what_its_columns_became(tmp_path):

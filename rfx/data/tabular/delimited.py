@@ -1,6 +1,4 @@
-"""Detect the separator and the first record from the first lines of a delimited text. Without
-numpy, so that shell completion is fast.
-"""
+"""Detect the separator and the first record from the first lines of a delimited text."""
 
 import csv
 import io

@@ -6,7 +6,7 @@ HTML, LaTeX, the tidy CSV and JSON, and the counts of the report are derived fro
 that no text is parsed again.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
@@ -109,6 +109,18 @@ class Section:
     n_labels: int = 1
     dataset: str = ""
     methods: Mapping[Any, str] = field(default_factory=dict)
+
+
+def grid(
+    title: str,
+    columns: Mapping[str, Callable[[Any], Cell]],
+    records: Iterable[Any],
+    n_labels: int = 1,
+    **more: Any,
+) -> Section:
+    """A section with a line for each record, whose cells the columns make of it."""
+    lines = [[cell(record) for cell in columns.values()] for record in records]
+    return Section(title, list(columns), lines, n_labels, **more)
 
 
 @dataclass

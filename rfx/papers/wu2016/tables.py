@@ -1,9 +1,13 @@
-"""Table 1 of Wu et al. 2016 (random binning features), and the numbers behind its Figures 3 to 6 as
-tables.
+"""Table 1 of Wu et al. 2016 (random binning features), and the numbers behind its Figures 3 to 6,
+Theorem 1 and equations 29 and 30 as tables.
 """
+
+from collections.abc import Callable
+from typing import Any
 
 from rfx.data.registry import registry
 from rfx.papers.wu2016 import curves as wu2016
+from rfx.papers.wu2016 import theory
 from rfx.reporting.builders import Builder
 from rfx.reporting.cells import (
     DASH,
@@ -13,6 +17,7 @@ from rfx.reporting.cells import (
     count,
     decimals,
     general,
+    grid,
     number,
     short,
     words,
@@ -39,6 +44,12 @@ _SWEPT = {
 }
 _TITLES = {title: method for method, title in wu2016.METHODS.items()}
 _TIMED = ("seconds", "speedup", "low", "high", "steps", "kappa", "runs")
+# the labels of a line of figure 6, of (curve, threads, point)
+_OF_THREADS: dict[str, Callable[[Any], Cell]] = {
+    "data set": lambda of: words(of[0].dataset),
+    "method": lambda of: words(of[0].method),
+    "threads": lambda of: number(of[1], count),
+}
 _COMPARED = {
     "test": ("test", _score),
     "seconds": ("training, s", short),
@@ -338,48 +349,33 @@ def _reached(dataset, own, wanted, setting) -> tuple[Section, list[dict]]:
 
 def figure6(rows) -> Table:
     """Seconds and speed-up of parallel coordinate descent over threads."""
-    lines, cells = [], []
-    for curve in wu2016.speedups(rows):
-        for threads, point in sorted(curve.ours.items()):
-            seconds = number(point["seconds"], short, converged=bool(point["converged"]))
-            lines.append(
-                [
-                    words(curve.dataset),
-                    words(curve.method),
-                    number(threads, count),
-                    seconds,
-                    speedup_cell(point),
-                    number(point["steps"], count),
-                    number(point["kappa"], short),
-                    number(point["runs"], count),
-                ]
-            )
-            cells += [
-                {
-                    "table": "wu2016-fig6",
-                    "dataset": curve.dataset,
-                    "method": curve.method,
-                    "threads": threads,
-                    "field": name,
-                    "ours": point[name],
-                    "converged": point["converged"],
-                }
-                for name in _TIMED
-            ]
-    columns = [
-        "data set",
-        "method",
-        "threads",
-        "training, s",
-        "speed-up",
-        "passes",
-        "kappa",
-        "runs",
+    points = [
+        (curve, threads, point)
+        for curve in wu2016.speedups(rows)
+        for threads, point in sorted(curve.ours.items())
     ]
-    title = (
-        "Wu et al. 2016, Figure 6: speed-up of parallel randomised coordinate descent (L1) over"
-        " threads"
-    )
+    columns = _OF_THREADS | {
+        "training, s": lambda of: number(
+            of[2]["seconds"], short, converged=bool(of[2]["converged"])
+        ),
+        "speed-up": lambda of: speedup_cell(of[2]),
+        "passes": lambda of: number(of[2]["steps"], count),
+        "kappa": lambda of: number(of[2]["kappa"], short),
+        "runs": lambda of: number(of[2]["runs"], count),
+    }
+    cells = [
+        {
+            "table": "wu2016-fig6",
+            "dataset": curve.dataset,
+            "method": curve.method,
+            "threads": threads,
+            "field": name,
+            "ours": point[name],
+            "converged": point["converged"],
+        }
+        for curve, threads, point in points
+        for name in _TIMED
+    ]
     notes = [
         (
             "Medians over the seeds; speed-up: a seed's time with one thread over its time with"
@@ -387,10 +383,18 @@ def figure6(rows) -> Table:
         ),
         "Times are of the passes over the columns, to the same relative duality gap.",
         "The authors' speed-ups are in no file that we have.",
+        *_of_rows(wu2016.of_figure(rows, "fig6")),
     ]
-    own = wu2016.of_figure(rows, "fig6")
-    notes += failures(own) + machines([row for row in own if row["status"] == "ok"])
-    return Table("wu2016-fig6", title, [Section("", columns, lines, 3)], notes, cells)
+    title = (
+        "Wu et al. 2016, Figure 6: speed-up of parallel randomised coordinate descent (L1) over"
+        " threads"
+    )
+    return Table("wu2016-fig6", title, [grid("", columns, points, 3)], notes, cells)
+
+
+def _of_rows(rows) -> list[str]:
+    """The notes on failed runs and on the machines of the others."""
+    return failures(rows) + machines([row for row in rows if row["status"] == "ok"])
 
 
 def speedup_cell(point) -> Cell:
@@ -454,7 +458,125 @@ def _finished(made: Table, figure, setting, rows, compared) -> Table:
     return made
 
 
+def theorem1(rows) -> Table:
+    """A section for each data set, penalty and gamma: R, kappa R, the distance above the limit, the
+    bound's last term, and the bound.
+    """
+    found = theory.cases(rows)
+    labels: dict[str, Callable[[Any], Cell]] = {
+        "data set": lambda case: words(case.dataset),
+        "penalty": lambda case: words(case.penalty),
+        "1/sigma": lambda case: number(case.gamma, general),
+    }
+    summary = labels | {
+        "kappa": lambda case: number(case.kappa, short),
+        "slope": lambda case: number(case.slope(), decimals(2)),
+        "||w*||": lambda case: number(case.reference.norm, "{:.3g}".format),
+        "F(0)": lambda case: number(case.reference.zero, decimals(4)),
+        "F(w*)": lambda case: number(case.reference.value, decimals(4)),
+        "limit": lambda case: number(
+            case.excess.limit if case.penalty == "L1" else case.reference.objective, decimals(4)
+        ),
+        "c": lambda case: number(case.wasted, count),
+    }
+    points = [(case, size, above) for case in found for size, above, _ in zip(*case.points())]
+    columns = {name: lambda of, cell=cell: cell(of[0]) for name, cell in labels.items()} | {
+        "R": lambda of: number(of[1], count),
+        "kappa R": lambda of: number(of[0].kappa * of[1], short),
+        "objective": lambda of: number(of[0].objective(of[1]), decimals(5)),
+        "above the limit": lambda of: number(of[2], decimals(5)),
+        "x kappa R / (beta ||w*||^2)": lambda of: number(
+            of[2] / of[0].scale * of[0].kappa * of[1], "{:.3g}".format
+        ),
+        "bound": lambda of: bound_cell(of[0].bound(of[1]), of[0].reference.zero),
+    }
+    cells = [
+        {
+            "table": "wu2016-theorem1",
+            "dataset": case.dataset,
+            "penalty": case.penalty,
+            "gamma": case.gamma,
+            "n_grids": size,
+            "kappa": case.kappa,
+            "objective": case.objective(size),
+            "above": above,
+            "bound": None if case.bound(size) == float("inf") else case.bound(size),
+            "slope": case.slope(),
+            "scale": case.scale,
+        }
+        for case, size, above in points
+    ]
+    notes = [
+        *theory.NOTES,
+        (
+            "Objectives are divided by the number of rows. The theorem promises a last but one"
+            " column below 2 as long as F is above F(w*); vacuous: a bound above F(0)."
+        ),
+        *_of_rows([row for row in rows if row["params"].get("label") == theory.LABEL]),
+    ]
+    return Table(
+        "wu2016-theorem1",
+        "Wu et al. 2016, Theorem 1: the objective of random binning against kappa R",
+        [
+            grid("slopes against R, and what the bound is made of", summary, found, 3),
+            grid("all R", columns, points, 4),
+        ],
+        notes,
+        cells,
+    )
+
+
+def bound_cell(bound: float | None, zero: float) -> Cell:
+    """A bound, which is vacuous if it is at least the objective of zero weights."""
+    if bound == float("inf"):
+        return words("infinite")
+    return number(bound, short, note=", vacuous" if bound is not None and bound >= zero else "")
+
+
+def speedup(rows) -> Table:
+    """Each data set and method of Figure 6: predicted and measured speed-up by threads, and the
+    prediction of equation 30 with kappa + 1 threads.
+    """
+    sizes = theory.sizes(rows)
+    points = [
+        (curve, threads, point, *sizes[curve.dataset, curve.method])
+        for curve in wu2016.speedups(rows)
+        if (curve.dataset, curve.method) in sizes
+        for threads, point in sorted(curve.ours.items())
+    ]
+    columns = {
+        **dict(list(_OF_THREADS.items())[:2]),
+        "R": lambda of: number(of[3], count),
+        "D": lambda of: number(round(of[4]), count),
+        "kappa": lambda of: number(of[4] / of[3], short),
+        "threads": _OF_THREADS["threads"],
+        "equation 29": lambda of: number(theory.predicted(of[1], of[3], of[4]), decimals(2)),
+        "measured": lambda of: speedup_cell(of[2]),
+        "equation 30": lambda of: number(theory.limit(1.0, of[4] / of[3]), short),
+    }
+    cells = [
+        {
+            "table": "wu2016-speedup",
+            "dataset": curve.dataset,
+            "method": curve.method,
+            "threads": threads,
+            "kappa": bins / grids,
+            "predicted": theory.predicted(threads, grids, bins),
+            "ours": point["speedup"],
+        }
+        for curve, threads, point, grids, bins in points
+    ]
+    title = (
+        "Wu et al. 2016, equations 29 and 30: predicted and measured speed-up of parallel"
+        " coordinate descent"
+    )
+    notes = [*theory.SPEEDUP_NOTES, *_of_rows(wu2016.of_figure(rows, "fig6"))]
+    return Table("wu2016-speedup", title, [grid("", columns, points, 2)], notes, cells)
+
+
 TABLES = {
+    "theorem1": Builder("wu2016-theorem1", theorem1),
+    "speedup": Builder("wu2016-speedup", speedup, plan="fig6"),
     "table1": Builder("wu2016-table1", table1, unrun=lambda: table1([]).compared),
     "fig3": _swept(
         "fig3",

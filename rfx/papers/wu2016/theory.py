@@ -78,6 +78,21 @@ class Case:
         """
         return self.curvature * self.reference.norm**2
 
+    @property
+    def wasted(self) -> int | None:
+        """c of the theorem, which is about the L1 penalty."""
+        of = self.reference.wasted(self.curvature, self.kappa)
+        return of if self.penalty == "L1" else None
+
+    def bound(self, size: int) -> float | None:
+        """The theorem's bound on the objective with an L1 penalty."""
+        of = self.reference.bound(size, self.curvature, self.kappa)
+        return of if self.penalty == "L1" else None
+
+    def objective(self, size: int) -> float:
+        """The mean objective over the seeds."""
+        return seeds.mean_of(self.excess.values[size]).value
+
     def slope(self) -> float | None:
         """The slope of the points against R in a log-log plot; None for fewer than three points."""
         if self.penalty == "L1":

@@ -8,14 +8,24 @@ from statistics import mean
 from rfx.papers.sinha2016 import curves
 from rfx.records.result import complete, seconds_train
 from rfx.reporting.builders import Builder
-from rfx.reporting.cells import Cell, Section, Table, count, decimals, general, number, short, words
+from rfx.reporting.cells import (
+    Cell,
+    Section,
+    Table,
+    count,
+    decimals,
+    general,
+    grid,
+    number,
+    short,
+    words,
+)
 from rfx.reporting.printed import printed
 from rfx.reporting.seeds import LEGEND, verdict
 from rfx.reporting.tables import failures, machines
 
 _OF_GRID = {1: "lkrf", 2: "lkrf", 3: "rf", 4: "rf", 5: "lkrf"}
 _GRID = ["D", "ours, error", "s", "random, error", "s", "ours, features"]
-_WAYS = ["features", "rho / N_w", "D", "error", "choice, s", "training, s"]
 _SEEDS = "Errors in percent and seconds are means over the seeds, ± the standard deviation."
 _TIMES = "Seconds are of the whole training: pool, scores, maximisation, features and fit."
 
@@ -35,11 +45,8 @@ def table1(rows, setting) -> Table:
         if not any(both.values()):
             continue
         title = f"{dataset}: substitute for {stands_for}, not comparable" if stands_for else dataset
-        sections.append(
-            Section(
-                f"{title}: over the number D of features", _GRID, _grid(both), 1, dataset, _OF_GRID
-            )
-        )
+        heading = f"{title}: over the number D of features"
+        sections.append(_grid(heading, both, dataset=dataset, methods=_OF_GRID))
         sections.append(_prices(dataset, both))
         sections.append(selected)
         cells += _cells("table1", setting, dataset, stands_for, both, book)
@@ -58,41 +65,31 @@ def table1(rows, setting) -> Table:
         "sinha2016-table1",
         "Sinha and Duchi 2016, Table 1: learning kernels with random features",
         sections,
-        notes + failures(own) + machines([row for row in own if row["status"] == "ok"]),
+        notes + _of_rows(own),
         cells,
         compared,
     )
 
 
-def _grid(both) -> list[list[Cell]]:
-    lines = []
-    places = sorted({place for points in both.values() for place in points if place != "support"})
+def _grid(title, both, **more) -> Section:
+    """Error and seconds of both methods for each number of features."""
     support = both["lkrf"].get("support")
-    for place in [*places, *(["support"] if support else [])]:
-        size = number(
-            mean(both["lkrf"][place].size) if place in both["lkrf"] else None, decimals(0)
+    places = sorted({place for points in both.values() for place in points if place != "support"})
+    error = lambda method: lambda place: _error(getattr(both[method].get(place), "test", ()))
+    seconds = lambda method: (
+        lambda place: number(
+            mean(both[method][place].seconds) if place in both[method] else None, short
         )
-        name = _place(place, support if place == "support" else None)
-        lines.append(
-            [
-                name,
-                *(
-                    cell
-                    for points in both.values()
-                    for cell in _error_and_seconds(points.get(place))
-                ),
-                size,
-            ]
-        )
-    return lines
-
-
-def _error_and_seconds(point) -> list[Cell]:
-    return (
-        [Cell(), Cell()]
-        if point is None
-        else [_error(point.test), number(mean(point.seconds), short)]
     )
+    lines = [
+        [
+            _place(place, support),
+            *(make(method)(place) for method in ("lkrf", "rf") for make in (error, seconds)),
+            _size(both["lkrf"].get(place)),
+        ]
+        for place in [*places, *(["support"] if support else [])]
+    ]
+    return Section(title, _GRID, lines, **more)
 
 
 def _error(values) -> Cell:
@@ -104,16 +101,17 @@ def _prices(dataset, both) -> Section:
     """The cost of given test errors."""
     lines = []
     for wanted in curves.targets(dataset, list(both.values())):
-        line: list[Cell] = [number(wanted, general, note=" %")]
-        seconds: list[float] = []
-        for points in both.values():
-            reached = curves.reach(points, wanted)
-            if reached is None:
-                line += [Cell(), Cell()]
-                continue
-            seconds.append(mean(reached[1].seconds))
-            line += [_place(*reached), number(seconds[-1], short)]
-        lines.append([*line, number(seconds[1] / seconds[0] if len(seconds) == 2 else None, short)])
+        reached = [curves.reach(points, wanted) for points in both.values()]
+        seconds = [mean(one[1].seconds) for one in reached if one]
+        costs = [
+            cell
+            for one in reached
+            for cell in (
+                (_place(*one), number(mean(one[1].seconds), short)) if one else (Cell(), Cell())
+            )
+        ]
+        share = seconds[1] / seconds[0] if len(seconds) == 2 else None
+        lines.append([number(wanted, general, note=" %"), *costs, number(share, short)])
     return Section(
         f"{dataset}: seconds to reach a test error",
         ["error", "ours, D", "s", "random, D", "s", "random / ours"],
@@ -225,19 +223,15 @@ def figure1(rows) -> Table:
     """Training and test error of the Gaussian and of the optimised kernel over the dimension."""
     own = curves.of(rows, "fig1")
     found = curves.by_dimension(own)
-    gk, ok = found.get("rf", {}), found.get("lkrf", {})
-    lines = []
-    for d in sorted({*gk, *ok}):
-        points = [points.get(d) for points in (gk, ok)]
-        line = [
-            _error(values)
-            for point in points
-            for values in ((point.train, point.test) if point else ((), ()))
-        ]
-        lines.append(
-            [words(str(d)), *line, number(mean(ok[d].size) if d in ok else None, decimals(0))]
-        )
-    section = Section("", ["d", "GK, train", "GK, test", "OK, train", "OK, test", "support"], lines)
+    errors = lambda method, part: lambda d: _error(getattr(found.get(method, {}).get(d), part, ()))
+    columns = {
+        "d": lambda d: words(str(d)),
+        "GK, train": errors("rf", "train"),
+        "GK, test": errors("rf", "test"),
+        "OK, train": errors("lkrf", "train"),
+        "OK, test": errors("lkrf", "test"),
+        "support": lambda d: _size(found.get("lkrf", {}).get(d)),
+    }
     cells = [
         cell | {"d": cell.pop("n_features")}
         for method, points in found.items()
@@ -253,26 +247,30 @@ def figure1(rows) -> Table:
             " distribution."
         ),
         _SEEDS,
+        *_of_rows(own),
     ]
-    return Table(
-        "sinha2016-fig1",
-        title,
-        [section],
-        notes + failures(own) + machines([row for row in own if row["status"] == "ok"]),
-        cells,
-    )
+    sections = [grid("", columns, sorted(set().union(*found.values())))]
+    return Table("sinha2016-fig1", title, sections, notes, cells)
+
+
+def _size(point) -> Cell:
+    """The mean number of features."""
+    return number(mean(point.size) if point else None, decimals(0))
+
+
+def _of_rows(rows) -> list[str]:
+    """The notes on failed runs and on the machines of the others."""
+    return failures(rows) + machines([row for row in rows if row["status"] == "ok"])
 
 
 def figure2(rows) -> Table:
     """Error and time of selected and of random coordinates and words over D."""
     own = curves.of(rows, "fig2")
     found = curves.by_size(own)
-    sections, cells = [], []
-    for dataset in dict.fromkeys(dataset for dataset, _ in found):
-        both = {method: found.get((dataset, method), {}) for method in curves.METHODS}
-        sections.append(Section(dataset, _GRID, _grid(both)))
-        cells += _cells("fig2", None, dataset, "", both)
-    notes = [_SEEDS, _TIMES]
+    both = {
+        dataset: {method: found.get((dataset, method), {}) for method in curves.METHODS}
+        for dataset, _ in found
+    }
     title = (
         "Sinha and Duchi 2016, feature selection: ridge on chosen and on random coordinates, error"
         " in percent"
@@ -280,9 +278,9 @@ def figure2(rows) -> Table:
     return Table(
         "sinha2016-fig2",
         title,
-        sections,
-        notes + failures(own) + machines([row for row in own if row["status"] == "ok"]),
-        cells,
+        [_grid(dataset, points) for dataset, points in both.items()],
+        [_SEEDS, _TIMES, *_of_rows(own)],
+        [cell for name, points in both.items() for cell in _cells("fig2", None, name, "", points)],
     )
 
 
@@ -292,23 +290,41 @@ def joint(rows) -> Table:
     """
     own = curves.of(rows, "joint")
     good = [row for row in own if row["status"] == "ok"]
-    good = complete(good, "score", "n_features", "seconds_fit", "params.rho_share")
     groups: dict[str, dict[tuple, list[dict]]] = {}
-    for row in good:
-        params = row["params"]
-        if params.get("joint") and not params.get("joint_rows"):
-            continue
-        way = (
-            params.get("joint"),
-            params.get("joint_rows") if params.get("joint") else None,
-            params["rho_share"],
-        )
-        groups.setdefault(row["dataset"], {}).setdefault(way, []).append(row)
-    sections, cells = [], []
-    for dataset, ways in groups.items():
-        order = sorted(ways.items(), key=lambda item: (item[0][0] or 0, item[0][2]))
-        sections.append(Section(dataset, _WAYS, [_way(*item) for item in order]))
-        cells += [_tidy(dataset, *item) for item in order]
+    for row in complete(good, "score", "n_features", "seconds_fit", "params.rho_share"):
+        turns, sample = (row["params"].get(name) for name in ("joint", "joint_rows"))
+        way = (turns or 0, row["params"]["rho_share"], sample if turns else None)
+        if sample or not turns:
+            groups.setdefault(row["dataset"], {}).setdefault(way, []).append(row)
+    mean_of = lambda value: lambda way: number(mean(map(value, way[1])), short)
+    columns = {
+        "features": lambda way: words(
+            f"joint, {way[0][0]} turns on {count(way[0][2])} rows" if way[0][0] else "by scores"
+        ),
+        "rho / N_w": lambda way: number(way[0][1], general),
+        "D": lambda way: number(round(mean(row["n_features"] for row in way[1])), count),
+        "error": lambda way: _error([100 * (1 - row["score"]) for row in way[1]]),
+        "choice, s": mean_of(choice_seconds),
+        "training, s": mean_of(lambda row: seconds_train(row) or 0.0),
+    }
+    ordered = {
+        dataset: sorted(ways.items(), key=lambda way: way[0][:2])
+        for dataset, ways in groups.items()
+    }
+    cells = [
+        {
+            "table": "sinha2016-joint",
+            "dataset": dataset,
+            "method": "joint" if turns else "scores",
+            "rho_share": share,
+            "seeds": len(rows_of),
+            "field": "error",
+            "ours": mean(100 * (1 - row["score"]) for row in rows_of),
+            "paper": None,
+        }
+        for dataset, ways in ordered.items()
+        for (turns, share, _), rows_of in ways
+    ]
     notes = [
         (
             "by scores: of all training rows. joint: by alternating minimisation over the pool and"
@@ -318,48 +334,18 @@ def joint(rows) -> Table:
             "Errors in percent; means over the seeds, ± the standard deviation. The paper's numbers"
             " could not be read and are not shown."
         ),
+        *failures(own),
+        *machines(good),
     ]
+    sections = [grid(dataset, columns, ways) for dataset, ways in ordered.items()]
     title = "Sinha and Duchi 2016: features by scores and by joint optimisation"
-    return Table("sinha2016-joint", title, sections, notes + failures(own) + machines(good), cells)
+    return Table("sinha2016-joint", title, sections, notes, cells)
 
 
-def _error_of(row) -> float:
-    return 100 * (1 - row["score"])
-
-
-def _choice(row) -> float:
+def choice_seconds(row) -> float:
+    """Seconds to choose the features, by joint optimisation or by scores."""
     params = row["params"]
     return params.get("seconds_joint") or params["seconds_scores"] + params["seconds_maximise"]
-
-
-def _way(way, rows) -> list[Cell]:
-    turns, sample, share = way
-    name = f"joint, {turns} turns on {count(sample)} rows" if turns else "by scores"
-    size = round(mean(row["n_features"] for row in rows))
-    times = (mean(map(_choice, rows)), mean(seconds_train(row) or 0.0 for row in rows))
-    return [
-        words(name),
-        number(share, general),
-        number(size, count),
-        _error([_error_of(row) for row in rows]),
-        *(number(seconds, short) for seconds in times),
-    ]
-
-
-def _tidy(dataset, way, rows) -> dict:
-    turns, _, share = way
-    shared = {
-        "table": "sinha2016-joint",
-        "dataset": dataset,
-        "method": "joint" if turns else "scores",
-        "rho_share": share,
-    }
-    return shared | {
-        "seeds": len(rows),
-        "field": "error",
-        "ours": mean(map(_error_of, rows)),
-        "paper": None,
-    }
 
 
 TABLES = {

@@ -3,12 +3,24 @@ costs, with the paper's numbers; and the held-out errors that determine the sett
 that the paper leaves open.
 """
 
+from dataclasses import dataclass
 from functools import partial
 
 from rfx.papers.dai2014 import curves as dai
 from rfx.reporting import columns, seeds
 from rfx.reporting.builders import Builder
-from rfx.reporting.cells import Cell, Section, Table, count, decimals, general, number, short, words
+from rfx.reporting.cells import (
+    Cell,
+    Section,
+    Table,
+    count,
+    decimals,
+    general,
+    grid,
+    number,
+    short,
+    words,
+)
 from rfx.reporting.printed import printed
 from rfx.reporting.seeds import Mean, mean, mean_of, verdict
 from rfx.reporting.tables import failures, machines
@@ -157,20 +169,49 @@ def synthetic(rows) -> Table:
     same nu, and all methods after one pass.
     """
     found = dai.of(rows, "synthetic")
-    sections, cells = [], []
-    for kind, words_of in dai.STEPS.items():
-        lines, tidy = _distances(rows, kind)
-        columns_of = ["nu", "seeds", "steps", "E|f - f*|^2", "slope", "theorem 4"]
-        if lines:
-            sections.append(Section(f"distance to f*, steps {words_of}", columns_of, lines))
-        cells += tidy
-    more = []
-    for key, methods in dai.by_criterion(found).items():
-        if key in ("sc1", "theta", "own"):
-            section, tidy = _one_pass(key, methods)
-            sections.append(section)
-            cells += tidy
-            more += _not_one_objective(key, methods)
+    rates = {
+        kind: [_Rate(kind, nu, own) for nu, own in sorted(dai.ripple(rows, kind).items())[::-1]]
+        for kind in dai.STEPS
+    }
+    passes = {
+        key: own for key, own in dai.by_criterion(found).items() if key in ("sc1", "theta", "own")
+    }
+    columns = {
+        "nu": lambda one: number(one.nu, general),
+        "seeds": lambda one: number(len(one.by_seed), count),
+        "steps": lambda one: number(one.ends[0], count),
+        "E|f - f*|^2": lambda one: number(one.ends[1], "{:.2e}".format),
+        "slope": lambda one: Cell(one.slope, decimals(2), "decimals"),
+        "theorem 4": lambda one: words("-1"),
+    }
+    sections = [
+        grid(f"distance to f*, steps {words_of}", columns, rates[kind])
+        for kind, words_of in dai.STEPS.items()
+        if rates[kind]
+    ]
+    of = {
+        "method": lambda one: words(dai.METHODS.get(one[0], one[0])),
+        "nu": lambda one: Cell(mean([run.nu for run in one[1]]), general, "extremes"),
+        "RMSE": lambda one: Cell(
+            mean([run.row["score"] for run in one[1]]), decimals(4), "decimals"
+        ),
+        "seconds": lambda one: Cell(mean([run.seconds for run in one[1]]), short),
+    }
+    sections += [grid(dai.criterion_words(key), of, own.items()) for key, own in passes.items()]
+    cells = [one.tidy for own in rates.values() for one in own] + [
+        {
+            "table": "dai2014-synthetic",
+            "method": line[0],
+            "criterion": key,
+            "nu": of["nu"](line).value,
+            "rmse": of["RMSE"](line).value,
+            "sd": of["RMSE"](line).sd,
+            "n": len(line[1]),
+            "seconds": of["seconds"](line).value,
+        }
+        for key, own in passes.items()
+        for line in own.items()
+    ]
     notes = [
         (
             "f* is the exact kernel ridge solution of the training rows at the same nu; the mean is"
@@ -178,118 +219,79 @@ def synthetic(rows) -> Table:
         ),
         (
             "A slope is that of the mean over the seeds, ± the standard deviation of the seeds'"
-            " own, over the last 15/16 of the steps."
+            " own, over the last 15/16 of the steps, and after"
+            " the burn-in where t is shifted."
         ),
         (
             "theta nu is 1.5, in one pass 1. Theorem 4 has theta/t; for small nu f is then far off"
             " for the first 1/nu steps and more."
         ),
+        *(note for key, own in passes.items() for note in _not_one_objective(key, own)),
+        *failures(rows),
+        *machines(run.row for run in found),
     ]
-    return Table(
-        "dai2014-synthetic",
-        "Dai et al. 2014: the ripple",
-        sections,
-        notes + more + failures(rows) + machines(r.row for r in found),
-        cells,
-    )
+    title = "Dai et al. 2014: the ripple"
+    return Table("dai2014-synthetic", title, sections, notes, cells)
 
 
-def _distances(rows, kind) -> tuple[list[list[Cell]], list[dict]]:
-    """The lines of the distances to the exact solution, and their cells for CSV and JSON."""
-    lines, cells = [], []
-    for nu, own in sorted(dai.ripple(rows, kind).items(), reverse=True):
-        steps, values = dai.mean_curve(own)
-        rate = dai.rate(own, nu, kind)
-        noise = mean([dai.rate({seed: points}, nu, kind) for seed, points in own.items()])
-        sd = None if noise is None else noise.sd
-        slope = None if rate is None else Mean(rate, sd, len(own), rate, rate)
-        lines.append(
-            [
-                number(nu, general),
-                number(len(own), count),
-                number(steps[-1], count),
-                number(values[-1], "{:.2e}".format),
-                Cell(slope, decimals(2), "decimals"),
-                words("-1"),
-            ]
-        )
-        cells.append(
-            {
-                "table": "dai2014-synthetic",
-                "step": kind,
-                "nu": nu,
-                "steps": steps[-1],
-                "distance": values[-1],
-                "slope": rate,
-                "slope_sd": sd,
-                "paper": -1.0,
-            }
-        )
-    return lines, cells
+@dataclass(frozen=True)
+class _Rate:
+    """The distances to the exact solution for one nu, by seed."""
 
+    kind: str
+    nu: float
+    by_seed: dict
 
-def _one_pass(key, own) -> tuple[Section, list[dict]]:
-    """The errors of all methods on the ripple with one criterion."""
-    lines, cells = [], []
-    for method, runs in own.items():
-        error, nu = mean([run.row["score"] for run in runs]), mean([run.nu for run in runs])
-        seconds = mean([run.seconds for run in runs])
-        lines.append(
-            [
-                words(dai.METHODS.get(method, method)),
-                Cell(nu, general, "extremes"),
-                Cell(error, decimals(4), "decimals"),
-                Cell(seconds, short),
-            ]
+    @property
+    def ends(self) -> tuple[int, float]:
+        """The last step and the mean distance there."""
+        steps, values = dai.mean_curve(self.by_seed)
+        return steps[-1], values[-1]
+
+    @property
+    def slope(self) -> Mean | None:
+        """The slope of the mean over the seeds, with the deviation of their own."""
+        rate = dai.rate(self.by_seed, self.nu, self.kind)
+        noise = mean(
+            [dai.rate({seed: own}, self.nu, self.kind) for seed, own in self.by_seed.items()]
         )
-        cells.append(
-            {
-                "table": "dai2014-synthetic",
-                "method": method,
-                "criterion": key,
-                "nu": nu and nu.value,
-                "rmse": error and error.value,
-                "sd": error and error.sd,
-                "n": len(runs),
-                "seconds": seconds and seconds.value,
-            }
-        )
-    return Section(dai.criterion_words(key), ["method", "nu", "RMSE", "seconds"], lines), cells
+        return rate and Mean(rate, noise and noise.sd, len(self.by_seed), rate, rate)
+
+    @property
+    def tidy(self) -> dict:
+        """The line of CSV and JSON."""
+        slope = self.slope
+        return {
+            "table": "dai2014-synthetic",
+            "step": self.kind,
+            "nu": self.nu,
+            "steps": self.ends[0],
+            "distance": self.ends[1],
+            "slope": slope and slope.value,
+            "slope_sd": slope and slope.sd,
+            "paper": -1.0,
+        }
 
 
 def complexity(rows) -> Table:
     """Measured powers of the number of rows next to the paper's powers of 1/epsilon; rows, features
     and ranks grow together.
     """
-    found = dai.of(rows, "complexity")
-    book, lines, cells = printed(__package__, "complexity"), [], []
-    compared: list[Cell] = []
-    for method, entries in dai.costs(rows).items():
-        line = {
-            quantity: number(
-                dai.exponent(entries, quantity),
-                decimals(2),
-                paper=book.get(("", "", method, quantity)),
-                pair=True,
-            )
-            for quantity in dai.COSTS
-        }
-        cells += [
-            {
-                "table": "dai2014-complexity",
-                "method": method,
-                "quantity": quantity,
-                "ours": cell.value,
-                "paper": cell.paper,
-                "verdict": None,
-            }
-            for quantity, cell in line.items()
-        ]
-        compared += [cell for cell in line.values() if cell.paper is not None]
-        lines.append([words(dai.METHODS.get(method, method)), *line.values()])
-    section = Section(
-        "", ["method", *(said.partition(",")[0] for said in dai.COSTS.values())], lines
+    found, book = dai.of(rows, "complexity"), printed(__package__, "complexity")
+    power = lambda quantity: (
+        lambda one: number(
+            dai.exponent(one[1], quantity),
+            decimals(2),
+            paper=book.get(("", "", one[0], quantity)),
+            pair=True,
+        )
     )
+    powers = {quantity: power(quantity) for quantity in dai.COSTS}
+    costs = dai.costs(rows).items()
+    columns = {"method": lambda one: words(dai.METHODS.get(one[0], one[0]))} | {
+        dai.COSTS[quantity].partition(",")[0]: make for quantity, make in powers.items()
+    }
+    made = [(one[0], quantity, make(one)) for one in costs for quantity, make in powers.items()]
     notes = [
         (
             "Every cell is ours / paper: the power of n, and of 1/epsilon, with n, features and"
@@ -303,15 +305,25 @@ def complexity(rows) -> Table:
             "Small sizes are ruled by costs that do not grow, so that measured powers are below the"
             " limit."
         ),
+        *machines(run.row for run in found),
     ]
-    notes += machines(run.row for run in found)
     return Table(
         "dai2014-complexity",
         "Dai et al. 2014: computation and storage",
-        [section],
+        [grid("", columns, costs)],
         notes,
-        cells,
-        compared,
+        [
+            {
+                "table": "dai2014-complexity",
+                "method": method,
+                "quantity": quantity,
+                "ours": cell.value,
+                "paper": cell.paper,
+                "verdict": None,
+            }
+            for method, quantity, cell in made
+        ],
+        [cell for *_, cell in made if cell.paper is not None],
     )
 
 
@@ -320,23 +332,20 @@ def choice(rows) -> Table:
     the choice and are omitted.
     """
     found = dai.of(rows, "choice")
-    sections, cells = [], []
+    made = []
     for name in dict.fromkeys(dai.criterion_of(run) for run in found):
         own = [run for run in found if dai.criterion_of(run) == name]
-        if name.endswith("-nu"):
-            section, more = _one_nu(name, own)
-            sections.append(section)
-            cells += more
-            parts = [[run for run in own if run.method == method] for method in dai.METHODS]
-            # only methods with several settings for one nu
-            parts = [part for part in parts if len(part) > len({run.nu for run in part})]
-        else:
-            parts = [own]
-        for part in parts:
-            title = name if part is own else f"{name}, {dai.METHODS[part[0].method]}"
-            section, more = _chosen(title, part)
-            sections.append(section)
-            cells += more
+        if not name.endswith("-nu"):
+            made.append(_chosen(name, own))
+            continue
+        made.append(_one_nu(name, own))
+        parts = [[run for run in own if run.method == method] for method in dai.METHODS]
+        # only methods with several settings for one nu
+        made += [
+            _chosen(f"{name}, {dai.METHODS[part[0].method]}", part)
+            for part in parts
+            if len(part) > len({run.nu for run in part})
+        ]
     notes = [
         (
             "!: the least error on training rows that were held out. Seconds are of the steps on"
@@ -347,10 +356,15 @@ def choice(rows) -> Table:
             "One nu for all methods is the one with the least mean of their errors, each by the"
             " best of the steps tried."
         ),
+        *failures(rows),
+        *machines(run.row for run in found),
     ]
-    notes += failures(rows) + machines(run.row for run in found)
     return Table(
-        "dai2014-choice", "Dai et al. 2014: settings by validation", sections, notes, cells
+        "dai2014-choice",
+        "Dai et al. 2014: settings by validation",
+        [section for section, _ in made],
+        notes,
+        [cell for _, cells in made for cell in cells],
     )
 
 

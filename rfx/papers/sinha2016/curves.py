@@ -3,12 +3,10 @@ and seconds over the number D of features.
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from statistics import mean, stdev
+from statistics import mean
 
 from rfx.records.result import complete, seconds_train
-from rfx.reporting.seeds import Mean
 
 # data set -> the paper's data set that it replaces, "" for itself; in the order of the paper
 DATA = {"a9a": "", "reuters": "", "reuters-money-fx": "reuters", "buzz": "", "covtype": "buzz"}
@@ -157,14 +155,3 @@ def targets(dataset: str, found: list[dict[object, Point]]) -> list[float]:
         return list(TARGETS[dataset])
     least = [min(mean(point.test) for point in points.values()) for points in found if points]
     return sorted({-(-round(1000 * error) // 100) / 10 for error in least}, reverse=True)
-
-
-def over(values: Sequence[float]) -> Mean:
-    """The mean over the seeds and its standard deviation."""
-    return Mean(
-        mean(values),
-        stdev(values) if len(values) > 1 else None,
-        len(values),
-        min(values),
-        max(values),
-    )

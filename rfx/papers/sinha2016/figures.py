@@ -15,6 +15,7 @@ from rfx.reporting import style
 from rfx.reporting.builders import Builder
 from rfx.reporting.charts import Chart, Curve, Panel
 from rfx.reporting.printed import printed
+from rfx.reporting.seeds import mean_of
 
 _PICTURED = 600
 _SEEDS = "Marks: means over the seeds, bands: one standard deviation."
@@ -176,7 +177,7 @@ def _curve(points, method, words, gid) -> Curve:
     """Means with a band of one standard deviation if there are several values. points: place ->
     values.
     """
-    means = {place: curves.over(values) for place, values in points.items()}
+    means = {place: mean_of(values) for place, values in points.items()}
     band = {
         place: (one.value - (one.sd or 0.0), one.value + (one.sd or 0.0))
         for place, one in means.items()

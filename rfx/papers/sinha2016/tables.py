@@ -21,7 +21,7 @@ from rfx.reporting.cells import (
     words,
 )
 from rfx.reporting.printed import printed
-from rfx.reporting.seeds import LEGEND, verdict
+from rfx.reporting.seeds import LEGEND, mean_of, verdict
 from rfx.reporting.tables import failures, machines
 
 _OF_GRID = {1: "lkrf", 2: "lkrf", 3: "rf", 4: "rf", 5: "lkrf"}
@@ -94,7 +94,7 @@ def _grid(title, both, **more) -> Section:
 
 def _error(values) -> Cell:
     """An error in percent, the mean with its standard deviation over the seeds."""
-    return Cell(curves.over(values) if values else None, decimals(2), "decimals")
+    return Cell(mean_of(values) if values else None, decimals(2), "decimals")
 
 
 def _prices(dataset, both) -> Section:
@@ -159,7 +159,7 @@ def _selected(dataset, stands_for, both, book, setting) -> tuple[Section, list[t
             size = (
                 _place(place, point)
                 if by_test
-                else Cell(curves.over(point.size), decimals(0), "decimals")
+                else Cell(mean_of(point.size), decimals(0), "decimals")
             )
             lines.append([words(curves.METHODS[method]), size, error, seconds])
     how = (
@@ -180,7 +180,7 @@ def _selected(dataset, stands_for, both, book, setting) -> tuple[Section, list[t
 def _beside(point, paper) -> tuple[Cell, Cell]:
     """Error and seconds of a point next to the printed values; only the error has a verdict."""
     error, seconds = (
-        (None, None) if point is None else (curves.over(point.test), curves.over(point.seconds))
+        (None, None) if point is None else (mean_of(point.test), mean_of(point.seconds))
     )
     return (
         Cell(

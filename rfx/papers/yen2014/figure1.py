@@ -12,7 +12,6 @@ import numpy as np
 
 from rfx.errors import DataError
 from rfx.records.result import complete, having
-from rfx.reporting.seeds import Mean
 
 LABEL = "figure1"
 DATA = {
@@ -197,9 +196,3 @@ def line(rows, curves: Curves) -> Line | None:
         [1 - row["score"] for row in rows],
         [row["seconds_fit"] for row in rows],
     )
-
-
-def over(values) -> Mean:
-    """The mean of values and their standard deviation, None for one value."""
-    sd = None if len(values) < 2 else float(np.std(values, ddof=1))
-    return Mean(float(np.mean(values)), sd, len(values), min(values), max(values))

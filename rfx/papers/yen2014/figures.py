@@ -10,6 +10,7 @@ from rfx.papers.yen2014 import theory
 from rfx.reporting import style
 from rfx.reporting.builders import Builder
 from rfx.reporting.charts import Chart, Curve, Panel, in_lines, level
+from rfx.reporting.seeds import mean_of
 
 _QUANTITIES = ((1, "objective / N", "objective"), (2, "test error", "error"))
 _LOOKS = {
@@ -68,7 +69,7 @@ def _panel(name, curves, line, of, first) -> Panel:
             )
         )
     if line is not None:
-        value = yen.over(line.bounds if short == "objective" else line.errors).value
+        value = mean_of(line.bounds if short == "objective" else line.errors).value
         gid = style.identifier("figure1", name, "kernel", short)
         drawn.append(level(value, "Kernel", gid, color="black", linestyle="--", linewidth=1))
     title, x_axis = (

@@ -15,9 +15,20 @@ from rfx.papers.yen2014 import theory
 from rfx.records.result import complete, seconds_train
 from rfx.reporting import seeds
 from rfx.reporting.builders import Builder
-from rfx.reporting.cells import Cell, Section, Table, count, decimals, general, number, short, words
+from rfx.reporting.cells import (
+    Cell,
+    Section,
+    Table,
+    count,
+    decimals,
+    general,
+    grid,
+    number,
+    short,
+    words,
+)
 from rfx.reporting.printed import printed
-from rfx.reporting.seeds import Mean, mean, mean_of
+from rfx.reporting.seeds import mean, mean_of
 from rfx.reporting.tables import Comparison, DataRow, Field, failures, gamma, machines, memory_gb
 
 OURS = "perceptron, range"
@@ -185,165 +196,127 @@ def inference(rows, book) -> list[Section]:
     """The values tried for settings that the paper does not print, with the resulting and the
     printed numbers; no section without such rows.
     """
-    lines = []
-    rows = _labelled(rows, "inference")
-    for row in sorted(
-        rows,
-        key=lambda row: (row["dataset"], row["kernel"], row["method"], gamma(row) or 0, row["lam"]),
-    ):
-        of = (row["dataset"], row["kernel"], row["method"])
-        tried = (
-            [f"gamma {gamma(row):g}"]
-            if gamma(row)
-            else [f"scale {row['params'].get('perceptron_scale')}"]
-        )
-        tried += [f"lambda {row['lam']:g}"] if row["method"] == "sparse-rf" else []
-        score = number(row["score"], decimals(4), paper=book.get((*of, row["metric"])), pair=True)
-        size = number(row["model_size"], count, paper=book.get((*of, "model_size")), pair=True)
-        lines.append([*map(words, of), words(", ".join(tried)), score, size])
-    title = "What the setting was inferred from: scores on TEST rows, ours / paper, of one seed"
-    return (
-        [Section(title, ["data set", "kernel", "method", "tried", "score", "model size"], lines, 4)]
-        if rows
-        else []
+    beside = lambda row, name, field, write: number(
+        row[name],
+        write,
+        paper=book.get((row["dataset"], row["kernel"], row["method"], field)),
+        pair=True,
     )
+    columns = {
+        "data set": lambda row: words(row["dataset"]),
+        "kernel": lambda row: words(row["kernel"]),
+        "method": lambda row: words(row["method"]),
+        "tried": lambda row: words(_tried(row)),
+        "score": lambda row: beside(row, "score", row["metric"], decimals(4)),
+        "model size": lambda row: beside(row, "model_size", "model_size", count),
+    }
+    order = lambda row: (
+        row["dataset"],
+        row["kernel"],
+        row["method"],
+        gamma(row) or 0,
+        row["lam"],
+    )
+    found = sorted(_labelled(rows, "inference"), key=order)
+    title = "What the setting was inferred from: scores on TEST rows, ours / paper, of one seed"
+    return [grid(title, columns, found, 4)] if found else []
+
+
+def _tried(row) -> str:
+    """The values that a run tried."""
+    width = gamma(row)
+    first = f"gamma {width:g}" if width else f"scale {row['params'].get('perceptron_scale')}"
+    return first + (f", lambda {row['lam']:g}" if row["method"] == "sparse-rf" else "")
 
 
 def published(rows) -> list[Section]:
     """rfx's solvers and the programs that the paper used, each pair on the same features or kernel;
     no section without such rows.
     """
+    of = lambda name: lambda group: mean([row[name] for row in group])
+    columns = {
+        "data set": lambda group: words(group[0]["dataset"]),
+        "method": lambda group: words(group[0]["method"]),
+        "problem": lambda group: words(_problem(group[0])),
+        "by": lambda group: words(PROGRAMS.get(group[0]["solver"], group[0]["solver"])),
+        "seeds": lambda group: number(len(group), count),
+        "training, s": lambda group: Cell(
+            mean([seconds_train(row) for row in group]), short, "deviation"
+        ),
+        "memory, GB": lambda group: Cell(mean([memory_gb(row) for row in group]), short),
+        "objective": lambda group: Cell(of("objective")(group), "{:,.6g}".format, "deviation"),
+        "gap": lambda group: Cell(
+            mean([_share(row) for row in group]),
+            "{:.1e}".format,
+            converged=all(row["converged"] for row in group),
+        ),
+        "model size": lambda group: Cell(of("model_size")(group), count, "deviation"),
+        "score": lambda group: Cell(of("score")(group), decimals(4), "deviation"),
+    }
     groups = seeds.variants(_labelled(rows, "published"))
-    lines = []
-    for group in sorted(groups, key=lambda group: _order(group[0])):
-        row = group[0]
-        loss = (row["params"].get("loss") or "").replace("_", " ")
-        what = f"{row['kernel']}, {loss}, lambda {row['lam']:g}" + (
-            f", D {count(row['n_features'])}" if row["n_features"] else ""
-        )
-        names = (row["dataset"], row["method"], what, PROGRAMS.get(row["solver"], row["solver"]))
-        lines.append([*map(words, names), *_came_of(group)])
+    # by problem; rfx before the program that solves the same one
+    order = lambda group: (
+        group[0]["dataset"],
+        group[0]["method"],
+        group[0]["n_features"] or 0,
+        group[0]["kernel"],
+        group[0]["lam"],
+        group[0]["solver"] != "rfx",
+    )
     title = (
         "The published programs beside rfx's solvers, on the same features or kernel. gap: over the"
         " objective. Means over the seeds"
     )
-    heads = [
-        "data set",
-        "method",
-        "problem",
-        "by",
-        "seeds",
-        "training, s",
-        "memory, GB",
-        "objective",
-        "gap",
-        "model size",
-        "score",
-    ]
-    return [Section(title, heads, lines, 4)] if groups else []
+    return [grid(title, columns, sorted(groups, key=order), 4)] if groups else []
 
 
-def _order(row) -> tuple:
-    """Order by problem; rfx before the program that solves the same one."""
-    return (
-        row["dataset"],
-        row["method"],
-        row["n_features"] or 0,
-        row["kernel"],
-        row["lam"],
-        row["solver"] != "rfx",
-    )
+def _problem(row) -> str:
+    """Kernel, loss, lambda and features."""
+    loss = (row["params"].get("loss") or "").replace("_", " ")
+    size = f", D {count(row['n_features'])}" if row["n_features"] else ""
+    return f"{row['kernel']}, {loss}, lambda {row['lam']:g}{size}"
 
 
-def _came_of(group) -> list[Cell]:
-    """Means over the seeds for one problem and program."""
-    shares = [
-        row["gap"] / row["objective"] if row["objective"] and row["gap"] is not None else None
-        for row in group
-    ]
-    of = lambda name: mean([row[name] for row in group])
-    return [
-        number(len(group), count),
-        Cell(mean([seconds_train(row) for row in group]), short, "deviation"),
-        Cell(mean([memory_gb(row) for row in group]), short),
-        Cell(of("objective"), "{:,.6g}".format, "deviation"),
-        Cell(mean(shares), "{:.1e}".format, converged=all(row["converged"] for row in group)),
-        Cell(of("model_size"), count, "deviation"),
-        Cell(of("score"), decimals(4), "deviation"),
-    ]
+def _share(row) -> float | None:
+    """The gap over the objective."""
+    known = row["objective"] and row["gap"] is not None
+    return row["gap"] / row["objective"] if known else None
 
 
 # ----------------------------------------------------------------------------------------- Figure 1
-
-_COLUMNS = [
-    "method",
-    "lambda",
-    "features kept",
-    "objective / N",
-    "error",
-    "seconds",
-    "seconds to the kernel's line",
-]
 
 
 def figure1(rows) -> Table:
     """A section for each data set: the kernel's line first, then Sparse-RF and boosting, as means
     over the seeds.
     """
-    sections, cells, used = [], [], []
-    for name, (curves, line) in yen.found(rows).items():
-        lines = []
-        if line is not None:
-            found = {
-                "objective": yen.over(line.bounds),
-                "error": yen.over(line.errors),
-                "seconds": yen.over(line.seconds),
-            }
-            lines.append(
-                [words("Kernel (dashed)"), number(line.lam, general), Cell(), *_ends(found), Cell()]
-            )
-            cells.append(_tidy(name, "kernel", found, lam=line.lam, seeds=len(line.seeds)))
-        for key, runs in curves.items():
-            used += runs.rows
-            found = {
-                "features": yen.over([row["model_size"] for row in runs.rows]),
-                "objective": yen.over(runs.ends(1)),
-                "error": yen.over(runs.ends(2)),
-                "seconds": yen.over(runs.ends(0)),
-            }
-            reached = (
-                [] if line is None else [value for value in runs.reached(line) if value is not None]
-            )
-            to_line = yen.over(reached) if reached else None
-            features = Cell(found["features"], count, "deviation")
-            lines.append(
-                [
-                    words(yen.CURVES[key]),
-                    number(runs.lam, general),
-                    features,
-                    *_ends(found),
-                    _to_line(to_line, len(runs.rows), line),
-                ]
-            )
-            cells.append(
-                _tidy(
-                    name,
-                    key,
-                    found | {"seconds_to_line": to_line},
-                    lam=runs.lam,
-                    seeds=len(runs.rows),
-                )
-            )
-        first = next(iter(curves.values()))
-        axes = yen.AXES.get(name)
-        said = (
-            ""
-            if axes is None
-            else "; the paper's axes: {} s, {}, {}".format(
-                *(f"{low:g} to {high:g}" for low, high in axes)
-            )
-        )
-        sections.append(Section(f"{yen.DATA[name]}, N = {first.n:,}{said}", _COLUMNS, lines))
+    found = yen.found(rows)
+    cell = lambda name, write: lambda one: Cell(one.get(name), write, "deviation")
+    columns = {
+        "method": lambda one: words(one["title"]),
+        "lambda": lambda one: number(one["lam"], general),
+        "features kept": cell("features", count),
+        "objective / N": cell("objective", decimals(4)),
+        "error": cell("error", decimals(4)),
+        "seconds": cell("seconds", short),
+        "seconds to the kernel's line": _to_line,
+    }
+    lines = {name: _figure1(*own) for name, own in found.items()}
+    quantities = ("features", "objective", "error", "seconds", "seconds_to_line")
+    cells = [
+        {
+            "table": "yen2014-figure1",
+            "dataset": name,
+            "method": one["method"],
+            "lam": one["lam"],
+            "seeds": one["seeds"],
+        }
+        | {item: one[item] and one[item].value for item in quantities if item in one}
+        | {f"{item}_sd": one[item] and one[item].sd for item in quantities if item in one}
+        for name, own in lines.items()
+        for one in own
+    ]
+    used = [row for curves, _ in found.values() for runs in curves.values() for row in runs.rows]
     notes = [
         (
             "The kernel's line is (lambda_N/N) ||w*||_2 + mean loss with the lambda_N of the L1"
@@ -358,43 +331,66 @@ def figure1(rows) -> Table:
             "Seconds are the processor's, of all threads; of the kernel machine they are the wall"
             " clock's."
         ),
-        *seeds.noise([cell["seeds"] for cell in cells])[:1],
+        *seeds.noise([one["seeds"] for one in cells])[:1],
+        *failures(rows),
+        *machines(used),
     ]
+    sections = [grid(_axes(name, found[name][0]), columns, own) for name, own in lines.items()]
     title = "Yen et al. 2014, Figure 1: Sparse-RF and boosting"
-    return Table("yen2014-figure1", title, sections, notes + failures(rows) + machines(used), cells)
+    return Table("yen2014-figure1", title, sections, notes, cells)
 
 
-def _to_line(reached: Mean | None, runs: int, line) -> Cell:
+def _axes(name, curves) -> str:
+    """The title of a data set's section, with the paper's axes."""
+    title = f"{yen.DATA[name]}, N = {next(iter(curves.values())).n:,}"
+    if name not in yen.AXES:
+        return title
+    return "{}; the paper's axes: {} s, {}, {}".format(
+        title, *(f"{low:g} to {high:g}" for low, high in yen.AXES[name])
+    )
+
+
+def _figure1(curves, line) -> list[dict]:
+    """The kernel's line and the curves of a data set: means over the seeds."""
+    found: list[dict] = []
+    if line is not None:
+        found.append(
+            {
+                "title": "Kernel (dashed)",
+                "method": "kernel",
+                "lam": line.lam,
+                "seeds": len(line.seeds),
+                "objective": mean_of(line.bounds),
+                "error": mean_of(line.errors),
+                "seconds": mean_of(line.seconds),
+            }
+        )
+    return found + [
+        {
+            "title": yen.CURVES[key],
+            "method": key,
+            "lam": runs.lam,
+            "seeds": len(runs.rows),
+            "features": mean_of([row["model_size"] for row in runs.rows]),
+            "objective": mean_of(runs.ends(1)),
+            "error": mean_of(runs.ends(2)),
+            "seconds": mean_of(runs.ends(0)),
+            "seconds_to_line": line and mean(runs.reached(line)),
+            "lined": line is not None,
+        }
+        for key, runs in curves.items()
+    ]
+
+
+def _to_line(one) -> Cell:
     """Seconds until the kernel's line is reached, and the number of seeds that reach it if not all
     do.
     """
+    reached = one.get("seconds_to_line")
     if reached is None:
-        return words("never") if line else Cell()
-    return Cell(
-        reached,
-        short,
-        "deviation",
-        note="" if reached.n == runs else f" ({reached.n} of {runs} seeds)",
-    )
-
-
-def _ends(found) -> list[Cell]:
-    """Final objective, error and seconds."""
-    return [
-        Cell(found[name], write, "deviation")
-        for name, write in (("objective", decimals(4)), ("error", decimals(4)), ("seconds", short))
-    ]
-
-
-def _tidy(dataset, method, found, **more) -> dict:
-    means = {quantity: mean and mean.value for quantity, mean in found.items()}
-    deviations = {f"{quantity}_sd": mean and mean.sd for quantity, mean in found.items()}
-    return (
-        {"table": "yen2014-figure1", "dataset": dataset, "method": method}
-        | more
-        | means
-        | deviations
-    )
+        return words("never") if one.get("lined") else Cell()
+    few = f" ({reached.n} of {one['seeds']} seeds)" if reached.n != one["seeds"] else ""
+    return Cell(reached, short, "deviation", note=few)
 
 
 # -------------------------------------------------------------------------------------- Corollary 1
@@ -404,63 +400,77 @@ def corollary1(rows) -> Table:
     """A section for each data set and kernel: D, the objective, its distance above its limit, and
     the bound; then the slope.
     """
-    sections, cells, notes = [], [], list(theory.NOTES)
-    for case in theory.cases(rows):
-        lines = []
-        for size, values in case.excess.values.items():
-            own, bound = mean_of(values), case.reference.bound(size, case.curvature)
-            vacuous = ", vacuous" if case.vacuous(size) else ""
-            infinite = bound == float("inf")
-            above = own.value - case.excess.limit
-            rf = case.rf_above(size)
-            allowed = (
-                words(f"infinite{vacuous}") if infinite else number(bound, short, note=vacuous)
-            )
-            over = number(above, decimals(5)) if above else words("limit")
-            lines.append(
-                [
-                    number(size, count),
-                    Cell(own, decimals(5), "deviation"),
-                    over,
-                    allowed,
-                    number(own.n, count),
-                    Cell(rf, decimals(5), "deviation"),
-                ]
-            )
-            cells.append(
-                {
-                    "table": "yen2014-corollary1",
-                    "dataset": case.dataset,
-                    "kernel": case.kernel,
-                    "n_features": size,
-                    "objective": own.value,
-                    "sd": own.sd,
-                    "excess": above,
-                    "bound": None if infinite else bound,
-                    "runs": own.n,
-                    "slope": case.excess.slope,
-                    "rf_excess": rf and rf.value,
-                    "rf_sd": rf and rf.sd,
-                    "norm": case.reference.norm,
-                }
-            )
-        title = f"{case.dataset}, {case.kernel}"
-        sections.append(
-            Section(title, ["D", "F", "F - F(inf)", "bound on F", "runs", "RF: P - P*"], lines)
-        )
-        one, slope = case.reference, case.excess.slope
-        notes.append(
-            f"{title}: slope {'not known' if slope is None else f'{slope:.2f}'}; F(0)"
-            f" {one.zero:.4f}, F* {one.value:.4f}, limit {case.excess.limit:.4f}; ||w*||"
-            f" {one.norm:.3g}, gamma {case.curvature:g}, c {count(one.wasted(case.curvature))}; the"
-            f" bound is below F(0) from D = {count(case.first_useful())} on."
-        )
+    found = theory.cases(rows)
+    columns = {
+        "D": lambda of: number(of[1], count),
+        "F": lambda of: Cell(of[2], decimals(5), "deviation"),
+        "F - F(inf)": lambda of: (
+            number(above, decimals(5))
+            if (above := of[2].value - of[0].excess.limit)
+            else words("limit")
+        ),
+        "bound on F": lambda of: _bound(of[0], of[1]),
+        "runs": lambda of: number(of[2].n, count),
+        "RF: P - P*": lambda of: Cell(of[0].rf_above(of[1]), decimals(5), "deviation"),
+    }
+    points = {
+        f"{case.dataset}, {case.kernel}": [
+            (case, size, mean_of(values)) for size, values in case.excess.values.items()
+        ]
+        for case in found
+    }
+    cells = [
+        {
+            "table": "yen2014-corollary1",
+            "dataset": case.dataset,
+            "kernel": case.kernel,
+            "n_features": size,
+            "objective": own.value,
+            "sd": own.sd,
+            "excess": own.value - case.excess.limit,
+            "bound": _bound(case, size).value,
+            "runs": own.n,
+            "slope": case.excess.slope,
+            "rf_excess": rf and rf.value,
+            "rf_sd": rf and rf.sd,
+            "norm": case.reference.norm,
+        }
+        for own_points in points.values()
+        for case, size, own in own_points
+        for rf in [case.rf_above(size)]
+    ]
     used = [row for row in rows if row["params"].get("label") == theory.LABEL]
-    notes += failures(used) + machines([row for row in used if row["status"] == "ok"])
+    notes = [
+        *theory.NOTES,
+        *(_summary(case) for case in found),
+        *failures(used),
+        *machines([row for row in used if row["status"] == "ok"]),
+    ]
     title = (
         "Yen et al. 2014, Corollary 1: the objective of Sparse-RF against the number of features"
     )
+    sections = [grid(name, columns, own) for name, own in points.items()]
     return Table("yen2014-corollary1", title, sections, notes, cells)
+
+
+def _bound(case, size) -> Cell:
+    """The bound at D = size, and whether it is vacuous."""
+    bound = case.reference.bound(size, case.curvature)
+    vacuous = ", vacuous" if case.vacuous(size) else ""
+    return (
+        words(f"infinite{vacuous}") if bound == float("inf") else number(bound, short, note=vacuous)
+    )
+
+
+def _summary(case) -> str:
+    """The slope of a case, and what its bound is made of."""
+    one, slope = case.reference, case.excess.slope
+    return (
+        f"{case.dataset}, {case.kernel}: slope {'not known' if slope is None else f'{slope:.2f}'};"
+        f" F(0) {one.zero:.4f}, F* {one.value:.4f}, limit {case.excess.limit:.4f}; ||w*||"
+        f" {one.norm:.3g}, gamma {case.curvature:g}, c {count(one.wasted(case.curvature))}; the"
+        f" bound is below F(0) from D = {count(case.first_useful())} on."
+    )
 
 
 TABLES = {table.table: table for table in (TABLE1, TABLE2)} | {

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from rfx.errors import UsageError, or_near
-from rfx.records.result import picker, seconds_train
+from rfx.numerals import significant
+from rfx.records.result import SHARES, picker, seconds_train
 from rfx.reporting import seeds
-from rfx.reporting.cells import Cell, count, short, words
+from rfx.reporting.cells import Cell, count, decimals, short, words
 
 # Inputs of a run in this order, with their headings; other options follow by name.
 _GIVEN = {
@@ -36,7 +37,7 @@ _OTHER_NAMES = {
 }
 # Outcomes: heading, format
 OUTCOMES = {
-    "score": ("score", lambda value: f"{value:.4f}"),
+    "score": ("score", significant),
     "model_size": ("model size", count),
     "seconds_train": ("train, s", short),
     "seconds_predict": ("predict, s", short),
@@ -48,6 +49,11 @@ ALWAYS = ("dataset", "method")
 _MAIN = frozenset(
     ("label", "kernel", "n_features", "n_grids", "block_size", "gamma", "lam", "seed")
 )
+
+
+def score_format(metric: str | None) -> Callable[[float], str]:
+    """How a score is written: a share with four decimals, an error with four digits."""
+    return decimals(4) if metric in SHARES else significant
 
 
 def outcome(row: dict, name: str):

@@ -89,10 +89,11 @@ def _listed(rows, given) -> Table:
         row, values = rows[place], given.values[place]
         cells = [columns.cell(name, values.get(name)) for name in shown]
         for value, (name, (_, write)) in zip(columns.outcomes(row), columns.OUTCOMES.items()):
-            scored = (
-                {"best": place in best, "converged": row["converged"]} if name == "score" else {}
-            )
-            cells.append(number(value, write, **scored))
+            if name == "score":
+                write, scored = columns.score_format(row["metric"]), {"best": place in best}
+                cells.append(number(value, write, converged=row["converged"], **scored))
+            else:
+                cells.append(number(value, write))
         if metric is None:
             cells.insert(len(shown) + 1, words(row["metric"] or DASH))
         return cells
@@ -308,9 +309,7 @@ def _grouped(rows, given, by, said) -> Table:
         rival = None if group.best else best_of.get(group.family)
         p, pairs = (None, 0) if rival is None else _paired(group.runs, rival.runs)
         few = few or (p is None and 0 < pairs < FEWEST_PAIRS)
-        score, *others = _outcomes(
-            group.means, group.best, all(row["converged"] is not False for row in group.rows)
-        )
+        score, *others = _outcomes(group, all(row["converged"] is not False for row in group.rows))
         metrics = [words(group.metric or DASH)] if metric is None else []
         names = [group.cell(name) for name in shown]
         n = number(len(group.rows), str)
@@ -425,17 +424,21 @@ def _by_problem(rows, outcome) -> dict[tuple, float]:
     return {name: sum(own) / len(own) for name, own in found.items()}
 
 
-def _outcomes(means, best, converged) -> list[Cell]:
+def _outcomes(group: _Group, converged: bool) -> list[Cell]:
     """A group's mean score, possibly marked as the best or as not converged, and its other
     outcomes.
     """
     score = Cell(
-        means["score"], columns.OUTCOMES["score"][1], "deviation", best=best, converged=converged
+        group.means["score"],
+        columns.score_format(group.metric),
+        "deviation",
+        best=group.best,
+        converged=converged,
     )
     return [
         score,
         *(
-            Cell(means[name], write, "deviation")
+            Cell(group.means[name], write, "deviation")
             for name, (_, write) in columns.OUTCOMES.items()
             if name != "score"
         ),
@@ -552,7 +555,7 @@ def _score(row) -> Cell:
     return (
         words(row["status"])
         if row["score"] is None and row["status"] != "ok"
-        else number(row["score"], decimals(4))
+        else number(row["score"], columns.score_format(row["metric"]))
     )
 
 

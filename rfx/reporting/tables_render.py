@@ -87,7 +87,7 @@ def _around(cell: Cell, ours: Mean) -> str:
     if cell.around not in ("decimals", "deviation") or ours.sd is None:
         return own
     places = len(own.partition(".")[2])
-    hidden = cell.around == "deviation" and ours.sd and not round(ours.sd, places)
+    hidden = "e" in own or (cell.around == "deviation" and ours.sd and not round(ours.sd, places))
     return f"{own} ± {ours.sd:.1g}" if hidden else f"{own} ± {ours.sd:.{places}f}"
 
 

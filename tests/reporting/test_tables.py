@@ -555,7 +555,7 @@ def test_summary_lists_every_row_with_what_varies():
         "rmse",
         "model size",
     ]
-    assert texts(section)[1][:4] == ["cpu", "sparse-rf", "10", "0.0321!*"]
+    assert texts(section)[1][:4] == ["cpu", "sparse-rf", "10", "0.03210!*"]
     assert table.notes[1:3] == ["census rf (failed): no data", "*: the solver did not converge"]
     assert table.notes[3].startswith(
         "All rows: setting paper, kernel gaussian, D 10,000, gamma paper"
@@ -602,8 +602,8 @@ def test_summary_by_groups_has_means_their_noise_and_how_many():
     (section,) = table.sections
     place = section.columns.index("n")
     assert [line[place : place + 2] for line in texts(section)] == [
-        ["5", "0.0370 ± 0.0002!"],
-        ["5", "0.0470 ± 0.0002"],
+        ["5", "0.03700 ± 0.00016!"],
+        ["5", "0.04700 ± 0.00016"],
     ], "not by a lambda of validation"
     assert (
         table.cells[0]["score_sd"] == pytest.approx(np.std(SCORES, ddof=1))
@@ -646,6 +646,30 @@ def test_text_fits_the_width_and_loses_nothing(width):
         for section in table.sections:
             for line in (section.columns, *texts(section)):
                 assert all(" ".join(part.split()) in flat for part in line)
+
+
+@pytest.mark.parametrize(
+    ("metric", "scores", "listed", "grouped"),
+    [
+        ("rmse", (5e-6, 5.2e-6), "5.000e-06", "5.100e-06 ± 1e-07"),
+        ("rmse", (1e40, 1.2e40), "1.000e+40", "1.100e+40 ± 1e+39"),
+        ("rmse", (12.3, 12.5), "12.30", "12.40 ± 0.14"),
+        ("log_loss", (3e-5, 3e-5), "3.000e-05", "3.000e-05 ± 0"),
+        ("accuracy", (0.9, 0.91), "0.9000", "0.9050 ± 0.0071"),
+    ],
+)
+def test_an_error_has_digits_in_any_unit_and_a_share_four_decimals(metric, scores, listed, grouped):
+    rows = [row(seed=seed, score=score, metric=metric) for seed, score in enumerate(scores)]
+
+    def score_of(table):
+        (section,) = table.sections
+        return texts(section)[0][section.columns.index(metric)].rstrip("!")
+
+    assert score_of(summary(*rows)) == listed
+    assert score_of(summary(*rows, mean_over="seed")) == grouped
+    compared = compare(rows, rows)
+    heads, (line, _) = compared.sections[0].columns, texts(compared.sections[0])
+    assert line[heads.index("score A")] == listed
 
 
 def test_csv_of_a_table_is_not_run_by_a_spreadsheet():

@@ -167,12 +167,10 @@ def _machines(params: dict, problem: Problem, settings: Settings, n_classes: int
     solutions: list[Solution] = []
     norms: list[float | None] = []
     intercepts: list[float] = []
-    kept: Any = None
+    K = KernelMatrix(settings.kernel, problem.X, params)
 
     def solve(place: int, rows: np.ndarray | slice, y: np.ndarray) -> None:
-        nonlocal kept
-        if kept is None or n_classes:
-            kept = KernelMatrix(settings.kernel, problem.X[rows], params)
+        kept = K.part(rows) if isinstance(rows, np.ndarray) else K
         Y, loss, own = y[:, None], problem.loss, weights.part(problem.weights, rows)
         if loss.name in CLASSIFICATION:
             # the labels carry the weights

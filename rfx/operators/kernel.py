@@ -4,6 +4,7 @@ request.
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +35,18 @@ class KernelMatrix:
         self.shape = (X.shape[0], X.shape[0])
         self.diagonal = kernels.diagonal(name, X, params)
         self._prepared: kernels.Prepared | None = None
+        self._values: np.ndarray | None = None
+
+    def part(self, rows: np.ndarray) -> KernelMatrix:
+        """The values among some rows; those of few rows are taken from all of them."""
+        found = copy.copy(self)
+        found.X, found.shape, found.diagonal = self.X[rows], (len(rows),) * 2, self.diagonal[rows]
+        found._prepared = None
+        if self.shape[0] <= _TILE:
+            if self._values is None:
+                self._values = self.to_array(np.float64)
+            found._values = self._values[np.ix_(rows, rows)]
+        return found
 
     def prepared(self, dtype: DTypeLike = np.float64) -> kernels.Prepared:
         """The rows, prepared for blocks of values in float32 or float64; cached."""
@@ -73,6 +86,8 @@ class KernelMatrix:
 
     def to_array(self, dtype: DTypeLike) -> np.ndarray:
         """All values (N, N)."""
+        if self._values is not None:
+            return self._values.astype(dtype)
         rows = self.prepared(dtype)
         return kernels.block(self.name, rows, rows, self.params)
 

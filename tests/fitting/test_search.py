@@ -134,3 +134,33 @@ def test_a_point_that_can_t_be_fitted_is_an_error_or_left_out():
     for asked in (grid(points(1, 2)), grid(points(2, 1), lenient=True)):
         with pytest.raises(DataError, match="two"):
             search(fit, asked, ERROR)
+
+
+def test_a_budget_of_work_does_not_depend_on_time_and_says_what_it_left_out():
+    def slow(seconds):
+        return lambda point, round, lams: [time.sleep(seconds) or 1.0 for _ in lams]
+
+    asked = grid(points(1, 2, 3, 4))
+    work = 2.5 * asked.work(asked.points[0], Round(100))
+    for seconds in (0.0, 0.05):
+        found = search(slow(seconds), asked, ERROR, Budget(work=work))
+        assert [one.point.gamma for one in found.trials] == [1, 2]
+        assert found.cut == {"work": 2}
+        assert "2 trials" in found.limits[0]
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_search_that_time_stopped_says_so(together):
+    late = Budget(time.monotonic() - 1)
+    found = search(bowl(1.0), grid(points(1, 2, 3)), ERROR, late, together=together)
+    assert "another run may differ" in found.limits[0]
+    assert "2 trials" in found.limits[0]
+
+
+def test_a_search_in_which_no_point_can_be_fitted_raises_their_error():
+    def fit(point, round, lams):
+        raise DataError("one row of each class")
+
+    asked = grid(points(1) + points(1, method="n"), lenient=True)
+    with pytest.raises(DataError, match="one row of each class"):
+        search(fit, asked, ERROR)

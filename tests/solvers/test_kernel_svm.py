@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from scipy.optimize import minimize
 from sklearn.svm import SVC
 
-from rfx import env, kernels
+from rfx import env, kernels, methods
 from rfx.errors import DataError, UsageError
 from rfx.losses import get_loss
 from rfx.operators.kernel import KernelMatrix
@@ -93,6 +93,7 @@ def test_optimum_and_certificate(name, loss, bias):
 def test_gap_bounds_the_suboptimality(loss, bias, max_iter, monkeypatch):
     monkeypatch.setattr(kernel_svm, "_BLOCK", 8)
     monkeypatch.setattr(kernel_svm, "_FIRST_ROWS", 30)
+    monkeypatch.setattr(kernel_svm, "_FEW", 0)
     X, y = problem()
     K = kernels.block("gaussian", X, X, {"gamma": 2.0})
     optimum = reference(K, y, 1.0, loss, bias)
@@ -147,6 +148,7 @@ def test_hinge_with_bias_is_scikit_learns_svc(lam):
 def test_small_blocks_tiny_cache_and_growing_active_sets(loss, bias, memory, monkeypatch):
     monkeypatch.setattr(kernel_svm, "_BLOCK", 16)
     monkeypatch.setattr(kernel_svm, "_FIRST_ROWS", 40)
+    monkeypatch.setattr(kernel_svm, "_FEW", 0)
     monkeypatch.setattr(kernel_svm, "_LEAST_COLUMNS", 2)
     X, y = problem(250)
     expected = solve(
@@ -172,6 +174,7 @@ def test_small_blocks_tiny_cache_and_growing_active_sets(loss, bias, memory, mon
 def test_long_rounds_tell_how_far_they_are(loss, bias, monkeypatch):
     monkeypatch.setattr(kernel_svm, "_BLOCK", 16)
     monkeypatch.setattr(kernel_svm, "_FIRST_ROWS", 40)
+    monkeypatch.setattr(kernel_svm, "_FEW", 0)
     X, y = problem(250)
     rounds = solve("gaussian", X, y, {"gamma": 2.0}, 1.0, loss, bias=bias, tol=1e-3)
     monkeypatch.setattr(kernel_svm, "_TELLING", 3)
@@ -242,6 +245,7 @@ def test_extremes_of_lam(loss, bias):
 @pytest.mark.parametrize("loss, bias", CASES)
 def test_threads_and_seed_agree(loss, bias, monkeypatch):
     monkeypatch.setattr(kernel_svm, "_FIRST_ROWS", 200)
+    monkeypatch.setattr(kernel_svm, "_FEW", 0)
     X, y = problem(1500)
     found = []
     try:
@@ -390,3 +394,28 @@ def test_inputs_without_scaling_do_not_diverge(seed):
         assert value == pytest.approx(solution.objective, rel=1e-4)
         assert solution.converged <= (solution.gap <= 1e-3 * solution.objective)
     assert np.isfinite(objectives).all() and objectives[1] < 10_000
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_few_rows_are_one_block_with_the_optimum_of_the_others(loss, bias, monkeypatch):
+    X, y = problem()
+    given = "gaussian", X, y, {"gamma": 2.0}, 1.0, loss
+    once = solve(*given, bias=bias, tol=1e-6)
+    monkeypatch.setattr(kernel_svm, "_FEW", 0)
+    blocks = solve(*given, bias=bias, tol=1e-6)
+    assert once.converged
+    assert once.objective == pytest.approx(blocks.objective, rel=3e-6)
+
+
+def test_the_pairs_of_classes_take_their_values_from_one_matrix(monkeypatch):
+    """30 classes of 10 rows have 435 machines, for every lambda and fold."""
+    made = []
+    block = kernels.block
+    monkeypatch.setattr(
+        kernels, "block", lambda *some, **out: made.append(1) or block(*some, **out)
+    )
+    y = np.repeat(np.arange(6.0), 10)
+    X = np.random.default_rng(0).normal(size=(60, 3)) + y[:, None]
+    methods.create("kernel", loss="squared_hinge", gamma=0.1, lam=0.1, task="multiclass").fit(X, y)
+    assert len(made) <= 2

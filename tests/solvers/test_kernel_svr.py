@@ -84,6 +84,7 @@ def test_optimum_and_certificate(name, tube, bias):
 def test_gap_bounds_the_suboptimality(tube, bias, max_iter, monkeypatch):
     monkeypatch.setattr(kernel_svm, "_BLOCK", 8)
     monkeypatch.setattr(kernel_svm, "_FIRST_ROWS", 30)
+    monkeypatch.setattr(kernel_svm, "_FEW", 0)
     X, y = problem()
     K = kernels.block("gaussian", X, X, GAMMA)
     optimum = solve("gaussian", X, y, GAMMA, 1.0, tube, bias, tol=1e-9).objective
@@ -192,6 +193,7 @@ def test_duplicate_rows_with_other_targets(tube, bias):
 def test_small_blocks_tiny_cache_and_growing_active_sets(tube, bias, memory, monkeypatch):
     monkeypatch.setattr(kernel_svm, "_BLOCK", 16)
     monkeypatch.setattr(kernel_svm, "_FIRST_ROWS", 40)
+    monkeypatch.setattr(kernel_svm, "_FEW", 0)
     monkeypatch.setattr(kernel_svm, "_LEAST_COLUMNS", 2)
     X, y = problem(250)
     expected = solve("gaussian", X, y, GAMMA, 1.0, tube, bias, tol=1e-6).objective
@@ -219,6 +221,7 @@ def test_warm_start_from_the_solution_stops_at_once(tube, bias):
 @pytest.mark.parametrize("tube, bias", CASES)
 def test_the_unit_of_the_targets_does_not_matter(tube, bias, scale, monkeypatch):
     monkeypatch.setattr(kernel_svm, "_FIRST_ROWS", 200)
+    monkeypatch.setattr(kernel_svm, "_FEW", 0)
     X, y = problem(600)
     one = solve("gaussian", X, y, GAMMA, 0.5, tube, bias, tol=1e-6)
     other = solve("gaussian", X, scale * y, GAMMA, 0.5 / scale, scale * tube, bias, tol=1e-6)
@@ -230,6 +233,7 @@ def test_the_unit_of_the_targets_does_not_matter(tube, bias, scale, monkeypatch)
 @pytest.mark.parametrize("tube, bias", CASES)
 def test_threads_and_seeds_agree(tube, bias, monkeypatch):
     monkeypatch.setattr(kernel_svm, "_FIRST_ROWS", 200)
+    monkeypatch.setattr(kernel_svm, "_FEW", 0)
     X, y = problem(1500)
     found = []
     try:
@@ -262,7 +266,8 @@ def test_the_gap_is_that_of_the_kernel_in_float64(name, lam, scale):
     assert value - lam * dual <= 1.01e-3 * value
 
 
-def test_what_float32_got_wrong_is_solved_again_in_float64():
+def test_what_float32_got_wrong_is_solved_again_in_float64(monkeypatch):
+    monkeypatch.setattr(kernel_svm, "_FEW", 0)
     X, y = problem(200, 5)
     X = X + 1e3
     solution = solve("linear", X, y, {}, 1.0, 0.1, True, tol=2e-5, max_iter=5000)

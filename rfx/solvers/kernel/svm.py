@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 _BLOCK = 1024
 _FIRST_ROWS = 4096
+# Rows up to which all kernel values are computed at once: a pair of classes often has few rows.
+# Their block is solved more accurately, because few steps are left to save, and at most so often.
+_FEW, _ONLY_TOL, _ONLY_BLOCKS = 512, 0.01, 5
 _LEAST_COLUMNS = 64
 # A block is solved until its largest violation is this fraction of the largest of all rows, in at
 # most so many steps per variable.
@@ -88,15 +91,23 @@ def solve_kernel_svm(
     budget = budget.filled(tol=1e-3, max_iter=100_000, memory_mb=default_memory_mb())
     problem = _Problem(K, y, lam, loss, bias, budget.tol, warm, weights)
     run = _Run(problem, budget, Recorder(callback), seed)
-    gap, objective = _rounds(problem, run, None if warm is None else np.zeros(0, np.intp))
-    if problem.rows.dtype == np.float32:
-        problem.go_to_float64()
-        gap, objective = problem.refresh(np.zeros(0, np.intp))
-        run.tell((), gap, objective)
-        if not _met(gap, objective, budget.tol):
-            problem.forget()
-            run.restart()
-            gap, objective = _rounds(problem, run, np.zeros(0, np.intp))
+    active = None if warm is None else np.zeros(0, np.intp)
+    gap = objective = np.inf
+    if len(problem.y) <= _FEW:
+        gap, objective = _at_once(problem, run)
+        active = np.zeros(0, np.intp)
+    if not _met(gap, objective, budget.tol):
+        problem.prepare()
+        run.restart()
+        gap, objective = _rounds(problem, run, active)
+        if problem.rows.dtype == np.float32:
+            problem.go_to_float64()
+            gap, objective = problem.refresh(np.zeros(0, np.intp))
+            run.tell((), gap, objective)
+            if not _met(gap, objective, budget.tol):
+                problem.forget()
+                run.restart()
+                gap, objective = _rounds(problem, run, np.zeros(0, np.intp))
     return KernelSolution(
         coef=problem.beta,
         objective=float(lam * objective),
@@ -106,6 +117,28 @@ def solve_kernel_svm(
         trace=run.record.trace,
         intercept=float(problem.bias_value),
     )
+
+
+def _at_once(problem: _Problem, run: _Run) -> tuple[float, float]:
+    """Solve for all of few rows as one block, usually until the gap is met; return gap and
+    objective.
+    """
+    p, every = problem, np.arange(len(problem.y))
+    K, inner = p.K.to_array(np.float64), solve_pairs if p.bias else solve_singles
+    run.columns = len(K)
+    for last in range(_ONLY_BLOCKS, -1, -1):
+        p.f = K @ p.beta
+        gap, objective = p.measured()
+        run.tell(every, gap, objective)
+        up, down, _ = p.violations()
+        tol = _ONLY_TOL * float(max(up.max(), down.max()))
+        if _met(gap, objective, p.tol) or not last or run.budget.spent(run.blocks):
+            break
+        error = p.y - p.f - p.shift * p.beta
+        bounds = p.lo, p.hi, p.tube, tol, _INNER_STEPS * len(K)
+        run.steps += inner(K, p.shift, error, p.beta, *bounds)
+        run.blocks += 1
+    return gap, objective
 
 
 def _rounds(problem: _Problem, run: _Run, active: np.ndarray | None) -> tuple[float, float]:
@@ -175,7 +208,6 @@ class _Problem:
         self.C = weights / lam
         self.shift = 0.5 * lam / weights if self.squared else np.zeros(len(weights))
         self.K = K
-        self.rows = K.prepared(np.float64 if tol < 1e-5 or self._too_coarse() else np.float32)
         top = np.inf if self.squared else self.C
         if self.tube is None:
             self.lo, self.hi = np.where(self.y > 0, 0.0, -top), np.where(self.y > 0, top, 0.0)
@@ -191,6 +223,11 @@ class _Problem:
         self.scale: float | None = None
         if warm is not None:
             self._warm_start(start(warm, self.y.shape))
+
+    def prepare(self) -> None:
+        """Prepare the rows for blocks of kernel values."""
+        accurate = self.tol < 1e-5 or self._too_coarse()
+        self.rows = self.K.prepared(np.float64 if accurate else np.float32)
 
     def _too_coarse(self) -> bool:
         """Whether float32 rounding could exceed the shift that makes the squared hinge's dual
@@ -281,6 +318,12 @@ class _Problem:
         add_columns(
             self.f, self.rows, np.flatnonzero(outside), changed, (self.beta - self.seen)[changed]
         )
+        return self.measured()
+
+    def measured(self) -> tuple[float, float]:
+        """Gap and objective over all rows, whose decision values are those of beta; with the best
+        bias.
+        """
         self.seen = self.beta.copy()
         if self.bias:
             self.bias_value = best_bias(self.y, self.f, self.squared, self.C, self.tube)
@@ -343,8 +386,8 @@ def best_bias(
     width of the tube of a regression, None for classes.
 
     The loss of row n begins or ends at b = y_n - f_n, with a tube at that number plus and minus its
-    half width. For the squared hinge the slope is increasing and piecewise linear, and bisection is
-    used; otherwise it is a sum of weights, so b is an order statistic.
+    half width. For the squared hinge the slope is increasing and piecewise linear; otherwise it is
+    a sum of weights, so b is an order statistic.
     """
     bounds, weights = y - f, np.ones(len(y)) if weights is None else weights
     if tube is not None:
@@ -358,17 +401,15 @@ def best_bias(
         return float(bounds.max())
     if not squared:
         return _lowest(bounds, weights, weights[positive].sum())
-    low, high = float(bounds.min()), float(bounds.max())
-    up, down = bounds[positive], bounds[~positive]
-    for _ in range(100):
-        middle = 0.5 * (low + high)
-        if not low < middle < high:
-            break
-        slope = weights[~positive] @ np.maximum(middle - down, 0.0) - weights[
-            positive
-        ] @ np.maximum(up - middle, 0.0)
-        low, high = (low, middle) if slope > 0 else (middle, high)
-    return 0.5 * (low + high)
+    # the slope in b above the k-th bound is b rates[k] - sums[k]
+    order = np.argsort(bounds)
+    at = bounds[order]
+    below, above = np.where(positive, 0.0, weights)[order], np.where(positive, weights, 0.0)[order]
+    rates = np.cumsum(below) + above.sum() - np.cumsum(above)
+    sums = np.cumsum(below * at) + above @ at - np.cumsum(above * at)
+    k = int(np.flatnonzero(at * rates <= sums)[-1]) if at[0] * rates[0] <= sums[0] else 0
+    after = at[min(k + 1, len(at) - 1)]
+    return float(np.clip(sums[k] / rates[k], at[k], after) if rates[k] > 0 else after)
 
 
 def _lowest(breakpoints: np.ndarray, steps: np.ndarray, down: float) -> float:
@@ -390,7 +431,6 @@ class _Run:
         self.problem, self.budget, self.record = problem, budget, record
         self.seed, self.rng = seed, np.random.default_rng(seed)
         self.blocks = self.steps = self.columns = 0
-        self.restart()
 
     def restart(self) -> None:
         """Start with an empty cache of the rows' type."""

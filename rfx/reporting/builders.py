@@ -2,11 +2,14 @@
 plan of their rows.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sized
 from dataclasses import dataclass, field
+from typing import TypeVar
 
-from rfx.errors import UsageError
+from rfx.errors import DataError, UsageError
 from rfx.reporting.cells import Cell
+
+Found = TypeVar("Found", bound=Sized)
 
 
 def choose(
@@ -50,6 +53,13 @@ class Builder:
     def __call__(self, rows, setting: str | None = None):
         chosen = choose(self.name, self.settings, rows, setting)
         return self.make(rows, chosen) if self.settings else self.make(rows)
+
+
+def needed(found: Found, plan: str, what: str = "finished rows") -> Found:
+    """What is found in the rows of a plan. Raises DataError if that is nothing."""
+    if not found:
+        raise DataError(f"the results file has no {what} of {plan}; rfx run {plan} makes them")
+    return found
 
 
 def settings_of(builder: Callable | None, rows: Iterable[Mapping]) -> list[str]:

@@ -130,7 +130,7 @@ def test_tables_and_figures_of_made_rows(name, tmp_path):
     )
     with pytest.raises(UsageError, match="has no settings"):
         tables.build(f"dai2014-{name}", rows_of(name), "wild", papers.tables())
-    with pytest.raises(DataError, match=f"no rows of dai2014-{name.removeprefix('fig1-')}"):
+    with pytest.raises(DataError, match=f"no finished rows of dai2014-{name}"):
         tables.build(f"dai2014-{name}", [], None, papers.tables())
 
 
@@ -189,7 +189,7 @@ def test_settings_are_chosen_by_held_out_rows_alone():
     assert shown == ["18.00 ± 2.83", "17.00 ± 0.00 !"], "the least mean, not the least of all"
     with pytest.raises(
         DataError,
-        match="no rows of dai2014-choice to show; make them with: rfx run dai2014-choice --results",
+        match="no finished rows of dai2014-choice; rfx run dai2014-choice makes them",
     ):
         tables.build("dai2014-choice", [], None, papers.tables())
 

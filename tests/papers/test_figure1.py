@@ -110,9 +110,7 @@ def test_the_table_says_what_is_drawn(rows):
         assert (cells[key]["seconds_to_line"] is not None) >= below
     with pytest.raises(
         DataError,
-        match=(
-            "there are no rows of yen2014-figure1 to show; make them with: rfx run yen2014-figure1"
-        ),
+        match=("no finished rows of yen2014-figure1; rfx run yen2014-figure1 makes them"),
     ):
         tables.build("yen2014-figure1", [], None, papers.tables())
     with pytest.raises(UsageError, match="yen2014-figure1 has no settings"):

@@ -13,14 +13,13 @@ gaussian, laplacian: the exact kernels for qm7.
 rows, bags, eigenvalues: replacements of the virtual examples of qm7's molecules.
 """
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from rfx.errors import DataError
 from rfx.records.result import complete, having
 from rfx.reporting import seeds
+from rfx.reporting.builders import needed
 from rfx.reporting.printed import Printed, printed
 
 METHODS = {
@@ -150,13 +149,7 @@ def runs(rows, name: str) -> list[Run]:
 def of(rows, name: str, criterion: str | None = None) -> list[Run]:
     """The runs of a figure with one criterion, or all; DataError if there are none."""
     found = [run for run in runs(rows, name) if criterion in (None, criterion_of(run))]
-    if not found:
-        plan = f"dai2014-fig1-{name}" if name in DATA else f"dai2014-{name}"
-        raise DataError(
-            f"there are no rows of dai2014-{name} to show; make them with: rfx run {plan} --results"
-            " FILE"
-        )
-    return found
+    return needed(found, f"dai2014-fig1-{name}" if name in DATA else f"dai2014-{name}")
 
 
 def by_criterion(found) -> dict[str, dict[str, list[Run]]]:
@@ -223,13 +216,6 @@ def unit(name: str) -> str:
     )
 
 
-def slope(places, values) -> float | None:
-    """The exponent p of the best fit values ~ places^p; None for fewer than two points."""
-    pairs = [(math.log(x), math.log(y)) for x, y in zip(places, values) if x > 0 and y > 0]
-    xs, ys = [x for x, _ in pairs], [y for _, y in pairs]
-    return float(np.polyfit(xs, ys, 1)[0]) if len(set(xs)) > 1 else None
-
-
 # theta nu of the runs that approach the exact solution
 THETA_NU = 1.5
 # the end of their label -> their steps
@@ -269,8 +255,8 @@ def rate(by_seed: dict, nu: float, steps: str) -> float | None:
     last = places[-1]
     t0 = 2 * THETA_NU / nu if steps == "theorem" else 0.0
     first = max(last / 16, min(4 * t0, 3 * last / 8))
-    late = [(step, value) for step, value in zip(places, values) if step >= first]
-    return slope(*zip(*late)) if late else None
+    late = [point for point in zip(places, values) if point[0] >= first and point[1] > 0]
+    return seeds.slope(late) if len(late) > 1 else None
 
 
 def costs(rows) -> dict[str, list[dict]]:
@@ -311,4 +297,4 @@ def exponent(entries, quantity) -> float | None:
     least.
     """
     known = [(entry["n"], entry[quantity]) for entry in entries if entry[quantity]]
-    return slope(*zip(*known[len(known) // 3 :])) if len(known) >= 2 else None
+    return seeds.slope(known[len(known) // 3 :]) if len(known) >= 2 else None

@@ -255,7 +255,9 @@ class _Rate:
         noise = mean(
             [dai.rate({seed: own}, self.nu, self.kind) for seed, own in self.by_seed.items()]
         )
-        return rate and Mean(rate, noise and noise.sd, len(self.by_seed), rate, rate)
+        if rate is None:
+            return None
+        return Mean(rate, noise and noise.sd, len(self.by_seed), rate, rate)
 
     @property
     def tidy(self) -> dict:

@@ -7,12 +7,11 @@ from statistics import mean
 import numpy as np
 
 from rfx import data
-from rfx.errors import DataError
 from rfx.features import alignment, sample
 from rfx.features.divergence import maximise
 from rfx.papers.sinha2016 import curves
 from rfx.reporting import style
-from rfx.reporting.builders import Builder
+from rfx.reporting.builders import Builder, needed
 from rfx.reporting.charts import Chart, Curve, Panel
 from rfx.reporting.printed import printed
 from rfx.reporting.seeds import mean_of
@@ -26,8 +25,7 @@ def figure1(rows) -> Chart:
     error of both kernels over the dimension.
     """
     own = [row for row in curves.of(rows, "fig1") if row["status"] == "ok"]
-    found = curves.by_dimension(own)
-    _refuse_nothing(found, "fig1")
+    found = needed(curves.by_dimension(own), "sinha2016-fig1")
     plane = next((point.rows[0] for d, point in found.get("lkrf", {}).items() if d == 2), None)
     panels = [_picture(plane) if plane else Panel(hidden=True)]
     for part in ("train", "test"):
@@ -93,8 +91,7 @@ def _picture(row) -> Panel:
 def figure2(rows) -> Chart:
     """Test error of selected and of random coordinates and words over D."""
     own = [row for row in curves.of(rows, "fig2") if row["status"] == "ok"]
-    found = curves.by_size(own)
-    _refuse_nothing(found, "fig2")
+    found = needed(curves.by_size(own), "sinha2016-fig2")
     panels = _panels(
         found,
         {
@@ -110,8 +107,7 @@ def figure2(rows) -> Chart:
 def table1(rows, setting) -> Chart:
     """Table 1 as curves: test error over D and over seconds."""
     own = [row for row in curves.of(rows, curves.label("table1", setting)) if row["status"] == "ok"]
-    found = curves.by_size(own)
-    _refuse_nothing(found, "table1")
+    found = needed(curves.by_size(own), "sinha2016-table1")
     titles = {
         name: name + (f" (for {stands_for})" if stands_for else "")
         for name, stands_for in curves.DATA.items()
@@ -186,14 +182,6 @@ def _curve(points, method, words, gid) -> Curve:
     return Curve(
         list(means), [one.value for one in means.values()], style.look(method), words, gid, around
     )
-
-
-def _refuse_nothing(found, name):
-    if not found:
-        raise DataError(
-            f"the results file has no finished rows of sinha2016-{name}; rfx run sinha2016-{name}"
-            " makes them"
-        )
 
 
 FIGURES = {

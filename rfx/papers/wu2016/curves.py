@@ -7,6 +7,7 @@ results file may hold the rows of all figures.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any
 
 from rfx.records.result import complete, seconds_train
@@ -314,21 +315,20 @@ def speedups(rows: list[dict]) -> list[Curve]:
         curve = Curve(dataset, method)
         alone = by_threads.get(1, {})
         for threads, by_seed in by_threads.items():
-            ratios = sorted(
+            ratios = [
                 passes(alone[seed]) / passes(row) for seed, row in by_seed.items() if seed in alone
-            )
-            seconds = sorted(passes(row) for row in by_seed.values())
+            ]
             kappas = [
                 row["params"]["kappa"] for row in by_seed.values() if row["params"].get("kappa")
             ]
             curve.ours[threads] = {
-                "seconds": _median(seconds),
-                "speedup": _median(ratios),
-                "low": ratios[0] if ratios else None,
-                "high": ratios[-1] if ratios else None,
-                "runs": len(seconds),
-                "steps": _median(sorted(row["n_iter"] for row in by_seed.values())),
-                "kappa": _median(sorted(kappas)),
+                "seconds": median(passes(row) for row in by_seed.values()),
+                "speedup": median(ratios) if ratios else None,
+                "low": min(ratios, default=None),
+                "high": max(ratios, default=None),
+                "runs": len(by_seed),
+                "steps": median(row["n_iter"] for row in by_seed.values()),
+                "kappa": median(kappas) if kappas else None,
                 "converged": all(row["converged"] for row in by_seed.values()),
             }
         found.append(curve)
@@ -346,11 +346,3 @@ def passes(row) -> float:
     }
     # rows of rfx 0.1 store them in params
     return sum(last.values()) or row["params"].get("pass_seconds") or row["seconds_fit"]
-
-
-def _median(values):
-    """The median of sorted values, None if there are none."""
-    if not values:
-        return None
-    middle = len(values) // 2
-    return values[middle] if len(values) % 2 else (values[middle - 1] + values[middle]) / 2

@@ -6,10 +6,10 @@ import statistics
 from dataclasses import dataclass
 
 from rfx import losses
-from rfx.errors import DataError
 from rfx.papers.wu2016 import curves as wu2016
 from rfx.records.result import complete
 from rfx.reporting import seeds
+from rfx.reporting.builders import needed
 from rfx.reporting.suboptimality import Excess, Reference
 
 LABEL = "theorem1"
@@ -131,11 +131,7 @@ def cases(rows) -> list[Case]:
             case = _case(exact, gamma, penalty, alike)
             if case is not None:
                 found.append(case)
-    if not found:
-        raise DataError(
-            "the results file has no exact machine with random binning at two R; rfx run"
-            " wu2016-theorem1 makes them"
-        )
+    needed(found, "wu2016-theorem1", "exact machine with random binning at two R")
     order = {name: place for place, name in enumerate(wu2016.DATA)}
     return sorted(
         found, key=lambda case: (order.get(case.dataset, len(order)), case.penalty, case.gamma)

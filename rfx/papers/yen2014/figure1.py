@@ -12,6 +12,7 @@ import numpy as np
 
 from rfx.errors import DataError
 from rfx.records.result import complete, having
+from rfx.reporting.builders import needed
 
 LABEL = "figure1"
 DATA = {
@@ -164,12 +165,7 @@ def found(rows) -> dict[str, tuple[dict[str, Curves], Line | None]]:
                     [row for row in own if row["method"] == "kernel"], next(iter(curves.values()))
                 ),
             )
-    if not panels:
-        raise DataError(
-            "there are no rows of yen2014-figure1 to show; make them with: rfx run yen2014-figure1"
-            " --results FILE"
-        )
-    return panels
+    return needed(panels, "yen2014-figure1")
 
 
 def line(rows, curves: Curves) -> Line | None:

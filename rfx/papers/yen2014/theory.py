@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rfx import losses
-from rfx.errors import DataError
 from rfx.records.result import complete
+from rfx.reporting.builders import needed
 from rfx.reporting.seeds import Mean, mean_of
 from rfx.reporting.suboptimality import Excess, Reference
 
@@ -116,9 +116,5 @@ def cases(rows) -> list[Case]:
             found.append(
                 Case(exact["dataset"], exact["kernel"], Reference.of(exact), excess, rf, curvature)
             )
-    if not found:
-        raise DataError(
-            "the results file has no exact machine with sparse-rf at two sizes; rfx run"
-            " yen2014-corollary1 makes them"
-        )
+    needed(found, "yen2014-corollary1", "exact machine with sparse-rf at two sizes")
     return found

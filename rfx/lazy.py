@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from matplotlib import figure as figure
     from matplotlib import font_manager as font_manager
     from matplotlib import layout_engine as layout_engine
-    from matplotlib import markers as markers
     from matplotlib import ticker as ticker
     from scipy import optimize as optimize
     from scipy.linalg import blas as blas
@@ -64,7 +63,6 @@ LIBRARIES = {
     "shutil": ["shutil"],
     "subprocess": ["subprocess"],
     "tempfile": ["tempfile"],
-    "agg": ["matplotlib.backends.backend_agg"],
     "blas": ["scipy.linalg.blas"],
     "cluster": ["sklearn.cluster"],
     "dask": ["dask"],
@@ -80,7 +78,6 @@ LIBRARIES = {
     "liblinear": ["liblinear.liblinear"],
     "libsvm": ["libsvm.svm"],
     "linear_model": ["sklearn.linear_model"],
-    "markers": ["matplotlib.markers"],
     "matplotlib": ["matplotlib"],
     "metrics": ["sklearn.metrics"],
     "neural_network": ["sklearn.neural_network"],

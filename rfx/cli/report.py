@@ -48,7 +48,7 @@ def command(file, paper, results, output, force):
 
     Figures are stored next to the page as PNG, SVG and PDF, with their numbers as CSV.
     """
-    from rfx.reporting.report import own, page
+    from rfx.reporting.report import experiment, page
 
     if file is None:
         results = "results" if results is None else results
@@ -57,4 +57,4 @@ def command(file, paper, results, output, force):
     for option, value in (("--paper", paper), ("--results", results)):
         if value:
             raise UsageError(f"{option} applies to the papers' report only; omit it or {file}")
-    click.echo(own.write(file, output, force))
+    click.echo(experiment.write(file, output, force))

@@ -69,14 +69,7 @@ def settings_of(builder: Callable | None, rows: Iterable[Mapping]) -> list[str]:
     A row's label is a setting, or the name of a table or figure followed by a hyphen and the
     setting.
     """
-    known = getattr(builder, "settings", {})
-    labels = dict.fromkeys(
-        str(row["params"].get("label") or "") for row in rows if row["status"] == "ok"
-    )
-    return [
-        word
-        for word in dict.fromkeys(
-            word for label in labels for word in (label, label.partition("-")[2])
-        )
-        if word in known
-    ]
+    settings = getattr(builder, "settings", {})
+    labels = [str(row["params"].get("label") or "") for row in rows if row["status"] == "ok"]
+    words = [word for label in labels for word in (label, label.partition("-")[2])]
+    return [word for word in dict.fromkeys(words) if word in settings]

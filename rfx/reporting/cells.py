@@ -8,9 +8,9 @@ that no text is parsed again.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
+from rfx import terminal
 from rfx.reporting.seeds import UNJUDGED, Mean
 
 # What is written with a mean. "": nothing. "deviation": the standard deviation, with the decimals
@@ -83,7 +83,6 @@ class Cell(NamedTuple):
         return other.get(self.verdict, self.verdict or "")
 
 
-@lru_cache(4096)
 def words(text: str) -> Cell:
     """A cell of plain text."""
     return Cell(text=text)
@@ -138,6 +137,14 @@ class Table:
     notes: list[str]
     cells: Sequence[dict]
     compared: list[Cell] = field(default_factory=list)
+
+
+_BREAKS = dict.fromkeys(map(ord, "\t\n\r\v\f\x85\u2028\u2029"), " ")
+
+
+def cleaned(text: str) -> str:
+    """A text in one line, with control characters escaped."""
+    return text if text.isprintable() else terminal.plain(text.translate(_BREAKS))
 
 
 DASH = "-"

@@ -91,10 +91,6 @@ class Heat:
     colours: str
 
 
-def _nothing(axes) -> None:
-    pass
-
-
 @dataclass(frozen=True)
 class Panel:
     """One pair of axes. dress: a function applied to the axes after everything is drawn, for scales
@@ -106,7 +102,7 @@ class Panel:
     y_axis: str = ""
     curves: Sequence[Curve] = ()
     heat: Heat | None = None
-    dress: Callable[[Any], None] = _nothing
+    dress: Callable[[Any], None] | None = None
     hidden: bool = False
 
 
@@ -129,14 +125,14 @@ class Chart:
     @property
     def labels(self) -> list[str]:
         """The named curves in drawing order: those with bars last, as in a legend."""
-        found = (
+        labels = (
             curve.label
             for panel in self
             for bars in (False, True)
             for curve in panel.curves
             if curve.label and not curve.label.startswith("_") and (curve.error == "bars") == bars
         )
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(labels))
 
 
 def in_lines(
@@ -166,7 +162,8 @@ def paint(chart: Chart):
             axes.set_ylabel(panel.y_axis)
             if panel.title:
                 style.head(axes, panel.title)
-            panel.dress(axes)
+            if panel.dress:
+                panel.dress(axes)
             axes.set_visible(not panel.hidden)
     style.finish(figure, chart.title, chart.notes, chart.legend)
     return figure
@@ -222,29 +219,22 @@ def numbers(chart: Chart) -> list[dict]:
     line, and y for a vertical one. low and high are the band or bar around a point. value is that
     of a heat map's cell.
     """
-    found = []
-    for i, line in enumerate(chart.panels):
-        for j, panel in enumerate(line):
-            if panel is not None:
-                place = _place(chart, i, j)
-                found += [place | one for one in _of_panel(panel)]
-    return found
+    return [
+        _place(chart, i, j) | point
+        for i, line in enumerate(chart.panels)
+        for j, panel in enumerate(line)
+        if panel is not None
+        for point in _of_panel(panel)
+    ]
 
 
 def _of_panel(panel: Panel) -> Iterator[dict]:
-    for spots in (False, True):
-        for curve in panel.curves:
-            if (curve.kind == "spots") == spots and (curve.label or curve.gid):
-                for x, y in curve.points:
-                    low, high = curve.around.get(x, (None, None))
-                    yield {
-                        "curve": curve.label,
-                        "id": curve.gid,
-                        "x": x,
-                        "y": y,
-                        "low": low,
-                        "high": high,
-                    }
+    for curve in sorted(panel.curves, key=lambda curve: curve.kind == "spots"):
+        if curve.label or curve.gid:
+            names = {"curve": curve.label, "id": curve.gid}
+            for x, y in curve.points:
+                low, high = curve.around.get(x, (None, None))
+                yield names | {"x": x, "y": y, "low": low, "high": high}
     if panel.heat is not None:
         for up, line in zip(panel.heat.up, panel.heat.values):
             yield from (
@@ -258,17 +248,18 @@ def _place(chart: Chart, i: int, j: int) -> dict:
     """The title of a panel, and its axes. Labels that it shares with its neighbours are written
     only next to those.
     """
-    line = [panel for panel in chart.panels[i] if panel is not None]
-    column = [one[j] for one in chart.panels if one[j] is not None]
-    own = chart.panels[i][j]
-    first = lambda name, panels: next(
-        (text for panel in panels if (text := getattr(panel, name))), ""
-    )
-    return {
-        "panel": style.plain(first("title", [own, *line, *column])),
-        "x_axis": first("x_axis", [own, *reversed(column)]),
-        "y_axis": first("y_axis", [own, *line]),
+    line, column = chart.panels[i], [other[j] for other in chart.panels]
+    panel = line[j]
+    near = {
+        "panel": ("title", [panel, *line, *column]),
+        "x_axis": ("x_axis", [panel, *reversed(column)]),
+        "y_axis": ("y_axis", [panel, *line]),
     }
+    texts = {
+        heading: next(filter(None, (getattr(panel, name, "") for panel in panels)), "")
+        for heading, (name, panels) in near.items()
+    }
+    return texts | {"panel": style.plain(texts["panel"])}
 
 
 def written(chart: Chart) -> bytes:
@@ -277,14 +268,9 @@ def written(chart: Chart) -> bytes:
     writer = csv.DictWriter(out, COLUMNS, lineterminator="\n", restval="")
     writer.writeheader()
     for one in numbers(chart):
-        texts = {
-            name: safe(style.written(value))
-            for name, value in one.items()
-            if isinstance(value, str)
-        }
-        writer.writerow(
-            {name: "" if value is None else value for name, value in one.items()} | texts
-        )
+        texts = {name: value for name, value in one.items() if isinstance(value, str)}
+        safe_texts = {name: safe(style.written(text)) for name, text in texts.items()}
+        writer.writerow(one | safe_texts)
     return out.getvalue().encode()
 
 

@@ -87,7 +87,7 @@ def families() -> dict[str, dict[str, tuple[str, object]]]:
     The families include every map of random features, also those of other packages, and every
     method that selects features, grids or landmarks.
     """
-    found: dict[str, dict] = {
+    maps: dict[str, dict] = {
         "cosines": {},
         "signs and angles": {},
         "inner products": {},
@@ -102,8 +102,8 @@ def families() -> dict[str, dict[str, tuple[str, object]]]:
         of_angles = "gamma" not in kernel.parameters and kernel.metric != "product"
         if of_angles or name == "hamming":
             family = "signs and angles"
-        found[family][name] = name, _drawn(name)
-    found["chosen by the rows, and bins"] = {
+        maps[family][name] = name, _drawn(name)
+    maps["chosen by the rows, and bins"] = {
         "gaussian": ("gaussian", _drawn("gaussian")),
         "gaussian, by leverage": ("gaussian", _by_leverage),
         "nystrom, uniform": ("gaussian", _nystrom("uniform")),
@@ -111,7 +111,7 @@ def families() -> dict[str, dict[str, tuple[str, object]]]:
         "laplacian": ("laplacian", _drawn("laplacian")),
         **{f"{name}, random binning": (name, _binned(name)) for name in WIDTHS},
     }
-    return found
+    return maps
 
 
 def measure(name: str, kernel: str, features, X, sizes=SIZES, seeds: int = SEEDS) -> Approach:

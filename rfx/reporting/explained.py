@@ -10,42 +10,44 @@ from rfx.runs.explain import Asked, Dependence, Explanation
 MOST, MOST_OUTPUTS, IN_A_LINE, LONGEST = 15, 8, 3, 24
 
 
-def chart(found: Explanation, asked: Asked) -> Chart:
-    """The figure of an explanation: bars, and a panel for each column with partial dependence."""
-    panels = [_bars(found), *(_panel(one, found) for one in found.dependences)]
+def chart(explained: Explanation, asked: Asked) -> Chart:
+    """The figure of an explained: bars, and a panel for each column with partial dependence."""
+    panels = [_bars(explained), *(_panel(one, explained) for one in explained.dependences)]
     kept = min(len(panels), IN_A_LINE)
-    height = max(2.2, 0.7 + 0.14 * min(MOST, len(found.importances)))
+    height = max(2.2, 0.7 + 0.14 * min(MOST, len(explained.importances)))
     return Chart(
         "What the predictions depend on",
-        _notes(found, asked),
+        _notes(explained, asked),
         in_lines(panels, kept),
         height,
     )
 
 
-def _notes(found: Explanation, asked: Asked) -> list[str]:
-    drawn = f" of {found.n_given:,}, drawn by seed {asked.seed}" * (found.n_rows < found.n_given)
+def _notes(explained: Explanation, asked: Asked) -> list[str]:
+    drawn = f" of {explained.n_given:,}, drawn by seed {asked.seed}" * (
+        explained.n_rows < explained.n_given
+    )
     notes = [
-        f"{found.n_rows:,} rows{drawn}. Importance: by how much the {found.metric}"
-        f" ({found.error:.4g}) rises when a column is shuffled, the mean of {asked.repeats}"
+        f"{explained.n_rows:,} rows{drawn}. Importance: by how much the {explained.metric}"
+        f" ({explained.error:.4g}) rises when a column is shuffled, the mean of {asked.repeats}"
         " shuffles. Of the columns that tell nothing, 95 % have 0 in their interval."
     ]
-    if len(found.importances) > MOST:
-        notes.append(f"The first {MOST} of {len(found.importances):,} columns.")
-    if found.dependences:
+    if len(explained.importances) > MOST:
+        notes.append(f"The first {MOST} of {len(explained.importances):,} columns.")
+    if explained.dependences:
         notes.append(
-            f"Partial dependence: the mean {found.response} where all rows have the same value."
+            f"Partial dependence: the mean {explained.response} where all rows have the same value."
         )
-    if found.dependences and len(found.outputs) > MOST_OUTPUTS:
+    if explained.dependences and len(explained.outputs) > MOST_OUTPUTS:
         notes.append(
-            f"Those {MOST_OUTPUTS} of {len(found.outputs):,} classes are drawn whose means differ"
-            " most."
+            f"Those {MOST_OUTPUTS} of {len(explained.outputs):,} classes are drawn whose means"
+            " differ most."
         )
     return notes
 
 
-def _bars(found: Explanation) -> Panel:
-    shown = found.importances[:MOST]
+def _bars(explained: Explanation) -> Panel:
+    shown = explained.importances[:MOST]
     places = np.arange(len(shown), 0, -1).tolist()
     bar = {"color": style.numbered(0)["color"], "linewidth": 6, "solid_capstyle": "butt"}
     line = {"color": "0.15", "linewidth": 1.1}
@@ -62,16 +64,16 @@ def _bars(found: Explanation) -> Panel:
         axes.set_yticks(places, [_name(one.name) for one in shown])
         axes.set_ylim(0.4, len(shown) + 0.6)
 
-    return Panel("Importance", f"rise of the {found.metric}", "", curves, dress=dress)
+    return Panel("Importance", f"rise of the {explained.metric}", "", curves, dress=dress)
 
 
-def _panel(one: Dependence, found: Explanation) -> Panel:
-    several, places = len(found.outputs) > 1, list(range(len(one.grid)))
+def _panel(one: Dependence, explained: Explanation) -> Panel:
+    several, places = len(explained.outputs) > 1, list(range(len(one.grid)))
     numbers = one.kind == "numbers"
     xs = one.grid if numbers else places
     curves = []
-    for number, place in enumerate(found.widest(MOST_OUTPUTS)):
-        name, means = found.outputs[place], one.means[:, place]
+    for number, place in enumerate(explained.widest(MOST_OUTPUTS)):
+        name, means = explained.outputs[place], one.means[:, place]
         look = style.numbered(number) | ({} if one.kind != "categories" else {"linestyle": "none"})
         gid = style.identifier("dependence", one.name, name)
         curves.append(Curve(xs, means, look, style.plain(name) if several else "", gid))
@@ -83,8 +85,8 @@ def _panel(one: Dependence, found: Explanation) -> Panel:
         texts = [_name(str(value)) for value in one.grid]
         axes.set_xticks(places[::step], texts[::step], rotation=45, ha="right")
 
-    of = f" of {style.plain(found.outputs[0])}" if not several and found.outputs[0] else ""
-    return Panel(one.name, "", f"mean {found.response}{of}", curves, dress=dress)
+    of = f" of {style.plain(explained.outputs[0])}" if not several and explained.outputs[0] else ""
+    return Panel(one.name, "", f"mean {explained.response}{of}", curves, dress=dress)
 
 
 def _name(text: str) -> str:

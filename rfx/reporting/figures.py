@@ -8,7 +8,6 @@ appearance. matplotlib is imported only when something is drawn, and never opens
 import importlib
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -49,16 +48,16 @@ _METADATA = {
 _MARKS = {"png": b"Software\0rfx", "svg": b"<dc:title>rfx</dc:title>", "pdf": b"/Creator (rfx)"}
 
 
-def _kind(form) -> files.Kind:
+def _kind(form: str) -> files.Kind:
     """The kind of files that are figures drawn by rfx in this format."""
 
-    def made(path):
+    def drawn_by_rfx(path) -> bool:
         if form == "csv":
             return charts.is_written(path)
         with open(path, "rb") as handle:
             return _MARKS[form] in handle.read(-1 if form == "pdf" else 4096)
 
-    return files.Kind(f"a figure of rfx in {form.upper()}", made)
+    return files.Kind(f"a figure of rfx in {form.upper()}", drawn_by_rfx)
 
 
 def draw(
@@ -66,13 +65,13 @@ def draw(
     rows: Sequence[Mapping],
     output=None,
     setting: str | None = None,
-    known: dict[str, Callable] | None = None,
+    builders: Mapping[str, Callable] | None = None,
     inputs=(),
     force: bool = False,
 ) -> list[Path]:
     """Draw the figure `name` from result rows as PNG, SVG and PDF, and write its numbers as CSV.
 
-    Returns the paths of these files. known: the figures, name to builder; default: the general
+    Returns the paths of these files. builders: the figures, name to builder; default: the general
     ones. output: a folder (an existing one, or a name that ends in /), or the files' name with or
     without .png or .svg; default: NAME in the current folder. The CSV file is STEM.figure.csv, to
     distinguish it from results files. inputs, force: see files.guard; figures of rfx are replaced
@@ -80,10 +79,10 @@ def draw(
     is no such figure or a file must not be replaced. Raises DataError if no row belongs to it or a
     file can't be written.
     """
-    known = catalogue.figures() if known is None else known
-    if name not in known:
-        raise UsageError(f"there is no figure {name}{or_near(name, known)}")
-    return _drawn(name, lambda: known[name](rows, setting), output, inputs, force)
+    builders = catalogue.figures() if builders is None else builders
+    if name not in builders:
+        raise UsageError(f"there is no figure {name}{or_near(name, builders)}")
+    return _drawn(name, lambda: builders[name](rows, setting), output, inputs, force)
 
 
 def draw_model(name: str, model: Pipeline, output=None, inputs=(), force: bool = False):
@@ -92,6 +91,18 @@ def draw_model(name: str, model: Pipeline, output=None, inputs=(), force: bool =
     Raises DataError if the model has nothing to draw.
     """
     return _drawn(name, lambda: figures_general.OF_MODELS[name](model), output, inputs, force)
+
+
+def _drawn(name: str, build: Callable[[], charts.Chart], output, inputs, force) -> list[Path]:
+    folder = str(output).endswith(os.sep) or Path(output or "").is_dir()
+    stem = Path(output or "") / name if folder else Path(output)
+    if stem.suffix.lower().removeprefix(".") in FORMATS and not folder:
+        stem = stem.with_suffix("")
+    for path, form in zip(_targets(stem), FORMATS):
+        files.guard(("--output", path), inputs, _kind(form), force)
+    with styled():
+        chart = build()
+        return save(chart, charts.paint(chart), stem)
 
 
 def guard_one(path, inputs=(), force: bool = False) -> None:
@@ -109,8 +120,7 @@ def draw_one(chart: charts.Chart, path) -> None:
     """
     try:
         with styled(), files.whole(path) as handle:
-            form = _form(path)
-            draw_into(charts.paint(chart), handle, form)
+            _draw_into(charts.paint(chart), handle, _form(path))
     except OSError as error:
         raise DataError(f"{path} can't be written: {error.strerror}") from error
 
@@ -119,27 +129,14 @@ def _form(path) -> str:
     """The format from the name of a figure's file."""
     form = Path(path).suffix.lower().removeprefix(".")
     if form not in _METADATA:
-        known = ", ".join(f".{one}" for one in _METADATA)
-        raise UsageError(f"--figure is {path}, but its name must end in one of {known}")
+        endings = ", ".join(f".{one}" for one in _METADATA)
+        raise UsageError(f"--figure is {path}, but its name must end in one of {endings}")
     return form
 
 
-def _drawn(name, build, output, inputs, force) -> list[Path]:
-    stem = _stem(name, output)
-    for form in FORMATS:
-        files.guard(("--output", _target(stem, form)), inputs, _kind(form), force)
-    with styled():
-        chart = build()
-        return save(chart, charts.paint(chart), stem)
-
-
-@contextmanager
-def styled(**more):
-    """Context in which figures are drawn and written: rfx's own style, with additional matplotlib
-    settings.
-    """
-    with lazy.matplotlib.rc_context(_STYLE | more):
-        yield
+def styled():
+    """Context in which figures are drawn and written: rfx's own style."""
+    return lazy.matplotlib.rc_context(_STYLE)
 
 
 def save(chart: charts.Chart, figure, stem: Path) -> list[Path]:
@@ -150,55 +147,34 @@ def save(chart: charts.Chart, figure, stem: Path) -> list[Path]:
     """
     try:
         stem.parent.mkdir(parents=True, exist_ok=True)
-        return _written(chart, figure, stem)
+        for path, form in zip(_targets(stem), FORMATS):
+            with files.whole(path) as handle:
+                if form == "csv":
+                    handle.write(charts.written(chart))
+                else:
+                    _draw_into(figure, handle, form)
+            # the layout takes as long as drawing, and is the same in all formats
+            figure.set_layout_engine("none")
     except OSError as error:
         raise DataError(
             f"{stem} can't be written: {error.strerror}; give another --output"
         ) from error
+    return _targets(stem)
 
 
-def _written(chart, figure, stem) -> list[Path]:
-    # the layout takes as long as drawing, and is the same in all formats
-    first = _save(chart, figure, stem, FORMATS[0])
-    figure.set_layout_engine("none")
-    return [first, *(_save(chart, figure, stem, form) for form in FORMATS[1:])]
+def _targets(stem: Path) -> list[Path]:
+    ends = ("figure.csv" if form == "csv" else form for form in FORMATS)
+    return [stem.with_name(f"{stem.name}.{end}") for end in ends]
 
 
-def _stem(name, output) -> Path:
-    if output is None:
-        return Path(name)
-    if str(output).endswith(os.sep) or Path(output).is_dir():
-        return Path(output) / name
-    suffix = Path(output).suffix.lower()
-    return Path(output).with_suffix("") if suffix.removeprefix(".") in FORMATS else Path(output)
-
-
-def _target(stem, form) -> Path:
-    return stem.with_name(f"{stem.name}.{'figure.csv' if form == 'csv' else form}")
-
-
-def _save(chart, figure, stem, form) -> Path:
-    target = _target(stem, form)
-    with files.whole(target) as handle:
-        if form == "csv":
-            handle.write(charts.written(chart))
-            return target
-        draw_into(figure, handle, form)
-    return target
-
-
-def draw_into(figure, handle, form: str) -> None:
+def _draw_into(figure, handle, form: str) -> None:
     """Draw a figure once, in a format, into an open file.
 
     `savefig` draws twice: first without output, for layouts that a drawing may change.
     """
     name = {"png": "Agg", "svg": "SVG", "pdf": "Pdf"}[form]
     backend = importlib.import_module(f"matplotlib.backends.backend_{name.lower()}")
-    before = figure.dpi
-    try:
-        # vector formats count in points
-        figure.dpi = DPI if form == "png" else 72
-        canvas = getattr(backend, f"FigureCanvas{name}")(figure)
-        getattr(canvas, f"print_{form}")(handle, metadata=_METADATA[form])
-    finally:
-        figure.dpi = before
+    # vector formats count in points
+    figure.dpi = DPI if form == "png" else 72
+    canvas = getattr(backend, f"FigureCanvas{name}")(figure)
+    getattr(canvas, f"print_{form}")(handle, metadata=_METADATA[form])

@@ -15,7 +15,6 @@ from scipy.special import stdtrit
 from rfx import methods
 from rfx.errors import UsageError
 from rfx.records.keys import canonical, lacks_gamma
-from rfx.records.result import Params, picker
 from rfx.reporting.printed import Printed
 
 # Inputs that distinguish runs besides options. n_features and lam are options of some methods and
@@ -52,31 +51,26 @@ class Mean(NamedTuple):
     low: float
     high: float
 
-    @classmethod
-    def one(cls, value: float) -> "Mean":
-        """A single value."""
-        return cls(value, None, 1, value, value)
+    @property
+    def around(self) -> tuple[float, float]:
+        """One standard deviation below and above the mean."""
+        return self.value - (self.sd or 0), self.value + (self.sd or 0)
 
 
 def mean(values: Iterable[float | None]) -> Mean | None:
     """The mean of the values that are not None; None if there are none."""
-    known = [value for value in values if value is not None]
-    return mean_of(known) if known else None
+    numbers = [value for value in values if value is not None]
+    return mean_of(numbers) if numbers else None
 
 
-def mean_of(known: Sequence[float]) -> Mean:
+def mean_of(values: Sequence[float]) -> Mean:
     """The mean of one or more values."""
-    low, high, n = min(known), max(known), len(known)
+    low, high, n = min(values), max(values), len(values)
     if low == high:
         return Mean(low, 0.0 if n > 1 else None, n, low, high)
-    middle = statistics.fmean(known)
-    return Mean(
-        middle,
-        math.sqrt(math.fsum((value - middle) ** 2 for value in known) / (n - 1)),
-        n,
-        low,
-        high,
-    )
+    middle = statistics.fmean(values)
+    sd = math.sqrt(math.fsum((value - middle) ** 2 for value in values) / (n - 1))
+    return Mean(middle, sd, n, low, high)
 
 
 def slope(points: Sequence[tuple[float, float]]) -> float:
@@ -129,137 +123,81 @@ def verdict(
 
 def noise(sizes: list[int]) -> list[str]:
     """The notes on the number of runs per cell, from the number of each."""
-    several = sorted({size for size in sizes if size > 1})
+    several = [size for size in sizes if size > 1]
     if not several:
         return ["Every cell is a single run, so its noise is not known."] if sizes else []
-    counts = str(several[0]) if len(several) == 1 else f"{several[0]} to {several[-1]}"
+    counts = " to ".join(map(str, dict.fromkeys((min(several), max(several)))))
     single = "; a cell without ± is a single run" if 1 in sizes else ""
-    return [
-        f"Cells are means over {counts} seeds ± their standard deviation{single}.",
-        LEGEND,
-    ]
+    return [f"Cells are means over {counts} seeds ± their standard deviation{single}.", LEGEND]
 
 
 @lru_cache
-def options_of(method: str) -> frozenset[str]:
-    """The names of a method's options; empty for an unknown method."""
+def options_of(method: str) -> tuple[frozenset[str], Mapping]:
+    """The names of a method's options, and their defaults; empty for an unknown method."""
     try:
-        return frozenset(methods.get(method).declared()) - {"seed", "timeout"}
+        declared = methods.get(method)
     except UsageError:
-        return frozenset()
-
-
-@lru_cache(4096)
-def _wanted(method: str, names: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    """Of the names in params those that distinguish runs of a method, in order; and the columns of
-    options that are missing from params.
-    """
-    options = options_of(method)
-    entries = [name for name in _PARAMS if name in names]
-    entries += [name for name in names if name in options and name not in _PARAMS]
-    return entries, [
-        name for name in ("lam", "n_features") if name in options and name not in names
-    ]
-
-
-_fields = picker(*_FIELDS)
+        return frozenset(), {}
+    return frozenset(declared.declared()) - {"seed", "timeout"}, declared.defaults()
 
 
 def inputs(row: Mapping) -> dict:
     """The inputs of a row's run by name, without its seed: the requested values, such as
     ``validation``, rather than the chosen ones.
     """
-    params = row["params"]
-    asked = asked_of(row)
-    method = asked.get("method") or row["method"]
-    found = {name: value for name, value in zip(_FIELDS, _fields(row)) if value is not None}
-    if type(params) is Params:
-        entries, columns = _wanted(method, params.names)
-        found.update(zip(entries, params.several(entries)))
-    else:
-        entries, columns = _wanted(method, tuple(params))
-        found.update((name, params[name]) for name in entries if params[name] is not None)
-    for name in columns:
-        value = row.get(name)
-        if value is not None:
-            found[name] = value
-    for name, value in asked.items():
-        if value is not None:
-            found[name] = value
-        else:
-            found.pop(name, None)
-    if type(found.get("gamma")) is str and lacks_gamma(row.get("kernel")):
-        del found["gamma"]
-    return found
+    params, requested = row["params"], requested_of(row)
+    options, _ = options_of(requested.get("method") or row["method"])
+    values = {name: row.get(name) for name in _FIELDS}
+    values |= {name: params.get(name) for name in _PARAMS}
+    values |= {name: params[name] for name in params if name in options}
+    for name in ("lam", "n_features"):
+        if name in options and name not in params:
+            values[name] = row.get(name)
+    values |= requested
+    if isinstance(values.get("gamma"), str) and lacks_gamma(row.get("kernel")):
+        del values["gamma"]
+    return {name: value for name, value in values.items() if value is not None}
 
 
-def asked_of(row: Mapping) -> Mapping:
+def requested_of(row: Mapping) -> Mapping:
     """The requested values of a row's run if they differ from the row's; None for values that were
     not requested.
-    """
-    params = row["params"]
-    asked = params.get("asked")
-    if asked is not None:
-        return asked
-    steps = params.get("validation")
-    return _of_steps(row, params, steps) if steps else {}
 
-
-def _of_steps(row: Mapping, params: Mapping, steps: Sequence[Mapping]) -> dict:
-    """The same for a row without this record: the words of the options for which its validation had
-    several values.
+    A row of an early version has no such record. Its requested values are the words of the options
+    for which its validation had several values.
     """
-    defaults, found = _defaults(row["method"]), {}
-    for step in steps:
+    params, (_, defaults) = row["params"], options_of(row["method"])
+    if (recorded := params.get("asked")) is not None:
+        return recorded
+    words: dict = {}
+    for step in params.get("validation") or ():
         for place, name in enumerate(step["options"]):
-            tried, own = {str(one[place]) for one in step["tried"]}, params.get(name)
+            tried, value = {str(values[place]) for values in step["tried"]}, params.get(name)
             # a word that was not tried, such as validation, is the requested value
-            asked = type(own) is str and own not in tried
-            if len(tried) > 1 and name in defaults and not asked:
-                word = defaults[name]
-                found[name] = None if word is None else word if type(word) is str else "validation"
-    return found
+            requested = isinstance(value, str) and value not in tried
+            if len(tried) > 1 and name in defaults and not requested:
+                default = defaults[name]
+                words[name] = default if isinstance(default, str | None) else "validation"
+    return words
 
 
-@lru_cache
-def _defaults(method: str) -> Mapping:
-    """The defaults of a method's options; empty for an unknown method."""
-    try:
-        return methods.get(method).defaults()
-    except UsageError:
-        return {}
-
-
-def token(given: Mapping) -> tuple:
-    """A hashable key that is equal for inputs that `canonical` makes equal: names with their
-    values.
-    """
-    return tuple(
-        sorted((name, _token(value)) for name, value in given.items() if value is not None)
-    )
-
-
-def _token(value) -> tuple:
-    """A key that orders values by type; 1 and 1.0 are the same, and true is not a number."""
-    kind = type(value)
-    if kind is str:
-        return 0, value
-    if kind is int:
-        return 1, value
-    if kind is float:
-        return 1, canonical(value)
-    return 2, json.dumps(canonical(value), sort_keys=True)
+def token(values: Mapping) -> str:
+    """A text that is equal for inputs that `canonical` makes equal."""
+    return json.dumps(canonical(values), sort_keys=True)
 
 
 def variants(rows: Sequence[Mapping]) -> list[list]:
     """Groups of rows that differ only in the seed: in each the newest row per seed, ordered by
     seed. The groups made last come last.
     """
-    found: dict[tuple, dict] = {}
+    groups: dict[str, dict] = {}
     for row in rows:
         name = token(inputs(row))
-        found[name] = found.pop(name, {}) | {row["seed"]: row}
+        groups[name] = groups.pop(name, {}) | {row["seed"]: row}
     return [
-        [by_seed[seed] for seed in sorted(by_seed, key=lambda seed: (seed is not None, seed))]
-        for by_seed in found.values()
+        [
+            rows_by_seed[seed]
+            for seed in sorted(rows_by_seed, key=lambda seed: (seed is not None, seed))
+        ]
+        for rows_by_seed in groups.values()
     ]

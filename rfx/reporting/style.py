@@ -9,10 +9,11 @@ something is drawn.
 import itertools
 import math
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
 
-from rfx import lazy, methods, terminal
+from rfx import lazy, methods
+from rfx.reporting.cells import cleaned
 
 # Okabe and Ito's colours first, which colour-blind readers can distinguish, then Tol's.
 _LOOKS = {
@@ -46,8 +47,6 @@ _MARKS = "osD^vPX<>phd"
 FONT = "DejaVu Sans"
 LONGEST = 60  # maximum characters of a name in a figure
 _UNKNOWN = "\N{REPLACEMENT CHARACTER}"
-# identifiers in the SVG file
-TITLE, NOTES = "title", "notes"
 AUTHORS = {"markerfacecolor": "white", "alpha": 0.65, "linewidth": 1.0, "linestyle": "--"}
 
 
@@ -68,20 +67,19 @@ def looks(names: Iterable[str]) -> dict[str, dict]:
     names = list(names)
     others = dict.fromkeys(sorted(set(methods.names()) - _LOOKS.keys()))
     others |= dict.fromkeys(sorted(set(names) - _LOOKS.keys() - others.keys()))
-    found = _LOOKS | dict(zip(others, _cycle(len(others))))
+    pairs = _LOOKS | dict(zip(others, _cycle()))
     return {
-        name: {"color": found[name][0], "marker": found[name][1], "linestyle": "-"}
+        name: {"color": pairs[name][0], "marker": pairs[name][1], "linestyle": "-"}
         for name in names
     }
 
 
-def _cycle(count: int) -> list[tuple[str, str]]:
+def _cycle() -> Iterator[tuple[str, str]]:
     """Pairs of a colour and a mark that no method of rfx has. Each mark comes with every colour
     before a pair is repeated.
     """
     pairs = ((_COLOURS[(i + i // 12) % 8], _MARKS[i % 12]) for i in itertools.count())
-    free = (pair for pair in pairs if pair not in _LOOKS.values())
-    return list(itertools.islice(free, count))
+    return (pair for pair in pairs if pair not in _LOOKS.values())
 
 
 def numbered(number: int) -> dict:
@@ -120,7 +118,7 @@ def label(words: str, whose: str) -> str:
 
 def identifier(*words) -> str:
     """The identifier (gid) of a curve in the SVG file."""
-    return "-".join(_without_controls(str(word)) for word in words)
+    return "-".join(cleaned(str(word)) for word in words)
 
 
 def plain(text) -> str:
@@ -137,7 +135,7 @@ def escaped(text: str) -> str:
 
     Control characters are escaped; characters that the font lacks become a question mark in a box.
     """
-    text = _without_controls(text)
+    text = cleaned(text)
     if not text.isascii():
         signs = _signs()
         text = "".join(one if ord(one) in signs else _UNKNOWN for one in text)
@@ -147,13 +145,6 @@ def escaped(text: str) -> str:
 def written(text: str) -> str:
     """The original text passed to `plain`, unless it was shortened."""
     return text.replace(r"\$", "$").removeprefix(" ")
-
-
-def _without_controls(text: str) -> str:
-    return text if text.isprintable() else terminal.plain(text.translate(_BREAKS))
-
-
-_BREAKS = dict.fromkeys(map(ord, "\t\n\r\v\f\x85\u2028\u2029"), " ")
 
 
 @cache
@@ -268,7 +259,7 @@ def finish(figure, title: str, notes, legend: bool = True) -> None:
             handles.setdefault(text, handle)
     width = figure.get_figwidth()
     order = _pairs(handles)
-    shared = figure.legend(
+    figure.legend(
         [handles[text] for text in order],
         order,
         loc="outside upper center",
@@ -277,37 +268,14 @@ def finish(figure, title: str, notes, legend: bool = True) -> None:
         title=textwrap.fill(escaped(title), int(width * 9)),
         title_fontproperties={"size": 11, "weight": "bold"},
     )
-    shared.get_title().set_gid(TITLE)
     wrapped = [line for note in notes for line in textwrap.wrap(escaped(note), int(width * 19))]
-    below = figure.supxlabel("\n".join(wrapped), x=0.01, ha="left", fontsize=7, color="0.25")
-    below.set_gid(NOTES)
-
-
-def edges(figure) -> tuple[float, float]:
-    """(top, bottom): the heights in points of the title and of the notes of a figure with a layout,
-    from its edges.
-    """
-    before, figure.dpi = figure.dpi, 72
-    try:
-        renderer = lazy.agg.FigureCanvasAgg(figure).get_renderer()
-        (legend,) = figure.legends
-        box, title = (one.get_window_extent(renderer) for one in (legend, legend.get_title()))
-        notes = figure.findobj(lambda one: one.get_gid() == NOTES)[0].get_window_extent(renderer)
-        top = (
-            figure.bbox.height
-            - box.y1
-            + title.height
-            + legend.borderpad * legend.prop.get_size_in_points()
-        )
-        return top, max(0.0, notes.y1) if notes.height else 0.0
-    finally:
-        figure.dpi = before
+    figure.supxlabel("\n".join(wrapped), x=0.01, ha="left", fontsize=7, color="0.25")
 
 
 def machines(rows, threads: bool = True) -> str:
     """The note on the machines of our runs."""
     places = (
-        ((row["cpu"] or "unknown processor")[:LONGEST])
+        (row["cpu"] or "unknown processor")[:LONGEST]
         + (f", {row['threads'] or 'all'} threads" if threads else "")
         for row in rows
     )

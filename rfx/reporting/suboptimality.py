@@ -38,15 +38,14 @@ class Reference:
     @staticmethod
     def there(row: dict) -> bool:
         """Whether a row of `kernel` has all the values that `of` needs."""
-        known = (
-            row["params"].get("norm")
-            and row["lam"] is not None
-            and row["objective"] is not None
-            and row["n_train"]
-        )
+        if not row["params"].get("norm") or not row["n_train"]:
+            return False
+        if row["lam"] is None or row["objective"] is None:
+            return False
         if row["metric"] == "rmse":
-            return bool(known and row.get("trace") and row["trace"][0].get("objective") is not None)
-        return bool(known and row["params"].get("loss"))
+            steps = row.get("trace")
+            return bool(steps and steps[0].get("objective") is not None)
+        return bool(row["params"].get("loss"))
 
     @classmethod
     def of(cls, row: dict, blocks: float = 1.0) -> "Reference":
@@ -110,20 +109,16 @@ class Excess:
         The default limit is the seed's least objective. Only sizes up to 1/part of the largest are
         used. A seed with fewer than three sizes, or with a distance of zero, has no slope.
         """
-        distance = (
-            (lambda value: value - self.limit)
-            if limit is None
-            else (lambda value: abs(value - limit))
-        )
+        distance = lambda value: value - self.limit if limit is None else abs(value - limit)
         most = max(self.values) / part
         points = {
-            seed: [(size, distance(own)) for size, own in sorted(sizes.items()) if size <= most]
+            seed: [(size, distance(value)) for size, value in sorted(sizes.items()) if size <= most]
             for seed, sizes in self.by_seed.items()
         }
         return {
-            seed: seeds.slope(own)
-            for seed, own in points.items()
-            if len(own) > 2 and all(above > 0 for _, above in own)
+            seed: seeds.slope(line)
+            for seed, line in points.items()
+            if len(line) > 2 and all(above > 0 for _, above in line)
         }
 
     def within(self, reference: float, share: float, below: bool = True) -> dict[Any, int | None]:
@@ -154,22 +149,15 @@ class Excess:
         defines the limit.
         """
         limit = self.limit if limit is None else limit
-        found = [(size, seeds.mean_of(own)) for size, own in self.values.items()][:-1]
-        return (
-            [size for size, _ in found],
-            [own.value - limit for _, own in found],
-            [own.sd or 0.0 for _, own in found],
-        )
+        sizes = list(self.values)[:-1]
+        means = [seeds.mean_of(self.values[size]) for size in sizes]
+        return sizes, [mean.value - limit for mean in means], [mean.sd or 0.0 for mean in means]
 
     @property
     def slope(self) -> float | None:
         """The slope of the line through the means above the limit, in a log-log plot; None for
         fewer than three sizes.
         """
-        largest = max(self.values)
-        points = [
-            (size, mean)
-            for size, mean, _ in zip(*self.above())
-            if size <= largest / _PART and mean > 0
-        ]
+        most = max(self.values) / _PART
+        points = [(size, mean) for size, mean, _ in zip(*self.above()) if size <= most and mean > 0]
         return seeds.slope(points) if len(points) > 2 else None

@@ -2,19 +2,18 @@
 comparison of two files; and `map-convergence`.
 """
 
-import hashlib
 import math
 import statistics
-from array import array
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from scipy.special import stdtr
 
+from rfx import lazy
 from rfx.errors import UsageError
-from rfx.parallel import cached
-from rfx.records.result import picker, seconds_train
+from rfx.records.result import seconds_train
 from rfx.reporting import columns, convergence, seeds
 from rfx.reporting.builders import Builder
 from rfx.reporting.cells import (
@@ -45,6 +44,10 @@ _CELLS = (
     "peak_rss_mb",
 )
 _BEST = f"{BEST}: the best score of its data set"
+_OVER = "means over"
+# A t-test of fewer pairs is uninformative.
+FEWEST_PAIRS = 3
+_MOST_WORDS = 3
 # numbers of features in map-convergence
 _SHOWN = (16, 64, 256, 1024)
 
@@ -61,409 +64,379 @@ def summary(rows, setting=None, group_by=None, mean_over=None) -> Table:
     columns except those named, such as seed.
     """
     if setting is not None:
-        labels = sorted({row["params"]["label"] for row in rows if row["params"].get("label")})
+        labels = sorted({row["params"].get("label") or "" for row in rows} - {""})
         if setting not in labels:
             raise UsageError(
                 f"--setting {setting}: no row has it (there are: {', '.join(labels) or 'none'})"
             )
         rows = [row for row in rows if row["params"].get("label") == setting]
-    given = columns.of(rows)
+    inputs = columns.of(rows)
     if group_by and mean_over:
         raise UsageError(f"--group-by {group_by} and --mean-over {mean_over}: give one of the two")
-    if group_by or mean_over:
-        by, said = _by(rows, given, group_by, mean_over)
-        several = len({_data_of(row) for row in rows if row["status"] == "ok"}) > 1
-        return (_ranked if several and "dataset" not in by else _grouped)(rows, given, by, said)
-    return _listed(rows, given)
-
-
-def _listed(rows, given) -> Table:
-    shown = [*columns.ALWAYS, *given.varying]
-    metric, outcomes = _metric(rows)
-    best = _best(
-        ((row["dataset"], row["metric"]), row["score"] if row["status"] == "ok" else None)
-        for row in rows
-    )
-
-    def line(place: int) -> list[Cell]:
-        row, values = rows[place], given.values[place]
-        cells = [columns.cell(name, values.get(name)) for name in shown]
-        for value, (name, (_, write)) in zip(columns.outcomes(row), columns.OUTCOMES.items()):
-            if name == "score":
-                write, scored = columns.score_format(row["metric"]), {"best": place in best}
-                cells.append(number(value, write, converged=row["converged"], **scored))
-            else:
-                cells.append(number(value, write))
-        if metric is None:
-            cells.insert(len(shown) + 1, words(row["metric"] or DASH))
-        return cells
-
-    more = [name for name in given.varying if name not in _CELLS]
-    headings = [given.heading(name) for name in shown] + outcomes
-    notes = ([_BEST] if best else []) + _notes(rows, given, shown)
-    section = Section("", headings, columns.Each(range(len(rows)), line), len(columns.ALWAYS))
-    return Table(
-        "summary",
-        f"{len(rows)} rows",
-        [section],
-        notes,
-        columns.Each(rows, lambda row: _cell_of(row, more)),
-    )
-
-
-def _cell_of(row, more) -> dict:
-    """The values of a row for CSV and JSON. more: names of further inputs."""
-    found = {"status": row["status"]} | {name: columns.outcome(row, name) for name in _CELLS}
-    found |= {
-        "converged": row["converged"],
-        "label": row["params"].get("label"),
-        "seed": row["seed"],
-    }
-    values = columns.values_of(row) if more else {}
-    return found | {name: values.get(name) for name in more}
-
-
-def _best(scores) -> set[int]:
-    """The positions of the best scores of each family with two or more. scores: ((family, metric),
-    score or None); for rmse a low score is better.
-    """
-    families: dict[tuple, list] = {}
-    for place, ((family, metric), score) in enumerate(scores):
-        if score is not None and metric:
-            families.setdefault((family, metric), []).append(
-                (-score if metric == "rmse" else score, place)
-            )
-    # if all are equal, none is the best
-    highest = {family: max(score for score, _ in found) for family, found in families.items()}
-    several = [
-        (highest[family], found)
-        for family, found in families.items()
-        if min(score for score, _ in found) < highest[family]
-    ]
-    return {place for best, found in several for score, place in found if score == best}
-
-
-# A t-test of fewer pairs is uninformative.
-FEWEST_PAIRS = 3
-
-
-def _by_run(rows, with_seed=True) -> dict[tuple, float]:
-    """The mean score of rows on the same data with the same seed; without seed, on the same data.
-
-    A deterministic run has the seed None.
-    """
-    found: dict[tuple, list] = {}
-    for row in rows:
-        if row["score"] is not None:
-            seed = None if row["params"].get("seedless") or not with_seed else row["seed"]
-            found.setdefault((*_data_of(row), seed), []).append(row["score"])
-    return {name: sum(scores) / len(scores) for name, scores in found.items()}
-
-
-def _data_of(row) -> tuple:
-    """The values that identify the problem of a row."""
-    return row["dataset"], row["split"], row["params"].get("test"), row["params"].get("target")
-
-
-def _at(runs: dict[tuple, float], name: tuple) -> float | None:
-    """The score of the run with that name; a deterministic run has one score for all seeds."""
-    return runs.get(name, runs.get((*name[:-1], None)))
-
-
-def _paired(one: dict[tuple, float], best: dict[tuple, float]) -> tuple[float | None, int]:
-    """(p, pairs) of the paired t-test of two groups of rows, from their scores by `_by_run`; p is
-    None if the test is undefined.
-    """
-    pairs = [(_at(one, name), _at(best, name)) for name in {**one, **best}]
-    less = seeds.mean(a - b for a, b in pairs if a is not None and b is not None)
-    if less is None or not less.sd or less.n < FEWEST_PAIRS:
-        return None, 0 if less is None else less.n
-    return float(2 * stdtr(less.n - 1, -abs(less.value) / (less.sd / less.n**0.5))), less.n
-
-
-def _p(p: float | None, pairs: int) -> Cell:
-    """The cell of a paired p, or the reason why it is missing."""
-    if p is None and 0 < pairs < FEWEST_PAIRS:
-        return words("1 pair" if pairs == 1 else f"{pairs} pairs")
-    return number(p, "{:.2g}".format)
-
-
-def _full(runs: Sequence[dict[tuple, float]]) -> list[bool]:
-    """Which groups have every run that any group has."""
-    every = {name for own in runs for name in own if name[-1] is not None}
-    every = every or {name for own in runs for name in own}
-    return [all(_at(own, name) is not None for name in every) for own in runs]
-
-
-def _by(rows, given, group_by, mean_over) -> tuple[list[str], str]:
-    """The columns to group by, and their description in the title."""
-    names = [given.resolve(name) for name in (group_by or mean_over).split(",")]
+    if not group_by and not mean_over:
+        return _listed(rows, inputs)
+    names = [inputs.resolve(name) for name in (group_by or mean_over).split(",")]
     if group_by:
-        return names, f"by {', '.join(given.heading(name) for name in names)}"
-    # chosen values may differ between seeds; requested values do not
-    asked = (*columns.ALWAYS, *columns.of(rows, asked=True).varying)
-    return [name for name in asked if name not in names], f"{_OVER} {', '.join(names)}"
+        by, title = names, f"by {', '.join(map(columns.heading, names))}"
+    else:
+        # chosen values may differ between seeds; requested values do not
+        varying = (*columns.ALWAYS, *columns.of(rows, requested=True).varying)
+        by = [name for name in varying if name not in names]
+        title = f"{_OVER} {', '.join(names)}"
+    several = len({_problem(row) for row in rows if row["status"] == "ok"}) > 1
+    return (_ranked if several and "dataset" not in by else _grouped)(rows, inputs, by, title)
+
+
+def _listed(rows: Sequence[Mapping], inputs: columns.Columns) -> Table:
+    """Every row in a line."""
+    shown = [*columns.ALWAYS, *inputs.varying]
+    more = [name for name in inputs.varying if name not in _CELLS]
+    several, headings = _headings(rows)
+    scores = [_gain(row) if row["status"] == "ok" else None for row in rows]
+    best = _best([(row["dataset"], row["metric"]) for row in rows], scores)
+    lines, cells = [], []
+    for place, (row, values) in enumerate(zip(rows, inputs.values)):
+        means = {name: seeds.mean([columns.outcome(row, name)]) for name in columns.OUTCOMES}
+        outcomes = _outcomes(means, row["metric"], place in best, row["converged"], several)
+        lines.append([*(columns.cell(name, values.get(name)) for name in shown), *outcomes])
+        cells.append(
+            {"status": row["status"]}
+            | {name: columns.outcome(row, name) for name in _CELLS}
+            | {"converged": row["converged"], "label": row["params"].get("label")}
+            | {name: values.get(name) for name in ("seed", *more)}
+        )
+    notes = ([_BEST] if best else []) + _notes(rows)
+    if len(rows) > 1 and inputs.constant():
+        notes.append(f"All rows: {inputs.constant()}")
+    section = Section("", [*map(columns.heading, shown), *headings], lines, len(columns.ALWAYS))
+    return Table("summary", f"{len(rows)} rows", [section], notes, cells)
 
 
 @dataclass
 class _Group:
     """Rows of successful runs with the same values of some columns.
 
-    given: these values as requested; used: for each of these columns, and for lambda, the values in
-    use.
+    inputs: these values as requested; metric: that of all scores, None if there are several; used:
+    the inputs in use of each row.
     """
 
-    given: dict
+    inputs: dict
     metric: str | None
-    rows: list = field(default_factory=list)
-    used: dict[str, set] = field(default_factory=dict)
-    best: bool = False
+    rows: list[Mapping] = field(default_factory=list)
+    used: list[Mapping] = field(default_factory=list)
 
     @property
     def family(self) -> tuple:
         """The identifier of the groups that are compared for the best."""
-        return self.given.get("dataset"), self.given.get("seed"), self.metric
+        return self.inputs.get("dataset"), self.inputs.get("seed"), self.metric
 
-    @cached
-    def runs(self) -> dict[tuple, float]:
-        """The scores by run."""
-        return _by_run(self.rows, "seed" not in self.given)
-
-    @cached
+    @cached_property
     def means(self) -> dict[str, seeds.Mean | None]:
-        return dict(zip(columns.OUTCOMES, map(seeds.mean, zip(*map(columns.outcomes, self.rows)))))
+        return {
+            name: seeds.mean(columns.outcome(row, name) for row in self.rows)
+            for name in columns.OUTCOMES
+        }
+
+    @cached_property
+    def scores(self) -> dict[tuple, float]:
+        """The mean score of each problem and seed; the seed is None for a deterministic run, and if
+        seeds are not told apart.
+        """
+        scores: dict[tuple, list] = {}
+        for row in self.rows:
+            if row["score"] is not None:
+                alike = row["params"].get("seedless") or "seed" in self.inputs
+                name = *_problem(row), None if alike else row["seed"]
+                scores.setdefault(name, []).append(row["score"])
+        return {name: sum(values) / len(values) for name, values in scores.items()}
+
+    def score(self, name: tuple) -> float | None:
+        """The score of a problem and seed; a deterministic run has one score for all seeds."""
+        return self.scores.get(name, self.scores.get((*name[:-1], None)))
+
+    def chosen(self, name: str) -> set:
+        """The values of an input that the runs used."""
+        return {run[name] for run in self.used if run.get(name) is not None}
 
     def cell(self, name: str) -> Cell:
         """A column of the group: the requested value, and the chosen values."""
-        asked = self.given.get(name)
-        text, used = columns.written(name, asked), self.used.get(name, set()) - {asked}
-        if name in self.given and (type(asked) is not str or not used):
-            return columns.cell(name, asked)
-        chosen = _range(name, used)
-        return words(f"{text} ({chosen})" if name in self.given else chosen or DASH)
+        requested, used = self.inputs.get(name), self.chosen(name)
+        if name in self.inputs and (not isinstance(requested, str) or not used - {requested}):
+            return columns.cell(name, requested)
+        text = columns.written(name, requested)
+        chosen = _range(name, used - {requested})
+        return words(f"{text} ({chosen})" if name in self.inputs else chosen or DASH)
 
-    def told(self) -> dict:
-        """The values of the columns for CSV and JSON, with the range of chosen values.
-
-        The option --metric is not the metric of the score.
+    @property
+    def values(self) -> dict:
+        """The values of the columns for CSV and JSON. The option --metric is not the metric of the
+        score.
         """
-        found = {_OTHERWISE.get(name, name): value for name, value in self.given.items()}
-        for name, used in self.used.items():
-            numbers = [value for value in used if isinstance(value, (int, float))]
-            if type(self.given.get(name, "")) is str and numbers:
-                found |= {f"{name}_low": min(numbers), f"{name}_high": max(numbers)}
-        return found
+        return {
+            "learnt_metric" if name == "metric" else name: value
+            for name, value in self.inputs.items()
+        }
+
+    @property
+    def ranges(self) -> dict:
+        """The range of chosen values for CSV and JSON."""
+        ends: dict = {}
+        for name in dict.fromkeys((*self.inputs, "lam")):
+            numbers = _numbers(self.chosen(name))
+            if numbers and isinstance(self.inputs.get(name, ""), str):
+                ends |= {f"{name}_low": min(numbers), f"{name}_high": max(numbers)}
+        return ends
 
 
-_OVER = "means over"
-_OTHERWISE = {"metric": "learnt_metric"}
-_MOST_WORDS = 3
+def _numbers(values: Iterable) -> list:
+    return [value for value in values if isinstance(value, (int, float))]
 
 
 def _range(name: str, used: set) -> str:
     """The values chosen in the runs of a group: the lowest and highest number, or the words."""
-    numbers = [value for value in used if isinstance(value, (int, float))]
-    if numbers and len(numbers) == len(used):
-        ends = dict.fromkeys(columns.written(name, end) for end in (min(used), max(used)))
-        return " to ".join(ends)
+    if used and len(_numbers(used)) == len(used):
+        ends = (min(used), max(used))
+        return " to ".join(dict.fromkeys(columns.written(name, end) for end in ends))
     texts = sorted(columns.written(name, value) for value in used)
     return ", ".join(texts[:_MOST_WORDS] + ["…"] * (len(texts) > _MOST_WORDS))
 
 
-def _groups(rows, given, by) -> list[_Group]:
-    """The rows of successful runs, grouped by their values of the columns `by`; also by metric if a
-    group has a single data set.
-    """
+def _groups(rows, inputs: columns.Columns, by, by_metric: bool = True) -> list[_Group]:
+    """The rows of successful runs, grouped by their values of the columns `by`, and by metric."""
     groups: dict[tuple, _Group] = {}
-    for row, asked, used in zip(rows, given.asked, given.values):
+    for row, requested, used in zip(rows, inputs.requested, inputs.values):
         if row["status"] == "ok":
-            own = {name: asked.get(name) for name in by}
-            group = groups.setdefault((seeds.token(own), row["metric"]), _Group(own, row["metric"]))
+            values = {name: requested.get(name) for name in by}
+            metric = row["metric"] if by_metric else None
+            name = seeds.token(values), metric
+            group = groups.setdefault(name, _Group(values, metric))
             group.rows.append(row)
-            for name in {*by, "lam"}:
-                if used.get(name) is not None:
-                    group.used.setdefault(name, set()).add(used[name])
+            group.used.append(used)
     return list(groups.values())
 
 
-def _grouped(rows, given, by, said) -> Table:
-    metric, outcomes = _metric(rows)
-    groups = _groups(rows, given, by)
-    families: dict[tuple, list[_Group]] = {}
-    for group in groups:
-        families.setdefault(group.family, []).append(group)
-    best_of: dict[tuple, _Group] = {}
-    partial = 0
-    for family, members in families.items():
-        full = [one for one, whole in zip(members, _full([one.runs for one in members])) if whole]
-        partial += len(members) - len(full)
-        scores = [one.means["score"] and one.means["score"].value for one in full]
-        for place in _best(((family, family[-1]), score) for score in scores):
-            full[place].best = True
-            best_of[family] = full[place]
-    # with groups by all but some columns, chosen values are worth a column
-    wanted = said.startswith(_OVER) and "lam" not in by
-    shown = by + ["lam"] * (wanted and any(len(one.used.get("lam", ())) > 1 for one in groups))
-    lines, cells, few = [], [], False
-    for group in groups:
-        rival = None if group.best else best_of.get(group.family)
-        p, pairs = (None, 0) if rival is None else _paired(group.runs, rival.runs)
-        few = few or (p is None and 0 < pairs < FEWEST_PAIRS)
-        score, *others = _outcomes(group, all(row["converged"] is not False for row in group.rows))
-        metrics = [words(group.metric or DASH)] if metric is None else []
-        names = [group.cell(name) for name in shown]
-        n = number(len(group.rows), str)
-        lines.append([*names, n, score, _p(p, pairs), *metrics, *others])
-        told = {"metric": group.metric, "n": len(group.rows), "best": group.best}
-        cells.append(group.told() | told | {"paired_p": p, "pairs": pairs} | _values(group.means))
-    headings = [*(given.heading(name) for name in shown), "n", outcomes[0], "paired p"]
-    headings += outcomes[1:]
-    title = (
-        f"{sum(row['status'] == 'ok' for row in rows)} rows in {len(groups)} groups, {said}: mean ±"
-        " standard deviation"
+def _grouped(rows: Sequence[Mapping], inputs: columns.Columns, by: list[str], title: str) -> Table:
+    """The means of each group, and its paired test against the best of its data set."""
+    several, headings = _headings(rows)
+    groups = _groups(rows, inputs, by)
+    whole = _whole(groups)
+    best = _best(
+        [group.family for group in groups],
+        [_gain_of(group) if full else None for group, full in zip(groups, whole)],
     )
+    best_of = {groups[place].family: groups[place] for place in sorted(best, reverse=True)}
+    # with groups by all but some columns, chosen values are worth a column
+    wanted = title.startswith(_OVER) and "lam" not in by
+    shown = by + ["lam"] * (wanted and any(len(group.chosen("lam")) > 1 for group in groups))
+    lines, cells, few = [], [], False
+    for place, group in enumerate(groups):
+        rival = None if place in best else best_of.get(group.family)
+        p, pairs = (None, 0) if rival is None else _paired(group, rival)
+        unclear = p is None and 0 < pairs < FEWEST_PAIRS
+        few = few or unclear
+        reason = words("1 pair" if pairs == 1 else f"{pairs} pairs")
+        converged = all(row["converged"] is not False for row in group.rows)
+        score, *others = _outcomes(group.means, group.metric, place in best, converged, several)
+        n = number(len(group.rows), str)
+        p_cell = reason if unclear else number(p, "{:.2g}".format)
+        lines.append([*map(group.cell, shown), n, score, p_cell, *others])
+        cells.append(
+            group.values
+            | group.ranges
+            | {"metric": group.metric, "n": len(group.rows), "best": place in best}
+            | {"paired_p": p, "pairs": pairs}
+            | {name: mean and mean.value for name, mean in group.means.items()}
+            | {f"{name}_sd": mean and mean.sd for name, mean in group.means.items()}
+        )
+    partial = whole.count(False)
     notes = []
-    if best_of:
-        notes += [
+    if best:
+        notes.append(
             f"{_BEST}; paired p: of a t-test of the difference from it, run by run of the same seed"
-        ]
+        )
     if few:
-        notes += [f"Fewer than {FEWEST_PAIRS} pairs of runs have no p."]
+        notes.append(f"Fewer than {FEWEST_PAIRS} pairs of runs have no p.")
     if partial:
-        notes += [
+        notes.append(
             f"{partial} of the groups lack{'s' * (partial == 1)} runs that others of the same data"
             " set have, and can't be the best."
-        ]
-    notes += _notes(rows, given, (), "in at least one of the runs")
-    return Table("summary", title, [Section("", headings, lines, min(len(by), 2))], notes, cells)
+        )
+    return _of_groups(
+        rows,
+        f"{len(groups)} groups, {title}: mean ± standard deviation",
+        [*map(columns.heading, shown), "n", headings[0], "paired p", *headings[1:]],
+        lines,
+        notes,
+        cells,
+    )
+
+
+def _of_groups(rows, title, headings, lines, notes, cells) -> Table:
+    """A table of groups of rows."""
+    finished = sum(row["status"] == "ok" for row in rows)
+    n_labels = min(headings.index("n"), 2)
+    notes = notes + _notes(rows, " in at least one of the runs")
+    sections = [Section("", headings, lines, n_labels)]
+    return Table("summary", f"{finished} rows in {title}", sections, notes, cells)
+
+
+def _whole(groups: Sequence[_Group]) -> list[bool]:
+    """Which groups have every run that any group of their family has."""
+    runs: dict[tuple, set] = {}
+    for group in groups:
+        runs.setdefault(group.family, set()).update(group.scores)
+    for family, names in runs.items():
+        runs[family] = {name for name in names if name[-1] is not None} or names
+    return [all(group.score(name) is not None for name in runs[group.family]) for group in groups]
+
+
+def _paired(group: _Group, best: _Group) -> tuple[float | None, int]:
+    """(p, pairs) of the paired t-test of the scores of two groups of rows; p is None if the test is
+    undefined.
+    """
+    pairs = [(group.score(name), best.score(name)) for name in {**group.scores, **best.scores}]
+    less = seeds.mean(a - b for a, b in pairs if a is not None and b is not None)
+    if less is None or not less.sd or less.n < FEWEST_PAIRS:
+        return None, 0 if less is None else less.n
+    return float(2 * stdtr(less.n - 1, -abs(less.value) / (less.sd / less.n**0.5))), less.n
 
 
 # ----------------------------------------------------------------- over data sets that are unlike
 
 
-def _ranked(rows, given, by, said) -> Table:
+def _ranked(rows: Sequence[Mapping], inputs: columns.Columns, by: list[str], title: str) -> Table:
     """Groups over several data sets: the mean of their ranks, because errors of different data sets
     have no meaningful mean.
     """
-    groups: dict[tuple, _Group] = {}
-    for group in _groups(rows, given, by):
-        # accuracy and RMSE are ranked in the same way
-        groups.setdefault(seeds.token(group.given), _Group(group.given, None)).rows.extend(
-            group.rows
-        )
-    ranks: dict[tuple, dict[str, list[float]]] = {name: {} for name in groups}
-    problems: set[tuple] = set()
-    for outcome in columns.OUTCOMES:
-        values: dict[tuple, dict[tuple, float]] = {}
-        for name, group in groups.items():
-            for problem, value in _by_problem(group.rows, outcome).items():
-                values.setdefault(problem, {})[name] = value
-        for own in values.values():
-            for name, rank in zip(own, _ranks(list(own.values()))):
-                ranks[name].setdefault(outcome, []).append(float(rank))
-        problems |= values.keys() if outcome == "score" else set()
-    full = {
-        name: found["score"]
-        for name, found in ranks.items()
-        if len(found.get("score", ())) == len(problems)
-    }
-    lowest = min((sum(own) for own in full.values()), default=None)
+    # accuracy and RMSE are ranked in the same way
+    groups = _groups(rows, inputs, by, by_metric=False)
+    frame = lazy.pandas.DataFrame(
+        {
+            "group": place,
+            "problem": str((*_problem(row), row["metric"])),
+            **{name: columns.outcome(row, name) for name in columns.OUTCOMES},
+            "score": None if (gain := _gain(row)) is None else -gain,
+        }
+        for place, group in enumerate(groups)
+        for row in group.rows
+    ).astype(dict.fromkeys(columns.OUTCOMES, float))
+    means = frame.groupby(["problem", "group"])[list(columns.OUTCOMES)].mean()
+    ranks = means.groupby("problem").rank()
+    scored = ranks["score"].dropna()
+    n_problems = scored.index.unique("problem").size
+    totals = scored.groupby("group").agg(["sum", "size"])
+    totals = totals["sum"][totals["size"] == n_problems]
+    best = set(totals.index[totals == totals.min()]) if len(totals) > 1 else set()
     lines, cells = [], []
-    for name, group in groups.items():
-        found = {outcome: seeds.mean(own) for outcome, own in ranks[name].items()}
-        best = len(full) > 1 and name in full and sum(full[name]) == lowest
-        several = len({problem for problem, *_ in _by_problem(group.rows, "score")})
-        line = [columns.cell(column, group.given[column]) for column in by]
-        line += [number(len(group.rows), str), number(several, str)]
-        for outcome in columns.OUTCOMES:
-            marked = best and outcome == "score"
-            line.append(Cell(found.get(outcome), decimals(2), "deviation", best=marked))
-        lines.append(line)
-        told: dict[str, float | None] = {"n": len(group.rows), "data_sets": several, "best": best}
-        for outcome in columns.OUTCOMES:
-            one = found.get(outcome)
-            told |= {f"rank_{outcome}": one and one.value, f"rank_{outcome}_sd": one and one.sd}
-        cells.append(group.told() | told)
-    headings = [given.heading(name) for name in by] + ["n", "data sets"]
-    headings += [f"rank by {heading}" for heading, _ in columns.OUTCOMES.values()]
-    n_ok = sum(row["status"] == "ok" for row in rows)
-    title = (
-        f"{n_ok} rows in {len(groups)} groups, {said}: mean rank over {len(problems)} data sets ±"
-        " standard deviation"
-    )
+    for place, group in enumerate(groups):
+        ranks_of_group = ranks.xs(place, level="group")
+        mean_ranks = {name: seeds.mean(ranks_of_group[name].dropna()) for name in columns.OUTCOMES}
+        data_sets = len({_problem(row) for row in group.rows if row["score"] is not None})
+        lines.append(
+            [
+                *(columns.cell(name, group.inputs[name]) for name in by),
+                number(len(group.rows), str),
+                number(data_sets, str),
+                *(
+                    Cell(mean, decimals(2), "deviation", best=name == "score" and place in best)
+                    for name, mean in mean_ranks.items()
+                ),
+            ]
+        )
+        cells.append(
+            group.values
+            | {"n": len(group.rows), "data_sets": data_sets, "best": place in best}
+            | {
+                f"rank_{name}{end}": mean and getattr(mean, part)
+                for name, mean in mean_ranks.items()
+                for end, part in (("", "value"), ("_sd", "sd"))
+            }
+        )
     notes = [
         "Errors of unlike data sets have no mean: on each data set the groups are ranked by their"
         " means there, 1 is the best score, or the least of all else. Add dataset to --group-by"
         " for means."
     ]
-    if lowest is not None and len(full) > 1:
+    if best:
         notes.append(f"{BEST}: the best mean rank among the groups that have every data set")
-    notes += _notes(rows, given, (), "in at least one of the runs")
-    return Table("summary", title, [Section("", headings, lines, min(len(by), 2))], notes, cells)
-
-
-def _ranks(values: list[float]) -> list[float]:
-    """The rank of each value in ascending order, from 1; equal values share the mean of their
-    ranks.
-    """
-    return [
-        (sum(other < value for other in values) + sum(other <= value for other in values) + 1) / 2
-        for value in values
-    ]
-
-
-def _by_problem(rows, outcome) -> dict[tuple, float]:
-    """The mean of an outcome on each data set; scores are negated if higher is better."""
-    found: dict[tuple, list] = {}
-    for row in rows:
-        value = columns.outcome(row, outcome)
-        if value is not None:
-            if outcome == "score" and row["metric"] != "rmse":
-                value = -value
-            found.setdefault((_data_of(row), row["metric"]), []).append(value)
-    return {name: sum(own) / len(own) for name, own in found.items()}
-
-
-def _outcomes(group: _Group, converged: bool) -> list[Cell]:
-    """A group's mean score, possibly marked as the best or as not converged, and its other
-    outcomes.
-    """
-    score = Cell(
-        group.means["score"],
-        columns.score_format(group.metric),
-        "deviation",
-        best=group.best,
-        converged=converged,
+    return _of_groups(
+        rows,
+        f"{len(groups)} groups, {title}: mean rank over {n_problems} data sets ± standard"
+        " deviation",
+        [
+            *map(columns.heading, by),
+            "n",
+            "data sets",
+            *(f"rank by {heading}" for heading, _ in columns.OUTCOMES.values()),
+        ],
+        lines,
+        notes,
+        cells,
     )
-    return [
-        score,
-        *(
-            Cell(group.means[name], write, "deviation")
-            for name, (_, write) in columns.OUTCOMES.items()
-            if name != "score"
-        ),
-    ]
 
 
-def _values(means) -> dict:
-    """The means of a group, then their standard deviations."""
-    return {name: one and one.value for name, one in means.items()} | {
-        f"{name}_sd": one and one.sd for name, one in means.items()
-    }
+# ------------------------------------------------------------------------------------ of all three
 
 
-def _metric(rows) -> tuple[str | None, list[str]]:
-    """The metric shared by all rows, None if there are several, and the headings of the
-    outcomes.
+def _problem(row: Mapping) -> tuple:
+    """The values that identify the problem of a row."""
+    return row["dataset"], row["split"], row["params"].get("test"), row["params"].get("target")
+
+
+def _gain(row: Mapping) -> float | None:
+    """The score of a row with a sign such that more is better."""
+    score = row["score"]
+    return -score if score is not None and columns.low_is_better(row["metric"]) else score
+
+
+def _gain_of(group: _Group) -> float | None:
+    """The same of the mean score of a group."""
+    mean = group.means["score"]
+    return _gain({"score": mean and mean.value, "metric": group.metric})
+
+
+def _best(families: Sequence[tuple], gains: Sequence[float | None]) -> set[int]:
+    """The positions of the best in each family whose gains differ; the last part of a family is its
+    metric, and without a metric there is no best.
     """
+    judged = [gain if family[-1] else None for family, gain in zip(families, gains)]
+    frame = lazy.pandas.DataFrame(
+        {"family": map(repr, families), "gain": lazy.pandas.Series(judged, dtype=float)}
+    ).dropna()
+    members = frame.groupby("family")["gain"]
+    most, least = members.transform("max"), members.transform("min")
+    # if all are equal, none is the best
+    return set(frame.index[(frame["gain"] == most) & (least < most)])
+
+
+def _outcomes(
+    means: Mapping[str, seeds.Mean | None],
+    metric: str | None,
+    best: bool,
+    converged: bool | None,
+    several: bool,
+) -> list[Cell]:
+    """The score, possibly marked as the best or as not converged, its metric if there are several,
+    and the other outcomes.
+    """
+    score, *others = (
+        Cell(means[name], write, "deviation") for name, (_, write) in columns.OUTCOMES.items()
+    )
+    score = score._replace(write=columns.score_format(metric), best=best, converged=converged)
+    return [score, *([words(metric or DASH)] if several else []), *others]
+
+
+def _headings(rows: Sequence[Mapping]) -> tuple[bool, list[str]]:
+    """Whether there are several metrics, and the headings of the outcomes."""
     metrics = {row["metric"] for row in rows if row["metric"]}
-    headings = [heading for heading, _ in columns.OUTCOMES.values()]
+    score, *others = (heading for heading, _ in columns.OUTCOMES.values())
     if len(metrics) == 1:
-        return metrics.copy().pop(), [*metrics, *headings[1:]]
-    return None, [headings[0], "metric", *headings[1:]]
+        return False, [*metrics, *others]
+    return True, [score, "metric", *others]
 
 
-def _notes(rows, given, shown, where="") -> list[str]:
+def _notes(rows: Sequence[Mapping], where: str = "") -> list[str]:
+    """The runs that failed, and the meaning of the star."""
     failed = Counter(
         f"{row['dataset']} {row['method']} ({row['status']}): {row['message']}"
         for row in rows
@@ -471,9 +444,7 @@ def _notes(rows, given, shown, where="") -> list[str]:
     )
     notes = [text if n == 1 else f"{text} ({n:,} runs)" for text, n in failed.items()]
     if any(row["converged"] is False for row in rows):
-        notes.append("*: the solver did not converge" + (f" {where}" if where else ""))
-    if shown and len(rows) > 1 and given.constant():
-        notes.append(f"All rows: {given.constant()}")
+        notes.append(f"*: the solver did not converge{where}")
     return notes
 
 
@@ -493,121 +464,84 @@ def compare(
     """Scores and training seconds of the runs in both files. Runs are matched by key, else by all
     their inputs.
     """
-    pairs, only_a, only_b = _matched(rows_a, rows_b)
-    given = columns.of([b for _, b in pairs])
-    shown = [*columns.ALWAYS, *given.varying]
-
-    def line(place: int) -> list[Cell]:
-        (a, b), values = pairs[place], given.values[place]
-        times, ratio, change = _differences(a, b)
-        cells = [columns.cell(name, values.get(name)) for name in shown]
-        cells += [_score(a), _score(b), number(change, _signed)]
-        return [*cells, *(number(value, short) for value in (*times, ratio))]
-
-    lines = columns.Each(range(len(pairs)), line)
-    cells = columns.Each(pairs, lambda pair: _pair_of(pair[0], pair[1], shown))
-    headings = (
-        [given.heading(name) for name in shown] + [f"score {name}" for name in names] + ["change"]
-    )
-    headings += [f"train {name}, s" for name in names] + [f"{names[1]} / {names[0]}"]
-    title = f"{len(pairs)} runs in both, {only_a} in {names[0]} only, {only_b} in {names[1]} only"
-    return Table(
-        "compare",
-        title,
-        [Section("", headings, lines, len(columns.ALWAYS))],
-        _changes(pairs, names),
-        cells,
-    )
+    pairs = _matched(rows_a, rows_b)
+    inputs = columns.of([b for _, b in pairs])
+    shown = [*columns.ALWAYS, *inputs.varying]
+    lines, cells = [], []
+    for (a, b), values in zip(pairs, inputs.values):
+        difference = _difference(a, b)
+        line = [columns.cell(name, values.get(name)) for name in shown]
+        line += [_score(a), _score(b), number(difference["change"], _signed)]
+        line += [number(difference[name], short) for name in ("seconds_a", "seconds_b", "ratio")]
+        lines.append(line)
+        cells.append(
+            {name: values.get(name) for name in shown}
+            | {"metric": b["metric"], "score_a": a["score"], "score_b": b["score"]}
+            | difference
+            | {"status_a": a["status"], "status_b": b["status"]}
+        )
+    headings = [*map(columns.heading, shown), *(f"score {name}" for name in names), "change"]
+    headings += [*(f"train {name}, s" for name in names), f"{names[1]} / {names[0]}"]
+    only = [len(rows) - len(pairs) for rows in (rows_a, rows_b)]
+    title = f"{len(pairs)} runs in both, {only[0]} in {names[0]} only, {only[1]} in {names[1]} only"
+    sections = [Section("", headings, lines, len(columns.ALWAYS))]
+    return Table("compare", title, sections, _changes(cells, names), cells)
 
 
-_score_and_metric = picker("score", "metric")
-
-
-def _differences(a, b) -> tuple[tuple, float | None, float | None]:
-    """(seconds of both, their ratio, the change of the score), None for undefined values."""
-    before, after = seconds_train(a), seconds_train(b)
-    ratio = after / before if before is not None and after is not None and before > 0 else None
-    (score_a, metric_a), (score_b, metric_b) = _score_and_metric(a), _score_and_metric(b)
-    change = (
-        None if score_a is None or score_b is None or metric_a != metric_b else score_b - score_a
-    )
-    return (before, after), ratio, change
-
-
-def _pair_of(a, b, shown) -> dict:
-    """The values of a pair of rows for CSV and JSON."""
-    values, (times, ratio, change) = columns.values_of(b), _differences(a, b)
-    return (
-        {name: values.get(name) for name in shown}
-        | {"metric": b["metric"], "score_a": a["score"], "score_b": b["score"], "change": change}
-        | {
-            "seconds_a": times[0],
-            "seconds_b": times[1],
-            "ratio": ratio,
-            "status_a": a["status"],
-            "status_b": b["status"],
-        }
-    )
-
-
-def _score(row) -> Cell:
-    """The score of a row, or its status if it has none."""
-    return (
-        words(row["status"])
-        if row["score"] is None and row["status"] != "ok"
-        else number(row["score"], columns.score_format(row["metric"]))
-    )
-
-
-def _matched(rows_a, rows_b) -> tuple[list[tuple], int, int]:
-    """Pairs of rows, and the number of rows without a partner in each file."""
+def _matched(rows_a: Sequence[Mapping], rows_b: Sequence[Mapping]) -> list[tuple]:
+    """The rows with a partner in the other file, in the order of the second file."""
     by_key = {row["key"]: row for row in rows_a if row["key"]}
-    # only compare rows similar to one without a partner: hashing all inputs is slow
-    near = {_near(row) for row in rows_b if row["key"] not in by_key}
-    by_given = {_given(row): row for row in rows_a if _near(row) in near}
-    pairs: list[tuple] = []
-    used: set[int] = set()
+    by_inputs = {_run(row): row for row in rows_a}
+    pairs: dict[int, tuple] = {}
     for row in rows_b:
-        found = by_key.get(row["key"])
-        if found is None:
-            found = by_given.get(_given(row))
-        if found is not None and id(found) not in used:
-            used.add(id(found))
-            pairs.append((found, row))
-    return pairs, len(rows_a) - len(used), len(rows_b) - len(pairs)
+        partner = by_key.get(row["key"]) or by_inputs.get(_run(row))
+        if partner is not None:
+            pairs.setdefault(id(partner), (partner, row))
+    return list(pairs.values())
 
 
-_near = picker("dataset", "split", "method", "kernel", "solver", "seed")
+def _difference(a: Mapping, b: Mapping) -> dict:
+    """The change of the score from a to b, the training seconds of both, and their ratio; None for
+    undefined values.
+    """
+    before, after = seconds_train(a), seconds_train(b)
+    unlike = a["metric"] != b["metric"] or None in (a["score"], b["score"])
+    return {
+        "change": None if unlike else b["score"] - a["score"],
+        "seconds_a": before,
+        "seconds_b": after,
+        "ratio": after / before if before and after is not None else None,
+    }
 
 
-def _given(row) -> bytes:
-    """A hash of all inputs of a row's run."""
-    return hashlib.blake2b(
-        repr(seeds.token(seeds.inputs(row) | {"seed": row["seed"]})).encode(), digest_size=16
-    ).digest()
+def _run(row: Mapping) -> str:
+    """A text of all inputs of a row's run."""
+    return seeds.token(seeds.inputs(row) | {"seed": row["seed"]})
 
 
 def _signed(change: float) -> str:
     return f"{change:+.2g}" if change else "0"
 
 
-def _changes(pairs, names) -> list[str]:
+def _score(row: Mapping) -> Cell:
+    """The score of a row, or its status if it has none."""
+    if row["score"] is None and row["status"] != "ok":
+        return words(row["status"])
+    return number(row["score"], columns.score_format(row["metric"]))
+
+
+def _changes(cells: Sequence[Mapping], names: tuple[str, str]) -> list[str]:
     """The notes on the differences in scores and seconds."""
-    changes, ratios, notes = array("d"), array("d"), []
-    for a, b in pairs:
-        _, ratio, change = _differences(a, b)
-        if change is not None:
-            changes.append(abs(change))
-        if ratio:
-            ratios.append(ratio)
+    changes = [abs(cell["change"]) for cell in cells if cell["change"] is not None]
+    ratios = [cell["ratio"] for cell in cells if cell["ratio"]]
+    notes = []
     if changes:
-        same = sum(change == 0 for change in changes)
         notes.append(
-            f"Scores: {same} of {len(changes)} the same to the last digit, the largest change"
-            f" {max(changes):.2g}."
+            f"Scores: {changes.count(0)} of {len(changes)} the same to the last digit, the largest"
+            f" change {max(changes):.2g}."
         )
     if ratios:
-        mean = math.exp(statistics.fmean(math.log(ratio) for ratio in ratios))
+        mean = math.exp(statistics.fmean(map(math.log, ratios)))
         notes.append(
             f"Training time of {names[1]} over {names[0]}: {mean:.3g} in the geometric mean,"
             f" {min(ratios):.3g} to {max(ratios):.3g}."
@@ -629,37 +563,18 @@ def map_convergence(rows) -> Table:
             errors = dict(zip(one.sizes.tolist(), one.medians.tolist()))
             slope = seeds.Mean(one.slope, one.noise, convergence.SEEDS, one.slope, one.slope)
             shown = [number(errors.get(size), decimals(4)) for size in _SHOWN]
-            lines.append(
-                [words(one.name), words(one.kernel), *shown, Cell(slope, decimals(2), "decimals")]
-            )
+            names = [words(one.name), words(one.kernel)]
+            lines.append([*names, *shown, Cell(slope, decimals(2), "decimals")])
+            alike = {"family": family, "map": one.name, "kernel": one.kernel}
             cells += [
-                {
-                    "table": "map-convergence",
-                    "family": family,
-                    "map": one.name,
-                    "kernel": one.kernel,
-                    "n_features": size,
-                    "error": error,
-                    "slope": one.slope,
-                    "slope_sd": one.noise,
-                }
+                {"table": "map-convergence", **alike, "n_features": size, "error": error}
+                | {"slope": one.slope, "slope_sd": one.noise}
                 for size, error in errors.items()
             ]
-        sections.append(
-            Section(
-                family,
-                ["map", "kernel", *(f"D = {count(size)}" for size in _SHOWN), "slope"],
-                lines,
-                2,
-            )
-        )
-    return Table(
-        "map-convergence",
-        "Error of the kernel estimated by random features",
-        sections,
-        list(convergence.NOTES),
-        cells,
-    )
+        headings = ["map", "kernel", *(f"D = {count(size)}" for size in _SHOWN), "slope"]
+        sections.append(Section(family, headings, lines, 2))
+    title = "Error of the kernel estimated by random features"
+    return Table("map-convergence", title, sections, list(convergence.NOTES), cells)
 
 
 TABLES = {

@@ -8,18 +8,18 @@ import json
 import math
 import re
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
-from rfx import terminal
 from rfx.records.sheet import safe
-from rfx.reporting.cells import BEST, DASH, Cell, Section, Table
+from rfx.reporting.cells import BEST, DASH, Cell, Section, Table, cleaned
 from rfx.reporting.printed import Printed
 from rfx.reporting.seeds import MARKS, Mean
 
 FORMATS = ("text", "markdown", "latex", "csv", "json")
+# the mark of the best in LaTeX, because an exclamation mark would be read as a factorial
+DAGGER = "\N{DAGGER}"
 
 
 class Parts(NamedTuple):
@@ -35,30 +35,29 @@ class Parts(NamedTuple):
 
 def parts(cell: Cell) -> Parts:
     """The text of a cell, in parts."""
-    empty = cell.text is None and cell.ours is None
-    paper = ""
-    if cell.pair:
-        paper = (
-            DASH
-            if cell.paper is None
-            else cell.paper.text
-            if isinstance(cell.paper, Printed)
-            else cell.write(cell.paper)
+    if cell.text is not None:
+        ours = cell.text
+    else:
+        ours = (
+            DASH if cell.ours is None else _number(cell, cell.ours) + cell.note + BEST * cell.best
         )
+    paper = DASH if cell.pair else ""
+    if cell.pair and cell.paper is not None:
+        paper = cell.paper.text if isinstance(cell.paper, Printed) else cell.write(cell.paper)
+    empty = cell.text is None and cell.ours is None
     star = cell.marked and cell.converged is False and not empty
-    return Parts(_ours(cell), star, paper, (cell.verdict or "") if cell.marked else "")
+    return Parts(ours, star, paper, (cell.verdict or "") if cell.marked else "")
 
 
-def text(cell: Cell, best: str = BEST) -> str:
-    """A cell as printed, such as 0.0364 ± 0.0007* / 0.032 (-). best: the mark of the best."""
-    if cell.best and best != BEST:
-        return text(cell._replace(best=False, note=cell.note + best))
-    if not cell.pair and cell.verdict is None and cell.converged is not False:
-        return _ours(cell)  # the usual cell of a large table
-    found = parts(cell)
-    paper = f" / {found.paper}" if found.paper else ""
-    mark = f" {MARKS[found.verdict]}" if found.verdict else ""
-    return f"{found.ours}{'*' if found.star else ''}{paper}{mark}"
+def text(cell: Cell) -> str:
+    """A cell as printed, such as 0.0364 ± 0.0007* / 0.032 (-)."""
+    ours, star, paper, verdict = parts(cell)
+    return (
+        ours
+        + "*" * star
+        + (f" / {paper}" if paper else "")
+        + (f" {MARKS[verdict]}" if verdict else "")
+    )
 
 
 def texts(section: Section) -> list[list[str]]:
@@ -66,233 +65,147 @@ def texts(section: Section) -> list[list[str]]:
     return [[text(cell) for cell in line] for line in section.lines]
 
 
-def _ours(cell: Cell) -> str:
-    """The text of our number, or its replacement."""
-    if cell.text is not None:
-        return cell.text
-    if cell.ours is None:
-        return DASH
-    return _around(cell, cell.ours) + cell.note + (BEST if cell.best else "")
-
-
-def _around(cell: Cell, ours: Mean) -> str:
+def _number(cell: Cell, ours: Mean) -> str:
     """The number with its standard deviation or range."""
-    own = cell.write(ours.value)
-    if not cell.around:
-        return own
-    if cell.around == "extremes" and ours.low != ours.high:
-        return f"{cell.write(ours.low)} to {cell.write(ours.high)}"
+    value, sd, _, low, high = ours
+    written, ends = cell.write(value), f"{cell.write(low)} to {cell.write(high)}"
+    if cell.around == "extremes":
+        return written if low == high else ends
     if cell.around == "range":
-        return f"{own} ({cell.write(ours.low)} to {cell.write(ours.high)})"
-    if cell.around not in ("decimals", "deviation") or ours.sd is None:
-        return own
-    places = len(own.partition(".")[2])
-    hidden = "e" in own or (cell.around == "deviation" and ours.sd and not round(ours.sd, places))
-    return f"{own} ± {ours.sd:.1g}" if hidden else f"{own} ± {ours.sd:.{places}f}"
+        return f"{written} ({ends})"
+    if not cell.around or sd is None:
+        return written
+    places = len(written.partition(".")[2])
+    hidden = "e" in written or (cell.around == "deviation" and sd and not round(sd, places))
+    return f"{written} ± {sd:.1g}" if hidden else f"{written} ± {sd:.{places}f}"
 
 
-class _Lines(Sequence[list[str]]):
-    """Lines of cleaned texts. Each line is kept as one string, so that many lines need little
-    memory.
-    """
-
-    _BEFORE = "\x1f"  # a control character, absent from cleaned text
-
-    def __init__(self, lines: Iterable[list[str]]) -> None:
-        self._lines = list(map(self._packed, lines))
-
-    def _packed(self, line: list[str]) -> str:
-        if not "".join(line).isprintable():
-            line = list(map(cleaned, line))
-        return "".join([self._BEFORE + text for text in line])
-
-    def __len__(self) -> int:
-        return len(self._lines)
-
-    def __getitem__(self, place):
-        return self._lines[place].split(self._BEFORE)[1:]
-
-    def __iter__(self) -> Iterator[list[str]]:
-        return (line.split(self._BEFORE)[1:] for line in self._lines)
-
-
-@dataclass(frozen=True)
-class _Grid:
-    """A section as texts."""
+class _Grid(NamedTuple):
+    """A section as texts, each a single line without control characters."""
 
     title: str
-    columns: list[str]
-    lines: _Lines
+    lines: list[list[str]]  # the first: the headings
     n_labels: int
-
-
-@dataclass(frozen=True)
-class _Page:
-    """A table as texts, each a single line without control characters."""
-
-    title: str
-    grids: list[_Grid]
-    notes: list[str]
 
 
 def render(table: Table, form: str, width: int | None = None) -> str:
     """`table` in one of FORMATS, ending with a newline. width: the maximum columns of text, as far
     as cells allow.
     """
-    if form == "csv":
-        return _csv(table)
-    if form == "json":
-        return _json(table)
+    if form in ("csv", "json"):
+        return (_csv if form == "csv" else _json)(table)
     if form == "latex":
-        return _latex(_page(table, DAGGER))
-    page = _page(table)
-    return _text(page, width or 10**6) if form == "text" else _markdown(page)
-
-
-def cleaned(text: str) -> str:
-    """A text in one line, with control characters escaped."""
-    return text if text.isprintable() else terminal.plain(text.translate(_BREAKS))
-
-
-_BREAKS = dict.fromkeys(map(ord, "\t\n\r\v\f\x85\u2028\u2029"), " ")
-
-
-# the mark of the best in LaTeX, because an exclamation mark would be read as a factorial
-DAGGER = "\N{DAGGER}"
-
-
-def _page(table: Table, best: str = BEST) -> _Page:
+        table = _with_dagger(table)
     grids = [
         _Grid(
             cleaned(section.title),
-            [cleaned(head) for head in section.columns],
-            _Lines([text(cell, best) for cell in line] for line in section.lines),
+            [list(map(cleaned, line)) for line in (section.columns, *texts(section))],
             section.n_labels,
         )
         for section in table.sections
     ]
-    notes = [cleaned(note) for note in table.notes]
-    # the note that explains the mark begins with it
-    notes = [
-        best + note.removeprefix(BEST) if note.startswith(f"{BEST}: ") else note for note in notes
+    title, notes = cleaned(table.title), list(map(cleaned, table.notes))
+    if form == "text":
+        return _text(title, grids, notes, width or 10**6)
+    return (_latex if form == "latex" else _markdown)(title, grids, notes)
+
+
+def _with_dagger(table: Table) -> Table:
+    """The table with a dagger as the mark of the best, also in the note that explains it."""
+    mark = lambda cell: cell._replace(best=False, note=cell.note + DAGGER) if cell.best else cell
+    sections = [
+        replace(section, lines=[list(map(mark, line)) for line in section.lines])
+        for section in table.sections
     ]
-    return _Page(cleaned(table.title), grids, notes)
+    notes = [re.sub(f"^{BEST}: ", f"{DAGGER}: ", note) for note in table.notes]
+    return replace(table, sections=sections, notes=notes)
 
 
-def _text(table: _Page, width: int) -> str:
-    out = textwrap.wrap(table.title, width)
-    widths: dict[int, list[int]] = {}  # by the number of columns, shared by sections
-    for section in table.grids:
-        for line in chain([section.columns], section.lines):
-            known = widths.setdefault(len(line), [0] * len(line))
-            known[:] = map(max, known, map(len, line))
-    for section in table.grids:
-        own = widths[len(section.columns)]
-        for number, chosen in enumerate(_split(own, section.n_labels, width)):
-            out += (
-                ["", *textwrap.wrap(section.title, width)]
-                if section.title and number == 0
-                else [""]
-            )
-            for line in chain([section.columns], section.lines):
-                out.append(
-                    "  ".join([line[column].ljust(own[column]) for column in chosen]).rstrip()
-                )
-    notes = [
-        line for note in table.notes for line in textwrap.wrap(note, width, subsequent_indent="  ")
+def _text(title: str, grids: Sequence[_Grid], notes: Sequence[str], width: int) -> str:
+    out = textwrap.wrap(title, width)
+    lines = [line for grid in grids for line in grid.lines]
+    # shared by sections with as many columns
+    widths = {
+        n: [max(map(len, column)) for column in zip(*(line for line in lines if len(line) == n))]
+        for n in set(map(len, lines))
+    }
+    for grid in grids:
+        sizes = widths[len(grid.lines[0])]
+        for number, columns in enumerate(_split(sizes, grid.n_labels, width)):
+            out += ["", *(textwrap.wrap(grid.title, width) if number == 0 else [])]
+            out += [
+                "  ".join([line[column].ljust(sizes[column]) for column in columns]).rstrip()
+                for line in grid.lines
+            ]
+    wrapped = [
+        line for note in notes for line in textwrap.wrap(note, width, subsequent_indent="  ")
     ]
-    out += ["", *notes, ""] if notes else [""]
-    return "\n".join(out)
+    return "\n".join([*out, "", *([*wrapped, ""] if wrapped else [])])
 
 
-def _split(widths, n_labels, width) -> list[list[int]]:
+def _split(widths: Sequence[int], n_labels: int, width: int) -> list[list[int]]:
     """The columns of each part of a grid that is too wide: the labels in each part, with as many
     other columns as fit.
     """
     labels = list(range(n_labels))
-    start = sum(widths[:n_labels]) + 2 * n_labels
-    found: list[list[int]] = [[]]
-    used = start
+    split = [labels.copy()]
     for column in range(n_labels, len(widths)):
-        if found[-1] and used + widths[column] > width:
-            found.append([])
-            used = start
-        found[-1].append(column)
-        used += widths[column] + 2
-    return [labels + part for part in found]
+        used = sum(widths[shown] + 2 for shown in split[-1])
+        if len(split[-1]) > n_labels and used + widths[column] > width:
+            split.append(labels.copy())
+        split[-1].append(column)
+    return split
 
 
-def _markdown(table: _Page) -> str:
-    out = [f"**{_bars(table.title)}**"]
-    for section in table.grids:
-        out += ["", _bars(section.title), ""] if section.title else [""]
-        out.append(_pipes(section.columns))
-        out.append(_pipes(_dashes(section)))
-        out += [_pipes(line) for line in section.lines]
-    if table.notes:
-        out += [""] + [f"- {_bars(note)}" for note in table.notes]
+def _markdown(title: str, grids: Sequence[_Grid], notes: Sequence[str]) -> str:
+    escape = lambda text: text.replace("|", r"\|").replace("*", r"\*")
+    pipes = lambda texts: f"| {' | '.join(map(escape, texts))} |"
+    out = [f"**{escape(title)}**"]
+    for grid in grids:
+        heads, *lines = grid.lines
+        numbers = [any(map(_NUMBER.match, column)) for column in zip(*lines)] or [False] * len(
+            heads
+        )
+        right = [number and place >= grid.n_labels for place, number in enumerate(numbers)]
+        out += ["", escape(grid.title), ""] if grid.title else [""]
+        out += [pipes(heads), pipes("---:" if one else "---" for one in right), *map(pipes, lines)]
+    if notes:
+        out += ["", *(f"- {escape(note)}" for note in notes)]
     return "\n".join(out) + "\n"
-
-
-def _dashes(section: _Grid) -> Iterator[str]:
-    """The alignment of each column: to the right if it contains numbers, and is not a label."""
-    numbers = {
-        column
-        for line in section.lines
-        for column, text in enumerate(line)
-        if column >= section.n_labels and _NUMBER.match(text)
-    }
-    return ("---:" if column in numbers else "---" for column in range(len(section.columns)))
 
 
 _NUMBER = re.compile(r"[-+]?[.\d]")
 
 
-def _pipes(texts) -> str:
-    return "| " + " | ".join(_bars(text) for text in texts) + " |"
-
-
-def _bars(text) -> str:
-    return text.replace("|", r"\|").replace("*", r"\*")
-
-
-def _latex(table: _Page) -> str:
-    columns = max((len(section.columns) for section in table.grids), default=1)
-    labels = max((section.n_labels for section in table.grids), default=1)
-    out = ["% \\usepackage{booktabs}", r"\begin{table}", rf"\caption{{{_escape(table.title)}}}"]
+def _latex(title: str, grids: Sequence[_Grid], notes: Sequence[str]) -> str:
+    columns = max((len(grid.lines[0]) for grid in grids), default=1)
+    labels = max((grid.n_labels for grid in grids), default=1)
+    out = ["% \\usepackage{booktabs}", r"\begin{table}", rf"\caption{{{_escape(title)}}}"]
     out.append(rf"\begin{{tabular}}{{{'l' * labels}{'r' * (columns - labels)}}}")
-    for number, section in enumerate(table.grids):
+    for number, grid in enumerate(grids):
         out.append(r"\midrule" if number else r"\toprule")
-        if section.title:
-            out += [rf"\multicolumn{{{columns}}}{{l}}{{{_escape(section.title)}}} \\", r"\midrule"]
-        out += [
-            _latex_line(section.columns),
-            r"\midrule",
-            *(_latex_line(line) for line in section.lines),
-        ]
-    out += [r"\bottomrule", r"\end{tabular}"]
-    out += [rf"\par {_escape(note)}" for note in table.notes]
+        if grid.title:
+            out += [rf"\multicolumn{{{columns}}}{{l}}{{{_escape(grid.title)}}} \\", r"\midrule"]
+        heads, *lines = map(_latex_line, grid.lines)
+        out += [heads, r"\midrule", *lines]
+    out += [r"\bottomrule", r"\end{tabular}", *(rf"\par {_escape(note)}" for note in notes)]
     return "\n".join([*out, r"\end{table}"]) + "\n"
 
 
-def _latex_line(line) -> str:
+def _latex_line(line: Iterable[str]) -> str:
     return " & ".join("--" if text == DASH else _escape(text) for text in line) + r" \\"
 
 
-_LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
-_LATEX |= {
-    "±": r"$\pm$",
-    DAGGER: r"\textsuperscript{\textdagger}",
-    "…": r"\dots{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-}
-_LATEX |= {character: "\\" + character for character in "&%$#_{}"}
+_LATEX = str.maketrans(
+    {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    | {"±": r"$\pm$", DAGGER: r"\textsuperscript{\textdagger}", "…": r"\dots{}"}
+    | {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}
+    | {character: "\\" + character for character in "&%$#_{}"}
+)
 
 
-def _escape(text) -> str:
-    return "".join(_LATEX.get(character, character) for character in text)
+def _escape(text: str) -> str:
+    return text.translate(_LATEX)
 
 
 def _csv(table: Table) -> str:
@@ -300,41 +213,20 @@ def _csv(table: Table) -> str:
     names = list(dict.fromkeys(name for cell in table.cells for name in cell))
     writer = csv.DictWriter(out, names, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(
-        {
-            name: safe(cleaned(value)) if isinstance(value, str) else value
-            for name, value in cell.items()
-        }
-        for cell in table.cells
-    )
+    plain = lambda value: safe(cleaned(value)) if isinstance(value, str) else value
+    writer.writerows({name: plain(value) for name, value in cell.items()} for cell in table.cells)
     return out.getvalue()
 
 
 def _json(table: Table) -> str:
-    head = json.dumps(
-        {"table": table.name, "title": cleaned(table.title)}, indent=1, ensure_ascii=False
-    )[:-2]
-    notes = json.dumps(
-        {"notes": [cleaned(note) for note in table.notes]}, indent=1, ensure_ascii=False
-    )[2:]
-    out = [f'{head},\n "cells": [']
-    # cell by cell, so that large tables need little memory
-    for cell in table.cells:
-        text = json.dumps(finite(cell), indent=1, ensure_ascii=False, allow_nan=False)
-        out += ["\n  " if len(out) == 1 else ",\n  ", text.replace("\n", "\n  ")]
-    out.append("]" if len(out) == 1 else "\n ]")
-    return "".join([*out, f",\n{notes}\n"])
+    cells = [{name: _finite(value) for name, value in cell.items()} for cell in table.cells]
+    head = {"table": table.name, "title": cleaned(table.title)}
+    content = head | {"cells": cells, "notes": list(map(cleaned, table.notes))}
+    return json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def finite(cell: dict) -> dict:
-    """The cell with null for numbers that JSON cannot represent."""
-    return {
-        name: (
-            None
-            if isinstance(value, float) and not math.isfinite(value)
-            else cleaned(value)
-            if isinstance(value, str)
-            else value
-        )
-        for name, value in cell.items()
-    }
+def _finite(value: Any) -> Any:
+    """A clean text, or None for a number that JSON cannot represent; any other value as it is."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return cleaned(value) if isinstance(value, str) else value

@@ -143,14 +143,14 @@ def test_the_price_of_an_error():
 
 @pytest.mark.parametrize("name", ["sinha2016-fig1", "sinha2016-fig2", "sinha2016-table1"])
 def test_figures(rows, name, tmp_path):
-    paths = figures.draw(name, rows, tmp_path / "figure", known=papers.figures())
+    paths = figures.draw(name, rows, tmp_path / "figure", builders=papers.figures())
     assert len(paths) == 4 and all(
         path.stat().st_size > 5000 for path in paths if path.suffix != ".csv"
     )
     text = next(path for path in paths if path.suffix == ".svg").read_text()
     assert ("fig1-chosen" in text) == (name == "sinha2016-fig1") and "lkrf" in text
     with pytest.raises(DataError, match=f"no finished rows of {name}"):
-        figures.draw(name, [], tmp_path / "none", known=papers.figures())
+        figures.draw(name, [], tmp_path / "none", builders=papers.figures())
 
 
 def test_settings(rows):

@@ -18,7 +18,7 @@ from rfx.plans import plan
 from rfx.records import keys, results
 from rfx.reporting import cells, seeds, tables, tables_render
 from rfx.reporting.printed import Printed
-from rfx.reporting.report import colours, coverage, grids, sources, tally
+from rfx.reporting.report import coverage, grids, sources, tally
 from rfx.reporting.seeds import MARKS
 
 PLAN, DRAWN = "yen2014-table1", "yen2014-figure1"
@@ -288,7 +288,7 @@ def test_what_to_type_can_be_typed_whatever_the_folder_is_called(folder, tmp_pat
     place = tmp_path / "my $HOME results"
     shutil.copytree(folder, place)
     found = coverage.of(PLAN, sources.find(place, PLAN), papers.plans(), str(place))
-    commands = [command for _, command in found.type_this]
+    commands = [command for _, command in found.commands]
     assert commands and all(
         f"{place}/{PLAN}.csv" in shlex.split(command)
         for command in commands
@@ -393,15 +393,6 @@ def test_a_label_stands_in_every_line():
         "gaussian",
     ] and grid.lines[1].cells[0].again
     assert grid.heads[2] == ("RF", "rf") and {one.dataset for one in grid.lines} == {"cpu"}
-
-
-def test_colours_can_be_seen_on_a_dark_page():
-    from rfx.reporting import style
-
-    for name in style._LOOKS:
-        colour = style.look(name)["color"].lower()
-        assert colours.contrast(colours.darkened(colour), colours.DARK) >= 4.5, name
-    assert colours.contrast("#000000", "#ffffff") == pytest.approx(21)
 
 
 def test_methods_are_told_apart_without_colour():

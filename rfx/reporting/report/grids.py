@@ -30,9 +30,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Grid:
-    """A section prepared for a page: heads are (text, method) of each column; sortable if there are
-    several lines.
-    """
+    """A section prepared for a page: heads are (text, method) of each column."""
 
     title: str
     heads: list[tuple[str, str]]
@@ -43,39 +41,31 @@ class Grid:
 
 def of(section: Section) -> Grid:
     """Prepare `section` for a page."""
-    given = section.methods
-    by_column = [
-        given.get(place) or given.get(head, "") for place, head in enumerate(section.columns)
+    n_labels, by_name = section.n_labels, section.methods
+    column_methods = [
+        by_name.get(place) or by_name.get(head, "") for place, head in enumerate(section.columns)
     ]
-    named = {head: place for place, head in enumerate(section.columns)}
-    titles = {title: name for title, name in given.items() if isinstance(title, str)}
+    titles = {name: name for name in methods.names()} | {
+        title: name for title, name in by_name.items() if isinstance(title, str)
+    }
     lines: list[Line] = []
-    above = [""] * section.n_labels
+    above = [""] * n_labels
     for cells in section.lines:
-        own = [text(cell) for cell in cells[: section.n_labels]]
-        labels = [words or before for words, before in zip(own, above)]
+        named = dict(zip(section.columns, map(text, cells)))
+        texts = [text(cell) for cell in cells[:n_labels]]
+        labels = [label or before for label, before in zip(texts, above)]
         shown = [
-            Shown(Parts(label), label=True, again=not words and bool(before))
-            for label, words, before in zip(labels, own, above)
+            Shown(Parts(label), label=True, again=not label_text and bool(before))
+            for label, label_text, before in zip(labels, texts, above)
         ]
         shown += [
             Shown(parts(cell), method=method)
-            for cell, method in zip(cells[section.n_labels :], by_column[section.n_labels :])
+            for cell, method in zip(cells[n_labels:], column_methods[n_labels:])
         ]
-        dataset = text(cells[named["data set"]]).partition(":")[0] if "data set" in named else ""
-        word = text(cells[named["method"]]) if "method" in named else ""
-        lines.append(Line(shown, dataset or section.dataset, _method(word, labels, titles)))
+        dataset = named.get("data set", "").partition(":")[0] or section.dataset
+        words = (named.get("method", ""), *(label for label in labels if label in by_name))
+        method = next((titles[word] for word in words if word in titles), "")
+        lines.append(Line(shown, dataset, method))
         above = labels
-    return Grid(
-        section.title,
-        list(zip(section.columns, by_column)),
-        lines,
-        section.n_labels,
-        section.dataset,
-    )
-
-
-def _method(word: str, labels: list[str], titles: dict[str, str]) -> str:
-    """The method of a line, from its column of methods or from its labels."""
-    found = titles.get(word) or next((titles[label] for label in labels if label in titles), "")
-    return found or (word if word in methods.names() else "")
+    heads = list(zip(section.columns, column_methods))
+    return Grid(section.title, heads, lines, n_labels, section.dataset)

@@ -3,7 +3,7 @@ in the same folder.
 """
 
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,26 +27,19 @@ class Source:
     refused: str = ""
     other: Path | None = None
 
+    @property
+    def good(self) -> bool:
+        """Whether a run succeeded."""
+        return any(row["status"] == "ok" for row in self.rows)
+
 
 def find(folder, plan: str) -> Source:
     """The full form's file if one of its runs succeeded, else that of the small form, else any file
     that exists.
     """
-    found = [read(Path(folder) / f"{plan}{end}.csv", bool(end)) for end in ("", "-quick")]
-    there = [source for source in found if source.path is not None]
-    if not there:
-        return Source()
-    good = [source for source in there if any(row["status"] == "ok" for row in source.rows)]
-    chosen = (good or there)[0]
-    others = [source.path for source in there if source is not chosen]
-    return Source(
-        chosen.path,
-        chosen.quick,
-        chosen.rows,
-        chosen.torn,
-        chosen.refused,
-        others[0] if others else None,
-    )
+    forms = [read(Path(folder) / f"{plan}{end}.csv", bool(end)) for end in ("", "-quick")]
+    chosen, other = sorted(forms, key=lambda form: (form.path is None, not form.good))
+    return replace(chosen, other=other.path)
 
 
 def folder(option: str, name: str) -> Path:
@@ -65,13 +58,13 @@ def folder(option: str, name: str) -> Path:
     return path
 
 
-def read(path: Path, quick: bool) -> Source:
+def read(path: Path, quick: bool = False) -> Source:
     """The rows of one file with their traces, or the reason if it can't be read."""
     if not path.exists():
         return Source()
+    torn: list[int] = []
     try:
-        torn: list[int] = []
         rows = results.read(path, traces.finder(traces.beside(path)), torn)
-        return Source(path, quick, rows, torn)
     except DataError as error:
         return Source(path, quick, refused=str(error))
+    return Source(path, quick, rows, torn)

@@ -1,6 +1,7 @@
 """The outcomes of the cells with a printed number."""
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 
 from rfx.reporting.cells import Cell
 
@@ -19,16 +20,13 @@ KINDS = {
 
 def count(cells: Iterable[Cell]) -> dict[str, int]:
     """The number of cells of each of KINDS."""
-    return added({cell.outcome: 1} for cell in cells)
+    return added([Counter(cell.outcome for cell in cells)])
 
 
-def added(tallies: Iterable[dict[str, int]]) -> dict[str, int]:
+def added(tallies: Iterable[Mapping[str, int]]) -> dict[str, int]:
     """The sums of several tallies."""
-    found = dict.fromkeys(KINDS, 0)
-    for one in tallies:
-        for name, number in one.items():
-            found[name] += number
-    return found
+    tallies = list(tallies)
+    return {kind: sum(tally.get(kind, 0) for tally in tallies) for kind in KINDS}
 
 
 def of_nothing(builder: Callable | None) -> dict[str, int]:

@@ -36,15 +36,14 @@
     });
   }
 
-  // filters: what is of another data set or method is hidden, in figures its curves are made faint
+  // filters: what is of another data set or method is hidden
   const form = document.getElementById("filters");
   const [byData, byMethod, shown] = ["by-data", "by-method", "shown"].map((id) => document.getElementById(id));
   const filter = () => {
     const [data, method] = [byData.value, byMethod.value];
     for (const one of all("[data-d], [data-m]")) {
       const other = (data && one.dataset.d && one.dataset.d !== data) || (method && one.dataset.m && one.dataset.m !== method);
-      if (one.closest("svg.plot")) one.classList.toggle("dim", Boolean(other));
-      else one.hidden = Boolean(other);
+      one.hidden = Boolean(other);
     }
     const what = [data && "data set " + data, method && "method " + method].filter(Boolean);
     shown.textContent = what.length ? "Only " + what.join(" and ") + "." : "";

@@ -374,7 +374,7 @@ def _one_nu(name, own) -> tuple[Section, list[dict]]:
     """The held-out error of every method for every nu tried, and the mean over the methods for each
     nu that all of them have. The least of each column is marked.
     """
-    tried: dict[tuple[str, float], dict[tuple, list]] = {}
+    tried: dict[tuple[str, float], dict[str, list]] = {}
     for run in own:
         setting = seeds.token(seeds.inputs(run.row))
         tried.setdefault((run.method, run.nu), {}).setdefault(setting, []).append(held_out(run))

@@ -1,77 +1,34 @@
 """Handle SIGTERM like Ctrl-C, so that no partial files are left behind."""
 
-import os
 import signal
-import sys
 import threading
+import time
 from contextlib import contextmanager
-from typing import Any
 
-# Seconds after which an interrupt is raised once more; those still to come.
-_SOON = 0.02
-_coming: list[Any] = []
+# Seconds within which further signals are ignored: `timeout` sends two, and the second must not
+# disturb the clean-up.
+_TOGETHER = 1.0
 
 
 @contextmanager
 def terminate_as_interrupt():
-    """cron and `timeout` send SIGTERM instead of Ctrl-C; inside the block it raises
-    KeyboardInterrupt, once.
-
-    After either, until the end of the block, errors of incomplete objects, such as those of numba's
-    compiler, are silent, and an interrupt swallowed by one of them is raised once more. An
-    interrupt during LLVM code waits until that has ended.
+    """Inside the block, SIGTERM, which cron and `timeout` send instead of Ctrl-C, raises
+    KeyboardInterrupt.
     """
-    if (
-        threading.current_thread() is not threading.main_thread()
-        or signal.getsignal(signal.SIGTERM) is _terminate
-    ):
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
-    hook, before = sys.unraisablehook, {signal.SIGTERM: signal.signal(signal.SIGTERM, _terminate)}
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        before[signal.SIGINT] = signal.signal(signal.SIGINT, _interrupt)
+    last = -_TOGETHER
+
+    def terminate(number, frame):
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= _TOGETHER:
+            last = now
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, terminate)
     try:
         yield
     finally:
-        while _coming:
-            _coming.pop().cancel()
-        sys.unraisablehook = hook
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _terminate(number, frame):
-    # `timeout` sends it twice, and the second must not disturb the clean-up
-    signal.signal(number, signal.SIG_IGN)
-    _interrupt(number, frame)
-
-
-def _interrupt(number, frame):
-    if _in_llvm(frame):
-        _once_more()
-        return
-    sys.unraisablehook = _swallowed
-    raise KeyboardInterrupt
-
-
-def _in_llvm(frame) -> bool:
-    """Whether the current code was called by LLVM, which does not support exceptions and would
-    continue with an undefined result.
-    """
-    while frame is not None:
-        if frame.f_globals.get("__name__", "").startswith("llvmlite.binding"):
-            return True
-        frame = frame.f_back
-    return False
-
-
-def _swallowed(unraisable):
-    if unraisable.exc_type is KeyboardInterrupt:
-        _once_more()
-
-
-def _once_more():
-    signal.signal(signal.SIGTERM, _terminate)
-    _coming.append(threading.Timer(_SOON, os.kill, (os.getpid(), signal.SIGTERM)))
-    _coming[-1].daemon = True
-    _coming[-1].start()
+        signal.signal(signal.SIGTERM, before)

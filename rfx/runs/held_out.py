@@ -92,6 +92,8 @@ def trained(
     """
     start, y = time.perf_counter(), np.asarray(split.y_train)
     task = trainer.settings.task or guess_task(y)
+    # inferred once, and said once
+    trainer = replace(trainer, settings=trainer.settings.updated(task=task))
     parts, models, evidence = _by_default(split, y, task, run.seed), [], {}
     if len(parts) == 1:
         models = _models(run, split, task, parts, partial(_without, split), progress)

@@ -22,7 +22,7 @@ from rfx.reporting.cells import (
     short,
     words,
 )
-from rfx.reporting.printed import printed
+from rfx.reporting.printed import Printed, printed
 from rfx.reporting.seeds import LEGEND, Mean
 from rfx.reporting.tables import failures, machines
 
@@ -62,68 +62,76 @@ def table1(rows) -> Table:
     printed ones.
     """
     book = printed(__package__, "table1")
-    rows = [row for row in rows if row["dataset"] in wu2016.DATA]
     counted = {
         row["dataset"]: row for row in rows if row["status"] == "ok" and row["split"] == "wu2016"
     }
-    made = Table(
-        "wu2016-table1", "Wu et al. 2016, Table 1: properties of the data sets", [], [_PAIRS], []
-    )
-    lines, tidy = [], []
-    for name, stands_for in wu2016.DATA.items():
-        row = counted.get(name)
-        if row is None and (stands_for or (name, "", "", "n_train") not in book):
-            continue
-        line = {
-            field: _counted(row and _property(row, field), book.get((name, "", "", field)))
-            for field in _PROPERTIES
-        }
-        of: dict[str, object] = {
-            "table": made.name,
-            "dataset": name,
-            "stands_for": stands_for or None,
-        }
-        tidy += [
-            of | {"field": field, "ours": cell.value, "paper": cell.paper, "verdict": cell.verdict}
-            for field, cell in line.items()
-        ]
-        made.compared += [cell for cell in line.values() if cell.paper is not None]
-        made.notes += [
-            _mismatch(name, field, cell)
-            for field, cell in line.items()
-            if cell.verdict == "differs"
-        ]
-        lines.append([words(wu2016.heading(name)), *line.values(), words(_files(name))])
-        made.notes += _drawn(name) if row else []
-    # independent of the method
-    made.sections = [Section("", ["data set", *_PROPERTIES.values(), "rows in its files"], lines)]
-    made.notes += [
-        "A regression set has one class, as in the paper.",
-        (
-            "acoustic: the paper's 78,823 training rows are the file's; the authors' programs"
-            " report 38 fewer, 78,785."
-        ),
+    names = [
+        name
+        for name, stands_for in wu2016.DATA.items()
+        if name in counted or (not stands_for and (name, "", "", "n_train") in book)
     ]
-    made.notes += failures(wu2016.of_figure(rows, "table1")) + machines(counted.values())
-    made.cells = tidy
-    return made
+    cells = {
+        (name, field): _counted(counted.get(name), field, book.get((name, "", "", field)))
+        for name in names
+        for field in _PROPERTIES
+    }
+    cell = lambda field: lambda name: cells[name, field]
+    columns = {
+        "data set": lambda name: words(wu2016.heading(name)),
+        **{heading: cell(field) for field, heading in _PROPERTIES.items()},
+        "rows in its files": lambda name: words(_files(name)),
+    }
+    notes = [_PAIRS]
+    for name in names:
+        own = {field: cells[name, field] for field in _PROPERTIES}
+        notes += [
+            f"Mismatch: {name}: {_PROPERTIES[field]} is {count(of.value or 0)} in the data,"
+            f" {of.paper.text} in the paper."
+            for field, of in own.items()
+            if of.verdict == "differs" and isinstance(of.paper, Printed)
+        ]
+        notes += _drawn(name) if name in counted else []
+    return Table(
+        "wu2016-table1",
+        "Wu et al. 2016, Table 1: properties of the data sets",
+        [grid("", columns, names)],
+        [
+            *notes,
+            "A regression set has one class, as in the paper.",
+            (
+                "acoustic: the paper's 78,823 training rows are the file's; the authors' programs"
+                " report 38 fewer, 78,785."
+            ),
+            *failures([row for row in wu2016.of_figure(rows, "table1") if _known(row)]),
+            *machines(row for row in counted.values() if _known(row)),
+        ],
+        [
+            {
+                "table": "wu2016-table1",
+                "dataset": name,
+                "stands_for": wu2016.DATA[name] or None,
+                "field": field,
+                "ours": cell.value,
+                "paper": cell.paper,
+                "verdict": cell.verdict,
+            }
+            for (name, field), cell in cells.items()
+        ],
+        [cell for cell in cells.values() if cell.paper is not None],
+    )
 
 
-def _counted(ours, paper) -> Cell:
+def _known(row) -> bool:
+    return row["dataset"] in wu2016.DATA
+
+
+def _counted(row, field, paper) -> Cell:
     """Our count next to the paper's, with a verdict that the text does not mark."""
+    ours = row and row[field] if field in ("n_train", "n_test", "n_inputs") else None
+    if row and field == "n_classes":
+        ours = max(1, row["params"].get("n_classes") or 0)
     verdict = None if None in (ours, paper) else "equal" if ours == paper else "differs"
     return number(ours, count, paper=paper, pair=True, verdict=verdict, marked=False)
-
-
-def _mismatch(name, field, cell) -> str:
-    return (
-        f"Mismatch: {name}: {_PROPERTIES[field]} is {count(cell.value)} in the data,"
-        f" {cell.paper.text} in the paper."
-    )
-
-
-def _property(row, field):
-    return max(1, row["params"].get("n_classes") or 0) if field == "n_classes" else row[field]
 
 
 def _files(name) -> str:
@@ -151,48 +159,42 @@ def _drawn(name) -> list[str]:
 def _swept(figure, title, axis, axis_heading, write_axis) -> Builder:
     """The table of figure 3 or 4: one section per data set, one line per place on the axis."""
 
+    def section(curve, cells) -> Section:
+        cell = lambda name: lambda place: cells[curve.dataset, place, name]
+        gammas = "" if axis == "gamma" else f"; gamma = 1/sigma = {_gammas(curve)}"
+        return grid(
+            f"{wu2016.heading(curve.dataset)} ({wu2016.metric(curve.dataset)}{gammas})",
+            {
+                axis_heading: lambda place: number(place, write_axis),
+                **{heading: cell(name) for name, (heading, _) in _SWEPT.items()},
+            },
+            curve.places,
+            dataset=curve.dataset,
+            methods=dict.fromkeys(range(1, len(_SWEPT) + 1), "rb"),
+        )
+
     def make(rows, setting) -> Table:
-        sections, cells = [], []
-        compared: list[Cell] = []
         swept = wu2016.sweep(rows, figure, setting)
-        shown = [curve.dataset for curve in _shown(swept)]
-        for curve in swept:
-            lines = []
-            for place in curve.places:
-                ours, authors = curve.ours.get(place, {}), curve.authors.get(place, {})
-                line = {
-                    name: _pair(curve.dataset, ours, authors, name, write)
-                    for name, (_, write) in _SWEPT.items()
-                }
-                lines.append([number(place, write_axis), *line.values()])
-                of = {
-                    "table": f"wu2016-{figure}",
-                    "setting": setting,
-                    "dataset": curve.dataset,
-                    "method": "rb",
-                    axis: place,
-                }
-                cells += [
-                    of
-                    | {
-                        "field": name,
-                        "ours": cell.value,
-                        "paper": cell.paper,
-                        "converged": cell.converged,
-                        "verdict": cell.verdict,
-                    }
-                    for name, cell in line.items()
-                ]
-                compared += line.values()
-            if curve.dataset not in shown:
-                continue
-            gammas = "" if axis == "gamma" else f"; gamma = 1/sigma = {_gammas(curve)}"
-            heading = f"{wu2016.heading(curve.dataset)} ({wu2016.metric(curve.dataset)}{gammas})"
-            heads = [axis_heading, *(heading for heading, _ in _SWEPT.values())]
-            methods = dict.fromkeys(range(1, len(_SWEPT) + 1), "rb")
-            sections.append(Section(heading, heads, lines, dataset=curve.dataset, methods=methods))
-        made = Table(f"wu2016-{figure}", f"{title}; setting: {setting}", sections, [], cells)
-        return _finished(made, figure, setting, rows, compared)
+        cells = {
+            (curve.dataset, place, name): _pair(curve, place, name, write)
+            for curve in swept
+            for place in curve.places
+            for name, (_, write) in _SWEPT.items()
+        }
+        tidy = [
+            {
+                "table": f"wu2016-{figure}",
+                "setting": setting,
+                "dataset": dataset,
+                "method": "rb",
+                axis: place,
+            }
+            | _fields(name, cell)
+            for (dataset, place, name), cell in cells.items()
+        ]
+        sections = [section(curve, cells) for curve in _shown(swept)]
+        made = Table(f"wu2016-{figure}", f"{title}; setting: {setting}", sections, [], tidy)
+        return _finished(made, figure, setting, rows, cells.values())
 
     return Builder(
         f"wu2016-{figure}",
@@ -218,47 +220,39 @@ def _gammas(curve) -> str:
     return texts[0] if texts[0] == texts[1] else " / ".join(texts)
 
 
+def _fields(name, cell) -> dict:
+    """A cell as entries of CSV and JSON."""
+    return {
+        "field": name,
+        "ours": cell.value,
+        "paper": cell.paper,
+        "converged": cell.converged,
+        "verdict": cell.verdict,
+    }
+
+
 def figure5(rows, setting) -> Table:
     """Test performance, training time and memory of all methods over R, and the cost of a given
     test performance for each.
     """
-    by_data: dict[str, dict[str, wu2016.Curve]] = {}
     found = wu2016.comparison(rows, setting)
     shown = [curve.dataset for curve in _shown(found)]
-    for curve in found:
-        by_data.setdefault(curve.dataset, {})[curve.method] = curve
-    sections, cells = [], []
-    compared: list[Cell] = []
-    for dataset, curves in by_data.items():
-        own = curves | {
-            method: wu2016.Curve(dataset, method)
-            for method in wu2016.METHODS
-            if method not in curves
-        }
-        lines, known = _compared(dataset, own)
+    by_data = {
+        dataset: {method: wu2016.Curve(dataset, method) for method in wu2016.METHODS}
+        | {curve.method: curve for curve in found if curve.dataset == dataset}
+        for dataset in dict.fromkeys(curve.dataset for curve in found)
+    }
+    sections, cells, compared = [], [], []
+    for dataset, own in by_data.items():
+        section, known = _compared(dataset, own)
         compared += [cell for cell, _ in known]
-        cells += [
-            {"table": "wu2016-fig5", "setting": setting, "dataset": dataset} | line
-            for _, line in known
-        ]
-        if dataset not in shown:
-            continue
-        columns = ["R", "", *wu2016.METHODS.values()]
-        sections.append(
-            Section(
-                f"{wu2016.heading(dataset)} ({wu2016.metric(dataset)})",
-                columns,
-                lines,
-                2,
-                dataset,
-                _TITLES,
-            )
-        )
+        made = [(section, [line for _, line in known])]
         wanted = wu2016.target(own["rb"])
-        if wanted is not None:
-            section, more = _reached(dataset, own, wanted, setting)
-            sections.append(section)
-            cells += more
+        if dataset in shown and wanted is not None:
+            made.append(_reached(dataset, own, wanted))
+        sections += [section for section, _ in made] if dataset in shown else []
+        of = {"table": "wu2016-fig5", "setting": setting, "dataset": dataset}
+        cells += [of | line for _, lines in made for line in lines]
     title = "Wu et al. 2016, Figure 5: random binning beside other approximations of the kernel"
     notes = [
         (
@@ -267,84 +261,81 @@ def figure5(rows, setting) -> Table:
         ),
         f"Memory: {wu2016.MEMORY}",
     ]
-    return _finished(
-        Table("wu2016-fig5", f"{title}; setting: {setting}", sections, notes, cells),
-        "fig5",
-        setting,
-        rows,
-        compared,
-    )
+    made_table = Table("wu2016-fig5", f"{title}; setting: {setting}", sections, notes, cells)
+    return _finished(made_table, "fig5", setting, rows, compared)
 
 
-def _compared(dataset, own) -> tuple[list[list[Cell]], list[tuple[Cell, dict]]]:
-    """The lines of one data set of figure 5; and for each existing point its cells and their values
-    for CSV and JSON.
+def _compared(dataset, own) -> tuple[Section, list[tuple[Cell, dict]]]:
+    """The section of one data set of figure 5; and for each existing point its cells and their
+    values for CSV and JSON.
     """
-    lines, known = [], []
     # the exact kernel, at 0, uses every row: it comes last
     places = {place for curve in own.values() for place in curve.places if place <= 1024}
-    for place in sorted(places, key=lambda place: (place == 0, place)):
-        points = [
-            (method, own[method].ours.get(place, {}), own[method].authors.get(place, {}))
-            for method in wu2016.METHODS
-        ]
-        for name, (heading, write) in _COMPARED.items():
-            label = ("all" if place == 0 else count(place)) if name == "test" else ""
-            line = [_pair(dataset, ours, authors, name, write) for _, ours, authors in points]
-            lines.append([words(label), words(heading), *line])
-            for (method, ours, authors), cell in zip(points, line):
-                if ours or authors:
-                    of = {
-                        "method": method,
-                        "n_features": place or None,
-                        "field": name,
-                        "ours": cell.value,
-                        "paper": cell.paper,
-                    }
-                    known.append(
-                        (cell, of | {"converged": cell.converged, "verdict": cell.verdict})
-                    )
-    return lines, known
+    cells = {
+        (place, name): {method: _pair(curve, place, name, write) for method, curve in own.items()}
+        for place in sorted(places, key=lambda place: (place == 0, place))
+        for name, (_, write) in _COMPARED.items()
+    }
+    cell_of = lambda method: lambda of: cells[of][method]
+    columns = {
+        "R": lambda of: words(("all" if of[0] == 0 else count(of[0])) if of[1] == "test" else ""),
+        "": lambda of: words(_COMPARED[of[1]][0]),
+        **{title: cell_of(method) for method, title in wu2016.METHODS.items()},
+    }
+    heading = f"{wu2016.heading(dataset)} ({wu2016.metric(dataset)})"
+    return grid(heading, columns, cells, 2, dataset=dataset, methods=_TITLES), [
+        (cell, {"method": method, "n_features": place or None} | _fields(name, cell))
+        for (place, name), line in cells.items()
+        for method, cell in line.items()
+        if place in own[method].places
+    ]
 
 
-def _reached(dataset, own, wanted, setting) -> tuple[Section, list[dict]]:
+def _reached(dataset, own, wanted) -> tuple[Section, list[dict]]:
     """The section and cells of each method's cost to be as good as the authors' rb at R = 128."""
     found = {
-        method: {whose: wu2016.reach(own[method], whose, wanted) for whose in ("ours", "authors")}
-        for method in wu2016.METHODS
+        method: [wu2016.reach(curve, whose, wanted) for whose in ("ours", "authors")]
+        for method, curve in own.items()
     }
-    lines, cells = [], []
-    for name, (heading, write) in {
+    writes = {
         "R": ("R", count),
         "seconds": ("training, s", short),
         "memory": ("memory, MiB", count),
-    }.items():
-        line = []
-        for method, both in found.items():
-            ours, authors = (
-                None if at is None else at[0] or None if name == "R" else at[1].get(name)
-                for at in both.values()
-            )
-            line.append(number(ours, write, paper=_plain(authors), pair=True))
-            of = {
-                "table": "wu2016-fig5",
-                "setting": setting,
-                "dataset": dataset,
-                "method": method,
-                "n_features": None,
-            }
-            cells.append(
-                of | {"field": f"{name} to reach {wanted:g}", "ours": ours, "paper": authors}
-            )
-        lines.append([words(heading), *line])
+    }
+    costs = {
+        (name, method): [
+            None if at is None else at[0] or None if name == "R" else at[1].get(name) for at in both
+        ]
+        for name in writes
+        for method, both in found.items()
+    }
+    lines = [
+        [
+            words(heading),
+            *(
+                number(
+                    costs[name, method][0], write, paper=_plain(costs[name, method][1]), pair=True
+                )
+                for method in found
+            ),
+        ]
+        for name, (heading, write) in writes.items()
+    ]
     title = (
         f"{dataset}: to reach a test {wu2016.metric(dataset)} of {wanted:.4f}, the authors' rb at R"
         " = 128"
     )
-    return (
-        Section(title, ["", *wu2016.METHODS.values()], lines, dataset=dataset, methods=_TITLES),
-        cells,
-    )
+    columns = ["", *wu2016.METHODS.values()]
+    return Section(title, columns, lines, dataset=dataset, methods=_TITLES), [
+        {
+            "method": method,
+            "n_features": None,
+            "field": f"{name} to reach {wanted:g}",
+            "ours": ours,
+            "paper": authors,
+        }
+        for (name, method), (ours, authors) in costs.items()
+    ]
 
 
 def figure6(rows) -> Table:
@@ -413,17 +404,18 @@ def _plain(value: float | None) -> float | None:
     return None if value is None else float(value)
 
 
-def _pair(dataset: str, ours: dict, authors: dict, name: str, write) -> Cell:
-    """Ours next to the authors': performance with its noise over the seeds, and test performance
-    with a verdict.
+def _pair(curve: wu2016.Curve, place: float, name: str, write) -> Cell:
+    """Ours next to the authors' at one place: performance with its noise over the seeds, and test
+    performance with a verdict.
     """
+    ours, authors = curve.ours.get(place, {}), curve.authors.get(place, {})
     return Cell(
         ours.get("means", {}).get(name),
         write,
         "deviation" if name in ("test", "train") else "",
         _plain(authors.get(name)),
         pair=True,
-        verdict=wu2016.judged(dataset, name, ours, authors),
+        verdict=wu2016.judged(curve.dataset, name, ours, authors),
         converged=ours.get("converged"),
         marked=name == "test",
     )

@@ -58,9 +58,9 @@ def by(request, monkeypatch):
     watched(rb, "held_out", "grow", lambda args, found: (GROUP[found[0]], GROUP[found[1]]))
     along = training.Trainer.along
 
-    def watched_along(self, X, y, lams, X_out, apart=None):
+    def watched_along(self, X, y, lams, X_out, *more):
         check(kind, "auto", y, X_out[:, 0])
-        return along(self, X, y, lams, X_out, apart)
+        return along(self, X, y, lams, X_out, *more)
 
     monkeypatch.setattr(training.Trainer, "along", watched_along)
     in_parts = bandwidth._in_parts

@@ -62,19 +62,20 @@ def test_weights_count_as_repetitions(kernel, monkeypatch):
     again = np.repeat(np.arange(120), counts)
     out = np.arange(20)
 
-    def machine(rows, weights):
+    def machine(rows, weights, lam):
         sample = metric.Sample(X[rows], Y[rows], X[out], Y[out], weights, None, "regression")
         # the bandwidth comes from a sample of pairs, which repeated rows change
         params = {"gamma": 0.4}
-        found = metric.machine(sample, kernel, None, params, (0.1,))
+        found = metric.machine(sample, kernel, None, params, (lam,))
         outer = metric.outer_product(
             kernel, X[rows], found.coef, params, np.arange(len(rows)), True, sample.weights
         )
         return found.error, outer
 
     alone = np.flatnonzero(counts)
-    error, outer = machine(alone, counts[alone].astype(float))
-    repeated = machine(again, None)
+    # lambda is in the unit of the mean weight
+    error, outer = machine(alone, counts[alone].astype(float), 0.1)
+    repeated = machine(again, None, 0.1 * np.mean(counts[alone]))
     assert error == pytest.approx(repeated[0], rel=1e-8)
     np.testing.assert_allclose(outer, repeated[1], rtol=1e-8)
 

@@ -668,7 +668,11 @@ def print_path(rows: list[Result], as_json: bool) -> None:
 
 
 def finish(rows: list[Result]) -> None:
-    """Exit with 3 when a solver did not converge, and suggest what to try."""
+    """Warn of models that score far below what was chosen; exit with 3 when a solver did not
+    converge, and suggest what to try.
+    """
+    for doubt in [row.params["doubt"] for row in rows if "doubt" in row.params]:
+        click.echo(f"rfx: {doubt}", err=True)
     stopped = [row for row in rows if row.converged is False]
     if not stopped:
         return

@@ -300,9 +300,10 @@ def command(
         if calibrate is not None:
             run = dataclasses.replace(run, calibrate=calibrate, cv=cv, holdout=holdout)
         by = "" if loaded.apart is None else f" by {loaded.apart.by}"
-        chosen = single.Score(metric, best.score, f"the held-out rows of the search{by}")
         where = None if model is None else Path(model)
-        row = single.execute(run, where, progress=progress.tell, chosen=chosen)
+        count = sum(len(out) for _, out in tuning.parts)
+        chosen = single.Score(metric, best.score, f"the held-out rows of the search{by}", count)
+        row = single.execute(run, where, progress=progress.tell, chosen=chosen, split=loaded)
     row = row.with_params(
         tuned={"score": best.score, "metric": metric, "trials": len(found.trials)} | tuning.how
     )

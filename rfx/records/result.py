@@ -272,7 +272,7 @@ _AMOUNTS = frozenset((_amount, _number, _WORD_OR_AMOUNT))
 _WHOLE = dict.fromkeys(_AMOUNTS, 0) | {_count: 0, _WORD_OR_COUNT: 0, _size: 1, _WORD_OR_SIZE: 1}
 _KINDS: dict[Check, str] = {
     _word: (
-        "label test target ignore missing loss features threshold ended error scored_on held_out_on"
+        "label doubt test target ignore missing loss features threshold ended error scored_on held_out_on"
         " host divergence sample_weight choice_metric choice_on groups time"
     ),
     _count: (

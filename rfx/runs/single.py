@@ -1,5 +1,8 @@
 """One experiment in this process: load, train, predict, and return the complete result."""
 
+from __future__ import annotations
+
+import math
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -22,15 +25,32 @@ _NOT_IN_ROW = IN_COLUMNS | {"scores", "asked"}
 # Options with a column, and options that are not choices of the run.
 _OF_COLUMNS = frozenset(("kernel", "solver", "lam", "n_features", "dtype"))
 _NOT_ASKED = frozenset(("seed", "timeout", "task", "loss"))
+# When a model's score is doubtful: see `Score.far_below`.
+SURE, FAR = 4.0, 1.5
 
 
 @dataclass(frozen=True)
 class Score:
-    """A score, and a description of its rows."""
+    """A score, a description of its rows, and their number."""
 
     metric: str
     score: float
     on: str
+    rows: int
+
+    def far_below(self, chosen: Score) -> bool:
+        """Whether it is worse than the score of the choice by more than SURE standard errors of the
+        difference, and its error FAR times as large.
+
+        Squared errors are assumed to vary by sqrt(2) times as much as those of normal residuals.
+        """
+        counts = 1 / self.rows + 1 / chosen.rows
+        if self.metric == "rmse":
+            return self.score > chosen.score * max(FAR, 1 + SURE * math.sqrt(counts))
+        wrong, least = 1 - self.score, 1 - chosen.score
+        mean = (self.rows * wrong + chosen.rows * least) / (self.rows + chosen.rows)
+        error = math.sqrt(mean * (1 - mean) * counts)
+        return wrong > max(FAR * least, least + SURE * error)
 
 
 def train(
@@ -38,11 +58,13 @@ def train(
     elsewhere: Callable | None = None,
     progress: Callable | None = None,
     unseen: bool = False,
+    split=None,
 ):
     """Train the method of a run on the training rows of its data: (Pipeline, data.Split).
 
     elsewhere: trains on remote rows, like `rfx.distributed.training.train`. progress: receives
-    every step. unseen: without other rows for the score, training rows are held out for it.
+    every step. unseen: without other rows for the score, training rows are held out for it. split:
+    the data, if it was loaded before.
     """
     held_out.check(run)
     start, options = time.perf_counter(), run.given()
@@ -50,7 +72,7 @@ def train(
         trainer = methods.create(run.method, seed=run.seed, **options)
         trained, split = (elsewhere or streamed.train)(trainer, run, progress)
     else:
-        split = load(run)
+        split = load(run) if split is None else split
         if run.sample_weight is not None:
             split.weights = rowweights.read(run.sample_weight, len(split.y_train))
         trainer = methods.create(run.method, seed=run.seed, **{"task": split.task} | options)
@@ -101,6 +123,7 @@ def execute(
     chosen: Score | None = None,
     beside: bool = False,
     unseen: bool = False,
+    split=None,
 ) -> Result:
     """Run one experiment: train, save the model (to `model`, or only to measure its size), predict,
     return the result.
@@ -113,11 +136,11 @@ def execute(
     row. With trace in the run, the result has the solver's steps, which go into a separate file.
 
     chosen: the held-out score by which the run was selected, if it was. beside: params has the
-    scores of simple models as baseline (`rfx.runs.baseline`), if the rows are in memory. unseen:
-    see `train`.
+    scores of simple models as baseline (`rfx.runs.baseline`), if the rows are in memory. unseen,
+    split: see `train`.
     """
     start = time.perf_counter()
-    trained, split = train(run, elsewhere, progress, unseen)
+    trained, split = train(run, elsewhere, progress, unseen, split)
     found = _results(run, trained, split, [trained], [model], progress, chosen)[0]
     if beside and split.y_train is not None:
         simple = baseline.beside(run, split, trained)
@@ -157,10 +180,10 @@ def _result_of(run, split, method, held, chosen, place, point, path) -> Result:
     evaluation = {} if split.X_test is None else evaluate(point, split.X_test, split.y_test)
     more, told, y = {}, [], split.y_test
     if evaluation:
-        told.append([evaluation["score"], f"{len(y):,} test rows"])
+        told.append(Score(metric, evaluation["score"], f"{len(y):,} test rows", len(y)))
     if held is not None:
         found = point.evaluate(held.decisions[place], held.y)
-        told.append([found["score"], held.by])
+        told.append(Score(metric, found["score"], held.by, len(held.y)))
         if evaluation:
             more = _prefixed("held_out", found, "score", "mae") | {"held_out_on": held.by}
         else:
@@ -168,16 +191,17 @@ def _result_of(run, split, method, held, chosen, place, point, path) -> Result:
     known = split.y_train is not None
     if known and not evaluation:
         more, y = _on_training_rows(point, split), split.y_train
-        told.append([more["train_score"], "the training rows"])
+        told.append(Score(metric, more["train_score"], "the training rows", len(y)))
     if known:
         parts = [(split.y_train, y)]
         if held is not None and split.X_test is None:
             parts = [(split.y_train[kept], split.y_train[out]) for kept, out in held.parts]
         more["constant_score"] = baseline.constant(method, parts)
-    scores = [asdict(Score(metric, score, words)) for score, words in told]
+        more |= _doubt(told, chosen or _chosen(point, metric), point, split, held)
     if held is None and chosen is not None:
-        scores.insert(bool(evaluation), asdict(chosen))
+        told.insert(bool(evaluation), chosen)
         more |= _prefixed("choice", asdict(chosen), "metric", "score", "on")
+    scores = [asdict(one) for one in told]
     point = point.with_info(scores=scores)
     found = result(point, point.save(path), evaluation)
     more |= {name: value for name, value in run.told().items() if name not in ("label", "test")}
@@ -188,6 +212,44 @@ def _result_of(run, split, method, held, chosen, place, point, path) -> Result:
     if known and run.train_score and "train_score" not in more:
         more |= _on_training_rows(point, split)
     return replace(found.with_params(**more), steps=traces.of(point) if run.trace else None)
+
+
+def _doubt(told: list[Score], chosen: Score | None, point, split, held) -> dict:
+    """The entry `doubt` of a row whose model scores far below the models that were evaluated when
+    its options were chosen.
+
+    told: the scores of the row. Without test rows, the model is evaluated on the held-out rows,
+    which it was fitted to.
+    """
+    final, before = told[0], chosen if held is None else told[-1]
+    if held is not None and split.X_test is None:
+        rows = np.concatenate([out for _, out in held.parts])
+        score = evaluate(point, split.X_train[rows], np.asarray(split.y_train)[rows])["score"]
+        final = replace(final, score=score, on="its training rows")
+    if before is None or before.metric != final.metric or not final.far_below(before):
+        return {}
+    return {
+        "doubt": (
+            f"{final.metric} {final.score:.4g} on {final.on} is far worse than {before.score:.4g}"
+            f" on {before.on}, by which the options were chosen; the last fit may have failed, or"
+            " these rows are of another kind"
+        )
+    }
+
+
+def _chosen(point, metric: str) -> Score | None:
+    """The score of the method's last choice of lambda on held-out rows."""
+    for step in reversed(point.info.get("validation") or []):
+        if step["by"] in (point.method.name, "auto") and "lam" in step["options"]:
+            error = next(value for *own, value in step["tried"] if own == list(step["chosen"]))
+            if step["error"] == "share of wrong labels":
+                error = 1 - error
+            elif step["error"] == "mean squared error" and metric == "rmse":
+                error = float(point.target_scaler.in_units(error**0.5))
+            elif step["error"] != "RMSE":
+                return None
+            return Score(metric, error, "held-out training rows", step["held_out"])
+    return None
 
 
 def _asked(run: Run, found: Result) -> dict:

@@ -1,0 +1,87 @@
+"""A model that scores far below the models of its search is named, whatever trained it."""
+
+import copy
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from rfx.cli import cli
+from rfx.runs import held_out
+from rfx.runs.single import Score
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-1, 1, (300, 3))
+FAST = ("--scaling", "standard", "--metric", "none", "--target", "y")
+
+
+def file(path, y):
+    lines = ["a,b,c,y", *(",".join(map(str, [*row, own])) for row, own in zip(X, y))]
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+@pytest.fixture
+def labels():
+    return np.where(X[:, 0] + X[:, 1] > 0, "yes", "no")
+
+
+def doubt(*words):
+    """The doubts in the row and on standard error."""
+    result = CliRunner().invoke(cli, [*words, *FAST, "--json"])
+    assert result.exit_code == 0, result.output
+    warned = [line for line in result.stderr.splitlines() if "far worse" in line]
+    return json.loads(result.stdout)["params"].get("doubt"), warned
+
+
+COMMANDS = [
+    ("tune", "--method", "rf", "--trials", "2"),
+    ("train", "--method", "rf", "--no-baseline"),
+    ("train", "--no-baseline"),
+]
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+@pytest.mark.parametrize("faulty", [False, True])
+def test_a_last_fit_that_fails(tmp_path, labels, monkeypatch, words, faulty):
+    fit = held_out.fit
+
+    def poor(trainer, split, **listening):
+        split = copy.copy(split)
+        split.y_train = np.random.default_rng(1).permutation(split.y_train)
+        return fit(trainer, split, **listening)
+
+    if faulty:
+        monkeypatch.setattr(held_out, "fit", poor)
+    sentence, warned = doubt(*words, "--data", file(tmp_path / "t.csv", labels))
+    assert warned == ([f"rfx: {sentence}"] if faulty else [])
+
+
+@pytest.mark.parametrize("task", ["binary", "regression"])
+def test_test_rows_of_another_kind(tmp_path, labels, task):
+    y = np.where(labels == "yes", 1.0, 0.0) if task == "binary" else X[:, 0] + 0.1 * X[:, 1]
+    train, test = file(tmp_path / "t.csv", y), file(tmp_path / "test.csv", 1 - y)
+    words = ("train", "--method", "rf", "--data", train, "--no-baseline", "--task", task)
+    for of, count in ((train, 0), (test, 1)):
+        assert len(doubt(*words, "--test", of)[1]) == count
+
+
+@pytest.mark.parametrize(
+    ("metric", "final", "chosen", "far"),
+    [
+        ("accuracy", 0.953, 0.9891, True),
+        ("accuracy", 0.986, 0.9891, False),
+        ("accuracy", 0.7, 0.75, False),
+        ("rmse", 2.0, 1.0, True),
+        ("rmse", 1.3, 1.0, False),
+        ("rmse", 0.5, 1.0, False),
+    ],
+)
+def test_how_far_is_far(metric, final, chosen, far):
+    scores = [Score(metric, score, "rows", 2000) for score in (final, chosen)]
+    assert scores[0].far_below(scores[1]) == far
+
+
+def test_few_rows_are_no_evidence():
+    assert not Score("accuracy", 0.7, "rows", 10).far_below(Score("accuracy", 0.9, "rows", 10))

@@ -12,6 +12,7 @@ from rfx.data.transforms.scaling import TargetScaler
 from rfx.errors import DataError, UsageError
 from rfx.fitting.preprocessing import listed
 from rfx.fitting.settings import Settings
+from rfx.losses import EpsilonInsensitive
 
 
 def checked(X: Any, y: Any, n_targets: int | None = None) -> np.ndarray:
@@ -75,6 +76,15 @@ def scaling(settings: Settings, task: str) -> str:
             f"--target-scaling is {given}, which is for regression, but the task is {task}"
         )
     return "none"
+
+
+def tube(settings: Settings, Y: Any) -> dict[str, float]:
+    """The default of --epsilon for scaled targets Y (n, k), if the loss has a tube without a
+    width.
+    """
+    if settings.get("loss") != EpsilonInsensitive.name or settings.epsilon is not None:
+        return {}
+    return {"epsilon": EpsilonInsensitive.epsilon * float(np.sqrt(np.var(Y, axis=0).mean()))}
 
 
 def learn(

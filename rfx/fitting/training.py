@@ -282,7 +282,7 @@ def begin(
     every = y
     X, y, own, apart = weights.counted(method, settings, task, schema, X, y, sample_weight, apart)
     settings = settings.updated(target_scaling=targets.scaling(settings, task))
-    loss = method.loss(settings, task)
+    method.loss(settings, task)  # for its errors, before anything takes time
     itemsize = input_dtype(settings).itemsize
     memory.check(X, settings.scaling, method.vectors(settings, X), itemsize)
     deadline = None if settings.timeout is None else time.monotonic() + settings.timeout
@@ -300,6 +300,8 @@ def begin(
     Y = preprocessing.targets(y)
     if preprocessing.target_scaler is not None and isinstance(Y, np.ndarray):
         targets.check_size(preprocessing.target_scaler.in_units(Y))
+    settings = settings.updated(**targets.tube(settings, Y))
+    loss = method.loss(settings, task)
     problem = Problem(rows, Y, loss, task, own, deadline, progress, apart=apart)
     method.prepare(problem, settings)
     start = time.perf_counter()

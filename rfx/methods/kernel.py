@@ -28,7 +28,6 @@ from rfx.fitting.options import AUTO, CHOSEN_LAM, DTYPE, EPSILON, LOSS, SOLVER, 
 from rfx.fitting.problem import Problem
 from rfx.fitting.settings import Settings
 from rfx.fitting.validation import GAMMA_FACTORS, LAMS
-from rfx.losses import EpsilonInsensitive
 from rfx.operators.kernel import KernelMatrix, ScaledKernel
 from rfx.options import Option
 from rfx.solvers.base import Certificate, Solution, for_output, stack
@@ -72,8 +71,9 @@ class Kernel(ExpansionMethod):
                 " epsilon_insensitive loss, regression uses a support vector machine."
             ),
         ),
-        # None, so that keys of runs without it stay the same
-        EPSILON.but(default=None, help=f"{EPSILON.help} By default {EpsilonInsensitive.epsilon}."),
+        EPSILON.but(
+            default=None, help=f"{EPSILON.help} By default 0.1 standard deviations of the targets."
+        ),
         Option(
             "bias",
             bool,

@@ -50,8 +50,11 @@ def key(run: Run, **more: Any) -> str:
     """
     known = _FIELDS | run.as_dict() | more
     before = _YOUNGER | _YOUNGER_OF.get(run.method, {})
+    options = resolved(run)
     known["options"] = {
-        name: value for name, value in resolved(run).items() if before.get(name) != value
+        name: value
+        for name, value in (options | _unscaled(run, options)).items()
+        if before.get(name) != value
     }
     for name in FILES:
         if _digest(known.get(name)):
@@ -108,20 +111,24 @@ def resolved(run: Run) -> dict[str, Any]:
             run.method, {name: value for name, value in given.items() if name not in _NOT_DECLARED}
         )
         of = tuple((name, given[name]) for name in ("kernel", "gamma") if name in given)
-        return _defaults(run.method, of) | _unscaled(run, given) | given
+        return _defaults(run.method, of) | given
     except UsageError:
         # for an unknown method or option: the run fails, but its row still has a key
         return given
 
 
-def _unscaled(run: Run, given: dict[str, Any]) -> dict[str, Any]:
+def _unscaled(run: Run, options: dict[str, Any]) -> dict[str, Any]:
     """The former default of the targets' scaling, which enters the key of a run in memory unless
     the run is known to be a regression: classes are never scaled.
     """
-    name = run.dataset.partition(":")[0]
-    task = given.get("task") or (registry.has(name) and registry.get(name).task)
-    known = task == "regression" or methods.get(run.method).incremental
-    return {} if known else {"target_scaling": "none"}
+    name, scaling = run.dataset.partition(":")[0], options.get("target_scaling")
+    task = options.get("task") or (registry.has(name) and registry.get(name).task)
+    if task == "regression" or scaling not in (None, "none"):
+        return {}
+    if run.method not in methods.METHODS or methods.get(run.method).incremental:
+        return {}
+    # a table whose task is not given may be a regression, to which none is no default
+    return {"target_scaling": "given" if scaling and not task else "none"}
 
 
 def _converted(method: str, given: dict[str, Any]) -> dict[str, Any]:

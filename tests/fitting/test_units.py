@@ -7,6 +7,7 @@ import pytest
 
 from rfx import methods
 from rfx.data.transforms.scaling import TargetScaler
+from rfx.errors import DataError
 from rfx.fitting.preprocessing import Preprocessing
 from rfx.records import keys
 from rfx.records.run import Run
@@ -30,12 +31,12 @@ BATCHES = {"doubly-sgd": {}, "k-sdca": {"loss": "absolute"}, "r-pegasos": {"n_fe
 METRIC = {"scaling": "standard", "metric": "none"}
 
 
-def fitted(name, y, weights=None, **more):
+def fitted(name, y, weights=None, inputs=X, **more):
     options = SMALL.get(name, BATCHES.get(name, {})) | more
     if name in SMALL and name != "boosting":
         options = METRIC | options
     task = options.pop("task", "regression")
-    return methods.create(name, task=task, **options).fit(X, y, weights)
+    return methods.create(name, task=task, **options).fit(inputs, y, weights)
 
 
 def predictions(*args, **options):
@@ -81,6 +82,13 @@ def test_lambda_is_chosen_in_the_unit_of_the_targets(loss):
     assert second.info["lam"] == pytest.approx(first.info["lam"] / 1e4)
 
 
+def test_the_default_width_of_a_tube_is_in_the_unit_of_the_targets():
+    options = {"loss": "epsilon_insensitive", "kernel": "gaussian", "gamma": 0.5}
+    first, second = (fitted("kernel", unit * Y, lam=0.1 / unit, **options) for unit in (1, 1e-3))
+    assert first.loss.epsilon == pytest.approx(0.1 * np.std(Y))
+    np.testing.assert_allclose(1e3 * second.predict(NEW), first.predict(NEW), atol=0.01 * np.std(Y))
+
+
 def test_targets_of_classes_have_no_scaling():
     assert fitted("rf", np.sign(Y), task="binary").settings.target_scaling == "none"
 
@@ -102,7 +110,8 @@ def test_the_rmse_is_in_the_unit_of_the_targets(unit):
     [
         ("breast_cancer", {}, True),
         ("diabetes-sklearn", {}, False),
-        ("rows.csv", {}, True),
+        ("rows.csv", {}, False),
+        ("rows.csv", {"task": "binary"}, True),
         ("rows.csv", {"task": "regression"}, False),
     ],
 )
@@ -112,3 +121,19 @@ def test_the_former_default_has_the_key_of_classes_only(dataset, options, same):
         for more in ({}, {"target_scaling": "none"})
     )
     assert (keys.key(run) == keys.key(former)) == same
+
+
+@pytest.mark.parametrize("name", ["rf", "kernel", "rb"])
+@pytest.mark.parametrize("unit", [1e-46, 1e40])
+def test_scaled_inputs_in_another_unit_give_the_same_model(name, unit):
+    options = METRIC | SMALL[name] | {"task": "regression", "lam": 0.1, "gamma": 0.5}
+    first, second = (
+        methods.create(name, **options).fit(factor * X, Y).predict(factor * NEW)
+        for factor in (1, unit)
+    )
+    np.testing.assert_allclose(second, first, atol=0.03 * np.std(Y))
+
+
+def test_inputs_beyond_float32_are_named_if_nothing_scales_them():
+    with pytest.raises(DataError, match="is not finite in float32 after scaling"):
+        fitted("rf", Y, inputs=1e40 * X, scaling="none")

@@ -217,6 +217,7 @@ def test_predictions_are_those_of_the_dense_reference(how, dtype, atol):
         scaling="none",
         dtype=dtype,
         tol=1e-12,
+        target_scaling="none",
     ).fit(X[:300], VALUES[:300])
     chosen = choose_landmarks(
         how, "laplacian", X[:300].astype(dtype), {"gamma": 2.0}, 50, 0, 1000.0
@@ -297,10 +298,9 @@ def test_a_model_of_sparse_rows_is_sparse(tmp_path):
 
 
 def test_a_kernel_that_is_zero_everywhere_predicts_zero(tmp_path):
+    options = {"scaling": "none", "target_scaling": "none", "task": "regression"}
     for y in (VALUES, LABELS):
-        method = methods.create("nystrom", kernel="linear", scaling="none", task="regression").fit(
-            np.zeros((400, 3)), y
-        )
+        method = methods.create("nystrom", kernel="linear", **options).fit(np.zeros((400, 3)), y)
         method.save(tmp_path / "m.npz")
         assert (
             method.info["rank"] == 0
@@ -337,12 +337,13 @@ def test_ridge_on_classes(name, classes):
 
 def test_ridge_on_classes_is_one_regression_for_each():
     y = np.digitize(VALUES, [0.0, 0.8]) + 4.0
+    one = {"task": "regression", "target_scaling": "none"}
     for name in ("kernel", "block"):
         whole = methods.create(
             name, loss="squared", lam=0.01, kernel="laplacian", **SMALL[name]
         ).fit(X[:300], y[:300])
         parts = [
-            methods.create(name, task="regression", lam=0.01, kernel="laplacian", **SMALL[name])
+            methods.create(name, lam=0.01, kernel="laplacian", **one, **SMALL[name])
             .fit(X[:300], np.where(y[:300] == label, 1.0, -1.0))
             .decision_function(X[300:])
             for label in np.unique(y)

@@ -1,7 +1,7 @@
 """Output files: written completely or not at all; they never replace files that rfx did not create,
 nor inputs.
 
-Pipes and devices are written to, never replaced. Locks and drafts never follow other users' links.
+Pipes and devices are written to, never replaced.
 """
 
 import contextlib
@@ -240,22 +240,6 @@ def _refuse_special(status, path, pipes) -> None:
     kinds = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
     found = kinds.get(stat.S_IFMT(status.st_mode), "a device")
     raise OSError(errno.EINVAL, f"it is {found}, not a file", str(path))
-
-
-def open_lock(path) -> int:
-    """A descriptor of the lock file `path` for fcntl.flock, created if missing; its content is not
-    changed.
-
-    The holder of the lock may write to it and truncate it. Raises OSError, also if `path` is a link
-    or not a regular file, because a link could make rfx lock and write another file.
-    """
-    descriptor = os.open(
-        path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666
-    )
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
-    return descriptor
 
 
 def _is_special(path) -> bool:

@@ -2,7 +2,6 @@
 dead processes, locks, links.
 """
 
-import fcntl
 import os
 import signal
 import subprocess
@@ -173,28 +172,6 @@ def test_who_may_read_what_was_written(tmp_path):
             assert (tmp_path / "m").stat().st_mode & 0o777 == expected
     finally:
         os.umask(before)
-
-
-# Locks
-# --------------------------------------------------------------------------------------------------
-
-
-def test_a_lock_changes_nothing_and_follows_no_link(tmp_path, data):
-    lock = tmp_path / "lock"
-    lock.write_text("17")
-    descriptor = files.open_lock(lock)
-    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    assert lock.read_text() == "17"
-    os.close(descriptor)
-    for name, make in (
-        ("link", lambda path: path.symlink_to(data)),
-        ("pipe", os.mkfifo),
-        ("dangling", lambda path: path.symlink_to("no")),
-    ):
-        make(tmp_path / name)
-        with pytest.raises(OSError):
-            files.open_lock(tmp_path / name)
-    assert data.read_text() == "what is read" and not (tmp_path / "no").exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])

@@ -1,7 +1,5 @@
 """rfx compare: two results files side by side."""
 
-import gc
-
 import click
 
 from rfx.cli.common import format_option, print_table
@@ -20,9 +18,7 @@ def command(a, b, form, width):
     Runs are matched by their keys, or else by all their inputs. `rfx table summary --group-by`
     compares runs within one file.
     """
-    from rfx.reporting.tables_general import COMPARED, compare
+    from rfx.reporting.tables_general import compare
     from rfx.reporting.tables_render import render
 
-    rows = read(a, only=COMPARED), read(b, only=COMPARED)
-    gc.freeze()  # rows have no reference cycles, so the collector need not run
-    print_table(render(compare(*rows), form, width), form)
+    print_table(render(compare(read(a), read(b)), form, width), form)

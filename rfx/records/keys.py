@@ -107,9 +107,8 @@ def resolved(run: Run) -> dict[str, Any]:
     """The options of a run with the defaults of its method for missing or None values."""
     given = run.given()
     try:
-        given |= _converted(
-            run.method, {name: value for name, value in given.items() if name not in _NOT_DECLARED}
-        )
+        declared = {name: value for name, value in given.items() if name not in _NOT_DECLARED}
+        given |= methods.get(run.method).converted(declared)
         of = tuple((name, given[name]) for name in ("kernel", "gamma") if name in given)
         return _defaults(run.method, of) | given
     except UsageError:
@@ -129,24 +128,6 @@ def _unscaled(run: Run, options: dict[str, Any]) -> dict[str, Any]:
         return {}
     # a table whose task is not given may be a regression, to which none is no default
     return {"target_scaling": "given" if scaling and not task else "none"}
-
-
-def _converted(method: str, given: dict[str, Any]) -> dict[str, Any]:
-    """The options as resolved by the method; runs of a plan that differ only in the seed share
-    them.
-    """
-    try:
-        # 1 and 1.0 are not the same
-        return _converted_once(
-            method, tuple((name, type(value), value) for name, value in given.items())
-        )
-    except TypeError:  # for a list, which can't be looked up
-        return dict(methods.get(method).converted(given))
-
-
-@lru_cache(4096)
-def _converted_once(method: str, given: tuple[tuple[str, type, Any], ...]) -> dict[str, Any]:
-    return dict(methods.get(method).converted({name: value for name, _, value in given}))
 
 
 @lru_cache

@@ -7,7 +7,6 @@ held-out rows; further values are JSON in the column `more`. Read by column name
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -17,54 +16,22 @@ from typing import TYPE_CHECKING, Any
 from rfx import files
 from rfx.errors import DataError
 from rfx.records import sheet
-from rfx.records.result import (
-    FindTrace,
-    Result,
-    at_least_zero,
-    certificate,
-    params_of,
-    real,
-    seconds,
-    whole,
-)
+from rfx.records.result import FindTrace, Result
 from rfx.records.sheet import AnyPath
 
 if TYPE_CHECKING:
     from rfx.fitting.pipeline import Pipeline
 
-COLUMNS = (
-    "key",
-    "created",
-    "step",
-    "output",
-    "iteration",
-    "seconds",
-    "objective",
-    "gap",
-    "error",
-    "more",
-)
-FORM = sheet.Form(
-    what="trace file", columns=COLUMNS, needed=frozenset(("key", "step")), rest="more"
-)
-_VALUES: dict[str, Callable[[str], object]] = {
-    "step": whole,
-    "output": whole,
-    "iteration": whole,
-    "seconds": seconds,
-    "objective": real,
-    "gap": certificate,
-    "error": at_least_zero,
+MEASURES = {
+    "output": int,
+    "iteration": int,
+    "seconds": float,
+    "objective": float,
+    "gap": float,
+    "error": float,
 }
-# known entries of `more`
-_MORE = {
-    "cpu_seconds": seconds,
-    "pass_seconds": seconds,
-    "features": whole,
-    "nnz": whole,
-    "samples": whole,
-    "loss": real,
-}
+TYPES = {"key": str, "created": str, "step": int, **MEASURES, "more": dict}
+FORM = sheet.Form("trace file", TYPES, frozenset(("key", "step")))
 
 
 def beside(path: AnyPath) -> Path:
@@ -100,9 +67,10 @@ def append(path: AnyPath, key: str, steps: list[dict[str, Any]]) -> None:
     """
     created, rows = datetime.now(UTC).isoformat(timespec="seconds"), []
     for number, step in enumerate(steps):
-        own = {name: value for name, value in step.items() if name in COLUMNS[3:-1]}
-        more = {name: value for name, value in step.items() if name not in own}
-        rows.append({"key": key, "created": created, "step": number} | own | {"more": more or None})
+        measures = {name: value for name, value in step.items() if name in MEASURES}
+        more = {name: value for name, value in step.items() if name not in MEASURES}
+        row = {"key": key, "created": created, "step": number, "more": more or None}
+        rows.append(row | measures)
     sheet.append(path, rows, FORM)
 
 
@@ -112,56 +80,21 @@ def check(path: AnyPath) -> None:
 
 
 def read(path: AnyPath) -> dict[str, list[dict[str, Any]]]:
-    """The traces in a file, by key: for each step its known values by name, checked. Empty if there
-    is no such file.
+    """The traces in a file, by key: for each step its known values by name. Empty if there is no
+    such file.
 
     Raises DataError, with the file, the line and the column, for an invalid field.
     """
-    found: dict[str, list[dict[str, Any]]] = {}
-    try:
-        header, records = sheet.read(path, FORM)
-    except FileNotFoundError:
-        return found
-    # the first of duplicate columns counts
-    places = {name: place for place, name in reversed(list(enumerate(header.names)))}
-    for number, fields in records:
-        cells = {name: fields[place] for name, place in places.items()}
-        step = _step(path, number, cells, header.delimiter == ";")
-        key = sheet.plain(cells["key"])
-        if not step.pop("step", None):
-            found[key] = []
-        found.setdefault(key, []).append(step)
-    return found
-
-
-def _step(path: AnyPath, number: int, cells: dict[str, str], decimal_comma: bool) -> dict[str, Any]:
-    """The known values of one step by name."""
-    step: dict[str, Any] = {}
-    name, text = "", ""
-    try:
-        for name, text in cells.items():
-            if name in ("key", "created", "more") or text == "":
-                continue
-            if name in _VALUES:
-                comma = decimal_comma and text.count(",") == 1 and "." not in text
-                step[name] = _VALUES[name](text.replace(",", ".") if comma else text)
-            else:
-                step[name] = sheet.plain(text)
-        name, text = "more", cells.get("more", "")
-        more = params_of(text)
-        columns = more.pop("columns", None)
-        for name, value in (more | (columns if isinstance(columns, dict) else {})).items():
-            text = str(value)
-            if name in cells and name != "more":
-                continue
-            check = _MORE.get(name) or _VALUES.get(name)
-            step[name] = value if check is None or value is None else check(text)
-    except (ValueError, OverflowError, RecursionError):
-        raise DataError(
-            f"{path}, line {number}: the column {name} holds the invalid value {text[:40]!r}; fix"
-            " or remove that line"
-        ) from None
-    return {name: value for name, value in step.items() if value is not None}
+    traces: dict[str, list[dict[str, Any]]] = {}
+    if not Path(path).exists():
+        return traces
+    for _, values in sheet.read(path, FORM):
+        if values["step"] == 0:
+            traces[values["key"]] = []
+        step = {name: values[name] for name in MEASURES} | (values["more"] or {})
+        known = {name: value for name, value in step.items() if value is not None}
+        traces.setdefault(values["key"], []).append(known)
+    return traces
 
 
 def finder(path: AnyPath) -> FindTrace:
@@ -169,24 +102,14 @@ def finder(path: AnyPath) -> FindTrace:
     use.
     """
     known = cache(partial(read, path))
-
-    def find(key: str | None) -> list[dict[str, Any]]:
-        found = known()
-        return [] if key is None else found.get(key, [])
-
-    return find
+    return lambda key: known().get(key or "", [])
 
 
 def chosen(trace: AnyPath | None, results: AnyPath) -> FindTrace:
-    """The finder of the file `trace`, which is read at once and must exist; if None, of the one
-    next to the results.
-    """
-    if trace is None:
-        return finder(beside(results))
-    if not Path(trace).exists():
+    """The finder of the file `trace`, which must exist; if None, of the one next to the results."""
+    if trace is not None and not Path(trace).exists():
         raise DataError(f"{files.shown(trace)} can't be read as a trace file: it does not exist")
-    found = read(trace)
-    return lambda key: [] if key is None else found.get(key, [])
+    return finder(beside(results) if trace is None else trace)
 
 
 def attached(rows: list[Result], path: AnyPath) -> list[Result]:

@@ -451,13 +451,6 @@ def _notes(rows: Sequence[Mapping], where: str = "") -> list[str]:
 # --------------------------------------------------------------------------- two files side by side
 
 
-# the columns that are compared or that identify runs
-COMPARED = (
-    "key", "status", "dataset", "split", "method", "kernel", "solver", "lam", "n_features",
-    "params", "seed", "threads", "metric", "score", "seconds_features", "seconds_fit",
-)  # fmt: skip
-
-
 def compare(
     rows_a: Sequence[Mapping], rows_b: Sequence[Mapping], names: tuple[str, str] = ("A", "B")
 ) -> Table:

@@ -54,13 +54,7 @@ def _made(run: Run, ending: Ending, answer: dict[str, Any], where: dict[str, str
         for name, value in answer.items()
         if name in results.COLUMNS and value is not None
     }
-    more = {
-        name: value
-        for name, value in answer.items()
-        if name not in results.COLUMNS and name != "trace"
-    }
-    if ending.seconds is not None:
-        more["seconds_process"] = ending.seconds
+    more = {} if ending.seconds is None else {"seconds_process": ending.seconds}
     known["params"] = _params(run) | (answer.get("params") or {}) | more | where
     columns = _columns(run) | known | {"key": keys.key(run)}
     return Result(**columns, steps=answer.get("trace") or None)

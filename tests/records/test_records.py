@@ -65,33 +65,14 @@ def test_every_row_of_the_documentation_is_read():
 
 
 WRONG = [
-    ("score", "1.5", "must be from 0 to 1, because the metric is accuracy"),
-    ("score", "1e200", "must be at most 1e"),
     ("score", "good", "can't be read"),
-    ("lam", "nan", "must be from 0 to"),
-    ("lam", "-1", "must be from 0 to"),
-    ("lam", "inf", "must be from 0 to"),
-    ("n_features", "9" * 400, "must be from 0 to 2\\^63 - 1"),
-    ("seed", "-1", "must be from 0"),
-    ("n_features", "1.5", "must be a whole number"),
-    ("n_features", "inf", "must be a whole number"),
-    ("seconds_fit", "-1e308", "must be at most"),
-    ("seconds_fit", "-3", "must be 0 or more"),
-    ("dataset", "", "must not be empty"),
-    ("method", "", "must not be empty"),
-    ("status", "done", "must be one of ok, failed"),
-    ("params", "[1]", "must be a JSON table"),
+    ("n_features", "1.5", "can't be read"),
+    ("n_features", "inf", "can't be read"),
+    ("converged", "perhaps", "can't be read"),
+    ("dataset", "", "is empty"),
+    ("method", "", "is empty"),
+    ("params", "[1]", "is not a JSON table"),
     ("params", "{", "can't be read"),
-    ("params", '{"kernel_params": 3}', "must be a table of numbers by name"),
-    ("params", '{"kernel_params": {"gamma": "x"}}', "must be a number"),
-    ("params", '{"label": 5}', "must be text"),
-    ("params", '{"norm": "x"}', "must be a number"),
-    ("params", '{"curve": [{"samples": -1}]}', "must be a whole number"),
-    ("params", '{"validation": [{"by": "rf"}]}', "each with the texts by and error"),
-    ("params", '{"path": [[1]]}', "pairs"),
-    ("params", '{"support": 0}', "must be 1 or more"),
-    ("params", '{"columns": {"gap": [1]}}', "must be text, a number"),
-    ("params", '{"x": ' + "[" * 30 + "]" * 30 + "}", "nested too deeply"),
     ("params", "[" * 100_000, "can't be read"),
 ]
 
@@ -124,30 +105,22 @@ def test_a_measure_that_is_not_a_number_is_not_known(tmp_path, name):
         )
 
 
-def test_what_rfx_writes_of_no_certificate_and_of_clocks_is_kept(tmp_path):
+def test_what_rfx_writes_of_no_certificate_is_kept(tmp_path):
     (row,) = results.read(
-        written(
-            tmp_path / "r.csv", {"gap": "inf", "seconds_predict": "-1e-09", "converged": "True"}
-        )
+        written(tmp_path / "r.csv", {"gap": "inf", "objective": "inf", "converged": "true"})
     )
-    assert (row.gap, row.seconds_predict, row.converged, row.params["label"]) == (
-        math.inf,
-        0.0,
-        True,
-        "paper",
-    )
+    assert (row.gap, row.objective, row.converged) == (math.inf, None, True)
+    assert row.params["label"] == "paper"
 
 
 def test_a_record_is_frozen_and_a_mapping_of_its_columns(tmp_path):
     (row,) = results.read(
         written(
             tmp_path / "r.csv",
-            {"note": "mine", "params": '{"curve": [{"samples": 5, "error": NaN}], "a": null}'},
+            {"params": '{"curve": [{"samples": 5, "error": NaN}], "a": null}'},
         )
     )
-    assert (
-        set(row) == {*results.COLUMNS, "note"} and row["note"] == "mine" and row.get("none") is None
-    )
+    assert set(row) == {*results.COLUMNS} and row.get("none") is None
     assert (
         dict(row.params) == {"curve": [{"samples": 5}]}
         and json.loads(json.dumps(row.as_dict()))["dataset"] == "cpu"
@@ -166,16 +139,12 @@ def test_a_results_file_that_is_no_regular_file_is_refused_at_once(tmp_path, mak
         assert "it is a" in str(call(*words, "--results", tmp_path / "r.csv").exception)
 
 
-@pytest.mark.parametrize(
-    "step", ["seconds,-5", "objective,x", "step,1.5", "more,[]", 'more,"{""cpu_seconds"": -3}"']
-)
+@pytest.mark.parametrize("step", ["objective,x", "iteration,1.5", "more,[]"])
 def test_a_wrong_step_of_a_trace_is_refused_with_file_line_and_column(tmp_path, step):
     name, _, value = step.partition(",")
     path = tmp_path / "t.csv"
-    path.write_text(
-        f"key,step,{name}\nk,0,{value}\n" if name != "step" else f"key,step\nk,{value}\n"
-    )
-    with pytest.raises(DataError, match=r"t\.csv, line 2: the column \w+ holds"):
+    path.write_text(f"key,step,{name}\nk,0,{value}\n")
+    with pytest.raises(DataError, match=rf"t\.csv, line 2: the column {name} holds"):
         traces.read(path)
 
 
@@ -331,7 +300,7 @@ def test_what_varies_among_rows_is_found_in_one_pass(tmp_path):
         10.0,
         10.0,
         10.0,
-    ] and given.asked[0]["seed"] == 0
+    ] and given.requested[0]["seed"] == 0
 
 
 def test_equal_inputs_have_one_token_and_others_another():

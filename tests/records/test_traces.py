@@ -33,18 +33,6 @@ def test_steps_read_back_by_name(tmp_path):
     assert traces.read(tmp_path / "none.csv") == {}
 
 
-def test_columns_in_another_order_and_added_ones(tmp_path):
-    path = tmp_path / "r.trace.csv"
-    path.write_text("step;gap;key;note;seconds\n0;0,5;k;first;1\n1;;k;;2\n")
-    assert traces.read(path) == {
-        "k": [{"gap": 0.5, "seconds": 1.0, "note": "first"}, {"seconds": 2.0}]
-    }
-    traces.append(path, "l", STEPS)
-    assert traces.read(path)["l"] == [{"seconds": 0.0}, {"seconds": 0.25, "gap": 0.01}], (
-        "there is no column for the rest"
-    )
-
-
 def test_a_results_file_is_no_file_of_traces(tmp_path):
     path = tmp_path / "r.csv"
     results.append(path, {"key": "k", "status": "ok", "dataset": "cpu", "method": "rf"})

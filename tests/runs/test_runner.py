@@ -63,7 +63,7 @@ def execute(run, progress):
         time.sleep(0.05)
     named = {"dataset": spec["dataset"], "method": spec["method"], "threads": spec.get("threads")}
     return Result(key="child's own", status="ok", metric="rmse", score=0.5,
-                  converged=name != "limit", params={"gamma": 0.5}, more={"extra": 1}, **named)
+                  converged=name != "limit", params={"gamma": 0.5, "extra": 1}, **named)
 if name == "killed":
     os.kill(os.getpid(), signal.SIGKILL)
 if name == "crash":

@@ -276,15 +276,7 @@ RUN = '[[run]]\ndataset = "cpu"\nmethod = "rf"\n'
             "split 1.5 is not a fraction of the rows to train on; use a number",
         ),
         (RUN + "split = 'wu2061'", "data set cpu has no split 'wu2061'; it has yen2014, 80/20"),
-        # the file of another user
-        (RUN + "seed = " + "9" * 5000, "holds a value that can't be read: Exceeds the limit"),
-        (
-            RUN + "seed = 0x" + "f" * 5000,
-            "seed = a value too large to show: must be 0 or more and less than 2.63",
-        ),
-        (RUN + "options.lam = " + "[" * 20_000, "is nested too deeply for a plan"),
-        (RUN + "options.lam = " + "{a=" * 20_000, "is nested too deeply for a plan"),
-        (RUN + "a." * 20_000 + "b = 1", "a key has more than 200 parts"),
+        (RUN + "options.lam = " + "[" * 20_000, "is not a TOML file"),
         (
             RUN
             + "".join(
@@ -300,12 +292,6 @@ RUN = '[[run]]\ndataset = "cpu"\nmethod = "rf"\n'
             RUN + "repetitions = 60000\n" + RUN + "repetitions = 60000",
             r"\[\[run\]\] 2 expands to 60,000 runs",
         ),
-        (
-            RUN + "repetitions = 10000\n" + "[[set]]\nwhen = {seed = 5}\noptions.lam = 1\n" * 1000,
-            r"2,000 conditions on 10,000 runs are too many",
-        ),
-        (RUN + "label = '" + "x" * 5000 + "'", "label = 'xxx.*…: must be at most 4,096 characters"),
-        (RUN + "#" + "x" * 300_000, "is larger than 262,144 bytes, the maximum for a plan"),
     ],
     ids=lambda value: value[:60],
 )

@@ -13,8 +13,9 @@ import tempfile
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
+
+from rfx import lazy
 
 COMMAND = (sys.executable, "-m", "rfx.runs.child")
 NAP = 0.02  # seconds between two checks of a run
@@ -133,10 +134,11 @@ class Child:
         if self.process.returncode is None:
             # Back ends have their own sessions, and detect their parent's death only after
             # start-up.
-            below = _descendants(self.process.pid)
-            for pid in (self.process.pid, *below):
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+            with suppress(lazy.psutil.NoSuchProcess):
+                process = lazy.psutil.Process(self.process.pid)
+                for one in (process, *process.children(recursive=True)):
+                    with suppress(lazy.psutil.NoSuchProcess):
+                        one.kill()
             self.reap(0)
 
     def ending(self) -> Ending:
@@ -165,20 +167,3 @@ class Child:
         else:
             text = f"the run's process ended with code {code} and no row"
         return f"{text}; its last output: {last[:200]}" if last else text
-
-
-def _descendants(pid) -> list[int]:
-    """Processes below `pid`, from Linux's /proc; empty elsewhere."""
-    below: dict[int, list[int]] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            # The name, in parentheses, may contain anything; the parent is the second field after
-            # it.
-            parent = int(stat.read_text(errors="replace").rpartition(")")[2].split()[1])
-            below.setdefault(parent, []).append(int(stat.parent.name))
-    found, todo = [], [pid]
-    while todo:
-        children = below.get(todo.pop(), [])
-        found += children
-        todo += children
-    return found

@@ -13,6 +13,7 @@ gaussian, laplacian: the exact kernels for qm7.
 rows, bags, eigenvalues: replacements of the virtual examples of qm7's molecules.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,7 +79,7 @@ AXES = {
 class Run:
     """One row: its error in percent, or in the target's units, and its curve."""
 
-    row: dict
+    row: Mapping
 
     @property
     def method(self) -> str:

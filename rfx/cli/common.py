@@ -523,9 +523,13 @@ def chosen_words(step: dict) -> str:
         for name, value in zip(step["options"], step["chosen"])
         if name != "round" and value is not None and (value or name != "metric_steps")
     ]
-    return (
-        f"{', '.join(said)}: the best of {len(step['tried'])} on {step['held_out']} held-out rows"
-    )
+    # the iterations of a metric are no trials of their own, as in the progress of the choice
+    inner = {"metric_steps"} if "round" in step["options"] else set()
+    trials = {
+        tuple(value for name, value in zip(step["options"], one) if name not in inner)
+        for one in step["tried"]
+    }
+    return f"{', '.join(said)}: the best of {len(trials)} on {step['held_out']} held-out rows"
 
 
 def _scores(row):

@@ -119,6 +119,8 @@ def _draw(text: str) -> None:
 def words(entry: dict) -> str:
     """A step in words."""
     parts = [f"part {entry['part'][0]} of {entry['part'][1]}"] if "part" in entry else []
+    if "doing" in entry:
+        parts.append(entry["doing"])
     if "choosing" in entry:
         parts.append(
             f"choosing {', '.join(entry['choosing'])}: {entry['tried']} of {entry['of']} tried"

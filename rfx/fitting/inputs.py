@@ -7,10 +7,9 @@ lambdas; zero iterations mean the original metric.
 
 from __future__ import annotations
 
-import itertools
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,8 +24,8 @@ from rfx.fitting.method import Method
 from rfx.fitting.metric import Sample
 from rfx.fitting.options import AUTO
 from rfx.fitting.preprocessing import input_dtype
-from rfx.fitting.problem import Problem
-from rfx.fitting.search import Budget, Found, Grid, Measure, Round, search
+from rfx.fitting.problem import Problem, Progress
+from rfx.fitting.search import Budget, Found, Grid, Measure, Round, Tally, search
 from rfx.fitting.settings import Settings
 from rfx.fitting.validation import drawn, evenly
 from rfx.kernels import get_kernel
@@ -44,8 +43,6 @@ FEWEST = 50
 METRIC_WORK = 3.0
 # Weight of the squared error of classes relative to the error rate: small samples have many ties.
 TIE = 0.1
-# (tried, total) during the choice.
-Tell = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -123,7 +120,7 @@ def choose(
     apart: Apart | None = None,
     seed: int = 0,
     budget: Budget | None = None,
-    tell: Tell | None = None,
+    progress: Progress | None = None,
 ) -> Choice | None:
     """The combination with the lowest error on held-out rows; None for too few rows.
 
@@ -146,7 +143,7 @@ def choose(
         Seed of the held-out rows.
     budget : Budget, optional
         By default unlimited.
-    tell : callable, optional
+    progress : callable, optional
     """
     if X.shape[0] < FEWEST or not X.shape[1]:
         return None
@@ -167,7 +164,8 @@ def choose(
         for form in of_forms[kernel]
     ]
     total = len(points) + min(effort.kept, len(points))
-    trials = _Trials(rows, np.asarray(Y[some]), task, own, seed, folds, effort, tell, total)
+    tally = Tally(progress, ["scaling", "kernel", "metric"], total)
+    trials = _Trials(rows, np.asarray(Y[some]), task, own, seed, folds, effort, tally)
     what = "mean squared error" if task == "regression" else f"wrong labels + {TIE} squared error"
     rounds = [
         Round(len(trials.first[0]), 1, 0, effort.kept),
@@ -229,11 +227,9 @@ class _Trials:
     seed: int
     folds: list[Part]
     effort: Effort
-    tell: Tell | None
-    total: int
+    tally: Tally
     best: dict[tuple[Any, int], tuple[float, float]] = field(default_factory=dict)
     steps: dict[Any, int] = field(default_factory=dict)
-    tried: Any = field(default_factory=itertools.count)
 
     @property
     def first(self) -> Part:
@@ -246,8 +242,7 @@ class _Trials:
     def errors(self, point: Settings, round: Round, counts: Sequence[int]) -> list[float]:
         """The error for each number of iterations; infinite if it is not tried."""
         found = self._screened(point, counts) if round.kept else self._confirmed(point, counts)
-        if self.tell is not None:
-            self.tell(next(self.tried) + 1, self.total)
+        self.tally.add([min(found)], 1)
         return found
 
     def _sample(self, point: Settings, kept: np.ndarray, out: np.ndarray) -> Sample:
@@ -398,7 +393,7 @@ def resolved(
         apart=problem.apart,
         seed=settings.seed,
         budget=Budget.of(seconds, METRIC_WORK, problem.deadline),
-        tell=_telling(problem),
+        progress=problem.progress,
     )
     options = {"scaling": scalings[0], "metric": "none", "metric_steps": None}
     options |= {"kernel": tried[0]} if kernel == AUTO else {}
@@ -412,6 +407,7 @@ def resolved(
         rows = scaler.transform(X, dtype=input_dtype(settings))
         chosen = settings.updated(**options | {"kernel": choice.kernel})
         own = (rows, problem.Y, problem.task, problem.weights, problem.apart)
+        problem.doing("learning the chosen metric")
         scaler = with_metric(scaler, chosen, *own).scaler
     return Resolved(scaler, options, [choice.step], choice)
 
@@ -423,14 +419,6 @@ def _scalings(X: Any, kernel: str | None) -> Sequence[str]:
     if kernel not in (None, AUTO) and get_kernel(str(kernel)).scalings:
         return get_kernel(str(kernel)).scalings
     return ("minmax01", "none") if keeps_sparse(X) else TRIED
-
-
-def _telling(problem: Problem) -> Tell | None:
-    progress = problem.progress
-    if progress is None:
-        return None
-    what = ["scaling", "kernel", "metric"]
-    return lambda tried, total: progress({"choosing": what, "tried": tried, "of": total})
 
 
 def _forms(asked: str) -> Sequence[str]:

@@ -65,7 +65,8 @@ TIMEOUT = Option(
 BUDGET_SECONDS = Option(
     "budget_seconds",
     float,
-    "Seconds after which no further scaling, kernel or metric is tried; by default all are tried.",
+    "Seconds after which no further scaling, kernel, metric or method is tried; by default all"
+    " are tried.",
     low=0,
     high=2e6,
     open_low=True,

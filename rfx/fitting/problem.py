@@ -118,6 +118,11 @@ class Problem:
         """The problem with the offset (k,) subtracted from the targets."""
         return replace(self, Y=self.Y - offset)
 
+    def doing(self, words: str) -> None:
+        """Tell the listener what is done next."""
+        if self.progress is not None:
+            self.progress({"doing": words})
+
     def quiet(self) -> Problem:
         """The same problem without progress and curve."""
         return replace(self, progress=None, curve=None)

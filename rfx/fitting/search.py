@@ -275,6 +275,38 @@ class Found:
         }
 
 
+@dataclass
+class Tally:
+    """Reports a choice to a listener, with the values tried and the lowest error.
+
+    Parameters
+    ----------
+    progress : callable or None
+    choosing : list of str
+        The options.
+    total : int
+        Number of values to try; those that a path leaves out are subtracted.
+    """
+
+    progress: Callable[[dict[str, Any]], None] | None
+    choosing: list[str]
+    total: int
+    tried: int = 0
+    least: float = math.inf
+
+    def report(self, tried: float = 0.0) -> None:
+        """Report so many values of the present path, in addition to the completed paths."""
+        if self.progress is not None:
+            entry = {"choosing": self.choosing, "tried": self.tried + int(tried), "of": self.total}
+            self.progress(entry | ({"least": self.least} if self.least < math.inf else {}))
+
+    def add(self, errors: Sequence[float], of: int) -> None:
+        """Report the errors of a completed path of `of` values."""
+        self.tried, self.total = self.tried + len(errors), self.total - of + len(errors)
+        self.least = min([self.least, *errors])
+        self.report()
+
+
 # The arguments of callbacks of `search`.
 Fit: TypeAlias = Callable[[Settings, Round, Sequence[Any]], list[float]]
 Known: TypeAlias = Callable[[Settings, Round], Trial | None]

@@ -10,7 +10,7 @@ import itertools
 import logging
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +23,7 @@ from rfx.fitting.cache import Cache
 from rfx.fitting.method import Method, kernel_options
 from rfx.fitting.options import AUTO
 from rfx.fitting.problem import Problem
-from rfx.fitting.search import Found, Grid, Measure, Round, Stop, Trial, search
+from rfx.fitting.search import Found, Grid, Measure, Round, Stop, Tally, Trial, search
 from rfx.fitting.settings import Settings
 from rfx.fitting.validation import SAMPLE, evenly, parts
 
@@ -198,23 +198,14 @@ class _HeldOut:
             Settings(method.name, dict(zip(others, values)))
             for values in itertools.product(*others.values())
         ]
-        count, total = itertools.count(1), len(points) * len(self.folds) * len(lams)
-        least = math.inf
-
-        def tell(error: float | None) -> None:
-            """Count one more lambda; without an error it is skipped."""
-            nonlocal least
-            tried = next(count)
-            if progress is not None and error is not None:
-                least = min(least, error)
-                entry = {"choosing": list(grid), "tried": tried, "of": total, "least": least}
-                progress(entry)
+        tally = Tally(progress, list(grid), len(points) * len(lams))
+        tally.report()
 
         def fit(point: Settings, round: Round, lams: Sequence[float]) -> list[float]:
-            return self._errors(method.with_choice(self.settings, best | dict(point)), lams, tell)
-
-        if progress is not None:
-            progress({"choosing": list(grid), "tried": 0, "of": total})
+            settings = method.with_choice(self.settings, best | dict(point))
+            errors = self._errors(settings, lams, tally)
+            tally.add(errors, len(lams))
+            return errors
 
         rounds = [Round(len(self.folds[0][0]), len(self.folds))]
         found = search(fit, Grid(points, {method.name: lams}, rounds), measure)
@@ -230,14 +221,13 @@ class _HeldOut:
         most = least + SURE * math.sqrt(least * (1 - least) / count_out)
         return next(trial for trial in found.trials if trial.score <= most)
 
-    def _errors(
-        self, settings: Settings, lams: Sequence[float], tell: Callable[[float | None], None]
-    ) -> list[float]:
+    def _errors(self, settings: Settings, lams: Sequence[float], tally: Tally) -> list[float]:
         """The mean error over all held-out rows for each lambda."""
-        problem, rows = self.problem, []
+        problem = self.problem
+        rows: list[list[float]] = []
 
         def stop(errors: list[float]) -> bool:
-            tell(errors[-1])
+            tally.report((len(rows) * len(lams) + len(errors)) / len(self.folds))
             return self.stop(errors)
 
         for kept, out in self.folds:
@@ -245,8 +235,6 @@ class _HeldOut:
             own = [lam if lam is None else lam * share for lam in lams]
             some, others = problem.rows(kept), problem.rows(out)
             rows.append(self.method.errors_along(some, others, settings, own, stop, self.cache))
-            for _ in lams[len(rows[-1]) :]:
-                tell(None)
         # if one fold tried smaller lambdas than another, the other's last error is used
         most = max(map(len, rows))
         rows = [own + own[-1:] * (most - len(own)) for own in rows]

@@ -138,6 +138,8 @@ class Trainer:
         with silent():
             choice = choose(method, problem, settings, cache)
             cache.keep_only("map")
+            if begun.steps or choice.steps:
+                problem.doing("fitting the chosen model")
             if settings.get("lam_path"):
                 lams = Path.values(settings.lam_path)
                 fits = method.fit_path(problem, choice.settings, lams, cache)

@@ -8,6 +8,7 @@ For more rows they are methods with linear cost, compared on a sample.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,12 +25,13 @@ from rfx.fitting.method import Method
 from rfx.fitting.options import AUTO, BUDGET_SECONDS, CHOSEN_SCALING, METRIC
 from rfx.fitting.pipeline import Pipeline
 from rfx.fitting.problem import Progress
-from rfx.fitting.search import Grid, Measure, Round, Stop, search
+from rfx.fitting.search import Budget, Grid, Measure, Round, Stop, Tally, search
 from rfx.fitting.settings import Settings
 from rfx.fitting.training import CHOSEN, INPUTS, Begun, Trainer, begin
 from rfx.fitting.validation import LAMS, drawn, fewer, parts
 from rfx.options import Option
 
+log = logging.getLogger(__name__)
 # Maximum rows for exact machines fitted to all of them.
 EXACT = 20_000
 # Maximum rows of the sample for comparing methods, to fit and to evaluate.
@@ -40,6 +42,9 @@ FEW_LAMS = (*LAMS[::2], 0.001)
 # support vector machine: gamma times the number of inputs (0.25 is the median's). Above PLAIN rows
 # its small lambdas take too long.
 PLAIN_GAMMAS, PLAIN = (0.25, 0.06), 5000
+# Machines for pairs of classes are not tried with more pairs if they have fewer rows in the mean:
+# they take by far the longest, and gain nothing from so few rows.
+PAIRS, ROWS_OF_PAIR = 100, 100
 # With fewer held-out rows, methods are compared by cross-validation.
 FEWEST_HELD_OUT = 400
 # The candidates for more rows: methods with their options.
@@ -63,6 +68,8 @@ _PASSED = (
     "class_weight",
 )
 _EXPLICIT = (*CHOSEN, "loss", "n_features", "n_grids")
+# Fraction of the budget for scaling, kernel and metric; the rest is for comparing methods.
+OF_INPUTS = 0.5
 # The properties that distinguish candidates in the record of trials.
 _COMPARED = ("kernel", "gamma")
 
@@ -100,6 +107,10 @@ class AutoTrainer(Trainer):
             )
         start = time.perf_counter()
         passed = {name: self.settings[name] for name in _PASSED if name in self.settings}
+        budget, limit = Budget(), self.settings.get("budget_seconds")
+        if limit is not None:
+            passed["budget_seconds"] = OF_INPUTS * limit
+            budget = Budget.of((1 - OF_INPUTS) * limit, deadline=time.monotonic() + limit)
         exact = replace(methods.create("rfm", **passed), schema=self.schema, classes=self.classes)
         n, seed = X.shape[0], self.settings.seed
         alone = apart is not None and apart.one
@@ -117,7 +128,9 @@ class AutoTrainer(Trainer):
         if len(candidates) > 1 and n >= FEWEST and not alone:
             rows = np.asarray(y, np.float64)
             own = None if sample_weight is None else np.asarray(sample_weight)
-            chosen, step = _compared(candidates, given, X, rows, held_out_parts, apart, own)
+            chosen, step = _compared(
+                candidates, given, X, rows, held_out_parts, apart, own, budget, progress
+            )
             steps = [step]
         seconds = time.perf_counter() - compared
         if chosen.name == exact.name:
@@ -128,6 +141,7 @@ class AutoTrainer(Trainer):
             trainer = methods.create(chosen.name, **given | chosen.options)
             settings, seconds = trainer.settings, time.perf_counter() - start
             trainer = replace(trainer, schema=self.schema, classes=self.classes)
+            begun.problem.doing("fitting the chosen model")
             fitted = trainer.fit(X, y, sample_weight, progress=progress, apart=apart)
             steps = begun.steps + steps + fitted.info.get("validation", [])
         explicit = {name: settings.get(name) for name in _EXPLICIT} | {"lam": fitted.info["lam"]}
@@ -187,7 +201,9 @@ def _candidates(n: int, begun: Begun, weighted: bool, free: bool) -> list[_Candi
     found = [
         _Candidate("rfm", inputs | {"lam": lam}, lams if isinstance(lam, str) else (lam,)),
     ]
-    if begun.problem.task != "regression":
+    count = begun.problem.n_outputs
+    tiny = count * (count - 1) / 2 > PAIRS and 2 * n < ROWS_OF_PAIR * count
+    if begun.problem.task != "regression" and not tiny:
         found.append(_Candidate("kernel", inputs | {"loss": "squared_hinge"}, few_lams))
         if free and n <= PLAIN and isinstance(begun.problem.X, np.ndarray):
             plain = {"kernel": "gaussian", "scaling": "standard", "metric": "none"}
@@ -207,6 +223,8 @@ def _compared(
     held_out_parts: Sequence[Part],
     apart: Apart | None,
     sample_weight: np.ndarray | None,
+    budget: Budget,
+    progress: Progress | None,
 ) -> tuple[_Candidate, dict[str, Any]]:
     """The candidate with the lowest mean error on the held-out rows, with its lambda, and the
     trials.
@@ -233,13 +251,18 @@ def _compared(
                 if len(mine) == len(found) or (not len(found) and stop(mine)):
                     break
             found = np.asarray(mine) + (found if len(found) else 0.0)
-        return list(found / len(held_out_parts))
+        tally.add(means := list(found / len(held_out_parts)), len(lams))
+        return means
 
+    tally = Tally(progress, ["method"], sum(len(one.lams) for one in candidates))
+    tally.report()
     lams = {one.name: one.lams for one in candidates}
     fitted_rows, held_out = len(held_out_parts[0][0]), sum(len(out) for _, out in held_out_parts)
     what = "share of wrong labels" if given["task"] != "regression" else "RMSE"
     grid = Grid(points, lams, [Round(fitted_rows)], lenient=True)
-    found = search(errors, grid, Measure(what))
+    found = search(errors, grid, Measure(what), budget)
+    for words in found.limits:
+        log.warning("the comparison of methods: %s", words)
     own = candidates[points.index(found.best.point)]
     tried = [
         [trial.point.method, *trial.point.values(), lam, value]

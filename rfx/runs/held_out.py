@@ -33,6 +33,9 @@ SHARE = 0.2
 # By default, a score is that of at least FEWEST held-out rows, in up to 1 / SHARE folds, and at
 # most MOST.
 FEWEST, MOST = 200, 4000
+# With at most so many folds, the final model has the options chosen in the first, which saves one
+# choice. Every choice costs as much as a training.
+FEW_FOLDS = 2
 # Evidence of the choices of a model.
 _EVIDENCE = ("explicit", "asked", "validation", "seconds_validation")
 
@@ -86,17 +89,19 @@ def trained(
 ) -> tuple[Pipeline, HeldOut | None]:
     """The pipeline of all training rows, and its score on rows that no choice saw.
 
-    With many rows, options are chosen without the held-out rows, and the final model is fitted with
-    the chosen options. With few rows this would cost accuracy, so that the models of several folds
-    choose for themselves. With too few to hold any out there is no score.
+    With many rows, options are chosen without the held-out rows of the first part, and the final
+    model is fitted with the chosen options. With few rows this would cost accuracy, so that the
+    final model chooses for itself, as those of all folds do. With too few to hold any out there is
+    no score.
     """
     start, y = time.perf_counter(), np.asarray(split.y_train)
     task = trainer.settings.task or guess_task(y)
     # inferred once, and said once
     trainer = replace(trainer, settings=trainer.settings.updated(task=task))
     parts, models, evidence = _by_default(split, y, task, run.seed), [], {}
-    if len(parts) == 1:
-        models = _models(run, split, task, parts, partial(_without, split), progress)
+    without = partial(_without, split)
+    if 0 < len(parts) <= FEW_FOLDS:
+        models = _models(run, split, task, parts[:1], without, progress)
         info = models[0][0].info
         start += info.get("seconds_validation", 0.0)
         # a checkpoint belongs to the trainer
@@ -109,8 +114,7 @@ def trained(
     fitting = time.perf_counter()
     final = fit(trainer, split, **listening).with_info(**evidence)
     start += time.perf_counter() - fitting
-    if len(parts) > 1:
-        models = _models(run, split, task, parts, partial(_without, split), progress)
+    models += _models(run, split, task, parts[len(models) :], without, progress)
     return final, _joined(run, y, final, parts, models, start) if parts else None
 
 

@@ -1,6 +1,7 @@
 """rfm and auto: what `rfx train --data FILE` alone does and prints."""
 
 import json
+import re
 import shlex
 
 import numpy as np
@@ -9,6 +10,7 @@ import scipy.sparse
 
 from rfx import methods
 from rfx.cli import main
+from rfx.cli.common import chosen_words
 from rfx.errors import UsageError
 from rfx.methods import auto
 
@@ -130,6 +132,54 @@ def test_the_machine_with_squared_hinge_loss_is_repeated_by_its_options(monkeypa
     assert trained.name == "kernel" and trained.info["explicit"]["loss"] == "squared_hinge"
     again = methods.create("kernel", task="binary", **trained.info["explicit"]).fit(X, y)
     np.testing.assert_array_equal(again.decision_function(X), trained.decision_function(X))
+
+
+def circles():
+    X = np.random.default_rng(1).normal(size=(200, 2))
+    return X, np.where(np.hypot(*X.T) > 1.2, 1.0, -1.0)
+
+
+def test_a_budget_limits_the_comparison_of_methods(caplog):
+    options = {"scaling": "standard", "metric": "none", "budget_seconds": 0.01}
+    trained = methods.create("auto", task="binary", **options).fit(*circles())
+    step = next(step for step in trained.info["validation"] if step["by"] == "auto")
+    assert {row[0] for row in step["tried"]} == {"rfm"}
+    assert "the comparison of methods: the budget, counted as work, left out" in caplog.text
+
+
+@pytest.mark.parametrize("method", ["auto", "rfm"])
+def test_progress_counts_what_the_summary_counts(method):
+    entries = []
+    trainer = methods.create(method, task="binary", metric="diagonal", scaling="auto")
+    trained = trainer.fit(*circles(), progress=entries.append)
+    last = {tuple(e["choosing"]): (e["tried"], e["of"]) for e in entries if "choosing" in e}
+    counts = {int(re.search(r"best of (\d+)", chosen_words(step))[1]) for step in steps(trained)}
+    assert counts == {tried for tried, _ in last.values()}
+    assert all(tried == total for tried, total in last.values())
+
+
+def steps(trained):
+    return trained.info["validation"]
+
+
+@pytest.mark.parametrize("method", ["auto", "rf"])
+def test_what_follows_the_choice_is_said(method):
+    entries = []
+    trainer = methods.create(method, task="binary", metric="none", scaling="standard")
+    trainer.fit(*circles(), progress=entries.append)
+    after = [e for e in entries if "choosing" not in e]
+    assert after[0] == {"doing": "fitting the chosen model"}
+
+
+@pytest.mark.parametrize(("classes", "rows", "compared"), [(20, 10, False), (4, 50, True)])
+def test_no_machines_for_many_pairs_of_few_rows(classes, rows, compared):
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(classes), rows).astype(float)
+    X = rng.normal(size=(len(y), 2)) + np.c_[y % 5, y // 5] * 5
+    options = {"scaling": "standard", "metric": "none"}
+    trained = methods.create("auto", task="multiclass", **options).fit(X, y)
+    tried = {row[0] for step in steps(trained) if step["by"] == "auto" for row in step["tried"]}
+    assert ("kernel" in tried) == compared
 
 
 def _second(candidates):

@@ -144,14 +144,13 @@ class Excess:
         values = [math.log10((size or most) / first) for first, size, most in pairs if first]
         return values if all(size for _, size, _ in pairs) else Limits(values, "or more")
 
-    def above(self, limit: float | None = None) -> tuple[list[int], list[float], list[float]]:
+    def above(self) -> tuple[list[int], list[float], list[float]]:
         """Sizes, means minus the limit, and standard deviations, for all sizes except the one that
         defines the limit.
         """
-        limit = self.limit if limit is None else limit
         sizes = list(self.values)[:-1]
         means = [seeds.mean_of(self.values[size]) for size in sizes]
-        return sizes, [mean.value - limit for mean in means], [mean.sd or 0.0 for mean in means]
+        return sizes, [one.value - self.limit for one in means], [one.sd or 0.0 for one in means]
 
     @property
     def slope(self) -> float | None:

@@ -147,10 +147,9 @@ def runs(rows, name: str) -> list[Run]:
     )
 
 
-def of(rows, name: str, criterion: str | None = None) -> list[Run]:
-    """The runs of a figure with one criterion, or all; DataError if there are none."""
-    found = [run for run in runs(rows, name) if criterion in (None, criterion_of(run))]
-    return needed(found, f"dai2014-fig1-{name}" if name in DATA else f"dai2014-{name}")
+def of(rows, name: str) -> list[Run]:
+    """The runs of a figure; DataError if there are none."""
+    return needed(runs(rows, name), f"dai2014-fig1-{name}" if name in DATA else f"dai2014-{name}")
 
 
 def by_criterion(found) -> dict[str, dict[str, list[Run]]]:

@@ -6,13 +6,11 @@ turns its failures into one-sentence errors.
 """
 
 import asyncio
-import fcntl
 import logging
 import multiprocessing
 import os
 import pkgutil
 import platform
-import shutil
 import signal
 import tempfile
 import time
@@ -49,10 +47,10 @@ def workers_of(where: str) -> int | None:
         return None
     if not colon:
         return len(os.sched_getaffinity(0))
-    found = numerals.whole(count) if count.isascii() and count.isdecimal() else 0
-    if not 0 < found <= 1024:
+    number = numerals.whole(count) if count.isascii() and count.isdecimal() else 0
+    if not 0 < number <= 1024:
         raise UsageError(f"--scheduler {where}: expected local:N with N processes, 1 to 1024")
-    return found
+    return number
 
 
 @contextmanager
@@ -137,7 +135,7 @@ def _knock(distributed, address) -> None:
             return await there.identity()
 
     try:
-        found = asyncio.run(asyncio.wait_for(ask(), _PATIENCE))
+        server = asyncio.run(asyncio.wait_for(ask(), _PATIENCE))
     except ValueError as error:
         raise UsageError(
             f"--scheduler {address}: {error}; expected an address such as tcp://10.0.0.1:8786, or"
@@ -157,9 +155,9 @@ def _knock(distributed, address) -> None:
             f"the program at {address} is not a Dask scheduler of this version"
             f" ({type(error).__name__})"
         ) from None
-    if found.get("type") != "Scheduler":
+    if server.get("type") != "Scheduler":
         raise ClusterError(
-            f"the program at {address} is a Dask {str(found.get('type')).lower()}; use the"
+            f"the program at {address} is a Dask {str(server.get('type')).lower()}; use the"
             " scheduler's address"
         )
 
@@ -181,8 +179,8 @@ def _opened(distributed, address, patience=_PATIENCE, **more):
 def _local(distributed, count):
     # workers, like rfx, reuse freed memory for the next arrays, up to an eighth of their memory;
     # Dask would return it all
-    kept = min(env.KEPT_BYTES, int(env.available_memory_mb() * 2**20) // (8 * count))
-    malloc = {"TRIM_THRESHOLD_": kept, "MMAP_THRESHOLD_": env.KEPT_ARRAY_BYTES, "ARENA_MAX": 1}
+    reused = min(env.KEPT_BYTES, int(env.available_memory_mb() * 2**20) // (8 * count))
+    malloc = {"TRIM_THRESHOLD_": reused, "MMAP_THRESHOLD_": env.KEPT_ARRAY_BYTES, "ARENA_MAX": 1}
     settings = {
         # the last of the deaths that a task may cause is too many
         "distributed.scheduler.allowed-failures": DEATHS - 1,
@@ -273,43 +271,14 @@ def _start(cluster, count) -> None:
 def _scratch():
     """A folder for the files of local workers, removed at the end of the block, after they have
     ended.
-
-    Folders of killed commands are removed first: their locks are free.
     """
-    place = tempfile.gettempdir()
-    with suppress(OSError), os.scandir(place) as entries:
-        for entry in entries:
-            if entry.name.startswith(_SCRATCH) and entry.is_dir(follow_symlinks=False):
-                _remove_unused(entry.path)
-    while True:
-        folder = tempfile.mkdtemp(prefix=_SCRATCH, dir=place)
-        # the lock lives as long as this process
-        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        with suppress(OSError):
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        if os.path.isdir(folder):
-            break
-        os.close(lock)  # another process removed it as unused before it was locked
-    try:
-        yield folder
-    finally:
-        # Dask cleans up there again when this process ends, and would report that nothing is left
-        # to remove
-        logging.getLogger("distributed.diskutils").setLevel(logging.CRITICAL + 1)
-        shutil.rmtree(folder, ignore_errors=True)
-        os.close(lock)
-
-
-def _remove_unused(folder) -> None:
-    """Remove a folder that no process has locked."""
-    with suppress(OSError):
-        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    with tempfile.TemporaryDirectory(prefix=_SCRATCH, ignore_cleanup_errors=True) as folder:
         try:
-            if os.fstat(lock).st_uid == os.getuid():
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder, ignore_errors=True)
+            yield folder
         finally:
-            os.close(lock)
+            # Dask cleans up there again when this process ends, and would report that nothing is
+            # left to remove
+            logging.getLogger("distributed.diskutils").setLevel(logging.CRITICAL + 1)
 
 
 def dask_setup(worker) -> None:
@@ -324,8 +293,8 @@ def dask_setup(worker) -> None:
 @lru_cache
 def versions() -> dict[str, str]:
     """The versions of `ALIKE` in this process."""
-    known = {"rfx": __version__, "python": platform.python_version()}
-    return {name: known[name] if name in known else metadata.version(name) for name in ALIKE}
+    here = {"rfx": __version__, "python": platform.python_version()}
+    return {name: here.get(name) or metadata.version(name) for name in ALIKE}
 
 
 def difference(ours: dict, theirs: dict, who: str) -> str | None:
@@ -351,27 +320,24 @@ def check_versions(client) -> None:
     differ from this process.
     """
     ours = versions()
-    found = client.get_versions(packages=["scipy", "numba"])
-    theirs = found["scheduler"]["packages"]["distributed"]
+    versions_there = client.get_versions(packages=["scipy", "numba"])
+    theirs = versions_there["scheduler"]["packages"]["distributed"]
     if theirs != ours["distributed"]:
         raise ClusterError(
             f"the scheduler has distributed {theirs}, this machine {ours['distributed']}; install"
             " the same version on both"
         )
     # of the imported package: by distribution name it could be another one, or none in a checkout
-    own = client.run(pkgutil.resolve_name, "rfx._version:__version__", on_error="return")
-    for address, one in found["workers"].items():
+    answers = client.run(pkgutil.resolve_name, "rfx._version:__version__", on_error="return")
+    for address, worker in versions_there["workers"].items():
         # a worker that has left since returns nothing, or an OSError
-        rfx = (
-            None
-            if isinstance(own.get(address), (ImportError, AttributeError))
-            else own.get(address)
-        )
-        theirs = {"rfx": ours["rfx"] if isinstance(rfx, OSError) or address not in own else rfx}
-        theirs |= {"python": one["host"]["python"], **one["packages"]}
-        told = difference(ours, theirs, f"worker {address}")
-        if told:
-            raise ClusterError(told)
+        rfx = answers.get(address, OSError())
+        if isinstance(rfx, OSError):
+            rfx = ours["rfx"]
+        rfx = None if isinstance(rfx, (ImportError, AttributeError)) else rfx
+        theirs = {"rfx": rfx, "python": worker["host"]["python"], **worker["packages"]}
+        if problem := difference(ours, theirs, f"worker {address}"):
+            raise ClusterError(problem)
 
 
 def wait_for_workers(client, seconds: float = 30.0, count: int = 1) -> dict[str, int]:
@@ -381,17 +347,17 @@ def wait_for_workers(client, seconds: float = 30.0, count: int = 1) -> dict[str,
     Raises ClusterError if none connects within `seconds`.
     """
     start = time.monotonic()
-    while len(found := client.nthreads()) < count:
+    while len(threads := client.nthreads()) < count:
         waited = time.monotonic() - start
-        if found and waited > _STARTING:
+        if threads and waited > _STARTING:
             break
-        if not found and waited > seconds:
+        if not threads and waited > seconds:
             raise ClusterError(
                 f"{client.scheduler.address} has no workers, and none came within {seconds:g}"
                 " seconds; start some"
             )
         time.sleep(0.1)
-    return dict(found)
+    return dict(threads)
 
 
 def threads_of_a_task(nthreads: int) -> int:

@@ -6,14 +6,13 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
+from operator import getitem
 from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
 
-from rfx.distributed.vectors import RowIndex, RowVector, located, written
-from rfx.distributed.vectors import evaluated as _evaluated
-from rfx.distributed.workers import INLINE
+from rfx.distributed.vectors import RowIndex, RowVector, located
 from rfx.operators.binned import BinnedMatrix
 from rfx.operators.blocks import drawn
 from rfx.operators.cached import cache_rows
@@ -63,8 +62,8 @@ class Cached:
         return DenseMatrix(data) if self.index is None else DenseMatrix(data).columns(self.index)
 
     def columns(self, index):
-        own = np.arange(self.form[0]) if self.index is None else self.index
-        return Cached((len(own[index]), self.form[1]), own[index])
+        chosen = np.arange(self.form[0])[index] if self.index is None else self.index[index]
+        return Cached((len(chosen), self.form[1]), chosen)
 
 
 @dataclass
@@ -153,11 +152,11 @@ class PartsMatrix(Matrix):
     def rows(self, index):
         if not isinstance(index, RowIndex):
             raise TypeError("rows of a matrix on workers need a RowIndex")
-        own = index.node.futures
+        chosen = index.futures
         if self.index is not None:
-            own = self.workers.each(_taken, self.index, own)
+            chosen = self.workers.each(getitem, self.index, chosen)
         other = PartsMatrix(
-            self.workers, self.data, self.recipe, index.counts, own, most_mb=self.most_mb
+            self.workers, self.data, self.recipe, index.counts, chosen, most_mb=self.most_mb
         )
         other._shared = self._shared
         return other if self.factors is None else other.scaled(self.factors[index])
@@ -198,13 +197,14 @@ class PartsMatrix(Matrix):
         return coded(part, self.recipe.kind) if isinstance(self.recipe, Coded) else part, chosen
 
     def constant(self, value):
-        return RowVector.constant(self.workers, self.counts, value)
+        futures = self.workers.each(np.full, self.counts, [float(value)] * len(self.counts))
+        return RowVector(self.workers, futures, self.counts)
 
     def hold(self, max_mb=np.inf):
         """Cached on the workers, if that needs at most `max_mb` and each worker's own limit."""
         if self.cost <= READ or self._share_mb(self.dtype) > min(max_mb, self._bound_mb()):
             return self
-        return self._cached(Cached((self.shape[1], self.dtype)), _array)
+        return self._cached(Cached((self.shape[1], self.dtype)), "to_array")
 
     def hold_rows(self, max_mb, kind=None):
         """Cached on the workers, within their memory, not this process's; kind: int8 or int16 for
@@ -227,7 +227,7 @@ class PartsMatrix(Matrix):
         self._share(everywhere=True)
         return PartsMatrix(
             self.workers,
-            lambda: self._each(function, args=args),
+            lambda: self._each(function, *args),
             recipe,
             self.counts,
             made=self.made,
@@ -256,92 +256,74 @@ class PartsMatrix(Matrix):
             raise TypeError(
                 f"{self.size_mb:,.0f} MiB of features are too many to fetch from the workers"
             )
-        found = np.concatenate(self.workers.results(self._each(_array)))
+        features = np.concatenate(self.workers.results(self._each("to_array")))
         if out is None:
-            return found
-        out[...] = found
+            return features
+        out[...] = features
         return out
 
     # ------------------------------------------------------------------ products
 
-    def _each(self, function, *vectors, args=()) -> list:
-        """A future for each part of function(its matrix, its part of the vectors, *args); a vector
-        may be None, args may be futures.
+    def _each(self, function, *args) -> list:
+        """A future for each part of function(its matrix, *args), or of the matrix's method of that
+        name; vectors among args become their parts, and futures their values.
         """
-        args = [self.workers.shared(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
-        parts, common = self._question(function, vectors, args)
-        return self.workers.each(_apply, *parts, common=common)
+        self._share()
+        parts = [
+            arg.futures if isinstance(arg, RowVector) else [arg] * len(self.counts)
+            for arg in (self.factors, *map(self._argument, args))
+        ]
+        index = self.index or [None] * len(self.counts)
+        common = (function, self._shared)
+        return self.workers.each(_apply, self.data, index, *parts, common=common)
+
+    def _argument(self, arg):
+        """An argument as it is sent."""
+        if isinstance(arg, RowVector) and arg.counts != self.counts:
+            raise ValueError(
+                f"{len(arg):,} values do not match the {self.shape[0]:,} rows on workers"
+            )
+        return self.workers.shared(arg) if isinstance(arg, np.ndarray) else arg
 
     def _share(self, everywhere=False):
         if self._shared is None:
             self._shared = self.workers.shared(self.recipe, everywhere)
 
-    def _question(self, function, vectors, args) -> tuple:
-        """(lists with an entry for each part, common arguments) for `_apply`."""
-        self._share()
-        for vector in vectors:
-            if vector is not None and vector.counts != self.counts:
-                raise ValueError(
-                    f"{len(vector):,} values do not match the {self.shape[0]:,} rows on workers"
-                )
-        program, leaves = written(
-            [None if vector is None else vector.node for vector in (self.factors, *vectors)]
-        )
-        own = [list(leaf) for leaf in zip(*leaves, strict=True)] or [[] for _ in self.counts]
-        index = self.index or [None] * len(self.counts)
-        return (self.data, index, own), (function, self._shared, self.workers.shared(program), args)
-
     def _vector(self, futures, columns) -> RowVector:
-        return RowVector.of(self.workers, futures, self.counts, columns)
+        return RowVector(self.workers, futures, self.counts, np.empty((0, *columns)))
 
-    def _total(self, function, *vectors, args=()):
-        return self.workers.sum(self._each(function, *vectors, args=args))
-
-    def _vector_total(self, function, *vectors, args=()):
-        """`_total` of results with a number, or a row of numbers, for each column."""
-        if any(arg.nbytes > INLINE for arg in args):
-            return self._total(function, *vectors, args=args)
-        parts, common = self._question(function, vectors, args)
-        outputs = max(
-            [
-                1,
-                *(vector.size // max(1, len(vector)) for vector in vectors if vector is not None),
-                *(arg[0].size for arg in args),
-            ]
-        )
-        return self.workers.summed(_apply, *parts, common=common, size=8 * self.shape[1] * outputs)
-
-    def total(self, function, *vectors):
-        return self._total(function, *vectors)
+    def total(self, function, *args):
+        """The sum over the parts of function(its matrix, *args)."""
+        return self.workers.sum(self._each(function, *args))
 
     def matvec(self, W):
-        return self._vector(self._each(_matvec, args=(np.asarray(W, np.float64),)), W.shape[1:])
+        return self._vector(self._each("matvec", np.asarray(W, np.float64)), W.shape[1:])
 
     def rmatvec(self, U):
-        return self._vector_total(_rmatvec, U)
+        return self.total("rmatvec", U)
 
     def normal(self, P, weights=None):
-        return self._vector_total(_normal, weights, args=(np.asarray(P, np.float64),))
+        return self.total("normal", np.asarray(P, np.float64), weights)
 
     def outer(self, U):
         """The sums over the rows also stay on the workers."""
-        sums = self.workers.total(self._each(_rmatvec, U))
-        return self._vector(self._each(_matvec, args=(sums,)), U.shape[1:])
+        sums = self.workers.total(self._each("rmatvec", U))
+        return self._vector(self._each("matvec", sums), U.shape[1:])
 
     def loss_pass(self, W, loss, y):
-        found = self._each(_loss_pass, y, args=(np.asarray(W, np.float64), loss))
+        passes = self._each(_loss_pass, np.asarray(W, np.float64), loss, y)
         # sums are extracted before they are sent
-        value, G = self.workers.sum(self.workers.entries(found, 1))
-        return RowVector.of(self.workers, found, self.counts, W.shape[1:], entry=0), value, G
+        value, G = self.workers.sum(self.workers.entries(passes, 1))
+        return self._vector(self.workers.entries(passes, 0), W.shape[1:]), value, G
 
     def gram(self, left, right=None, weights=None, dtype=None):
-        return self._total(_gram, weights, args=(left, right, dtype))
+        return self.total("gram", left, right, weights, dtype)
 
     def gram_update(self, old, change, new, weights, dtype=None):
-        return self._total(_gram_update, change, weights, args=(old, new, dtype))
+        return self.total("gram_update", old, change, new, weights, dtype)
 
     def squares(self, weights=None):
-        return self._vector_total(_squares, weights)
+        return self.total("squares", weights)
 
 
 cache_rows.register(PartsMatrix, lambda Z, max_mb, kind=None: Z.hold_rows(max_mb, kind))
@@ -353,12 +335,9 @@ def fetched(workers, data, counts, index) -> np.ndarray:
     owners, local = located(index, counts)
     order = np.argsort(owners, kind="stable")
     used = np.unique(owners)
-    found = workers.results(
-        workers.each(_rows, [data[part] for part in used], [local[owners == part] for part in used])
-    )
-    whole = (
-        sp.vstack(found, format="csr") if any(map(sp.issparse, found)) else np.concatenate(found)
-    )
+    parts = [data[part] for part in used], [local[owners == part] for part in used]
+    rows = workers.results(workers.each(_rows, *parts))
+    whole = sp.vstack(rows, format="csr") if any(map(sp.issparse, rows)) else np.concatenate(rows)
     return whole[np.argsort(order, kind="stable")]
 
 
@@ -369,23 +348,15 @@ def _rows(data, index):
     return data[0][index]
 
 
-def _apply(function, recipe, program, args, data, index, leaves):
+def _apply(function, recipe, data, index, factors, *args):
     Z = recipe.matrix(data)
     Z = Z if index is None else Z.rows(index)
-    factors, *vectors = _evaluated(program, leaves)
-    return function(Z if factors is None else ScaledRows(Z, factors), *vectors, *args)
-
-
-def _taken(first, second):
-    return first[second]
+    Z = Z if factors is None else ScaledRows(Z, factors)
+    return getattr(Z, function)(*args) if isinstance(function, str) else function(Z, *args)
 
 
 def _drawn(n, count, start, stop):
     return drawn(n, count, start, stop) - start
-
-
-def _array(Z):
-    return Z.to_array()
 
 
 def _codes(Z, kind):
@@ -393,30 +364,6 @@ def _codes(Z, kind):
     return store.codes, store.units
 
 
-def _matvec(Z, W):
-    return Z.matvec(W)
-
-
-def _rmatvec(Z, U):
-    return Z.rmatvec(U)
-
-
-def _normal(Z, weights, P):
-    return Z.normal(P, weights)
-
-
-def _loss_pass(Z, y, W, loss):
+def _loss_pass(Z, W, loss, y):
     F, value, G = Z.loss_pass(W, loss, y)
     return F, (value, G)
-
-
-def _gram(Z, weights, left, right, dtype):
-    return Z.gram(left, right, weights, dtype)
-
-
-def _gram_update(Z, change, weights, old, new, dtype):
-    return Z.gram_update(old, change, new, weights, dtype)
-
-
-def _squares(Z, weights):
-    return Z.squares(weights)

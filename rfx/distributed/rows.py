@@ -5,6 +5,7 @@ parts.
 from __future__ import annotations
 
 import time
+from copy import copy
 from functools import partial
 from typing import Any
 
@@ -14,8 +15,7 @@ from rfx.data.ranges import Taken
 from rfx.data.rows import Rows
 from rfx.data.survey_parts import load, picked, stacked, survey, targets
 from rfx.distributed.matrix import Binned, Computed, PartsMatrix, fetched
-from rfx.distributed.vectors import Leaf, RowVector, located, written
-from rfx.distributed.vectors import evaluated as _evaluated
+from rfx.distributed.vectors import RowVector, located
 from rfx.errors import DataError
 from rfx.features.binning import BinningMap, Bins, merged
 from rfx.fitting.options import AUTO
@@ -41,35 +41,39 @@ class DistributedRows(Rows):
         are no rows.
         """
         start = time.perf_counter()
-        own = [None] * len(sources)
+        part_weights = [None] * len(sources)
         if weights is not None:
-            own = [
+            part_weights = [
                 workers.submit(_itself, part, worker=_home(k, sources, workers))
                 for k, part in enumerate(weights)
             ]
         surveys = [
-            workers.submit(survey, source, moments, own[k], worker=_home(k, sources, workers))
+            workers.submit(
+                survey, source, moments, part_weights[k], worker=_home(k, sources, workers)
+            )
             for k, source in enumerate(sources)
         ]
-        found = workers.results(surveys)
-        kept = [k for k, own in enumerate(found) if own.count]
+        results = workers.results(surveys)
+        kept = [k for k, result in enumerate(results) if result.count]
         if not kept:
             raise DataError("the files have no rows")
         self.workers, self.sources, self.counts = (
             workers,
             [sources[k] for k in kept],
-            tuple(found[k].count for k in kept),
+            tuple(results[k].count for k in kept),
         )
-        self.survey = found[kept[0]]
+        self.survey = results[kept[0]]
         for k in kept[1:]:
-            self.survey = self.survey + found[k]
+            self.survey = self.survey + results[k]
         self.shape = (self.survey.count, self.survey.width)
         # futures of the scaled rows, with their scaling and type, if any
         self.data: list[Any] | None = None
-        self.known: tuple[Any, Any, DistributedRows] | None = None
-        self.y = RowVector(workers, Leaf(np.empty(0)), self.counts)
+        self.latest: tuple[Any, Any, DistributedRows] | None = None
+        self.y = RowVector(workers, None, self.counts)
         self.weights = (
-            None if weights is None else RowVector.of(workers, [own[k] for k in kept], self.counts)
+            None
+            if weights is None
+            else RowVector(workers, [part_weights[k] for k in kept], self.counts)
         )
         self.seconds = time.perf_counter() - start
 
@@ -93,11 +97,11 @@ class DistributedRows(Rows):
 
     def targets(self) -> np.ndarray:
         """The targets (n,) of all rows, fetched, read again by the workers."""
-        found = [
+        parts = [
             self.workers.submit(targets, source, worker=_home(k, self.sources, self.workers))
             for k, source in enumerate(self.sources)
         ]
-        return np.concatenate(self.workers.results(found)).astype(np.float64)
+        return np.concatenate(self.workers.results(parts)).astype(np.float64)
 
     def some(self, index, moments: bool = False, weights=None, sources=None) -> DistributedRows:
         """The rows with these ascending numbers, read again by the workers.
@@ -108,12 +112,14 @@ class DistributedRows(Rows):
         if weights is not None:
             index = index[weights[index] > 0]
         owners, local = located(index, self.counts)
-        own = [
+        chosen = [
             Taken(source, local[owners == k], width=self.shape[1])
             for k, source in enumerate(sources or self.sources)
         ]
-        parts = None if weights is None else [weights[index][owners == k] for k in range(len(own))]
-        return DistributedRows(self.workers, own, moments, parts)
+        parts = (
+            None if weights is None else [weights[index][owners == k] for k in range(len(chosen))]
+        )
+        return DistributedRows(self.workers, chosen, moments, parts)
 
     def decided(self, index, pipelines, sources=None) -> list[np.ndarray]:
         """The decision values of several pipelines for the rows with these ascending numbers;
@@ -121,7 +127,7 @@ class DistributedRows(Rows):
         """
         owners, local = located(index, self.counts)
         shared = self.workers.shared(pipelines)
-        found = self.workers.results(
+        values = self.workers.results(
             [
                 self.workers.submit(
                     _decisions,
@@ -132,21 +138,15 @@ class DistributedRows(Rows):
                 for k in np.unique(owners)
             ]
         )
-        return [np.concatenate(parts) for parts in zip(*found, strict=True)]
+        return [np.concatenate(parts) for parts in zip(*values, strict=True)]
 
     def scaled(self, scaler, dtype) -> DistributedRows:
         """The scaled rows, stored on the workers; reused as long as the scaling is the same."""
-        if self.known is not None and self.known[0] is scaler and self.known[1] == dtype:
-            return self.known[2]
+        if self.latest is not None and self.latest[0] is scaler and self.latest[1] == dtype:
+            return self.latest[2]
         start, finish = time.perf_counter(), partial(dense, dtype=np.dtype(dtype))
-        other = object.__new__(DistributedRows)
-        other.workers, other.sources, other.counts, other.shape = (
-            self.workers,
-            self.sources,
-            self.counts,
-            self.shape,
-        )
-        other.survey, other.y, other.weights = self.survey, self.y, self.weights
+        other = copy(self)
+        other.latest = None
         other.data = [
             self.workers.submit(
                 load,
@@ -160,9 +160,9 @@ class DistributedRows(Rows):
             )
             for k, (source, count) in enumerate(zip(self.sources, self.counts))
         ]
-        self.y.node.futures = self.workers.entries(other.data, 1)
+        self.y.futures = self.workers.each(_targets, other.data)
         self.workers.results(self.workers.each(len, other.data))
-        self.known, self.seconds = (
+        self.latest, self.seconds = (
             (scaler, dtype, other),
             self.seconds + time.perf_counter() - start,
         )
@@ -193,11 +193,11 @@ class DistributedRows(Rows):
         transferred.
         """
         workers = self.workers
-        found = workers.each(_number, self.data, common=(workers.shared(grids),))
-        bins, tables = merged(workers.results(workers.each(_bins, found)))
+        numbered = workers.each(_number, self.data, common=(workers.shared(grids),))
+        bins, tables = merged(workers.results(workers.each(_bins, numbered)))
         wide = np.uint16 if int(np.diff(bins.starts).max()) < 2**16 else np.int32
         ids = workers.each(
-            _renumbered, found, [workers.shared(table) for table in tables], common=(wide,)
+            _renumbered, numbered, [workers.shared(table) for table in tables], common=(wide,)
         )
         return bins, PartsMatrix(
             workers, ids, Binned(bins.starts, 1.0 / np.sqrt(grids.n_grids)), self.counts
@@ -205,12 +205,9 @@ class DistributedRows(Rows):
 
     def total(self, function, shared, *vectors):
         """The sum over the parts of function(shared, X, *vectors)."""
-        program, leaves = written([vector.node for vector in vectors])
-        program, shared = self.workers.shared(program), self.workers.shared(shared)
-        own = [list(leaf) for leaf in zip(*leaves, strict=True)] or [[] for _ in self.counts]
-        return self.workers.sum(
-            self.workers.each(_apply, self.data, own, common=(function, shared, program))
-        )
+        parts = [self.data, *(vector.futures for vector in vectors)]
+        common = (function, self.workers.shared(shared))
+        return self.workers.sum(self.workers.each(_apply, *parts, common=common))
 
 
 def _home(part: int, parts, workers) -> int:
@@ -225,12 +222,17 @@ def _itself(value):
 
 
 def _decisions(pipelines, source):
-    found = [[own.decision_function(X) for own in pipelines] for X, _ in source.chunks()]
-    return [np.concatenate(parts) for parts in zip(*found, strict=True)]
+    values = [[pipeline.decision_function(X) for pipeline in pipelines] for X, _ in source.chunks()]
+    return [np.concatenate(parts) for parts in zip(*values, strict=True)]
 
 
-def _apply(function, shared, program, data, leaves):
-    return function(shared, data[0], *_evaluated(program, leaves))
+def _targets(data):
+    # those that are exact in float32 are stored so
+    return np.asarray(data[1], np.float64)
+
+
+def _apply(function, shared, data, *vectors):
+    return function(shared, data[0], *vectors)
 
 
 def _number(grids, data):
@@ -238,12 +240,12 @@ def _number(grids, data):
     return ids, bins.keys, bins.starts
 
 
-def _bins(found):
-    return Bins(*found[1:])
+def _bins(numbered):
+    return Bins(*numbered[1:])
 
 
-def _renumbered(kind, found, table):
-    ids, _, starts = found
+def _renumbered(kind, numbered, table):
+    ids, _, starts = numbered
     out = np.empty(ids.shape, kind)
     for grid in range(len(ids)):
         out[grid] = table[starts[grid] : starts[grid + 1]][ids[grid]]

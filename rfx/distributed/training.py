@@ -138,7 +138,7 @@ def train(trainer, run: Run, progress=None) -> tuple:
             split.held_out = held_out.evaluated(run, here, trained, progress, without)
         elif split.X_test is None and not trainer.settings.get("lam_path"):
             if rows is not whole:
-                rows.known = None  # the workers need not store both
+                rows.latest = None  # the workers need not store both
             more["train_score"] = _score(trained, whole)
     return trained.with_info(**more), split
 

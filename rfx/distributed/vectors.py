@@ -1,14 +1,12 @@
 """Arrays with an entry for each row of a distributed matrix, stored with its parts; numpy functions
 accept them.
 
-Elementwise operations are recorded, and evaluated part by part with the next sum or product that
-needs them, so that `loss.value(f, y).sum()` is one task per part and one number to transfer. The
-numbers of the parts are summed here, in order.
+An elementwise operation is a task for each part. A sum is a task for each part, whose numbers are
+added here, in order.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from operator import itemgetter
+from operator import getitem
 from typing import Any
 
 import numpy as np
@@ -17,83 +15,10 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from rfx.errors import DataError
 from rfx.parallel import cached
 
-# Recorded steps before evaluation, so that the expression of a loop does not grow without limit.
-_LONGEST = 16
 # Maximum numbers fetched: longer vectors stay on the workers.
 _FETCHED = 1 << 22
 # Maximum distinct values returned by `np.unique`.
 _MOST_VALUES = 1000
-
-
-@dataclass(frozen=True)
-class _Place:
-    """The value of an earlier step."""
-
-    number: int
-
-
-class _Node:
-    """A step: function(*args), with values in place of nodes among args; for a leaf the futures,
-    one per part.
-    """
-
-    length: int
-
-    def __init__(self, function, args, meta):
-        self.function, self.args, self.meta = function, args, meta
-        self.length = 1 + sum(arg.length for arg in args if isinstance(arg, _Node))
-
-
-class Leaf(_Node):
-    """Values on the workers; futures may be set later, before any value is requested."""
-
-    length = 0
-
-    def __init__(self, meta, futures=None):
-        self.meta, self.futures = meta, futures
-
-
-def written(nodes):
-    """(steps, leaves) for `evaluated`: the values of nodes, each step once."""
-    steps: list[tuple[Any, tuple[Any, ...]]] = []
-    leaves: list[Any] = []
-    numbers: dict[int, int] = {}
-
-    def visit(node):
-        if id(node) in numbers:
-            return _Place(numbers[id(node)])
-        if isinstance(node, Leaf):
-            step = (None, (len(leaves),))
-            leaves.append(node.futures)
-        else:
-            step = (
-                node.function,
-                tuple(visit(arg) if isinstance(arg, _Node) else arg for arg in node.args),
-            )
-        numbers[id(node)] = len(steps)
-        steps.append(step)
-        return _Place(numbers[id(node)])
-
-    wanted = [None if node is None else visit(node).number for node in nodes]
-    return (steps, wanted), leaves
-
-
-def evaluated(program, leaves) -> list:
-    """The values of the recorded nodes for one part."""
-    steps, wanted = program
-    values: list = []
-    for function, args in steps:
-        if function is None:
-            found = leaves[args[0]]
-            # targets that are exact in float32 are stored so
-            values.append(
-                found.astype(np.float64) if getattr(found, "dtype", None) == np.float32 else found
-            )
-        else:
-            values.append(
-                function(*(values[arg.number] if isinstance(arg, _Place) else arg for arg in args))
-            )
-    return [None if number is None else values[number] for number in wanted]
 
 
 class RowVector(NDArrayOperatorsMixin):
@@ -101,56 +26,63 @@ class RowVector(NDArrayOperatorsMixin):
 
     __array_priority__ = 1000
 
-    def __init__(self, workers, node, counts):
-        self.workers, self.node, self.counts = workers, node, tuple(counts)
-
-    @classmethod
-    def of(cls, workers, futures, counts, columns=(), entry=None) -> "RowVector":
-        """Create from a future for each part, of float64 arrays (n, *columns), or of tuples whose
-        `entry` is one.
+    def __init__(self, workers, futures, counts, meta=None):
+        """futures: one for each part, of its array; None if they are set later, before any value is
+        requested. meta: an array without rows, with the columns and the type; default: (0,)
+        float64.
         """
-        leaf = Leaf(np.empty((0, *columns)), futures)
-        return cls(
-            workers, leaf if entry is None else _Node(itemgetter(entry), [leaf], leaf.meta), counts
-        )
+        self.workers, self.counts = workers, tuple(counts)
+        self.meta = np.empty(0) if meta is None else meta
+        # those of a vector without futures yet are created on first use
+        self._futures = futures
 
-    @classmethod
-    def constant(cls, workers, counts, value: float) -> "RowVector":
-        """(N,) the same number for every row."""
-        return cls(workers, _Node(np.full, [Leaf(0, list(counts)), value], np.empty(0)), counts)
+    @property
+    def futures(self) -> list:
+        if callable(self._futures):
+            self._futures = self._futures()
+        return self._futures
+
+    @futures.setter
+    def futures(self, futures: list) -> None:
+        self._futures = futures
+
+    def _each(self, function, *args) -> list:
+        """A future for each part of function(*args); args may include vectors and indexes."""
+        parts = [
+            arg.futures if isinstance(arg, (RowVector, RowIndex)) else [arg] * len(self.counts)
+            for arg in args
+        ]
+        return self.workers.each(function, *parts)
 
     def _like(self, function, *args, counts=None) -> "RowVector":
         """function(*args) elementwise; args may include RowVectors."""
-        given = [arg for arg in args if isinstance(arg, RowVector)]
-        counts = counts or given[0].counts
-        nodes = [arg.node if isinstance(arg, (RowVector, RowIndex)) else arg for arg in args]
-        meta = function(*(node.meta if isinstance(node, _Node) else node for node in nodes))
-        if meta.shape[0] != 0 or len({arg.counts for arg in given}) > 1:
+        vectors = [arg for arg in args if isinstance(arg, RowVector)]
+        meta = function(
+            *(arg.meta if isinstance(arg, (RowVector, RowIndex)) else arg for arg in args)
+        )
+        if meta.shape[0] != 0 or len({vector.counts for vector in vectors}) > 1:
             raise ValueError(
                 "vectors on workers combine only with vectors on the same workers and with numbers"
             )
-        found = RowVector(self.workers, _Node(function, nodes, meta), counts)
-        return found.kept() if found.node.length > _LONGEST else found
 
-    def kept(self) -> "RowVector":
-        """The same, evaluated on the workers."""
-        if not isinstance(self.node, Leaf):
-            self.node = Leaf(self.node.meta, tasks(self.workers, _value, [self.node]))
-        return self
+        evaluate = lambda: self._each(function, *args)
+        later = any(vector._futures is None or callable(vector._futures) for vector in vectors)
+        futures = evaluate if later else evaluate()
+        return RowVector(self.workers, futures, counts or vectors[0].counts, meta)
 
     # ------------------------------------------------------------------ array interface
 
     @property
     def dtype(self):
-        return self.node.meta.dtype
+        return self.meta.dtype
 
     @cached
     def shape(self) -> tuple:
-        return (sum(self.counts), *self.node.meta.shape[1:])
+        return (sum(self.counts), *self.meta.shape[1:])
 
     @property
     def ndim(self) -> int:
-        return self.node.meta.ndim
+        return self.meta.ndim
 
     @property
     def size(self) -> int:
@@ -160,7 +92,7 @@ class RowVector(NDArrayOperatorsMixin):
         return self.shape[0]
 
     def copy(self):
-        return RowVector(self.workers, self.node, self.counts)
+        return RowVector(self.workers, self._futures, self.counts, self.meta)
 
     def astype(self, dtype, copy=True):
         return self if dtype == self.dtype else self._like(_typed, self, np.dtype(dtype))
@@ -177,7 +109,7 @@ class RowVector(NDArrayOperatorsMixin):
 
     def __getitem__(self, key):
         if isinstance(key, RowIndex):
-            return self._like(_taken, self, key, counts=key.counts)
+            return self._like(getitem, self, key, counts=key.counts)
         if isinstance(key, tuple):
             if key[0] != slice(None):
                 raise TypeError(
@@ -192,10 +124,8 @@ class RowVector(NDArrayOperatorsMixin):
             raise TypeError(f"{len(index):,} rows are too many to fetch from the workers")
         owners, local = located(index, self.counts)
         used = np.unique(owners)
-        (steps, wanted), leaves = written([self.node])
-        program = self.workers.shared((steps, wanted))
-        parts = [[own[p] for own in leaves] for p in used], [local[owners == p] for p in used]
-        futures = self.workers.each(_chosen, *parts, common=(program,))
+        parts = [self.futures[part] for part in used], [local[owners == part] for part in used]
+        futures = self.workers.each(getitem, *parts)
         out = np.empty((len(index), *self.shape[1:]), self.dtype)
         for part, values in zip(used, self.workers.results(futures)):
             out[owners == part] = values
@@ -204,11 +134,7 @@ class RowVector(NDArrayOperatorsMixin):
     def __setitem__(self, key, values):
         if not isinstance(key, RowIndex):
             raise TypeError("assignment to vectors on workers needs an index of their own rows")
-        args = self, key, values.node if isinstance(values, RowVector) else values
-        nodes = [self.node, key.node, args[2]]
-        self.node = _Node(_with, nodes, self.node.meta)
-        if self.node.length > _LONGEST:
-            self.kept()
+        self.futures = self._each(_with, self, key, values)
 
     def __iter__(self):
         raise TypeError("vectors on workers can't be iterated")
@@ -216,18 +142,14 @@ class RowVector(NDArrayOperatorsMixin):
     def __array__(self, dtype=None, copy=None):
         if self.size > _FETCHED:
             raise TypeError(f"{self.size:,} numbers are too many to fetch from the workers")
-        return np.concatenate(
-            self.workers.results(tasks(self.workers, _value, [self.node]))
-        ).astype(dtype or self.dtype, copy=False)
+        whole = np.concatenate(self.workers.results(self.futures))
+        return whole.astype(dtype or self.dtype, copy=False)
 
     # ------------------------------------------------------------------ sums
 
     def _partial(self, function, *more) -> list:
         """function of each part of this vector and of the others, fetched."""
-        parts, common = _question(
-            self.workers, function, [self.node, *(other.node for other in more)]
-        )
-        return self.workers.answers(_with_values, parts, common=common)
+        return self.workers.results(self._each(function, self, *more))
 
     def sum(self, axis=None, **_):
         if axis not in (None, 0):
@@ -248,14 +170,14 @@ class RowVector(NDArrayOperatorsMixin):
         return -(-self).max(axis)
 
     def any(self, **_):
-        return bool(np.any(self._partial(_any)))
+        return bool(np.any(self._partial(np.any)))
 
     def all(self, **_):
-        return bool(np.all(self._partial(_all)))
+        return bool(np.all(self._partial(np.all)))
 
     def dot(self, other):
         """The sum over the rows of products of this (N,) with other (N,) or (N, k)."""
-        return sum(self._partial(_dot, other))
+        return sum(self._partial(np.matmul, other))
 
     # ------------------------------------------------------------------ numpy's functions
 
@@ -269,41 +191,27 @@ class RowVector(NDArrayOperatorsMixin):
             return NotImplemented
         if ufunc is np.matmul:
             return inputs[0].dot(inputs[1])
-        found = self._like(ufunc, *inputs)
+        values = self._like(ufunc, *inputs)
         if into is None:
-            return found
-        into[0].node = found.node
+            return values
+        into[0]._futures, into[0].meta = values._futures, values.meta
         return into[0]
 
     def __array_function__(self, function, types, args, options):
-        own = _FUNCTIONS.get(function)
-        return NotImplemented if own is None else own(*args, **options)
+        implementation = _FUNCTIONS.get(function)
+        return NotImplemented if implementation is None else implementation(*args, **options)
 
 
 class RowIndex:
     """Some rows of parts: for each part its ascending row numbers; counts: how many."""
 
+    meta = np.empty(0, np.int64)
+
     def __init__(self, workers, futures, counts):
-        self.node, self.workers, self.counts = (
-            Leaf(np.empty(0, np.int64), futures),
-            workers,
-            tuple(counts),
-        )
+        self.workers, self.futures, self.counts = workers, futures, tuple(counts)
 
     def __len__(self):
         return sum(self.counts)
-
-
-def tasks(workers, function, nodes) -> list:
-    """A future for each part, of function of the values of these nodes."""
-    parts, common = _question(workers, function, nodes)
-    return workers.each(_with_values, parts, common=common)
-
-
-def _question(workers, function, nodes) -> tuple:
-    """(the leaves of each part, common arguments) for `_with_values`."""
-    program, leaves = written(nodes)
-    return [list(own) for own in zip(*leaves, strict=True)], (function, workers.shared(program))
 
 
 def located(index, counts):
@@ -315,22 +223,20 @@ def located(index, counts):
 
 def rows_where(mask: RowVector) -> RowIndex:
     """The rows where a vector is nonzero."""
-    futures = tasks(mask.workers, _nonzero, [mask.node])
+    futures = mask.workers.each(np.flatnonzero, mask.futures)
     return RowIndex(mask.workers, futures, mask.workers.results(mask.workers.each(len, futures)))
 
 
 def _unique(y, return_counts=False):
-    found = y._partial(_values_of)
-    values, places = np.unique(np.concatenate([values for values, _ in found]), return_inverse=True)
+    values_of_parts, counts_of_parts = zip(*y._partial(_values_of))
+    values, places = np.unique(np.concatenate(values_of_parts), return_inverse=True)
     if len(values) > _MOST_VALUES:
         raise DataError(
             f"the targets have more than {_MOST_VALUES:,} different values, too many for classes;"
             " set --task regression"
         )
-    counts = np.bincount(
-        places.ravel(), np.concatenate([counts for _, counts in found]), len(values)
-    ).astype(np.int64)
-    return (values, counts) if return_counts else values
+    counts = np.bincount(places.ravel(), np.concatenate(counts_of_parts), len(values))
+    return (values, counts.astype(np.int64)) if return_counts else values
 
 
 def _einsum(subscripts, a, b):
@@ -380,18 +286,6 @@ _FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
 # ---------------------------------------------------------------------- on the workers
 
 
-def _with_values(function, program, leaves):
-    return function(*evaluated(program, leaves))
-
-
-def _value(x):
-    return x
-
-
-def _chosen(program, leaves, index):
-    return evaluated(program, leaves)[0][index]
-
-
 def _typed(x, dtype):
     return x.astype(dtype)
 
@@ -402,10 +296,6 @@ def _shaped(x, rest):
 
 def _part_of(x, key):
     return np.ascontiguousarray(x[key])
-
-
-def _taken(x, index):
-    return x[index]
 
 
 def _with(x, index, values):
@@ -434,24 +324,8 @@ def _largest(x):
     return x.max(axis=0, initial=-np.inf)
 
 
-def _any(x):
-    return bool(x.any())
-
-
-def _all(x):
-    return bool(x.all())
-
-
-def _dot(a, b):
-    return a @ b
-
-
 def _products(a, b):
     return np.einsum("i...,i...->...", a, b)
-
-
-def _nonzero(x):
-    return np.flatnonzero(x)
 
 
 def _values_of(x):

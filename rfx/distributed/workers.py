@@ -17,7 +17,6 @@ import numpy as np
 
 from rfx import env, parallel
 from rfx.distributed import cluster, dask
-from rfx.distributed.direct import Direct
 from rfx.errors import ClusterError, RfxError
 
 # Seconds between checks of the clock and the cluster while waiting for a result; seconds without
@@ -26,9 +25,6 @@ _PATIENCE, _ALONE = 2.0, 60.0
 # Maximum bytes of an argument sent with every task; a larger one is sent once and forwarded among
 # the workers.
 INLINE = 1 << 17
-# Maximum bytes of results sent to the client from all parts together; more are reduced in a tree of
-# tasks, which take some milliseconds each.
-_TOGETHER = 1 << 26
 # Fraction of a worker's memory for features: above 60 percent Dask writes to disk.
 _HELD = 0.4
 
@@ -43,7 +39,7 @@ class Workers:
         Decisions based on the number of workers and their memory, which affect the bits of the
         result, use the workers present now, even if some die later.
         """
-        self.client, self.home, self._answered = client, _process(), None
+        self.client, self.home = client, _process()
         with self.asked():
             threads = cluster.wait_for_workers(client, count=count)
             self.addresses, self.threads = sorted(threads), max(count, sum(threads.values()))
@@ -51,7 +47,6 @@ class Workers:
             limits = [worker["memory_limit"] for worker in self._known().values()]
         # MiB for parts on each worker, within Dask's limit; infinite without a limit
         self.memory_mb = min((limit for limit in limits if limit), default=np.inf) / 2**20 * _HELD
-        self._direct = Direct(client, self.addresses)
         self._copies: list[Any] = []
 
     def _known(self) -> dict:
@@ -80,76 +75,47 @@ class Workers:
     def each(self, function, *parts, common=()) -> list:
         """A future for each part of function(*common, *its entries of these lists), all requested
         in one message.
-
-        A message to the scheduler waits until 10 ms after the previous one: the data of the last
-        result is released with the next request, not before.
         """
         parallel.check_time()
         calls = list(zip(*parts, strict=True))
-        given = zip(*((cluster.versions(), self.home, function, *common, *own) for own in calls))
+        args = zip(*((cluster.versions(), self.home, function, *common, *call) for call in calls))
         with self.asked():
-            futures = self.client.map(_run, *given, pure=False) if calls else []
-        self._answered = None
-        return futures
-
-    def answers(self, function, *parts, common=()) -> list:
-        """The results of `each` for small data: directly from the workers if possible, else by
-        tasks.
-        """
-        parallel.check_time()
-        calls = list(zip(*parts, strict=True))
-        with self.asked():
-            found = self._direct.answers(
-                _run, (cluster.versions(), self.home, function, *common), calls
-            )
-        return self.results(self.each(function, *parts, common=common)) if found is None else found
-
-    def summed(self, function, *parts, size, common=()):
-        """The sum over the parts of the results of `each`, by the tree of `total`; size: bytes of
-        one result.
-        """
-        if size * len(parts[0]) > _TOGETHER:
-            return self.sum(self.each(function, *parts, common=common))
-        found = self.answers(function, *parts, common=common)
-        while len(found) > 1:
-            even = len(found) // 2 * 2
-            found = [*map(_plus, found[:even:2], found[1:even:2]), *found[even:]]
-        return found[0]
+            return self.client.map(_run, *args, pure=False) if calls else []
 
     def everywhere(self, function, *args) -> dict:
         """function(*args) on every live worker, by its address: one that dies is omitted, and one
         that starts is included.
         """
         end = time.monotonic() + _ALONE
-        found: dict[str, Any] = {}
+        answers: dict[str, Any] = {}
         while True:
             parallel.check_time()
             with self.asked():
                 living = self.client.nthreads()
-                missing = [address for address in living if address not in found]
+                missing = [address for address in living if address not in answers]
                 if living and not missing:
                     break
                 # an error here is between the scheduler and a worker; exceptions of the function
                 # are returned as its result
-                told = (
+                latest = (
                     self.client.run(_tried, function, args, workers=missing, on_error="return")
                     if missing
                     else {}
                 )
-            found |= {
+            answers |= {
                 address: answer
-                for address, answer in told.items()
+                for address, answer in latest.items()
                 if not isinstance(answer, BaseException)
             }
             if time.monotonic() > end:
                 who = f"worker {missing[0]} does not answer" if missing else "no worker is left"
                 raise ClusterError(f"{who} at {self._address}; restart it and train again")
-            if not missing or missing[0] not in found:
+            if not missing or missing[0] not in answers:
                 time.sleep(0.1)
-        for _, error in found.values():
+        for _, error in answers.values():
             if error is not None:
                 raise error
-        return {address: found[address][0] for address in living}
+        return {address: answers[address][0] for address in living}
 
     def shared(self, value, everywhere=False):
         """The form of a common argument of all parts: itself if it is small, else a future of it.
@@ -200,31 +166,29 @@ class Workers:
         unavailable.
         """
         distributed = dask.distributed()
-        alone, told = None, None
+        alone, last_error = None, None
         while True:
             parallel.check_time()
             with self.asked():
                 with contextlib.suppress(distributed.TimeoutError), self.client.as_current():
                     distributed.wait(futures, timeout=_PATIENCE)
                     try:
-                        found = self.client.gather(futures)
+                        return self.client.gather(futures)
                     except OSError as error:
                         # of a task, and the same each time, or of a worker that died during the
                         # request
-                        if repr(error) == told or not cluster.answers(self.client):
+                        if repr(error) == last_error or not cluster.answers(self.client):
                             raise
-                        told = repr(error)
+                        last_error = repr(error)
                         continue
-                    self._answered = futures if _small(found) else None
-                    return found
-                known = self._known().values()
+                present = self._known().values()
                 alone = (
                     None
-                    if any(worker.get("status") != "paused" for worker in known)
+                    if any(worker.get("status") != "paused" for worker in present)
                     else alone or time.monotonic()
                 )
             if alone is not None and time.monotonic() - alone > _ALONE:
-                if known:
+                if present:
                     raise ClusterError(
                         f"the workers at {self._address} are out of memory; increase their memory"
                         " or the number of parts"
@@ -291,9 +255,9 @@ def _run(expected, home, function, *args):
     worker with the expected versions.
     """
     if expected != cluster.versions() and (
-        told := cluster.difference(expected, cluster.versions(), here())
+        problem := cluster.difference(expected, cluster.versions(), here())
     ):
-        raise ClusterError(told)
+        raise ClusterError(problem)
     if env.threads() != 1 and _process() != home:
         env.set_threads(1)
     return function(*args)
@@ -305,14 +269,6 @@ def _tried(function, args) -> tuple:
         return function(*args), None
     except Exception as error:
         return None, error
-
-
-def _small(found) -> bool:
-    """Whether workers may keep these results until the next request."""
-    return all(
-        _small(own) if isinstance(own, tuple) else getattr(own, "nbytes", 0) <= INLINE
-        for own in found
-    )
 
 
 def _same(value):

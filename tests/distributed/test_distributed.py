@@ -347,69 +347,8 @@ def test_workers_begin_to_hold_when_that_is_needed_first(workers, folder, monkey
     assert sum(function is matrix._apply for function in asked) == 2, (
         "once to hold, once for the product"
     )
-    answers, direct = [], workers._direct.answers
-    monkeypatch.setattr(
-        workers._direct, "answers", lambda *given: answers.append(direct(*given)) or answers[-1]
-    )
     np.testing.assert_array_equal(held.normal(np.ones(50)), first)
-    assert len(answers) == 1 and len(answers[0]) == 3
-    assert sum(function is matrix._apply for function in asked) == 2, (
-        "what is there is asked for without a task"
-    )
-
-
-def test_an_answer_is_the_same_directly_and_by_tasks(workers, folder, monkeypatch):
-    Z, y = problem(workers, folder)
-    P, u = RNG.normal(size=50), 2 * y
-    weights = np.abs(u) + 1
-    Z, P2 = Z.hold(), RNG.normal(size=(50, 2))
-
-    def asked():
-        return [Z.normal(P, weights), Z.normal(P2), Z.rmatvec(u), Z.squares(weights), u.sum()]
-
-    directly = asked()
-    assert workers._direct.works
-    monkeypatch.setattr("rfx.distributed.workers._TOGETHER", 0)
-    in_a_tree = asked()
-    workers._direct.works = False
-    for first, *others in zip(directly, in_a_tree, asked(), strict=True):
-        for other in others:
-            np.testing.assert_array_equal(first, other)
-
-
-def test_what_is_not_where_it_is_looked_for_is_asked_for_by_tasks(workers, folder):
-    from distributed import wait
-
-    _, y = problem(workers, folder)
-    # tasks compute the sum of parts that are still being computed
-    with workers.client.as_current():
-        wait(y.node.futures)
-    total, homes = y.sum(), workers._direct._homes
-    (known,) = homes.values()
-    assert len(known) == 3 and set(known) == set(workers.addresses)
-    homes[3] = [workers.addresses[home == workers.addresses[0]] for home in known]
-    assert y.sum() == total and not homes and workers._direct.works
-    assert y.sum() == total and homes == {3: known}
-
-
-def _both_at_once(x):
-    _BOTH.wait(20)
-    return len(x)
-
-
-def test_parts_on_a_worker_of_two_threads_are_asked_for_at_once(folder):
-    from distributed import Client
-
-    with Client(
-        n_workers=1, threads_per_worker=2, dashboard_address=None, set_as_default=False
-    ) as client:
-        workers = Workers(client)
-        y = rows_of(workers, folder, parts=2).scaled(Scaler.fit(X, "minmax01"), np.float32).y
-        y.sum()
-        assert (
-            workers.answers(_both_at_once, y.node.futures) == list(y.counts)
-            and workers._direct.works
-        )
+    assert sum(function is matrix._apply for function in asked) == 3, "held once"
 
 
 def _end_once(marker, x):
@@ -421,16 +360,12 @@ def _end_once(marker, x):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def test_a_worker_that_ends_while_it_is_asked_directly(workers, folder, tmp_path):
+def test_a_worker_that_ends_during_a_sum(workers, folder, tmp_path):
     _, y = problem(workers, folder)
-    expected = y.sum()  # and the location of the parts is known
-    parts = [[leaf] for leaf in y.node.futures]
-    found = workers.answers(
-        vectors._with_values,
-        parts,
-        common=(partial(_end_once, str(tmp_path / "ended")), ([(None, (0,))], [0])),
-    )
-    assert sum(found) == expected and (tmp_path / "ended").exists() and not workers._direct.works
+    expected = y.sum()
+    end_once = partial(_end_once, str(tmp_path / "ended"))
+    assert sum(workers.results(workers.each(end_once, y.futures))) == expected
+    assert (tmp_path / "ended").exists()
 
 
 def test_a_pass_sends_nothing_that_grows_with_the_rows(workers):

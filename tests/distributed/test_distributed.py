@@ -2,6 +2,7 @@
 happens to the workers.
 """
 
+import json
 import os
 import signal
 import threading
@@ -609,8 +610,6 @@ def test_train_by_a_scheduler(workers, folder, tmp_path):
     def train(*more):
         done = CliRunner().invoke(cli, [*line, *more])
         assert done.exit_code == 0, done.output
-        import json
-
         return json.loads(done.stdout)
 
     ours, theirs = (
@@ -621,7 +620,11 @@ def test_train_by_a_scheduler(workers, folder, tmp_path):
         theirs["objective"] == pytest.approx(ours["objective"], rel=1e-6)
         and theirs["key"] == ours["key"]
     )
-    assert theirs["params"]["train_score"] == pytest.approx(ours["params"]["train_score"])
+    evaluated = CliRunner().invoke(
+        cli, ["eval", str(tmp_path / "m.npz"), "--data", str(table), "--json"]
+    )
+    score = json.loads(evaluated.stdout)["score"]
+    assert theirs["params"]["train_score"] == pytest.approx(score)
     model = methods.load(tmp_path / "m.npz")
     assert model.schema.labels == ["off", "on"] and model.schema.titles() == [
         "a",
